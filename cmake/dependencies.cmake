@@ -1,0 +1,52 @@
+# Finds what Debian must provide and names all that is missing at once, with the line that installs it.
+
+find_package(PkgConfig)
+find_package(Threads REQUIRED)
+set(missing)
+
+# A library by its pkg-config module, as the target PkgConfig::<prefix>.
+macro(etch_library prefix module debian_package)
+    if(PKG_CONFIG_FOUND)
+        pkg_check_modules(${prefix} QUIET IMPORTED_TARGET ${module})
+    endif()
+    if(NOT ${prefix}_FOUND)
+        list(APPEND missing ${debian_package})
+    endif()
+endmacro()
+
+macro(etch_program variable program debian_package)
+    find_program(${variable} ${program})
+    if(NOT ${variable})
+        list(APPEND missing ${debian_package})
+    endif()
+endmacro()
+
+if(NOT PKG_CONFIG_FOUND)
+    list(APPEND missing pkg-config)
+endif()
+etch_library(GMP gmp libgmp-dev)
+etch_library(PROTOBUF_C libprotobuf-c libprotobuf-c-dev)
+etch_library(JANSSON jansson libjansson-dev)
+etch_library(LIBMD libmd libmd-dev)
+etch_program(PROTOC_C protoc-c protobuf-c-compiler)
+set(ETCH_LIBRARIES PkgConfig::GMP PkgConfig::PROTOBUF_C PkgConfig::JANSSON PkgConfig::LIBMD Threads::Threads)
+set(ETCH_PKGCONFIG_MODULES gmp libprotobuf-c jansson libmd)
+
+if(BUILD_TESTING)
+    etch_library(CHECK check check)
+    etch_program(PROTOC protoc protobuf-compiler)
+    # Debian's interpreter first: python3-protobuf belongs to it and to no other.
+    find_program(ETCH_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
+    etch_program(ETCH_PYTHON python3 python3)
+    if(ETCH_PYTHON)
+        execute_process(COMMAND ${ETCH_PYTHON} -c "import google.protobuf" RESULT_VARIABLE failed ERROR_QUIET)
+        if(failed)
+            list(APPEND missing python3-protobuf)
+        endif()
+    endif()
+endif()
+
+if(missing)
+    list(JOIN missing " " names)
+    message(FATAL_ERROR "Missing packages: ${names}\nOn Debian: apt-get install ${names}")
+endif()

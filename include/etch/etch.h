@@ -1,0 +1,267 @@
+/* libetch: what a model and its parallel plan cost, exactly, and Chakra execution traces of every rank.
+ *
+ *     etch_session *session;
+ *     etch_session_options options = {.spec = "models/llama.etch", .config = "llama3_8b"};
+ *     const etch_answer *answer;
+ *     if (etch_session_open(&options, &session) == ETCH_OK &&
+ *         etch_query(session, "params(model)", ETCH_BY_NOTHING, &answer) == ETCH_OK)
+ *         puts(answer->amount.text);
+ *     etch_session_close(session);
+ *
+ * A session reads one spec and answers questions about it. Every function that can fail returns a status
+ * (etch/status.h); unless it is ETCH_ENOMEM, the messages of the session say why. Numbers are exact decimal text,
+ * whatever their size: "8030261248", or "7/2" where they are no integers.
+ *
+ * Ownership: what a function hands out belongs to the session and lives until the session is closed, unless it is
+ * said otherwise. Texts are UTF-8 and end with a NUL. Texts and arrays that are given to the library are copied.
+ *
+ * Threads: a session belongs to one thread at a time; `etch_session_cancel` may be called from any thread and from
+ * a signal handler. Sessions are independent of each other: the library has no global state. It prints nothing
+ * and does not end the process. */
+#ifndef ETCH_ETCH_H
+#define ETCH_ETCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "etch/export.h"
+#include "etch/status.h"
+#include "etch/version.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- sessions ------------------------------------------------------------------------------------------- */
+
+typedef struct etch_session etch_session;
+
+/* Everything but `spec` may be zero. */
+typedef struct etch_session_options {
+    const char *spec;        /* path of the spec */
+    const char *config;      /* a config of the spec; NULL: the one that `use config` names, or none */
+    const char *plan;        /* a plan of the spec; NULL: the one that `use plan` names, or the only one */
+    const char *run;         /* a named train block; NULL: the only train block, or the only model */
+    const char *const *sets; /* `set_count` texts "NAME=EXPR", also several joined by commas; before the config */
+    size_t set_count;
+    bool defaults;           /* bind params that have only a default, and mesh axes without a size to 1, in
+                                queries and checks; `etch_lower` always does */
+    size_t memory_limit;     /* bytes that the session may hold; 0: ETCH_MEMORY_LIMIT */
+} etch_session_options;
+
+#define ETCH_MEMORY_LIMIT ((size_t)4 << 30)
+
+/* Reads the spec and what it imports. `*session` is a session also after an error, for its messages (and NULL
+ * only with ETCH_ENOMEM); it then refuses everything else with the same status.
+ * ETCH_EINPUT: the spec has errors. ETCH_EIO: it cannot be read. */
+ETCH_API etch_status etch_session_open(const etch_session_options *options, etch_session **session);
+
+/* Ends a session and frees all that belongs to it. NULL is allowed. */
+ETCH_API void etch_session_close(etch_session *session);
+
+/* Asks a running `etch_lower` to end soon, leaving nothing behind. It then returns ETCH_ELIMIT. */
+ETCH_API void etch_session_cancel(etch_session *session);
+
+/* ---- messages ------------------------------------------------------------------------------------------- */
+
+/* A range of characters. Lines and columns count from 1, columns in characters; the end is behind the last one. */
+typedef struct etch_location {
+    const char *path; /* as it was given or written in an import; NULL: nowhere in a file */
+    uint32_t line, column;
+    uint32_t end_line, end_column;
+} etch_location;
+
+typedef struct etch_comment {
+    etch_location location;
+    const char *text;
+} etch_comment;
+
+/* One message: an error of the input, a warning, or a remark on a result. */
+typedef struct etch_message {
+    const char *severity; /* "error", "warning" or "remark" */
+    const char *code;     /* "E0203"; never changes its meaning. "" for none */
+    etch_location location;
+    const char *text;           /* one line */
+    const etch_comment *notes;  /* what is known */
+    const etch_comment *helps;  /* what would help; mostly nowhere in a file */
+    size_t note_count, help_count;
+} etch_message;
+
+/* All messages so far, in the order of their discovery; at most 20 of each severity. `*count` of them. */
+ETCH_API const etch_message *etch_session_messages(etch_session *session, size_t *count);
+
+/* The same as text for a person, with source lines and carets. "" when there are none. */
+ETCH_API const char *etch_session_message_text(etch_session *session);
+
+/* What a status means, in a few words: "memory is out". A static text. */
+ETCH_API const char *etch_status_text(etch_status status);
+
+/* ---- values in force ------------------------------------------------------------------------------------- */
+
+typedef struct etch_binding_row {
+    const char *name;  /* of a param or a mesh axis */
+    const char *value; /* a number, or a formula in other params */
+    const char *from;  /* "set", "config" or "default" */
+} etch_binding_row;
+
+/* What binds params and axes, each once, in order of declaration. */
+ETCH_API etch_status etch_session_bindings(etch_session *session, const etch_binding_row **rows, size_t *count);
+
+/* ---- check ---------------------------------------------------------------------------------------------- */
+
+/* What a plan demands of the values that it is used with. */
+typedef struct etch_demand {
+    const char *plan;
+    const char *text; /* "tp | kv_heads" */
+    etch_location location;
+} etch_demand;
+
+/* What became of a `check` line of the spec. */
+typedef struct etch_verdict {
+    const char *verdict; /* "proved", "refuted" or "unknown" */
+    const char *text;    /* as written */
+    etch_location location;
+} etch_verdict;
+
+typedef struct etch_check_report {
+    const char *const *models; /* names, in order of declaration */
+    const char *const *configs;
+    const char *const *plans;
+    size_t model_count, config_count, plan_count;
+    const etch_demand *demands;
+    size_t demand_count;
+    const etch_verdict *verdicts;
+    size_t verdict_count;
+} etch_check_report;
+
+/* Builds every model of the spec, derives what it trains, places every plan, and decides the `check` lines of the
+ * spec. Values of `sets`, of the config and, with `defaults`, of the defaults take the place of params, and
+ * assumptions and demands that they contradict are errors.
+ * ETCH_EINPUT: errors, or a check line is refuted. ETCH_EUNKNOWN: otherwise fine, but a check line could be neither
+ * proved nor refuted (a warning says which). `*report` is complete with ETCH_OK and ETCH_EUNKNOWN; otherwise it
+ * is NULL or holds what was found. */
+ETCH_API etch_status etch_check(etch_session *session, const etch_check_report **report);
+
+/* ---- query ---------------------------------------------------------------------------------------------- */
+
+/* What a quantity can be split by. */
+typedef enum etch_breakdown {
+    ETCH_BY_NOTHING,
+    ETCH_BY_OP,         /* the op table's name: matmul, rms_norm */
+    ETCH_BY_MODULE,     /* dotted path of modules from the model: llama.block.attention */
+    ETCH_BY_PHASE,      /* forward, recompute, backward, sync, optimizer */
+    ETCH_BY_COLLECTIVE, /* all_reduce, reduce_scatter, all_gather, all_to_all */
+    ETCH_BY_AXIS,       /* mesh axes of a collective: dp, or a product (dp,tp) */
+    ETCH_BY_STAGE       /* pipeline stages; `whole` without pipeline */
+} etch_breakdown;
+
+/* "op", "module", ...; "" for ETCH_BY_NOTHING; NULL behind the last. */
+ETCH_API const char *etch_breakdown_name(etch_breakdown by);
+
+typedef struct etch_amount {
+    const char *text;  /* an exact number, or a formula in the language of specs */
+    bool is_number;
+    const char *human; /* of a number: three significant digits and the unit, "8.03 G", "1.05 GB"; else NULL */
+} etch_amount;
+
+typedef struct etch_row_amount {
+    const char *label;
+    etch_amount amount;
+} etch_row_amount;
+
+typedef struct etch_answer {
+    const char *query; /* as asked */
+    const char *unit;  /* "elements", "FLOP", "bytes"; "" when the expression is not one quantity alone */
+    etch_amount amount;
+    const char *by;    /* name of the breakdown, "" without */
+    const etch_row_amount *rows; /* in the order of the program; they add up to `amount`. Rows of 0 are left out */
+    size_t row_count;
+} etch_answer;
+
+/* The value of an expression over params, dims (sizes over the whole job), mesh axes and quantities. Params that
+ * neither `sets` nor the config bind stay symbolic, with or without a default, unless the session binds defaults.
+ * A breakdown needs an expression that is one quantity alone.
+ *
+ * Quantities are listed by `etch_describe_quantities`. Their arguments:
+ *   P        forward, recompute, backward, sync (gradient reduction), optimizer, or step: all of them. FLOP of the
+ *            whole job, over the global batch; rank quantities of one rank; both of one optimizer step.
+ *   X        `model`, the spec's only model, or whatever `of =` may name.
+ *   of = M   one call of a part of the model over the global batch: a module (its first call in the order of the
+ *            program), one iteration of a loop, or one execution of what computes a tensor, named by its tag or as
+ *            module.tensor. Dots say where: block.norm. What happens several times in a step counts as often as the
+ *            loops inside M, and all microbatches, repeat it; the loops around M do not count. When other parts
+ *            of this name cost something else, the query is an error that says so.
+ *   op =     only ops, or collectives, of this name, as `--by op` shows them
+ *   axis =   only collectives over exactly this mesh axis or product of axes: tp, (dp,tp)
+ *   plan =, run =   instead of the session's
+ * Collectives over axes that are all bound to 1 do not exist. While axes are symbolic, a value that holds only where
+ * they are larger than 1 comes with a remark. */
+ETCH_API etch_status etch_query(etch_session *session, const char *expression, etch_breakdown by,
+                                const etch_answer **answer);
+
+/* ---- lower ---------------------------------------------------------------------------------------------- */
+
+typedef struct etch_lower_options {
+    const char *folder; /* where to write; may be NULL for a dry run. Created when missing. A folder that holds
+                           nothing but an earlier run is replaced as a whole when this one succeeds */
+    const char *name;   /* of the traces, <name>.<rank>.et; NULL: the model's name */
+    unsigned threads;   /* 0 counts as 1. The bytes written do not depend on it */
+    bool force;         /* write also into a folder that holds other files; those stay */
+    bool dry_run;       /* change nothing on disk */
+} etch_lower_options;
+
+/* Payload of one rank in a step, as comm_size counts it. */
+typedef struct etch_lower_comm {
+    const char *collective; /* "all_reduce" */
+    const char *axes;       /* "tp", "(dp,tp)" */
+    const char *bytes, *bytes_human;
+    uint64_t nodes;
+} etch_lower_comm;
+
+/* Ranks of one pipeline stage; numbers are of one of its ranks and one step, less the padding that simulators ask
+ * for. */
+typedef struct etch_lower_stage {
+    uint32_t ranks, nodes;
+    const char *flop, *flop_human;
+    const char *bytes, *bytes_human; /* read and written */
+    const etch_lower_comm *comm;
+    size_t comm_count;
+} etch_lower_stage;
+
+typedef struct etch_lower_report {
+    const char *model, *plan, *config, *folder; /* config and folder may be NULL */
+    bool written;         /* false for a dry run: the same numbers, of what would be written */
+    uint32_t ranks;
+    uint32_t classes;     /* programs: ranks of one class differ in group ids only */
+    uint32_t groups;      /* communication groups */
+    uint64_t nodes;       /* of all ranks */
+    uint64_t files;
+    uint64_t bytes;       /* on disk, all files */
+    const etch_lower_stage *stages;
+    size_t stage_count;
+} etch_lower_report;
+
+/* Binds all params and axes, and writes one trace for each rank, comm_group.json and manifest.json. Nothing is left
+ * on disk when it fails, and what was there stays.
+ * ETCH_EINPUT: values are missing, contradict an assumption or a demand of the plan, or the folder holds files of
+ * others. ETCH_EIO: cannot write. ETCH_ELIMIT: a limit of traces, or cancelled. */
+ETCH_API etch_status etch_lower(etch_session *session, const etch_lower_options *options,
+                                const etch_lower_report **report);
+
+/* ---- listings ------------------------------------------------------------------------------------------- */
+
+/* Tables for people, one line each: the ops of the language with their FLOP; the quantities of queries. `*text`
+ * is the caller's, to be given to `etch_text_free`. ETCH_ENOMEM, or ETCH_OK. */
+ETCH_API etch_status etch_describe_ops(char **text);
+ETCH_API etch_status etch_describe_quantities(char **text);
+ETCH_API void etch_text_free(char *text);
+
+/* The one of `count` names that `text` was probably meant to be, or NULL. */
+ETCH_API const char *etch_suggest(const char *text, const char *const *names, size_t count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,84 @@
+#!/bin/sh
+# Finds the Debian packages that etch needs and installs those that are missing.
+#
+#   scripts/setup.sh build      what the program needs
+#   scripts/setup.sh test       what the tests need as well
+#   scripts/setup.sh check      what the checks before a release need as well (sanitizers, valgrind)
+#
+# As root, or where sudo needs no password or can ask for it, apt-get installs them. Otherwise their names are
+# printed and the exit status is 1.
+set -eu
+exec </dev/null
+
+wanted=${1:-test}
+case $wanted in
+build | test | check) ;;
+*)
+    echo "usage: scripts/setup.sh [build|test|check]" >&2
+    exit 2
+    ;;
+esac
+
+# need PACKAGE COMMAND...: the package is missing when the command fails.
+need() {
+    package=$1
+    shift
+    if ! "$@" >/dev/null 2>&1; then
+        missing="$missing $package"
+    fi
+}
+
+find_missing() {
+    missing=
+    need cmake command -v cmake
+    need ninja-build command -v ninja
+    need gcc command -v cc
+    need libc6-dev test -e /usr/include/stdio.h
+    need pkg-config command -v pkg-config
+    need libgmp-dev pkg-config --exists gmp
+    need libprotobuf-c-dev pkg-config --exists libprotobuf-c
+    need protobuf-c-compiler command -v protoc-c
+    need libjansson-dev pkg-config --exists jansson
+    need libmd-dev pkg-config --exists libmd
+    if [ "$wanted" != build ]; then
+        need check pkg-config --exists check
+        need python3 test -x /usr/bin/python3
+        need python3-protobuf /usr/bin/python3 -c 'import google.protobuf'
+        need protobuf-compiler command -v protoc
+    fi
+    if [ "$wanted" = check ]; then
+        need valgrind command -v valgrind
+    fi
+}
+
+# as_root COMMAND...: runs it as root, or fails. A password is asked for only where somebody can type it.
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif ! command -v sudo >/dev/null 2>&1; then
+        return 1
+    elif [ -z "${CI:-}" ] && [ -t 2 ] && (: </dev/tty) 2>/dev/null; then
+        sudo "$@"
+    else
+        sudo -n "$@"
+    fi
+}
+
+find_missing
+if [ -z "$missing" ]; then
+    exit 0
+fi
+if command -v apt-get >/dev/null 2>&1; then
+    echo "Installing:$missing" >&2
+    # Without a network the lists on this machine may still do; what counts is what is missing afterwards.
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -q update >&2 || true
+    # shellcheck disable=SC2086 # one word per package
+    as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get -q -y install --no-install-recommends $missing >&2 || true
+    find_missing
+fi
+if [ -n "$missing" ]; then
+    echo "Missing packages:$missing" >&2
+    echo "On Debian 12, as root: apt-get install$missing" >&2
+    exit 1
+fi

@@ -1,0 +1,41 @@
+#!/bin/sh
+# Runs the commands of a program under valgrind: scripts/valgrind.sh build/release/etch
+# No error and no leak is allowed, also where a command refuses its input.
+set -eu
+exec </dev/null
+etch=$(realpath "${1:-build/release/etch}")
+cd "$(dirname "$0")/.."
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# check STATUS ARGUMENT...: the command must end with that status and nothing to complain about.
+check() {
+    wanted=$1
+    shift
+    status=0
+    valgrind --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=all --errors-for-leak-kinds=all \
+        "$etch" "$@" >"$scratch/out" 2>"$scratch/err" || status=$?
+    if [ "$status" -ne "$wanted" ]; then
+        cat "$scratch/out" "$scratch/err"
+        echo "valgrind: etch $*: exit status $status, expected $wanted"
+        exit 1
+    fi
+    echo "valgrind: etch $*: clean"
+}
+
+check 0 help
+check 2 nonsense
+check 3 check "$scratch/missing.etch"
+printf 'dim A = \n}}} q[B] = z * \n' >"$scratch/broken.etch"
+check 1 check "$scratch/broken.etch"
+for spec in models/llama.etch models/gpt.etch; do
+    check 0 check "$spec"
+    check 0 query "$spec" 'params(model)'
+done
+check 0 query models/llama.etch 'comm(step)' --config llama3_8b --plan megatron_sp --by axis
+check 1 query models/llama.etch 'params(model)' --config no_such_config
+check 0 lower models/llama.etch --config llama3_8b --plan megatron_sp \
+    --set dp=2,tp=2,batch=4,micro=2,seq=64,layers=2 -j 2 -o "$scratch/traces"
+check 1 lower models/llama.etch --config llama3_8b --plan megatron_sp \
+    --set dp=2,tp=3,batch=4,micro=2,seq=64,layers=2 -o "$scratch/refused"

@@ -1,0 +1,187 @@
+/* The door of base: memory, text, sources, diagnostics, threads. Every other room stands on it.
+ *
+ * Memory. A session owns one `etch_mem`, the account of everything it allocates, with a limit. Arenas draw
+ * chunks from it. An allocation never returns NULL: when memory runs out or the limit is reached, control
+ * goes back to the `etch_guard` of the session, which frees the arenas. Only base, and code called under a
+ * guard on the same thread, may allocate this way; worker threads use `malloc` and report a status.
+ *
+ * Nothing here prints, exits or keeps global state. */
+#ifndef ETCH_BASE_H
+#define ETCH_BASE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define ETCH_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define ETCH_MUST_CHECK __attribute__((warn_unused_result))
+#define ETCH_NORETURN __attribute__((noreturn))
+#else
+#define ETCH_PRINTF(fmt, args)
+#define ETCH_MUST_CHECK
+#define ETCH_NORETURN
+#endif
+
+#include "etch/status.h" /* etch_status: how a call ended */
+
+/* An answer to a question about formulas: never a silent "no" for "cannot tell". */
+typedef enum etch_truth { ETCH_NO, ETCH_YES, ETCH_UNKNOWN } etch_truth;
+
+/* ---- memory -------------------------------------------------------------------------------------------- */
+
+typedef struct etch_mem etch_mem;
+typedef struct etch_arena etch_arena;
+
+/* A new account that may hold `limit` bytes at a time. NULL when memory is out. */
+etch_mem *etch_mem_new(size_t limit);
+/* Ends the account and frees every arena that still draws from it. NULL is allowed. */
+void etch_mem_free(etch_mem *mem);
+/* Bytes held at this moment by the arenas of `mem`. */
+size_t etch_mem_used(const etch_mem *mem);
+
+/* Runs `body(data)`. Returns its status, or ETCH_ENOMEM / ETCH_ELIMIT / whatever `etch_trap` was given when
+ * the body was cut short; the arenas that began under this guard are freed then, older ones stay. Guards
+ * nest: a trap goes to the innermost. */
+etch_status etch_guard(etch_mem *mem, etch_status (*body)(void *data), void *data) ETCH_MUST_CHECK;
+/* Leaves the innermost guard of `mem` with `status`. There must be one. */
+void etch_trap(etch_mem *mem, etch_status status) ETCH_NORETURN;
+/* For tests: the n-th chunk request from now fails as if memory were out (0: never). */
+void etch_mem_fail_after(etch_mem *mem, size_t n);
+
+/* An arena gives memory that lives until the arena ends. It belongs to `mem` and ends with it at latest. */
+etch_arena *etch_arena_new(etch_mem *mem);
+void etch_arena_free(etch_arena *arena); /* NULL is allowed */
+etch_mem *etch_arena_mem(const etch_arena *arena);
+/* `size` zeroed bytes, aligned to 16. Never NULL. */
+void *etch_alloc(etch_arena *arena, size_t size);
+/* `count` zeroed objects of `size` bytes; an overflow of the product is ETCH_ELIMIT. Never NULL. */
+void *etch_alloc_array(etch_arena *arena, size_t count, size_t size);
+/* A NUL-terminated copy of `length` bytes of `text`. */
+char *etch_copy_text(etch_arena *arena, const char *text, size_t length);
+/* printf into the arena. */
+char *etch_text(etch_arena *arena, const char *format, ...) ETCH_PRINTF(2, 3);
+
+#define ETCH_NEW(arena, type) ((type *)etch_alloc((arena), sizeof(type)))
+#define ETCH_NEW_ARRAY(arena, count, type) ((type *)etch_alloc_array((arena), (count), sizeof(type)))
+
+/* A growable array in an arena: `ETCH_VEC(int) v = {0}; ETCH_PUSH(arena, &v, 3); v.at[0]; v.count`. */
+#define ETCH_VEC(type)            \
+    struct {                      \
+        type *at;                 \
+        uint32_t count, capacity; \
+    }
+#define ETCH_PUSH(arena, vec, ...)                                                                    \
+    ((void)((vec)->count < (vec)->capacity ||                                                         \
+            ((vec)->at = etch_vec_grow((arena), (vec)->at, &(vec)->capacity, sizeof *(vec)->at), 0)), \
+     (vec)->at[(vec)->count++] = __VA_ARGS__)
+/* Used by ETCH_PUSH: doubles `capacity`, copies, returns the new place. */
+void *etch_vec_grow(etch_arena *arena, const void *old, uint32_t *capacity, size_t size);
+
+/* Text that grows in an arena; always NUL-terminated once something was added. */
+typedef struct etch_buf {
+    etch_arena *arena;
+    char *text;
+    size_t length, capacity;
+} etch_buf;
+void etch_buf_add(etch_buf *buf, const char *text, size_t length);
+void etch_buf_puts(etch_buf *buf, const char *text);
+void etch_buf_printf(etch_buf *buf, const char *format, ...) ETCH_PRINTF(2, 3);
+
+/* ---- names --------------------------------------------------------------------------------------------- */
+
+/* Interned names: equal texts have equal pointers within one table. */
+typedef struct etch_names etch_names;
+etch_names *etch_names_new(etch_arena *arena);
+const char *etch_name(etch_names *names, const char *text, size_t length);
+const char *etch_name_of(etch_names *names, const char *text);
+/* The name among `count` candidates that is nearest to `text`: at most 2 letters inserted, left out, replaced
+ * or swapped with a neighbour, and fewer than `text` has. The first of equals; NULL when none is near. */
+const char *etch_nearest(const char *text, const char *const *candidates, size_t count);
+
+/* ---- sources and diagnostics --------------------------------------------------------------------------- */
+
+/* A range of bytes of one source. Sources share one line of offsets, so that two numbers say file and place.
+ * {0, 0} is nowhere. */
+typedef struct etch_span {
+    uint32_t start, end;
+} etch_span;
+
+typedef struct etch_source {
+    const char *path; /* as the user wrote it */
+    const char *text; /* `length` bytes, NUL-terminated after them */
+    uint32_t length;
+    uint32_t base; /* offset of the first byte in spans; the first source starts at 1 */
+} etch_source;
+
+/* Codes, one row each in diag.def: enumerator, number, title. */
+typedef enum etch_code {
+    ETCH_NO_CODE = 0,
+#define ETCH_DIAG(name, number, title) ETCH_##name = number,
+#include "diag.def"
+#undef ETCH_DIAG
+} etch_code;
+
+typedef enum etch_severity { ETCH_ERROR, ETCH_WARNING, ETCH_REMARK } etch_severity;
+
+typedef struct etch_label {
+    etch_span span; /* may be nowhere for a plain note */
+    const char *message;
+    struct etch_label *next;
+} etch_label;
+
+typedef struct etch_diag {
+    etch_severity severity;
+    etch_code code;
+    etch_span span;
+    const char *message; /* one line, no full stop */
+    etch_label *notes;   /* in the order they were added */
+    etch_label *helps;
+    struct etch_diag *next;
+    struct etch_diags *owner;
+} etch_diag;
+
+/* Sources and what was found in them. At most 20 of each severity are kept; all are counted. */
+typedef struct etch_diags etch_diags;
+etch_diags *etch_diags_new(etch_arena *arena);
+/* Adds a source; `text` is copied. NULL when all sources together pass 2^31 bytes. */
+const etch_source *etch_source_add(etch_diags *diags, const char *path, const char *text, size_t length);
+/* Source of a span, NULL for nowhere. `line` and `column` (both from 1; columns count characters of UTF-8)
+ * may be NULL. */
+const etch_source *etch_source_at(const etch_diags *diags, etch_span span, uint32_t *line, uint32_t *column);
+uint32_t etch_error_count(const etch_diags *diags);
+const etch_diag *etch_diags_first(const etch_diags *diags);
+
+/* Records an error, a warning or a remark. Never NULL; the result takes notes and helps at once (the next
+ * call may hand out the same object when no more are kept). */
+etch_diag *etch_error(etch_diags *diags, etch_code code, etch_span span, const char *format, ...)
+    ETCH_PRINTF(4, 5);
+etch_diag *etch_warning(etch_diags *diags, etch_code code, etch_span span, const char *format, ...)
+    ETCH_PRINTF(4, 5);
+etch_diag *etch_remark(etch_diags *diags, etch_code code, etch_span span, const char *format, ...)
+    ETCH_PRINTF(4, 5);
+/* What is known (a place, or nowhere) and what would help. */
+void etch_note(etch_diag *diag, etch_span span, const char *format, ...) ETCH_PRINTF(3, 4);
+void etch_help(etch_diag *diag, const char *format, ...) ETCH_PRINTF(2, 3);
+/* Appends all diagnostics as text for a person: `path:line:column: error[E0203]: message`, the source line
+ * (long lines are cut around the span), a caret and tildes by display width, notes with their places, helps,
+ * and how many were not kept. Characters that would disturb a terminal are shown as U+FFFD. */
+void etch_diags_render(const etch_diags *diags, etch_buf *out);
+/* The title of a code, NULL for a number that is none. Codes are shown as "E0203". */
+const char *etch_code_title(etch_code code);
+
+/* Reads a whole regular file into `arena`, NUL-terminated behind `*length` bytes. ETCH_EIO with `*why` set to
+ * a static text when it is missing, a directory, unreadable or larger than `limit`: "is a directory". */
+etch_status etch_read_file(etch_arena *arena, const char *path, size_t limit, char **text, size_t *length,
+                           const char **why) ETCH_MUST_CHECK;
+
+/* ---- threads ------------------------------------------------------------------------------------------- */
+
+/* Calls work(data, i) for every i in 0..count-1 on up to `threads` threads, the caller's among them, and
+ * waits. Returns the status of the smallest i whose status is not ETCH_OK; items behind it may not run. */
+etch_status etch_parallel(unsigned threads, size_t count, etch_status (*work)(void *data, size_t i),
+                          void *data) ETCH_MUST_CHECK;
+
+#endif

@@ -1,0 +1,130 @@
+/* The record of what was found. */
+#include "base/base_int.h"
+
+#include <stdio.h>
+
+etch_diags *etch_diags_new(etch_arena *arena)
+{
+    etch_diags *diags = ETCH_NEW(arena, etch_diags);
+    diags->arena = arena;
+    diags->end = &diags->first;
+    return diags;
+}
+
+uint32_t etch_error_count(const etch_diags *diags)
+{
+    return diags->counts[ETCH_ERROR];
+}
+
+const etch_diag *etch_diags_first(const etch_diags *diags)
+{
+    return diags->first;
+}
+
+/* One line of text in the arena. */
+ETCH_PRINTF(2, 0) static const char *format_text(etch_arena *arena, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    if (length < 0)
+        etch_trap(etch_arena_mem(arena), ETCH_ELIMIT);
+    char *text = etch_alloc(arena, (size_t)length + 1);
+    vsnprintf(text, (size_t)length + 1, format, args);
+    return text;
+}
+
+ETCH_PRINTF(5, 0)
+static etch_diag *record(etch_diags *diags, etch_severity severity, etch_code code, etch_span span,
+                         const char *format, va_list args)
+{
+    if (diags->counts[severity] < UINT32_MAX)
+        diags->counts[severity]++;
+    if (diags->counts[severity] > ETCH_KEPT_DIAGS) {
+        /* Without an owner: notes and helps given to it go nowhere. */
+        diags->spare = (etch_diag){.severity = severity, .code = code, .span = span, .message = ""};
+        return &diags->spare;
+    }
+    etch_diag *diag = ETCH_NEW(diags->arena, etch_diag);
+    diag->severity = severity;
+    diag->code = code;
+    diag->span = span;
+    diag->message = format_text(diags->arena, format, args);
+    diag->owner = diags;
+    *diags->end = diag;
+    diags->end = &diag->next;
+    return diag;
+}
+
+etch_diag *etch_error(etch_diags *diags, etch_code code, etch_span span, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    etch_diag *diag = record(diags, ETCH_ERROR, code, span, format, args);
+    va_end(args);
+    return diag;
+}
+
+etch_diag *etch_warning(etch_diags *diags, etch_code code, etch_span span, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    etch_diag *diag = record(diags, ETCH_WARNING, code, span, format, args);
+    va_end(args);
+    return diag;
+}
+
+etch_diag *etch_remark(etch_diags *diags, etch_code code, etch_span span, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    etch_diag *diag = record(diags, ETCH_REMARK, code, span, format, args);
+    va_end(args);
+    return diag;
+}
+
+ETCH_PRINTF(4, 0)
+static void append_label(etch_diag *diag, etch_label **list, etch_span span, const char *format, va_list args)
+{
+    etch_label *label = ETCH_NEW(diag->owner->arena, etch_label);
+    label->span = span;
+    label->message = format_text(diag->owner->arena, format, args);
+    while (*list)
+        list = &(*list)->next;
+    *list = label;
+}
+
+void etch_note(etch_diag *diag, etch_span span, const char *format, ...)
+{
+    if (!diag->owner)
+        return;
+    va_list args;
+    va_start(args, format);
+    append_label(diag, &diag->notes, span, format, args);
+    va_end(args);
+}
+
+void etch_help(etch_diag *diag, const char *format, ...)
+{
+    if (!diag->owner)
+        return;
+    va_list args;
+    va_start(args, format);
+    append_label(diag, &diag->helps, (etch_span){0, 0}, format, args);
+    va_end(args);
+}
+
+const char *etch_code_title(etch_code code)
+{
+    switch (code) {
+    case ETCH_NO_CODE:
+        break;
+#define ETCH_DIAG(name, number, title) \
+    case ETCH_##name:                  \
+        return title;
+#include "diag.def"
+#undef ETCH_DIAG
+    }
+    return NULL;
+}

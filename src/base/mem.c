@@ -1,0 +1,229 @@
+/* Accounts, guards and arenas.
+ *
+ * An arena is a list of zeroed chunks, each given away from its low end. Chunks double up to a megabyte; an
+ * object larger than that gets a chunk of its own. With ETCH_ARENA_PLAIN every object is a chunk of exactly
+ * its size, so that a sanitizer sees every byte that is used past an object's end. */
+#include "base/base.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef ETCH_ARENA_PLAIN
+enum { FIRST_CHUNK = 0, LAST_CHUNK = 0 };
+#else
+enum { FIRST_CHUNK = 4 << 10, LAST_CHUNK = 1 << 20 };
+#endif
+
+enum { ALIGNMENT = 16 };
+
+/* The header of a chunk; its objects follow. */
+typedef struct chunk {
+    struct chunk *next;
+    size_t size; /* with the header: what the account was charged */
+} chunk;
+
+static_assert(sizeof(chunk) % ALIGNMENT == 0, "objects behind the header must be aligned");
+
+struct etch_arena {
+    etch_mem *mem;
+    etch_arena *older, *newer; /* the arenas of one account, in the order of their serials */
+    uint64_t serial;
+    chunk *chunks;
+    char *at; /* what is left of the newest small chunk */
+    size_t left;
+    size_t chunk_size;
+};
+
+typedef struct guard_frame {
+    jmp_buf place;
+    struct guard_frame *outer;
+    uint64_t first_serial; /* arenas from this one on began under the guard */
+} guard_frame;
+
+struct etch_mem {
+    size_t limit, used, fail_after;
+    uint64_t serial; /* of the next arena */
+    etch_arena *newest;
+    guard_frame *guard;
+    etch_status trapped;
+};
+
+etch_mem *etch_mem_new(size_t limit)
+{
+    etch_mem *mem = calloc(1, sizeof *mem);
+    if (mem)
+        mem->limit = limit;
+    return mem;
+}
+
+void etch_mem_free(etch_mem *mem)
+{
+    if (!mem)
+        return;
+    while (mem->newest)
+        etch_arena_free(mem->newest);
+    free(mem);
+}
+
+size_t etch_mem_used(const etch_mem *mem)
+{
+    return mem->used;
+}
+
+void etch_mem_fail_after(etch_mem *mem, size_t n)
+{
+    mem->fail_after = n;
+}
+
+etch_status etch_guard(etch_mem *mem, etch_status (*body)(void *data), void *data)
+{
+    guard_frame frame = {.outer = mem->guard, .first_serial = mem->serial};
+    etch_status status;
+    mem->guard = &frame;
+    if (setjmp(frame.place) == 0) {
+        status = body(data);
+    } else {
+        status = mem->trapped;
+        while (mem->newest && mem->newest->serial >= frame.first_serial)
+            etch_arena_free(mem->newest);
+    }
+    mem->guard = frame.outer;
+    return status;
+}
+
+void etch_trap(etch_mem *mem, etch_status status)
+{
+    if (!mem->guard)
+        abort(); /* a bug of the caller: there is nowhere to go */
+    mem->trapped = status;
+    longjmp(mem->guard->place, 1);
+}
+
+/* `size` zeroed bytes charged to the account; a trap when there are none. */
+static void *mem_take(etch_mem *mem, size_t size)
+{
+    if (size > mem->limit - mem->used)
+        etch_trap(mem, ETCH_ELIMIT);
+    bool fails = mem->fail_after > 0 && --mem->fail_after == 0;
+    void *block = fails ? NULL : calloc(1, size);
+    if (!block)
+        etch_trap(mem, ETCH_ENOMEM);
+    mem->used += size;
+    return block;
+}
+
+static void mem_give_back(etch_mem *mem, void *block, size_t size)
+{
+    mem->used -= size;
+    free(block);
+}
+
+etch_arena *etch_arena_new(etch_mem *mem)
+{
+    etch_arena *arena = mem_take(mem, sizeof *arena);
+    arena->mem = mem;
+    arena->serial = mem->serial++;
+    arena->chunk_size = FIRST_CHUNK;
+    arena->older = mem->newest;
+    if (mem->newest)
+        mem->newest->newer = arena;
+    mem->newest = arena;
+    return arena;
+}
+
+void etch_arena_free(etch_arena *arena)
+{
+    if (!arena)
+        return;
+    etch_mem *mem = arena->mem;
+    for (chunk *c = arena->chunks, *next; c; c = next) {
+        next = c->next;
+        mem_give_back(mem, c, c->size);
+    }
+    if (arena->older)
+        arena->older->newer = arena->newer;
+    if (arena->newer)
+        arena->newer->older = arena->older;
+    else
+        mem->newest = arena->older;
+    mem_give_back(mem, arena, sizeof *arena);
+}
+
+etch_mem *etch_arena_mem(const etch_arena *arena)
+{
+    return arena->mem;
+}
+
+/* A new chunk with room for `size` bytes; returns that room. */
+static char *chunk_new(etch_arena *arena, size_t size)
+{
+    if (size > SIZE_MAX - sizeof(chunk))
+        etch_trap(arena->mem, ETCH_ELIMIT);
+    size_t total = sizeof(chunk) + size;
+    chunk *c = mem_take(arena->mem, total);
+    c->size = total;
+    c->next = arena->chunks;
+    arena->chunks = c;
+    return (char *)(c + 1);
+}
+
+/* Begins the next small chunk, unless the limit is too near for more than the object at hand. */
+static bool begin_chunk(etch_arena *arena, size_t size)
+{
+    const etch_mem *mem = arena->mem;
+    if (size > arena->chunk_size / 4 || arena->chunk_size + sizeof(chunk) > mem->limit - mem->used)
+        return false;
+    arena->at = chunk_new(arena, arena->chunk_size);
+    arena->left = arena->chunk_size;
+    if (arena->chunk_size != LAST_CHUNK)
+        arena->chunk_size *= 2;
+    return true;
+}
+
+void *etch_alloc(etch_arena *arena, size_t size)
+{
+    if (size == 0)
+        size = 1;
+    size_t padding = (ALIGNMENT - size % ALIGNMENT) % ALIGNMENT;
+    bool fits = padding <= arena->left && size <= arena->left - padding;
+    if (!fits && !begin_chunk(arena, size))
+        return chunk_new(arena, size);
+    void *object = arena->at;
+    arena->at += size + padding;
+    arena->left -= size + padding;
+    return object;
+}
+
+void *etch_alloc_array(etch_arena *arena, size_t count, size_t size)
+{
+    if (size != 0 && count > SIZE_MAX / size)
+        etch_trap(arena->mem, ETCH_ELIMIT);
+    return etch_alloc(arena, count * size);
+}
+
+char *etch_copy_text(etch_arena *arena, const char *text, size_t length)
+{
+    if (length == SIZE_MAX)
+        etch_trap(arena->mem, ETCH_ELIMIT);
+    char *copy = etch_alloc(arena, length + 1);
+    if (length > 0)
+        memcpy(copy, text, length);
+    return copy;
+}
+
+char *etch_text(etch_arena *arena, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (length < 0)
+        etch_trap(arena->mem, ETCH_ELIMIT);
+    char *text = etch_alloc(arena, (size_t)length + 1);
+    va_start(args, format);
+    vsnprintf(text, (size_t)length + 1, format, args);
+    va_end(args);
+    return text;
+}

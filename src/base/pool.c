@@ -1,0 +1,71 @@
+/* Work on several threads. */
+#include "base/base.h"
+
+#include <pthread.h>
+
+enum { MAX_THREADS = 256 };
+
+typedef struct pool {
+    pthread_mutex_t lock; /* holds the three below */
+    size_t next;          /* the item that is handed out next */
+    size_t failed;        /* the smallest item that failed, `count` when none did */
+    etch_status status;   /* of that item */
+    size_t count;
+    etch_status (*work)(void *data, size_t i);
+    void *data;
+} pool;
+
+/* Items are handed out in order: when one has failed, all before it were started, and the smallest failure is
+ * the same for any number of threads. */
+static bool take_item(pool *p, size_t *i)
+{
+    pthread_mutex_lock(&p->lock);
+    bool more = p->next < p->count && p->next < p->failed;
+    if (more)
+        *i = p->next++;
+    pthread_mutex_unlock(&p->lock);
+    return more;
+}
+
+static void report_failure(pool *p, size_t i, etch_status status)
+{
+    pthread_mutex_lock(&p->lock);
+    if (i < p->failed) {
+        p->failed = i;
+        p->status = status;
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void *run_items(void *data)
+{
+    pool *p = data;
+    size_t i;
+    while (take_item(p, &i)) {
+        etch_status status = p->work(p->data, i);
+        if (status != ETCH_OK)
+            report_failure(p, i, status);
+    }
+    return NULL;
+}
+
+etch_status etch_parallel(unsigned threads, size_t count, etch_status (*work)(void *data, size_t i),
+                          void *data)
+{
+    pool p = {.failed = count, .status = ETCH_OK, .count = count, .work = work, .data = data};
+    pthread_t helpers[MAX_THREADS];
+    unsigned running = 0;
+    if (pthread_mutex_init(&p.lock, NULL) != 0)
+        return ETCH_ENOMEM;
+    /* The caller works too. A thread that cannot be started only makes the rest slower. */
+    while (running < MAX_THREADS && running + 1 < threads && running + 1 < count) {
+        if (pthread_create(&helpers[running], NULL, run_items, &p) != 0)
+            break;
+        running++;
+    }
+    run_items(&p);
+    for (unsigned i = 0; i < running; i++)
+        pthread_join(helpers[i], NULL);
+    pthread_mutex_destroy(&p.lock);
+    return p.status;
+}

@@ -1,0 +1,158 @@
+/* The run of an emission: everything is prepared and checked, then written aside, then put in place. */
+#include "emit/emit_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct emission {
+    const etch_job *job;
+    const etch_emit_options *options;
+    etch_diags *diags;
+    etch_arena *arena;
+    etch_variants variants;
+    char *manifest; /* from malloc */
+    size_t manifest_length;
+    etch_folder folder;
+    etch_emit_result result;
+} emission;
+
+/* ---- preparing -------------------------------------------------------------------------------------------- */
+
+static etch_status check_name(const emission *e)
+{
+    const char *name = e->options->name;
+    /* The longest file name ends in ".4294967295.et". */
+    if (*name != '\0' && *name != '.' && !strchr(name, '/') && strlen(name) + 15 <= ETCH_FILE_NAME)
+        return ETCH_OK;
+    etch_error(e->diags, ETCH_E_OUTPUT_NAME, (etch_span){0, 0},
+               "traces cannot be named '%.80s': a file name without '/' and a dot in front is needed", name);
+    return ETCH_EINPUT;
+}
+
+static uint64_t count_nodes(const emission *e)
+{
+    uint64_t nodes = 0;
+    for (uint32_t i = 0; i < e->job->program_count; i++)
+        nodes += (uint64_t)e->job->programs[i].node_count * e->variants.class_ranks[i];
+    return nodes;
+}
+
+static uint64_t count_trace_bytes(const emission *e)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < e->variants.count; i++)
+        bytes += e->variants.at[i].count * e->variants.at[i].size.bytes;
+    return bytes;
+}
+
+static etch_status prepare(emission *e)
+{
+    uint64_t group_bytes;
+    etch_status status = check_name(e);
+    if (status == ETCH_OK)
+        status = etch_job_check(e->job, e->diags);
+    if (status != ETCH_OK)
+        return status;
+    etch_variants_find(e->arena, e->job, &e->variants);
+    e->result.trace_bytes = count_trace_bytes(e);
+    status = etch_manifest_text(e->job, &e->variants, e->options, e->result.trace_bytes, &e->manifest,
+                                &e->manifest_length);
+    if (status != ETCH_OK)
+        return status;
+    if (etch_groups_write(e->job, -1, &group_bytes) != 0)
+        return ETCH_EINTERNAL; /* counting has nothing that could fail */
+    e->result.files = (uint64_t)e->job->rank_count + 2;
+    e->result.bytes = e->result.trace_bytes + group_bytes + e->manifest_length;
+    e->result.nodes = count_nodes(e);
+    e->result.groups = etch_group_count(e->job);
+    return ETCH_OK;
+}
+
+/* ---- writing ---------------------------------------------------------------------------------------------- */
+
+static void warn_of_path(const emission *e)
+{
+    if (e->job->family_count > 0 && strstr(e->options->folder, "empty"))
+        etch_warning(e->diags, ETCH_E_OUTPUT_EMPTY, (etch_span){0, 0},
+                     "the path '%s' contains \"empty\": ASTRA-sim reads no groups from it",
+                     e->options->folder);
+}
+
+static etch_status write_tables(const emission *e)
+{
+    uint64_t size;
+    int error = etch_groups_write(e->job, e->folder.files, &size);
+    if (error != 0)
+        return etch_io_error(e->diags, "write", e->folder.path, ETCH_GROUP_FILE, error);
+    error = etch_file_put(e->folder.files, ETCH_MANIFEST_FILE, e->manifest, e->manifest_length);
+    if (error != 0)
+        return etch_io_error(e->diags, "write", e->folder.path, ETCH_MANIFEST_FILE, error);
+    return ETCH_OK;
+}
+
+static etch_status check_cancel(const emission *e)
+{
+    if (!e->options->cancel || atomic_load(e->options->cancel) == 0)
+        return ETCH_OK;
+    return etch_cancelled(e->diags, e->folder.path);
+}
+
+static etch_status measure(void *data)
+{
+    return prepare(data);
+}
+
+static etch_status write_all(void *data)
+{
+    emission *e = data;
+    etch_status status = prepare(e);
+    if (status != ETCH_OK)
+        return status;
+    warn_of_path(e);
+    e->folder.ours.known = true;
+    e->folder.ours.rank_count = e->job->rank_count;
+    memcpy(e->folder.ours.name, e->options->name, strlen(e->options->name) + 1);
+    status = etch_folder_inspect(&e->folder, e->options->folder, e->options->force);
+    if (status == ETCH_OK)
+        status = etch_folder_begin(&e->folder);
+    if (status == ETCH_OK)
+        status = etch_traces_write(e->arena, e->job, &e->variants, e->options, &e->folder);
+    if (status == ETCH_OK)
+        status = write_tables(e);
+    if (status == ETCH_OK)
+        status = check_cancel(e);
+    if (status == ETCH_OK)
+        status = etch_folder_commit(&e->folder);
+    return status;
+}
+
+/* The arena is older than the guard, so that its paths outlive a trap and the hidden folder can be removed. */
+static etch_status run(etch_mem *mem, etch_status (*body)(void *data), const etch_job *job,
+                       const etch_emit_options *options, etch_diags *diags, etch_emit_result *result)
+{
+    etch_arena *arena = etch_arena_new(mem);
+    emission e = {.job = job,
+                  .options = options,
+                  .diags = diags,
+                  .arena = arena,
+                  .folder = {.arena = arena, .diags = diags, .files = -1, .target = -1}};
+    etch_status status = etch_guard(mem, body, &e);
+    if (status != ETCH_OK)
+        etch_folder_abandon(&e.folder);
+    free(e.manifest);
+    etch_arena_free(arena);
+    *result = e.result;
+    return status;
+}
+
+etch_status etch_emit(etch_mem *mem, const etch_job *job, const etch_emit_options *options, etch_diags *diags,
+                      etch_emit_result *result)
+{
+    return run(mem, write_all, job, options, diags, result);
+}
+
+etch_status etch_emit_measure(etch_mem *mem, const etch_job *job, const etch_emit_options *options,
+                              etch_diags *diags, etch_emit_result *result)
+{
+    return run(mem, measure, job, options, diags, result);
+}

@@ -1,0 +1,141 @@
+/* Inside emit: how a job becomes bytes, and bytes become files. */
+#ifndef ETCH_EMIT_INT_H
+#define ETCH_EMIT_INT_H
+
+#include "emit/emit.h"
+
+#define ETCH_TRACE_SCHEMA "0.0.4" /* GlobalMetadata.version */
+#define ETCH_GROUP_FILE "comm_group.json"
+#define ETCH_MANIFEST_FILE "manifest.json"
+
+enum { ETCH_FILE_NAME = 256 }; /* room for the name of any file in the folder, with its NUL */
+
+/* ---- encode.c: the canonical encoding ------------------------------------------------------------------------ */
+
+/* A group id in a chunk: as many digits as its family is wide. */
+typedef struct etch_patch {
+    size_t offset;
+    uint16_t family;
+} etch_patch;
+
+/* A run of encoded nodes of one program, valid for all ranks whose group ids have the same numbers of digits, after `etch_chunk_patch`. */
+typedef struct etch_chunk {
+    uint8_t *bytes;
+    size_t length;
+    etch_patch *patches;
+    size_t patch_count;
+} etch_chunk;
+
+/* Bytes of a whole trace, and what any chunk of it needs at most. */
+typedef struct etch_trace_size {
+    uint64_t bytes;
+    size_t chunk_bytes, chunk_patches;
+} etch_trace_size;
+
+/* Digits of a group id. */
+uint8_t etch_id_width(uint32_t id);
+/* `widths`: digits of the group ids, by family. */
+etch_trace_size etch_trace_measure(const etch_program *program, const uint8_t *widths);
+/* Replaces what `chunk` holds by the nodes from `first` on, about a megabyte of them; GlobalMetadata goes before node 0. Returns the node after
+ * them. */
+uint32_t etch_chunk_encode(const etch_program *program, const uint8_t *widths, uint32_t first,
+                           etch_chunk *chunk);
+/* Writes the group ids of one rank, by family, into their places. */
+void etch_chunk_patch(etch_chunk *chunk, const uint8_t *widths, const uint32_t *ids);
+
+/* ---- variant.c: which ranks share bytes ------------------------------------------------------------------------ */
+
+/* Ranks of one class whose group ids have the same widths: their traces differ in digits only. */
+typedef struct etch_variant {
+    const etch_program *program;
+    const uint8_t *widths; /* by family; 0 for a family that the program does not use */
+    uint32_t *ranks;       /* ascending */
+    uint32_t count;
+    etch_trace_size size;
+} etch_variant;
+
+typedef struct etch_variants {
+    etch_variant *at;
+    uint32_t count;
+    uint32_t *class_ranks; /* by class: number of ranks */
+} etch_variants;
+
+/* Holds the job against every rule of a trace that its numbers can break, warns of what simulators do not like. */
+etch_status etch_job_check(const etch_job *job, etch_diags *diags) ETCH_MUST_CHECK;
+void etch_variants_find(etch_arena *arena, const etch_job *job, etch_variants *variants);
+
+/* ---- folder.c: the output folder -------------------------------------------------------------------------------- */
+
+typedef enum etch_folder_way {
+    ETCH_FOLDER_MISSING, /* created with its parents, then the files' folder takes its name */
+    ETCH_FOLDER_EMPTY,   /* the files' folder takes its name */
+    ETCH_FOLDER_EARLIER, /* an earlier run steps aside, the files' folder takes its name, the earlier run is removed */
+    ETCH_FOLDER_WITHIN /* the files take their places one by one */
+} etch_folder_way;
+
+/* The files of one run: its traces, the group file and the manifest. */
+typedef struct etch_run_files {
+    bool known;                /* there is such a run: the folder has a manifest of ours */
+    char name[ETCH_FILE_NAME]; /* of the traces */
+    uint32_t rank_count;
+} etch_run_files;
+
+typedef struct etch_folder {
+    etch_arena *arena;
+    etch_diags *diags;
+    const char *path;       /* the target, without slashes at the end */
+    const char *parent;     /* the folder that it is in */
+    etch_run_files ours;    /* the run at hand */
+    etch_run_files earlier; /* what the target holds already */
+    etch_folder_way way;
+    unsigned mode;            /* permissions of a target that exists */
+    const char **new_parents; /* folders that were created, outermost first */
+    uint32_t new_parent_count;
+    const char *hidden; /* the files' folder until it is committed, else NULL */
+    int files;          /* open on `hidden`, else -1 */
+    int target;         /* open on `path` while it is filled, else -1 */
+} etch_folder;
+
+/* Looks at the target and decides on the way; changes nothing. ETCH_EINPUT: it cannot be used. */
+etch_status etch_folder_inspect(etch_folder *folder, const char *path, bool force) ETCH_MUST_CHECK;
+/* Creates the hidden folder. When it or anything later fails, `etch_folder_abandon` must follow. */
+etch_status etch_folder_begin(etch_folder *folder) ETCH_MUST_CHECK;
+/* Makes the files appear under their names. */
+etch_status etch_folder_commit(etch_folder *folder) ETCH_MUST_CHECK;
+/* Removes the hidden folder and the parents that were created. Allocates nothing from the arena. */
+void etch_folder_abandon(etch_folder *folder);
+
+void etch_trace_name(const char *name, uint32_t rank, char file_name[ETCH_FILE_NAME]);
+
+/* ---- files.c: files in the hidden folder; safe on any thread ------------------------------------------------------ */
+
+/* Each returns 0 or an errno. */
+int etch_file_create(int folder, const char *name, int *file) ETCH_MUST_CHECK;
+int etch_file_write(int file, const void *bytes, size_t length) ETCH_MUST_CHECK;
+int etch_file_close(int file) ETCH_MUST_CHECK;
+/* A file at once. */
+int etch_file_put(int folder, const char *name, const void *bytes, size_t length) ETCH_MUST_CHECK;
+
+/* Records that `path` (or, when `file` is not NULL, this file in it) could not be handled; always ETCH_EIO. `verb`: "write", "create folder". */
+etch_status etch_io_error(etch_diags *diags, const char *verb, const char *path, const char *file, int error);
+/* Records that the run was cancelled; always ETCH_ELIMIT. */
+etch_status etch_cancelled(etch_diags *diags, const char *path);
+
+/* ---- what goes into the folder --------------------------------------------------------------------------------------- */
+
+/* traces.c: writes all traces into `folder`. */
+etch_status etch_traces_write(etch_arena *arena, const etch_job *job, const etch_variants *variants,
+                              const etch_emit_options *options, const etch_folder *folder) ETCH_MUST_CHECK;
+
+/* groups.c: the group file; `folder` < 0 only counts. Returns 0 or an errno. */
+int etch_groups_write(const etch_job *job, int folder, uint64_t *size) ETCH_MUST_CHECK;
+uint32_t etch_group_count(const etch_job *job);
+
+/* manifest.c. The caller frees `*text`. */
+etch_status etch_manifest_text(const etch_job *job, const etch_variants *variants,
+                               const etch_emit_options *options, uint64_t trace_bytes, char **text,
+                               size_t *length) ETCH_MUST_CHECK;
+/* What the manifest in `folder` says of its run; `known` is false when there is none of ours. */
+void etch_manifest_read(etch_arena *arena, const char *folder, etch_run_files *run);
+
+#endif

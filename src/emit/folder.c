@@ -1,0 +1,371 @@
+/* The output folder: what may be replaced, and how a run appears as a whole or not at all. */
+#define _POSIX_C_SOURCE 200809L
+
+#include "emit/emit_int.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- whose files ------------------------------------------------------------------------------------------ */
+
+/* Is `text` "<rank>.et" with a rank below `count`, written as we write it? */
+static bool is_rank(const char *text, uint32_t count)
+{
+    uint64_t rank = 0;
+    if (*text == '0' && text[1] != '.')
+        return false;
+    const char *at = text;
+    for (; *at >= '0' && *at <= '9' && rank < count; at++)
+        rank = rank * 10 + (uint64_t)(*at - '0');
+    return at > text && rank < count && strcmp(at, ".et") == 0;
+}
+
+static bool run_owns(const etch_run_files *run, const char *file)
+{
+    size_t length = strlen(run->name);
+    if (!run->known)
+        return false;
+    if (strcmp(file, ETCH_MANIFEST_FILE) == 0 || strcmp(file, ETCH_GROUP_FILE) == 0)
+        return true;
+    return strncmp(file, run->name, length) == 0 && file[length] == '.' &&
+           is_rank(file + length + 1, run->rank_count);
+}
+
+/* Calls visit(data, folder, name) for every entry of the folder at `path` until one returns an errno. Returns that or 0. */
+static int for_each_entry(const char *path, int (*visit)(void *data, int folder, const char *name), void *data)
+{
+    DIR *stream = opendir(path);
+    int error = stream ? 0 : errno;
+    while (error == 0) {
+        errno = 0;
+        const struct dirent *entry = readdir(stream);
+        if (!entry) {
+            error = errno;
+            break;
+        }
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            error = visit(data, dirfd(stream), entry->d_name);
+    }
+    if (stream)
+        closedir(stream);
+    return error;
+}
+
+/* ---- looking ---------------------------------------------------------------------------------------------- */
+
+typedef struct survey {
+    const etch_folder *folder;
+    uint32_t entries, foreign;
+    char first_foreign[ETCH_FILE_NAME]; /* in the order of bytes */
+    char blocker[ETCH_FILE_NAME];       /* a folder under the name of a file that we will write */
+} survey;
+
+static int survey_entry(void *data, int folder, const char *name)
+{
+    survey *s = data;
+    struct stat info;
+    bool regular = fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode);
+    s->entries++;
+    if (!regular && run_owns(&s->folder->ours, name))
+        snprintf(s->blocker, sizeof s->blocker, "%s", name);
+    if (regular && run_owns(&s->folder->earlier, name))
+        return 0;
+    if (s->foreign++ == 0 || strcmp(name, s->first_foreign) < 0)
+        snprintf(s->first_foreign, sizeof s->first_foreign, "%s", name);
+    return 0;
+}
+
+static etch_diag *refuse(const etch_folder *folder, etch_code code, const char *what)
+{
+    return etch_error(folder->diags, code, (etch_span){0, 0}, "the output '%s' %s", folder->path, what);
+}
+
+static etch_status refuse_kind(const etch_folder *folder, mode_t mode)
+{
+    if (S_ISLNK(mode)) {
+        etch_diag *diag = refuse(folder, ETCH_E_OUTPUT_KIND, "is a symbolic link");
+        etch_help(diag, "give the folder that the link leads to");
+    } else {
+        etch_diag *diag = refuse(folder, ETCH_E_OUTPUT_KIND, "is a file");
+        etch_help(diag,
+                  "give the name of a new folder, of an empty one, or of one that holds an earlier run");
+    }
+    return ETCH_EINPUT;
+}
+
+static etch_status refuse_foreign(const etch_folder *folder, const survey *s)
+{
+    etch_diag *diag = refuse(folder, ETCH_E_OUTPUT_TAKEN, "holds files that no run of etch wrote");
+    etch_note(diag, (etch_span){0, 0}, "the first of %u is '%s'", (unsigned)s->foreign, s->first_foreign);
+    etch_help(diag, "give another folder; or --force, which replaces traces, '%s' and '%s' only",
+              ETCH_GROUP_FILE, ETCH_MANIFEST_FILE);
+    return ETCH_EINPUT;
+}
+
+static etch_status refuse_blocker(const etch_folder *folder, const survey *s)
+{
+    etch_diag *diag =
+        refuse(folder, ETCH_E_OUTPUT_TAKEN, "has something else under the name of a file to write");
+    etch_note(diag, (etch_span){0, 0}, "'%s' is no regular file", s->blocker);
+    return ETCH_EINPUT;
+}
+
+/* Can the target not be renamed, because it is "." or "..", the root, or where a file system is mounted? */
+static bool is_fixed(const etch_folder *folder, dev_t device)
+{
+    struct stat parent;
+    const char *slash = strrchr(folder->path, '/');
+    const char *last = slash ? slash + 1 : folder->path;
+    return *last == '\0' || strcmp(last, ".") == 0 || strcmp(last, "..") == 0 ||
+           stat(folder->parent, &parent) != 0 || parent.st_dev != device;
+}
+
+static etch_status inspect_folder(etch_folder *folder, const struct stat *info, bool force)
+{
+    survey s = {.folder = folder};
+    etch_manifest_read(folder->arena, folder->path, &folder->earlier);
+    int error = for_each_entry(folder->path, survey_entry, &s);
+    if (error != 0)
+        return etch_io_error(folder->diags, "read", folder->path, NULL, error);
+    if (s.foreign > 0 && !force)
+        return refuse_foreign(folder, &s);
+    if (s.blocker[0] != '\0')
+        return refuse_blocker(folder, &s);
+    folder->mode = info->st_mode & 07777;
+    if (s.foreign > 0 || is_fixed(folder, info->st_dev))
+        folder->way = ETCH_FOLDER_WITHIN;
+    else
+        folder->way = s.entries > 0 ? ETCH_FOLDER_EARLIER : ETCH_FOLDER_EMPTY;
+    return ETCH_OK;
+}
+
+static void split_path(etch_folder *folder, const char *path)
+{
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    folder->path = etch_copy_text(folder->arena, path, length);
+    while (length > 0 && path[length - 1] != '/')
+        length--;
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    folder->parent = length > 0 ? etch_copy_text(folder->arena, path, length) : ".";
+}
+
+etch_status etch_folder_inspect(etch_folder *folder, const char *path, bool force)
+{
+    struct stat info;
+    split_path(folder, path);
+    if (*path == '\0') {
+        refuse(folder, ETCH_E_OUTPUT_KIND, "is no name of a folder");
+        return ETCH_EINPUT;
+    }
+    if (lstat(folder->path, &info) != 0) {
+        folder->way = ETCH_FOLDER_MISSING;
+        return errno == ENOENT ? ETCH_OK
+                               : etch_io_error(folder->diags, "create folder", folder->path, NULL, errno);
+    }
+    return S_ISDIR(info.st_mode) ? inspect_folder(folder, &info, force) : refuse_kind(folder, info.st_mode);
+}
+
+/* ---- beginning -------------------------------------------------------------------------------------------- */
+
+/* Creates the folders that `folder->parent` lacks. */
+static etch_status create_parents(etch_folder *folder)
+{
+    struct stat info;
+    size_t length = strlen(folder->parent);
+    folder->new_parents = ETCH_NEW_ARRAY(folder->arena, length / 2 + 1, const char *);
+    for (size_t end = 1; end <= length; end++) {
+        if (folder->parent[end] != '/' && folder->parent[end] != '\0')
+            continue;
+        const char *part = etch_copy_text(folder->arena, folder->parent, end);
+        if (stat(part, &info) == 0)
+            continue;
+        if (mkdir(part, 0777) == 0)
+            folder->new_parents[folder->new_parent_count++] = part;
+        else if (errno != EEXIST)
+            return etch_io_error(folder->diags, "create folder", part, NULL, errno);
+    }
+    return ETCH_OK;
+}
+
+/* A new folder in `place` under a name that nobody has. */
+static etch_status create_hidden(const etch_folder *folder, const char *place, const char **hidden)
+{
+    for (unsigned i = 0;; i++) {
+        const char *path = etch_text(folder->arena, "%s/.etch-%ld-%u", place, (long)getpid(), i);
+        if (mkdir(path, 0777) == 0) {
+            *hidden = path;
+            return ETCH_OK;
+        }
+        if (errno != EEXIST)
+            return etch_io_error(folder->diags, "create a folder in", place, NULL, errno);
+    }
+}
+
+static int open_folder(const char *path)
+{
+    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+etch_status etch_folder_begin(etch_folder *folder)
+{
+    bool within = folder->way == ETCH_FOLDER_WITHIN;
+    etch_status status = folder->way == ETCH_FOLDER_MISSING ? create_parents(folder) : ETCH_OK;
+    if (status == ETCH_OK)
+        status = create_hidden(folder, within ? folder->path : folder->parent, &folder->hidden);
+    if (status != ETCH_OK)
+        return status;
+    folder->files = open_folder(folder->hidden);
+    if (folder->files < 0)
+        return etch_io_error(folder->diags, "open", folder->hidden, NULL, errno);
+    return ETCH_OK;
+}
+
+/* ---- committing ------------------------------------------------------------------------------------------- */
+
+static void close_all(etch_folder *folder)
+{
+    if (folder->files >= 0)
+        close(folder->files);
+    if (folder->target >= 0)
+        close(folder->target);
+    folder->files = folder->target = -1;
+}
+
+static etch_status take_name(etch_folder *folder)
+{
+    if (rename(folder->hidden, folder->path) != 0)
+        return etch_io_error(folder->diags, "create folder", folder->path, NULL, errno);
+    folder->hidden = NULL;
+    return ETCH_OK;
+}
+
+static etch_status keep_mode(const etch_folder *folder)
+{
+    if (fchmod(folder->files, (mode_t)folder->mode) != 0)
+        return etch_io_error(folder->diags, "set the permissions of", folder->path, NULL, errno);
+    return ETCH_OK;
+}
+
+static int remove_earlier(void *data, int folder, const char *name)
+{
+    const etch_folder *of = data;
+    if (run_owns(&of->earlier, name) && unlinkat(folder, name, 0) != 0)
+        return errno;
+    return 0;
+}
+
+/* Removes a folder and the files in it that `remove_entry` removes. */
+static int remove_folder(const char *path, int (*remove_entry)(void *data, int folder, const char *name),
+                         void *data)
+{
+    int error = for_each_entry(path, remove_entry, data);
+    return rmdir(path) == 0 ? 0 : error != 0 ? error : errno;
+}
+
+static etch_status replace_earlier(etch_folder *folder)
+{
+    const char *aside;
+    etch_status status = create_hidden(folder, folder->parent, &aside);
+    if (status != ETCH_OK)
+        return status;
+    if (rename(folder->path, aside) != 0) {
+        int error = errno;
+        rmdir(aside); /* it is empty */
+        return etch_io_error(folder->diags, "replace", folder->path, NULL, error);
+    }
+    status = take_name(folder);
+    if (status != ETCH_OK) {
+        if (rename(aside, folder->path) != 0)
+            etch_io_error(folder->diags, "put back the earlier run from", aside, NULL, errno);
+        return status;
+    }
+    if (remove_folder(aside, remove_earlier, folder) != 0)
+        etch_warning(folder->diags, ETCH_E_OUTPUT_LEFT, (etch_span){0, 0},
+                     "the earlier run could not be removed: it is in '%s' now", aside);
+    return ETCH_OK;
+}
+
+static int remove_stale(void *data, int folder, const char *name)
+{
+    const etch_folder *of = data;
+    return run_owns(&of->ours, name) ? 0 : remove_earlier(data, folder, name);
+}
+
+static etch_status place_file(const etch_folder *folder, const char *name)
+{
+    if (renameat(folder->files, name, folder->target, name) != 0)
+        return etch_io_error(folder->diags, "write", folder->path, name, errno);
+    return ETCH_OK;
+}
+
+static etch_status place_files(etch_folder *folder)
+{
+    char name[ETCH_FILE_NAME];
+    etch_status status = ETCH_OK;
+    for (uint32_t rank = 0; rank < folder->ours.rank_count && status == ETCH_OK; rank++) {
+        etch_trace_name(folder->ours.name, rank, name);
+        status = place_file(folder, name);
+    }
+    if (status == ETCH_OK)
+        status = place_file(folder, ETCH_GROUP_FILE);
+    return status == ETCH_OK ? place_file(folder, ETCH_MANIFEST_FILE) : status;
+}
+
+/* The manifest goes first and comes last: without it a folder does not look finished. */
+static etch_status fill_target(etch_folder *folder)
+{
+    folder->target = open_folder(folder->path);
+    if (folder->target < 0)
+        return etch_io_error(folder->diags, "open", folder->path, NULL, errno);
+    if (unlinkat(folder->target, ETCH_MANIFEST_FILE, 0) != 0 && errno != ENOENT)
+        return etch_io_error(folder->diags, "replace", folder->path, ETCH_MANIFEST_FILE, errno);
+    int error = for_each_entry(folder->path, remove_stale, folder);
+    if (error != 0)
+        return etch_io_error(folder->diags, "remove an earlier run from", folder->path, NULL, error);
+    etch_status status = place_files(folder);
+    if (status == ETCH_OK && rmdir(folder->hidden) == 0)
+        folder->hidden = NULL;
+    return status;
+}
+
+static etch_status put_in_place(etch_folder *folder)
+{
+    if (folder->way == ETCH_FOLDER_WITHIN)
+        return fill_target(folder);
+    return folder->way == ETCH_FOLDER_EARLIER ? replace_earlier(folder) : take_name(folder);
+}
+
+etch_status etch_folder_commit(etch_folder *folder)
+{
+    etch_status status = ETCH_OK;
+    if (folder->way == ETCH_FOLDER_EMPTY || folder->way == ETCH_FOLDER_EARLIER)
+        status = keep_mode(folder);
+    if (status == ETCH_OK)
+        status = put_in_place(folder);
+    close_all(folder);
+    return status;
+}
+
+static int remove_any(void *data, int folder, const char *name)
+{
+    (void)data;
+    return unlinkat(folder, name, 0) == 0 ? 0 : errno;
+}
+
+void etch_folder_abandon(etch_folder *folder)
+{
+    close_all(folder);
+    if (folder->hidden)
+        remove_folder(folder->hidden, remove_any, NULL);
+    folder->hidden = NULL;
+    while (folder->new_parent_count > 0)
+        rmdir(folder->new_parents[--folder->new_parent_count]);
+}

@@ -1,0 +1,86 @@
+/* comm_group.json: one group per line. Only digits are written, so nothing has to be escaped. */
+#include "emit/emit_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Collects text and passes it on to a file, or nowhere. */
+typedef struct sink {
+    int file; /* -1: only counts */
+    int error;
+    uint64_t size;
+    size_t used;
+    char buffer[1 << 15];
+} sink;
+
+static void sink_flush(sink *out)
+{
+    if (out->file >= 0 && out->error == 0)
+        out->error = etch_file_write(out->file, out->buffer, out->used);
+    out->size += out->used;
+    out->used = 0;
+}
+
+static void sink_add(sink *out, const char *text, size_t length)
+{
+    if (length > sizeof out->buffer - out->used)
+        sink_flush(out);
+    memcpy(out->buffer + out->used, text, length);
+    out->used += length;
+}
+
+static void sink_puts(sink *out, const char *text)
+{
+    sink_add(out, text, strlen(text));
+}
+
+static void sink_number(sink *out, uint32_t number)
+{
+    char text[16];
+    int length = snprintf(text, sizeof text, "%u", (unsigned)number);
+    sink_add(out, text, (size_t)length);
+}
+
+static void put_groups(const etch_job *job, const etch_family *family, const char **separator, sink *out)
+{
+    for (uint32_t group = 0; group < family->count; group++) {
+        sink_puts(out, *separator);
+        sink_puts(out, "\n  \"");
+        sink_number(out, family->first_id + group);
+        sink_puts(out, "\": [");
+        for (uint32_t k = 0; k < family->size; k++) {
+            if (k > 0)
+                sink_puts(out, ", ");
+            sink_number(out, etch_group_rank(job, family, group, k));
+        }
+        sink_puts(out, "]");
+        *separator = ",";
+    }
+}
+
+int etch_groups_write(const etch_job *job, int folder, uint64_t *size)
+{
+    sink out = {.file = -1};
+    const char *separator = "";
+    if (folder >= 0) {
+        int error = etch_file_create(folder, ETCH_GROUP_FILE, &out.file);
+        if (error != 0)
+            return error;
+    }
+    sink_puts(&out, "{");
+    for (uint32_t i = 0; i < job->family_count; i++)
+        put_groups(job, &job->families[i], &separator, &out);
+    sink_puts(&out, job->family_count > 0 ? "\n}\n" : "}\n");
+    sink_flush(&out);
+    *size = out.size;
+    int close_error = out.file >= 0 ? etch_file_close(out.file) : 0;
+    return out.error != 0 ? out.error : close_error;
+}
+
+uint32_t etch_group_count(const etch_job *job)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < job->family_count; i++)
+        count += job->families[i].count;
+    return count;
+}

@@ -1,0 +1,210 @@
+/* Writing the traces of all ranks on several threads.
+ *
+ * The unit of work is a batch: some ranks of one variant. Its chunks are encoded one after the other, and each goes into the files of all its
+ * ranks before the next is encoded: so a program of any length needs the memory of one chunk, and encoding is shared. */
+#include "emit/emit_int.h"
+
+#include <stdlib.h>
+
+enum {
+    BATCH_RANKS = 32, /* more would share the cost of encoding further than can be noticed */
+    OPEN_FILES = 128  /* over all threads: far below the usual limit of a process */
+};
+
+typedef struct batch {
+    const etch_variant *variant;
+    uint32_t first, count; /* of the variant's ranks */
+    /* How it went, for the diagnostic. */
+    int error;
+    uint32_t failed_rank;
+    bool cancelled;
+} batch;
+
+typedef struct writing {
+    const etch_job *job;
+    const etch_emit_options *options;
+    int folder;
+    batch *batches;
+} writing;
+
+/* What one batch needs while it is written. */
+typedef struct desk {
+    const writing *w;
+    batch *b;
+    etch_chunk chunk;
+    uint32_t *ids; /* group ids by rank of the batch and family */
+    int files[BATCH_RANKS];
+    uint32_t open; /* how many of them */
+} desk;
+
+static uint32_t rank_of(const desk *d, uint32_t i)
+{
+    return d->b->variant->ranks[d->b->first + i];
+}
+
+static etch_status fail(desk *d, uint32_t i, int error)
+{
+    d->b->error = error;
+    d->b->failed_rank = rank_of(d, i);
+    return ETCH_EIO;
+}
+
+static etch_status poll_cancel(desk *d)
+{
+    const atomic_int *cancel = d->w->options->cancel;
+    d->b->cancelled = cancel && atomic_load(cancel) != 0;
+    return d->b->cancelled ? ETCH_ELIMIT : ETCH_OK;
+}
+
+static bool desk_alloc(desk *d)
+{
+    const etch_trace_size *size = &d->b->variant->size;
+    d->chunk.bytes = malloc(size->chunk_bytes);
+    d->chunk.patches = malloc((size->chunk_patches + 1) * sizeof *d->chunk.patches);
+    d->ids = calloc((size_t)d->b->count * d->w->job->family_count + 1, sizeof *d->ids);
+    return d->chunk.bytes && d->chunk.patches && d->ids;
+}
+
+static void find_ids(desk *d)
+{
+    const etch_job *job = d->w->job;
+    for (uint32_t i = 0; i < d->b->count; i++)
+        for (uint32_t k = 0; k < job->family_count; k++)
+            if (d->b->variant->widths[k] > 0)
+                d->ids[(size_t)i * job->family_count + k] =
+                    etch_group_id(job, &job->families[k], rank_of(d, i));
+}
+
+static etch_status open_files(desk *d)
+{
+    char name[ETCH_FILE_NAME];
+    for (; d->open < d->b->count; d->open++) {
+        etch_trace_name(d->w->options->name, rank_of(d, d->open), name);
+        int error = etch_file_create(d->w->folder, name, &d->files[d->open]);
+        if (error != 0)
+            return fail(d, d->open, error);
+    }
+    return ETCH_OK;
+}
+
+static etch_status write_chunk(desk *d)
+{
+    const etch_variant *variant = d->b->variant;
+    for (uint32_t i = 0; i < d->b->count; i++) {
+        etch_status status = poll_cancel(d);
+        if (status != ETCH_OK)
+            return status;
+        etch_chunk_patch(&d->chunk, variant->widths, d->ids + (size_t)i * d->w->job->family_count);
+        int error = etch_file_write(d->files[i], d->chunk.bytes, d->chunk.length);
+        if (error != 0)
+            return fail(d, i, error);
+    }
+    return ETCH_OK;
+}
+
+static etch_status write_chunks(desk *d)
+{
+    const etch_variant *variant = d->b->variant;
+    etch_status status = ETCH_OK;
+    for (uint32_t id = 0; id < variant->program->node_count && status == ETCH_OK;) {
+        id = etch_chunk_encode(variant->program, variant->widths, id, &d->chunk);
+        status = write_chunk(d);
+    }
+    return status;
+}
+
+static etch_status close_files(desk *d, etch_status status)
+{
+    for (uint32_t i = 0; i < d->open; i++) {
+        int error = etch_file_close(d->files[i]);
+        if (error != 0 && status == ETCH_OK)
+            status = fail(d, i, error);
+    }
+    return status;
+}
+
+static etch_status write_batch(void *data, size_t i)
+{
+    const writing *w = data;
+    desk d = {.w = w, .b = &w->batches[i]};
+    etch_status status = poll_cancel(&d);
+    if (status == ETCH_OK)
+        status = desk_alloc(&d) ? ETCH_OK : ETCH_ENOMEM;
+    if (status == ETCH_OK) {
+        find_ids(&d);
+        status = open_files(&d);
+    }
+    if (status == ETCH_OK)
+        status = write_chunks(&d);
+    status = close_files(&d, status);
+    free(d.chunk.bytes);
+    free(d.chunk.patches);
+    free(d.ids);
+    return status;
+}
+
+static unsigned thread_count(const etch_emit_options *options)
+{
+    if (options->threads == 0)
+        return 1;
+    return options->threads < OPEN_FILES ? options->threads : OPEN_FILES;
+}
+
+/* Ranks of a batch: enough batches for all threads, few enough open files. */
+static uint32_t batch_ranks(uint32_t rank_count, unsigned threads)
+{
+    uint32_t most = BATCH_RANKS;
+    uint32_t share = (rank_count + threads - 1) / threads;
+    if (share < most)
+        most = share;
+    if (OPEN_FILES / threads < most)
+        most = OPEN_FILES / threads;
+    return most;
+}
+
+static size_t make_batches(etch_arena *arena, const etch_variants *variants, uint32_t ranks, batch **batches)
+{
+    size_t count = 0, made = 0;
+    for (uint32_t i = 0; i < variants->count; i++)
+        count += (variants->at[i].count + ranks - 1) / ranks;
+    *batches = ETCH_NEW_ARRAY(arena, count, batch);
+    for (uint32_t i = 0; i < variants->count; i++) {
+        const etch_variant *variant = &variants->at[i];
+        for (uint32_t first = 0; first < variant->count; first += ranks) {
+            uint32_t left = variant->count - first;
+            (*batches)[made++] =
+                (batch){.variant = variant, .first = first, .count = left < ranks ? left : ranks};
+        }
+    }
+    return count;
+}
+
+/* The diagnostic of the first batch that failed. */
+static void report(const writing *w, size_t count, const etch_folder *folder)
+{
+    char name[ETCH_FILE_NAME];
+    for (size_t i = 0; i < count; i++) {
+        const batch *b = &w->batches[i];
+        if (b->cancelled) {
+            etch_cancelled(folder->diags, folder->path);
+            return;
+        }
+        if (b->error != 0) {
+            etch_trace_name(w->options->name, b->failed_rank, name);
+            etch_io_error(folder->diags, "write", folder->path, name, b->error);
+            return;
+        }
+    }
+}
+
+etch_status etch_traces_write(etch_arena *arena, const etch_job *job, const etch_variants *variants,
+                              const etch_emit_options *options, const etch_folder *folder)
+{
+    unsigned threads = thread_count(options);
+    writing w = {.job = job, .options = options, .folder = folder->files};
+    size_t count = make_batches(arena, variants, batch_ranks(job->rank_count, threads), &w.batches);
+    etch_status status = etch_parallel(threads, count, write_batch, &w);
+    if (status != ETCH_OK && status != ETCH_ENOMEM)
+        report(&w, count, folder);
+    return status;
+}

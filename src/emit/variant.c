@@ -1,0 +1,253 @@
+/* Which ranks share their bytes, and whether the job may become traces at all. */
+#include "emit/emit_int.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+    LEAST_PAYLOAD = 64,   /* simulators loop or reject below */
+    MOST_NODES = 1 << 20, /* more have crashed a feeder */
+    MOST_GROUP_ID = 2147, /* a simulator multiplies ids by a million in 32 bits */
+};
+
+/* ---- rules ------------------------------------------------------------------------------------------------ */
+
+typedef struct checking {
+    const etch_job *job;
+    const etch_program *program;
+    etch_diags *diags;
+    uint32_t next_group_id;
+} checking;
+
+static etch_status rule_broken(const checking *c, uint32_t id, const char *what)
+{
+    etch_diag *diag = etch_error(c->diags, ETCH_E_TRACE_RULE, (etch_span){0, 0},
+                                 "node %" PRIu32 " of a program %s", id, what);
+    etch_help(diag, "this is a bug of etch: please report it with the spec");
+    return ETCH_EINTERNAL;
+}
+
+static etch_status job_broken(const checking *c, const char *what)
+{
+    etch_diag *diag = etch_error(c->diags, ETCH_E_TRACE_RULE, (etch_span){0, 0}, "the job has %s", what);
+    etch_help(diag, "this is a bug of etch: please report it with the spec");
+    return ETCH_EINTERNAL;
+}
+
+/* Traces hold these values as signed 64-bit integers. */
+static etch_status check_fits(const checking *c, const etch_node *node, const char *what, uint64_t value)
+{
+    if (value <= INT64_MAX)
+        return ETCH_OK;
+    etch_error(c->diags, ETCH_E_TRACE_VALUE, (etch_span){0, 0},
+               "node '%s' has %" PRIu64 " %s: more than the 9223372036854775807 that a trace can hold",
+               c->program->names + node->name, value, what);
+    return ETCH_ELIMIT;
+}
+
+static etch_status check_compute(const checking *c, uint32_t id)
+{
+    const etch_node *node = &c->program->nodes[id];
+    if (node->flop == 0)
+        return rule_broken(c, id, "computes nothing");
+    if (node->bytes == 0)
+        return rule_broken(c, id, "moves nothing");
+    return check_fits(c, node, "FLOP", node->flop);
+}
+
+static bool is_collective(uint8_t type)
+{
+    return type == ETCH_COMM_ALL_REDUCE || type == ETCH_COMM_ALL_GATHER || type == ETCH_COMM_ALL_TO_ALL ||
+           type == ETCH_COMM_REDUCE_SCATTER;
+}
+
+static etch_status check_collective(const checking *c, uint32_t id)
+{
+    const etch_node *node = &c->program->nodes[id];
+    if (!is_collective(node->collective))
+        return rule_broken(c, id, "is of no known collective");
+    if (node->family >= c->job->family_count)
+        return rule_broken(c, id, "communicates in no group");
+    if (node->bytes < LEAST_PAYLOAD)
+        return rule_broken(c, id, "communicates less than 64 bytes");
+    return check_fits(c, node, "bytes to communicate", node->bytes);
+}
+
+static etch_status check_node(const checking *c, uint32_t id)
+{
+    const etch_node *node = &c->program->nodes[id];
+    for (uint32_t i = node->first_dep; i < node->first_dep + node->dep_count; i++) {
+        const uint32_t *dep = &c->program->deps[i];
+        if (*dep >= id || (i > node->first_dep && dep[0] <= dep[-1]))
+            return rule_broken(c, id, "has dependencies out of order");
+    }
+    if (node->type == ETCH_NODE_COMP)
+        return check_compute(c, id);
+    if (node->type == ETCH_NODE_COLL)
+        return check_collective(c, id);
+    return rule_broken(c, id, "is of no known type");
+}
+
+static etch_status check_program(const checking *c)
+{
+    if (c->program->node_count == 0)
+        return job_broken(c, "a program without nodes");
+    for (uint32_t id = 0; id < c->program->node_count; id++) {
+        etch_status status = check_node(c, id);
+        if (status != ETCH_OK)
+            return status;
+    }
+    return ETCH_OK;
+}
+
+static etch_status check_families(checking *c)
+{
+    c->next_group_id = 1;
+    for (uint32_t i = 0; i < c->job->family_count; i++) {
+        const etch_family *family = &c->job->families[i];
+        if (family->size < 2)
+            return job_broken(c, "a group of one rank");
+        if ((uint64_t)family->size * family->count != c->job->rank_count)
+            return job_broken(c, "groups that do not cover the ranks");
+        if (family->first_id != c->next_group_id)
+            return job_broken(c, "group ids that do not follow each other");
+        c->next_group_id += family->count;
+    }
+    return ETCH_OK;
+}
+
+static etch_status check_classes(const checking *c)
+{
+    if (c->job->rank_count == 0)
+        return job_broken(c, "no ranks");
+    for (uint32_t rank = 0; rank < c->job->rank_count; rank++)
+        if (c->job->class_of[rank] >= c->job->program_count)
+            return job_broken(c, "a rank without a program");
+    return ETCH_OK;
+}
+
+static void warn_of_strain(const checking *c)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < c->job->program_count; i++)
+        if (c->job->programs[i].node_count > most)
+            most = c->job->programs[i].node_count;
+    if (most > MOST_NODES)
+        etch_warning(c->diags, ETCH_E_TRACE_NODES, (etch_span){0, 0},
+                     "a rank has %" PRIu32 " nodes: Chakra's own feeder can crash above %d", most,
+                     MOST_NODES);
+    if (c->next_group_id - 1 > MOST_GROUP_ID)
+        etch_warning(c->diags, ETCH_E_TRACE_GROUPS, (etch_span){0, 0},
+                     "there are %" PRIu32 " groups: ASTRA-sim's numbers of groups overflow above %d",
+                     c->next_group_id - 1, MOST_GROUP_ID);
+}
+
+etch_status etch_job_check(const etch_job *job, etch_diags *diags)
+{
+    checking c = {.job = job, .diags = diags};
+    etch_status status = check_classes(&c);
+    if (status == ETCH_OK)
+        status = check_families(&c);
+    for (uint32_t i = 0; i < job->program_count && status == ETCH_OK; i++) {
+        c.program = &job->programs[i];
+        status = check_program(&c);
+    }
+    if (status == ETCH_OK)
+        warn_of_strain(&c);
+    return status;
+}
+
+/* ---- variants --------------------------------------------------------------------------------------------- */
+
+#define NONE UINT32_MAX
+
+/* A variant while ranks are still being added: `next` is the next one of its class, or NONE. */
+typedef struct draft {
+    const uint8_t *widths;
+    uint32_t class, next, count;
+} draft;
+
+typedef struct finding {
+    etch_arena *arena;
+    const etch_job *job;
+    const bool *uses;  /* by class and family */
+    uint32_t *first;   /* by class: its first draft, or NONE */
+    uint32_t *of_rank; /* drafts */
+    uint8_t *widths;   /* of the rank at hand */
+    ETCH_VEC(draft) drafts;
+} finding;
+
+static const bool *find_uses(etch_arena *arena, const etch_job *job)
+{
+    bool *uses = ETCH_NEW_ARRAY(arena, (size_t)job->program_count * job->family_count, bool);
+    for (uint32_t class = 0; class < job->program_count; class ++) {
+        const etch_program *program = &job->programs[class];
+        for (uint32_t id = 0; id < program->node_count; id++)
+            if (program->nodes[id].type == ETCH_NODE_COLL)
+                uses[(size_t) class * job->family_count + program->nodes[id].family] = true;
+    }
+    return uses;
+}
+
+static void find_widths(finding *f, uint32_t rank)
+{
+    const etch_job *job = f->job;
+    const bool *uses = f->uses + (size_t)job->class_of[rank] * job->family_count;
+    for (uint32_t i = 0; i < job->family_count; i++)
+        f->widths[i] = uses[i] ? etch_id_width(etch_group_id(job, &job->families[i], rank)) : 0;
+}
+
+static uint32_t find_draft(finding *f, uint32_t class)
+{
+    size_t size = f->job->family_count;
+    uint32_t *link = &f->first[class];
+    for (; *link != NONE; link = &f->drafts.at[*link].next)
+        if (size == 0 || memcmp(f->drafts.at[*link].widths, f->widths, size) == 0)
+            return *link;
+    uint8_t *widths = ETCH_NEW_ARRAY(f->arena, size, uint8_t);
+    if (size > 0)
+        memcpy(widths, f->widths, size);
+    *link = f->drafts.count; /* before the array moves */
+    ETCH_PUSH(f->arena, &f->drafts, (draft){.widths = widths, .class = class, .next = NONE});
+    return f->drafts.count - 1;
+}
+
+static void fill_variants(const finding *f, etch_variants *variants)
+{
+    const etch_job *job = f->job;
+    variants->count = f->drafts.count;
+    variants->at = ETCH_NEW_ARRAY(f->arena, f->drafts.count, etch_variant);
+    for (uint32_t i = 0; i < f->drafts.count; i++) {
+        const draft *d = &f->drafts.at[i];
+        const etch_program *program = &job->programs[d->class];
+        variants->at[i] = (etch_variant){.program = program,
+                                         .widths = d->widths,
+                                         .ranks = ETCH_NEW_ARRAY(f->arena, d->count, uint32_t),
+                                         .size = etch_trace_measure(program, d->widths)};
+    }
+    for (uint32_t rank = 0; rank < job->rank_count; rank++) {
+        etch_variant *variant = &variants->at[f->of_rank[rank]];
+        variant->ranks[variant->count++] = rank;
+    }
+}
+
+void etch_variants_find(etch_arena *arena, const etch_job *job, etch_variants *variants)
+{
+    finding f = {.arena = arena,
+                 .job = job,
+                 .uses = find_uses(arena, job),
+                 .first = ETCH_NEW_ARRAY(arena, job->program_count, uint32_t),
+                 .of_rank = ETCH_NEW_ARRAY(arena, job->rank_count, uint32_t),
+                 .widths = ETCH_NEW_ARRAY(arena, job->family_count, uint8_t)};
+    variants->class_ranks = ETCH_NEW_ARRAY(arena, job->program_count, uint32_t);
+    for (uint32_t class = 0; class < job->program_count; class ++)
+        f.first[class] = NONE;
+    for (uint32_t rank = 0; rank < job->rank_count; rank++) {
+        uint32_t class = job->class_of[rank];
+        find_widths(&f, rank);
+        f.of_rank[rank] = find_draft(&f, class);
+        f.drafts.at[f.of_rank[rank]].count++;
+        variants->class_ranks[class]++;
+    }
+    fill_variants(&f, variants);
+}

@@ -1,0 +1,354 @@
+/* Costs as lists of items: what each op, kernel, collective and weight contributes to a step. */
+#include "graph/kernel_int.h"
+
+typedef struct listing {
+    const etch_training *training;
+    const etch_placed *placed; /* NULL: costs of the graph itself */
+    etch_sym *sym;
+    etch_arena *arena;
+    etch_tensor **gradients; /* by weight */
+    etch_cost_list *out;
+} listing;
+
+/* Where a region's items run. */
+typedef struct place {
+    etch_expr runs; /* executions per microbatch: the product of the loops around it */
+    const etch_loop *loop;
+} place;
+
+/* The loop of the forward graph that `loop` undoes or repeats: where the first value that it hands on comes from. */
+static const etch_loop *forward_loop(const etch_loop *loop)
+{
+    if (loop->forward)
+        loop = loop->forward;
+    if (loop->carries.count == 0)
+        return loop;
+    const etch_tensor *in = loop->carries.at[0].in;
+    while (in->of)
+        in = in->of;
+    return in->region->loop;
+}
+
+static place place_inside(const listing *l, place outer, const etch_loop *loop)
+{
+    return (place){etch_mul(l->sym, outer.runs, loop->count), forward_loop(loop)};
+}
+
+static place outermost(const listing *l)
+{
+    return (place){etch_int(l->sym, 1), NULL};
+}
+
+/* Executions per step of what belongs to `phase`. */
+static etch_expr times_of(const listing *l, place at, etch_phase phase)
+{
+    etch_expr micro = l->training->train.micro;
+    bool every_microbatch = phase == ETCH_FORWARD || phase == ETCH_RECOMPUTE || phase == ETCH_BACKWARD;
+    return every_microbatch && micro ? etch_mul(l->sym, micro, at.runs) : at.runs;
+}
+
+static void push(const listing *l, etch_cost item)
+{
+    if (!etch_is_zero(item.each))
+        ETCH_PUSH(l->arena, l->out, item);
+}
+
+/* Of a derived op: the op of the forward graph that it comes from. */
+static const etch_op *forward_op(const etch_op *op)
+{
+    while (op->forward)
+        op = op->forward;
+    return op;
+}
+
+static etch_cost item_of_op(const listing *l, etch_measure measure, const etch_op *op, place at)
+{
+    return (etch_cost){
+        .measure = measure,
+        .times = times_of(l, at, op->phase),
+        .phase = op->phase,
+        .row = op->row,
+        .matmul = etch_op_is_matmul(op),
+        .scope = forward_op(op)->scope,
+        .loop = at.loop,
+        .tensor = op->outs[0],
+        .span = op->span,
+    };
+}
+
+/* ---- the graph itself ---------------------------------------------------------------------------------------------- */
+
+static etch_expr size_in_graph(const void *data, const etch_dim *dim)
+{
+    return etch_training_size(data, dim);
+}
+
+/* Goes as deep as loops are nested. */
+static void list_region(const listing *l, const etch_region *region, place at)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_op *op = region->items.at[i].op;
+        const etch_loop *loop = region->items.at[i].loop;
+        if (loop) {
+            list_region(l, loop->body, place_inside(l, at, loop));
+            continue;
+        }
+        etch_cost item = item_of_op(l, ETCH_FLOPS, op, at);
+        item.each = etch_op_flop(l->sym, op, size_in_graph, l->training);
+        push(l, item);
+    }
+}
+
+/* ---- weights: parameters, and what the end of a step does with them --------------------------------------------- */
+
+static place place_of_weight(const listing *l, const etch_tensor *weight)
+{
+    place at = outermost(l);
+    for (const etch_region *region = weight->region; region; region = region->parent) {
+        if (!region->loop)
+            continue;
+        at.runs = etch_mul(l->sym, at.runs, region->loop->count);
+        if (!at.loop)
+            at.loop = region->loop;
+    }
+    return at;
+}
+
+static void list_params(const listing *l)
+{
+    const etch_graph *graph = l->training->graph;
+    for (uint32_t i = 0; i < graph->weights.count; i++) {
+        const etch_tensor *weight = graph->weights.at[i];
+        place at = place_of_weight(l, weight);
+        etch_cost item = {
+            .measure = ETCH_PARAMS,
+            .each = etch_elements(l->sym, weight, size_in_graph, l->training),
+            .times = at.runs,
+            .trainable = l->training->backward ? l->gradients[weight->id] != NULL : !weight->frozen,
+            .scope = weight->scope,
+            .loop = at.loop,
+            .tensor = weight,
+            .span = weight->span,
+        };
+        push(l, item);
+    }
+}
+
+/* A weight at the end of a step. */
+typedef struct ending {
+    const etch_tensor *weight;
+    etch_expr elements; /* of one copy, in the graph or on one rank */
+    etch_expr copies;   /* of the whole model */
+} ending;
+
+/* What `row` does with the weight: `constant` for each element. */
+static etch_cost item_of_weight(const listing *l, etch_measure measure, const ending *e, const etch_row *row,
+                                uint32_t constant)
+{
+    return (etch_cost){
+        .measure = measure,
+        .each = etch_mul(l->sym, e->elements, etch_int(l->sym, constant)),
+        .times = e->copies,
+        .phase = ETCH_OPTIMIZER,
+        .row = row,
+        .scope = e->weight->scope,
+        .loop = place_of_weight(l, e->weight).loop,
+        .tensor = e->weight,
+        .span = e->weight->span,
+    };
+}
+
+/* Optimizer and clipping norm. */
+static void list_ending_flop(const listing *l, etch_measure measure, const ending *e)
+{
+    const etch_train *train = &l->training->train;
+    push(l, item_of_weight(l, measure, e, train->optimizer.row, etch_update_flop(l->training)));
+    if (train->clip)
+        push(l, item_of_weight(l, measure, e, etch_row_named("grad_norm"), etch_clip_flop()));
+}
+
+static void list_ending_traffic(const listing *l, const ending *e)
+{
+    const etch_train *train = &l->training->train;
+    push(l,
+         item_of_weight(l, ETCH_TRAFFIC, e, train->optimizer.row, etch_update_bytes(l->training, e->weight)));
+    if (train->clip)
+        push(l,
+             item_of_weight(l, ETCH_TRAFFIC, e, etch_row_named("grad_norm"), etch_clip_bytes(l->training)));
+}
+
+/* ---- communication -------------------------------------------------------------------------------------------------- */
+
+/* What a ring over `n` ranks sends for a payload of one byte. */
+static etch_expr ring_share(etch_sym *sym, etch_move move, etch_expr n)
+{
+    etch_expr hops = etch_sub(sym, n, etch_int(sym, 1));
+    if (move == ETCH_ALL_GATHER) /* the payload is one shard */
+        return hops;
+    etch_expr once = etch_div(sym, hops, n);
+    return move == ETCH_ALL_REDUCE ? etch_mul(sym, etch_int(sym, 2), once) : once;
+}
+
+/* `item` as payload and as traffic of a ring. */
+static void push_comm(const listing *l, etch_cost item)
+{
+    item.measure = ETCH_COMM;
+    push(l, item);
+    etch_expr share = ring_share(l->sym, item.move, etch_group_size(l->placed, item.axes));
+    item.measure = ETCH_WIRE;
+    item.each = etch_mul(l->sym, item.each, share);
+    push(l, item);
+}
+
+/* The weight's part of its bucket. */
+static void list_reduction(const listing *l, const ending *e)
+{
+    uint32_t width = etch_dtype_bytes(l->training->graph->dtypes.grads);
+    etch_cost item = item_of_weight(l, ETCH_COMM, e, etch_row_of_move(ETCH_ALL_REDUCE), width);
+    item.phase = ETCH_SYNC;
+    item.move = ETCH_ALL_REDUCE;
+    item.axes = l->placed->sync_axes[e->weight->id];
+    if (item.axes)
+        push_comm(l, item);
+}
+
+/* The norm itself: one number, written and then summed over all ranks. */
+static void list_clip_result(const listing *l)
+{
+    const etch_graph *graph = l->training->graph;
+    etch_cost item = {
+        .measure = ETCH_TRAFFIC,
+        .each = etch_int(l->sym, CLIP_RESULT_BYTES),
+        .times = etch_int(l->sym, 1),
+        .phase = ETCH_OPTIMIZER,
+        .row = etch_row_named("grad_norm"),
+        .scope = graph->scopes.at[0],
+        .span = l->training->train.span,
+    };
+    push(l, item);
+    if (l->placed->plan->mesh.count == 0)
+        return;
+    item.phase = ETCH_SYNC;
+    item.move = ETCH_ALL_REDUCE;
+    item.row = etch_row_of_move(ETCH_ALL_REDUCE);
+    item.axes = (1u << l->placed->plan->mesh.count) - 1;
+    push_comm(l, item);
+}
+
+/* ---- one rank --------------------------------------------------------------------------------------------------------- */
+
+static etch_cost item_of_step(const listing *l, etch_measure measure, const etch_step *step, place at)
+{
+    etch_cost item = {
+        .scope = step->scope, .tensor = step->outs[0]->tensor, .span = step->outs[0]->tensor->span};
+    if (step->op)
+        item = item_of_op(l, measure, step->op, at);
+    item.measure = measure;
+    item.times = times_of(l, at, step->phase);
+    item.phase = step->phase;
+    item.row = step->row;
+    item.loop = at.loop;
+    item.tensor = step->outs[0]->tensor;
+    return item;
+}
+
+static void list_kernel(const listing *l, const etch_kernel *kernel, place at)
+{
+    if (etch_step_role(kernel->anchor) == ROLE_MOVE) {
+        etch_cost item = item_of_step(l, ETCH_COMM, kernel->anchor, at);
+        item.each = kernel->bytes;
+        item.move = kernel->anchor->move;
+        item.axes = kernel->anchor->axes;
+        item.matmul = false;
+        push_comm(l, item);
+        return;
+    }
+    for (uint32_t i = 0; i < kernel->steps.count; i++) {
+        etch_cost item = item_of_step(l, ETCH_RANK_FLOPS, kernel->steps.at[i], at);
+        item.each = etch_step_flop(l->placed, kernel->steps.at[i]);
+        push(l, item);
+    }
+    etch_cost item = item_of_step(l, ETCH_TRAFFIC, kernel->anchor, at);
+    item.each = kernel->bytes;
+    push(l, item);
+}
+
+/* Goes as deep as loops are nested. */
+static void list_placed_region(const listing *l, const etch_placed_region *region, place at)
+{
+    for (uint32_t i = 0; i < region->kernels.count; i++)
+        list_kernel(l, region->kernels.at[i], at);
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        if (loop)
+            list_placed_region(l, loop->body, place_inside(l, at, loop->loop));
+    }
+}
+
+/* ---- the end of a step ------------------------------------------------------------------------------------------------- */
+
+static void list_ending(const listing *l, ending *e)
+{
+    if (!l->placed) {
+        e->elements = etch_elements(l->sym, e->weight, size_in_graph, l->training);
+        list_ending_flop(l, ETCH_FLOPS, e);
+        return;
+    }
+    e->elements = etch_value_elements(l->placed, l->placed->weight_of[e->weight->id]);
+    list_reduction(l, e);
+    list_ending_flop(l, ETCH_RANK_FLOPS, e);
+    list_ending_traffic(l, e);
+}
+
+/* Weight by weight, so that modules can be told apart; the sums are those of buckets and updates. */
+static void list_endings(const listing *l)
+{
+    for (uint32_t u = 0; u < l->training->units.count; u++) {
+        const etch_unit *unit = l->training->units.at[u];
+        etch_expr runs = unit->loop ? unit->loop->count : etch_int(l->sym, 1);
+        for (uint32_t i = 0; i < unit->weights.count; i++) {
+            ending e = {.weight = unit->weights.at[i], .copies = etch_mul(l->sym, runs, unit->copies.at[i])};
+            if (l->gradients[e.weight->id])
+                list_ending(l, &e);
+        }
+    }
+}
+
+/* ---- the door ---------------------------------------------------------------------------------------------------------- */
+
+void etch_graph_costs(const etch_training *training, etch_cost_list *out)
+{
+    const etch_graph *graph = training->graph;
+    listing l = {
+        .training = training,
+        .sym = graph->sym,
+        .arena = graph->arena,
+        .gradients = etch_gradients_by_weight(training, graph->arena),
+        .out = out,
+    };
+    list_params(&l);
+    list_region(&l, graph->forward, outermost(&l));
+    if (!training->backward)
+        return;
+    list_region(&l, training->backward, outermost(&l));
+    list_endings(&l);
+}
+
+void etch_placed_costs(const etch_placed *placed, etch_cost_list *out)
+{
+    listing l = {
+        .training = placed->training,
+        .placed = placed,
+        .sym = placed->training->graph->sym,
+        .arena = placed->arena,
+        .gradients = etch_gradients_by_weight(placed->training, placed->arena),
+        .out = out,
+    };
+    list_placed_region(&l, placed->forward, outermost(&l));
+    if (!placed->backward)
+        return;
+    list_placed_region(&l, placed->backward, outermost(&l));
+    list_endings(&l);
+    if (placed->training->train.clip)
+        list_clip_result(&l);
+}

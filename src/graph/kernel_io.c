@@ -1,0 +1,201 @@
+/* What kernels read, write and compute. A value that only its own kernel reads is never in memory; a value that anything else reads is
+ * written once, and every kernel that reads it reads it once. */
+#include "graph/kernel_int.h"
+
+/* ---- steps and values ------------------------------------------------------------------------------------------ */
+
+etch_role etch_step_role(const etch_step *step)
+{
+    if (step->move != ETCH_NO_MOVE)
+        return step->move == ETCH_SLICE ? ROLE_FREE : ROLE_MOVE;
+    return etch_op_role(step->op);
+}
+
+etch_value *etch_value_memory(etch_value *value, bool *sharded)
+{
+    while (value->step && etch_step_role(value->step) == ROLE_FREE) {
+        if (sharded && value->step->move == ETCH_SLICE)
+            *sharded = true;
+        value = value->step->ins[0];
+    }
+    return value;
+}
+
+etch_expr etch_group_size(const etch_placed *placed, uint32_t axes)
+{
+    etch_sym *sym = placed->training->graph->sym;
+    etch_expr size = etch_int(sym, 1);
+    for (uint32_t i = 0; i < placed->plan->mesh.count; i++)
+        if (axes >> i & 1)
+            size = etch_mul(sym, size, placed->plan->mesh.at[i].size);
+    return size;
+}
+
+typedef struct local {
+    const etch_placed *placed;
+    const etch_step *step;
+} local;
+
+/* Size of a dim in the part of the work that one rank does. */
+static etch_expr local_size(const void *data, const etch_dim *dim)
+{
+    const local *l = data;
+    const etch_training *training = l->placed->training;
+    uint32_t axes = 0;
+    for (uint32_t i = 0; i < l->placed->plan->mesh.count; i++)
+        if (l->step->factor[i] == dim)
+            axes |= 1u << i;
+    return etch_div(training->graph->sym, etch_training_size(training, dim),
+                    etch_group_size(l->placed, axes));
+}
+
+etch_expr etch_step_flop(const etch_placed *placed, const etch_step *step)
+{
+    etch_sym *sym = placed->training->graph->sym;
+    if (step->move != ETCH_NO_MOVE)
+        return etch_int(sym, 0);
+    local here = {placed, step};
+    etch_op op = *step->op;
+    op.in_count = step->in_count; /* a sum of cotangents may be made in parts, by placement */
+    return etch_op_flop(sym, &op, local_size, &here);
+}
+
+/* ---- uses -------------------------------------------------------------------------------------------------------- */
+
+typedef struct io {
+    etch_placed *placed;
+    etch_sym *sym;
+    etch_kernel *const *made_by;
+    bool *used;       /* by value id: something reads it */
+    bool *leaves;     /* by value id: something outside its kernel reads it */
+    uint32_t *reader; /* by value id: the last kernel that listed it, counted from 1 */
+    uint32_t kernels; /* counted so far */
+} io;
+
+static void use(const io *x, etch_value *value, const etch_kernel *by)
+{
+    uint32_t id = etch_value_memory(value, NULL)->id;
+    x->used[id] = true;
+    if (x->made_by[id] != by)
+        x->leaves[id] = true;
+}
+
+/* Goes as deep as loops are nested. */
+static void use_in_region(const io *x, const etch_placed_region *region)
+{
+    for (uint32_t i = 0; i < region->kernels.count; i++) {
+        const etch_kernel *kernel = region->kernels.at[i];
+        for (uint32_t k = 0; k < kernel->steps.count; k++)
+            for (uint32_t n = 0; n < kernel->steps.at[k]->in_count; n++)
+                use(x, kernel->steps.at[k]->ins[n], kernel);
+    }
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        if (!loop)
+            continue;
+        use_in_region(x, loop->body);
+        for (uint32_t k = 0; k < loop->carries.count; k++) {
+            if (loop->carries.at[k].init)
+                use(x, loop->carries.at[k].init, NULL);
+            use(x, loop->carries.at[k].out, NULL);
+        }
+    }
+}
+
+/* ---- one kernel ---------------------------------------------------------------------------------------------------- */
+
+static void add_bytes(const io *x, etch_kernel *kernel, etch_expr elements, uint32_t width)
+{
+    kernel->bytes = etch_add(x->sym, kernel->bytes, etch_mul(x->sym, elements, etch_int(x->sym, width)));
+}
+
+static uint32_t width_of(const etch_value *value)
+{
+    return etch_dtype_bytes(value->tensor->dtype);
+}
+
+static void read_operands(io *x, etch_kernel *kernel, const etch_step *step)
+{
+    for (uint32_t i = 0; i < step->in_count; i++) {
+        if (x->made_by[etch_value_memory(step->ins[i], NULL)->id] == kernel)
+            continue;
+        etch_value *root = etch_value_root(step->ins[i]);
+        if (x->reader[root->id] == x->kernels)
+            continue;
+        x->reader[root->id] = x->kernels;
+        ETCH_PUSH(x->placed->arena, &kernel->reads, root);
+        bool rows = step->row->touch == TOUCH_ROWS_READ && i == 0;
+        add_bytes(x, kernel, etch_value_elements(x->placed, rows ? step->outs[0] : root), width_of(root));
+    }
+}
+
+/* A result that only its own kernel reads is not written; a first result that nobody reads was asked for all the same. */
+static bool is_written(const io *x, const etch_step *step, uint32_t result)
+{
+    const etch_value *value = step->outs[result];
+    bool wanted = result == 0 && !value->tensor->optional_result;
+    return x->leaves[value->id] || (wanted && !x->used[value->id]);
+}
+
+static void write_results(const io *x, etch_kernel *kernel, const etch_step *step)
+{
+    uint32_t gradient_width = etch_dtype_bytes(x->placed->training->graph->dtypes.grads);
+    for (uint32_t i = 0; i < step->out_count; i++) {
+        bool rows = step->row->touch == TOUCH_ROWS_WRITTEN && i == 0;
+        etch_value *result = step->outs[i];
+        if (step->accumulate_into[i]) { /* read, added to and written back */
+            add_bytes(x, kernel, etch_value_elements(x->placed, rows ? step->ins[0] : result),
+                      2 * gradient_width);
+        } else if (is_written(x, step, i)) {
+            ETCH_PUSH(x->placed->arena, &kernel->writes, result);
+            add_bytes(x, kernel, etch_value_elements(x->placed, rows ? step->ins[0] : result),
+                      width_of(result));
+        }
+    }
+}
+
+static void fill_kernel(io *x, etch_kernel *kernel)
+{
+    x->kernels++;
+    kernel->flop = kernel->bytes = etch_int(x->sym, 0);
+    for (uint32_t i = 0; i < kernel->steps.count; i++) {
+        const etch_step *step = kernel->steps.at[i];
+        kernel->flop = etch_add(x->sym, kernel->flop, etch_step_flop(x->placed, step));
+        read_operands(x, kernel, step);
+        write_results(x, kernel, step);
+    }
+    if (etch_step_role(kernel->anchor) != ROLE_MOVE)
+        return;
+    kernel->bytes = etch_int(x->sym, 0); /* the payload: what a rank puts in */
+    for (uint32_t i = 0; i < kernel->anchor->in_count; i++)
+        kernel->bytes = etch_add(x->sym, kernel->bytes, etch_value_bytes(x->placed, kernel->anchor->ins[i]));
+}
+
+static void fill_region(io *x, etch_placed_region *region)
+{
+    for (uint32_t i = 0; i < region->kernels.count; i++)
+        fill_kernel(x, region->kernels.at[i]);
+    for (uint32_t i = 0; i < region->items.count; i++)
+        if (region->items.at[i].loop)
+            fill_region(x, region->items.at[i].loop->body);
+}
+
+void etch_kernel_io(etch_placed *placed, etch_kernel *const *made_by)
+{
+    etch_arena *scratch = etch_arena_new(etch_arena_mem(placed->arena));
+    io x = {
+        .placed = placed,
+        .sym = placed->training->graph->sym,
+        .made_by = made_by,
+        .used = ETCH_NEW_ARRAY(scratch, placed->value_count, bool),
+        .leaves = ETCH_NEW_ARRAY(scratch, placed->value_count, bool),
+        .reader = ETCH_NEW_ARRAY(scratch, placed->value_count, uint32_t),
+    };
+    use_in_region(&x, placed->forward);
+    if (placed->backward)
+        use_in_region(&x, placed->backward);
+    fill_region(&x, placed->forward);
+    if (placed->backward)
+        fill_region(&x, placed->backward);
+    etch_arena_free(scratch);
+}

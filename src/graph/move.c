@@ -1,0 +1,106 @@
+/* Moves between placements (R5): what differs between how a value is held and how it is needed is a collective. */
+#include <string.h>
+
+#include "graph/place_int.h"
+
+bool etch_place_equal(const placer *p, const etch_state *a, const etch_state *b) {
+    for (uint32_t i = 0; i < p->axis_count; i++)
+        if (a[i] != b[i]) return false;
+    return true;
+}
+
+etch_value *etch_value_new(placer *p, etch_tensor *tensor, const etch_state *place) {
+    etch_value *value = ETCH_NEW(p->arena, etch_value);
+    value->tensor = tensor;
+    value->id = p->placed->value_count++;
+    for (uint32_t a = 0; a < p->axis_count; a++) value->place[a] = place ? place[a] : NULL;
+    etch_map_require(p, tensor, value->place);
+    return value;
+}
+
+etch_step *etch_step_new(placer *p, etch_op *op, const etch_row *row, etch_phase phase, etch_scope *scope, uint32_t ins, uint32_t outs) {
+    etch_step *step = ETCH_NEW(p->arena, etch_step);
+    *step = (etch_step){.op = op, .row = row, .phase = phase, .scope = scope, .in_count = ins, .out_count = outs, .kernel = UINT32_MAX,
+                        .id = p->placed->step_count++};
+    step->ins = ETCH_NEW_ARRAY(p->arena, ins, etch_value *);
+    step->outs = ETCH_NEW_ARRAY(p->arena, outs, etch_value *);
+    step->accumulate_into = ETCH_NEW_ARRAY(p->arena, outs, etch_tensor *);
+    ETCH_PUSH(p->arena, &p->region->items, (etch_placed_item){.step = step});
+    return step;
+}
+
+static etch_move move_of(etch_state from, etch_state to) {
+    if (from == to) return ETCH_NO_MOVE;
+    if (!from) return ETCH_SLICE;
+    if (from == ETCH_PARTIAL) return to ? ETCH_REDUCE_SCATTER : ETCH_ALL_REDUCE;
+    return to ? ETCH_ALL_TO_ALL : ETCH_ALL_GATHER;
+}
+
+/* Only the innermost axis of a dim may leave it or join it: the shards of the outer ones stay where they are. */
+static bool is_innermost(placer *p, const etch_value *value, uint32_t axis, etch_state dim, const etch_state *goal) {
+    if (!dim || dim == ETCH_PARTIAL) return true;
+    for (uint32_t other = 0; other < p->axis_count; other++) {
+        bool stays = other != axis && value->place[other] == dim && goal[other] == dim;
+        if (!stays || etch_map_is_inside(p, dim, axis, other)) continue;
+        const char *name = p->plan->mesh.at[axis].name;
+        etch_diag *diag = etch_error(p->graph->diags, ETCH_E_NOT_INNERMOST, p->plan->span, "%s must be last on %s: %s is moved while %s stays on it", name,
+                                     dim->name, name, p->plan->mesh.at[other].name);
+        etch_note(diag, value->tensor->span, "for %s", value->tensor->name);
+        etch_help(diag, "write %s @ (%s,%s)", dim->name, p->plan->mesh.at[other].name, name);
+        p->failed = true;
+        return false;
+    }
+    return true;
+}
+
+static etch_value *move_once(placer *p, etch_value *value, const etch_state *goal, uint32_t axes, etch_move move, etch_phase phase,
+                             etch_scope *scope, const char *reason) {
+    etch_state place[ETCH_MAX_AXES];
+    memcpy(place, value->place, sizeof place);
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        if (axes & (1u << a)) place[a] = goal[a];
+    etch_step *step = etch_step_new(p, NULL, etch_row_of_move(move), phase, scope, 1, 1);
+    step->move = move;
+    step->axes = axes;
+    step->reason = reason;
+    step->ins[0] = value;
+    step->outs[0] = etch_value_new(p, value->tensor, place);
+    step->outs[0]->step = step;
+    return step->outs[0];
+}
+
+static etch_value *find_copy(const placer *p, const etch_value *value, const etch_state *goal, etch_phase phase) {
+    for (uint32_t i = 0; i < p->copies.count; i++) {
+        const copy *c = &p->copies.at[i];
+        if (c->from == value && c->region == p->region && c->phase == phase && etch_place_equal(p, c->to->place, goal)) return c->to;
+    }
+    return NULL;
+}
+
+etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need, uint32_t mask, etch_phase phase, etch_scope *scope,
+                            const char *reason) {
+    etch_state goal[ETCH_MAX_AXES];
+    uint32_t by_move[ETCH_MOVE_COUNT] = {0};
+    bool moves = false;
+    for (uint32_t a = 0; a < p->axis_count; a++) {
+        goal[a] = mask & (1u << a) ? need[a] : value->place[a];
+        etch_move move = move_of(value->place[a], goal[a]);
+        by_move[move] |= 1u << a;
+        moves = moves || move != ETCH_NO_MOVE;
+    }
+    if (!moves) return value;
+    etch_value *moved = find_copy(p, value, goal, phase);
+    if (moved) return moved;
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        if (value->place[a] != goal[a] && !(is_innermost(p, value, a, value->place[a], goal) && is_innermost(p, value, a, goal[a], goal)))
+            return value;
+    moved = value;
+    for (int move = ETCH_SLICE; move < ETCH_MOVE_COUNT; move++) /* in the order of the enum: sizes shrink first */
+        if (by_move[move]) moved = move_once(p, moved, goal, by_move[move], (etch_move)move, phase, scope, reason);
+    ETCH_PUSH(p->arena, &p->copies, (copy){.from = value, .to = moved, .region = p->region, .phase = phase});
+    return moved;
+}
+
+etch_value *etch_move_reduce(placer *p, etch_value *value, uint32_t axes, etch_phase phase, etch_scope *scope, const char *reason) {
+    return move_once(p, value, value->place, axes, ETCH_ALL_REDUCE, phase, scope, reason);
+}

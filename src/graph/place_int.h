@@ -1,0 +1,90 @@
+/* Placement, shared by its files: where plans put tensors (plan_map.c), what results are wanted for (demand.c), moves (move.c), and the walk that decides
+ * op by op (place.c). The rules' numbers are those of docs/placement.md. */
+#ifndef ETCH_GRAPH_PLACE_INT_H
+#define ETCH_GRAPH_PLACE_INT_H
+
+#include "graph/kernel_int.h"
+#include "graph/row_int.h"
+
+/* A moved copy of a value, shared by the consumers of one phase in one region (R8). */
+typedef struct copy {
+    etch_value *from, *to;
+    const etch_placed_region *region;
+    etch_phase phase;
+} copy;
+
+/* What a result is wanted as: a state for every axis. */
+typedef struct demand {
+    bool known; /* something is asked of it */
+    etch_state place[ETCH_MAX_AXES];
+} demand;
+
+typedef struct use {
+    uint32_t count;          /* consumers in the same region and phase; those elsewhere count twice */
+    const etch_op *only;     /* the consumer when there is one */
+    const etch_carry *init;  /* the loop that it enters, when that is its only use */
+} use;
+
+typedef struct placer {
+    etch_placed *placed;
+    const etch_training *training;
+    const etch_plan *plan;
+    etch_graph *graph;
+    etch_arena *arena;
+    etch_sym *sym;
+    uint32_t axis_count;
+    /* by tensor id */
+    etch_value **made;       /* as its producer left it */
+    etch_value **pinned;     /* as a pin or a loop holds it: what consumers see */
+    etch_value **resolved;   /* of a partial result: the first copy without partial sums, which backward reads */
+    use *uses;
+    demand *wants;
+    /* by op id */
+    etch_step **steps;
+    /* by loop id: the forward loop's placed form */
+    etch_placed_loop **loops;
+    ETCH_VEC(copy) copies;
+    /* the place in work */
+    etch_placed_region *region;
+    bool failed;
+} placer;
+
+/* ---- plan_map.c ---- */
+
+/* The axes that a scope's map gives a dim, outermost first; NULL entry when the map does not name it. */
+const etch_shard *etch_map_dim(const placer *p, const etch_scope *scope, const etch_dim *dim);
+/* The state of every axis for a tensor with these dims under the map of `scope` (R1). Reports an axis that would divide two dims. */
+void etch_map_place(placer *p, const etch_scope *scope, const etch_tensor *tensor, etch_state *place);
+/* The pin of a tensor of the forward pass; false when there is none. Reports dims that it lacks. */
+bool etch_map_pin(placer *p, const etch_tensor *tensor, etch_state *place);
+/* Axes whose use a scope changes, as bits; 0 for most scopes. */
+uint32_t etch_map_touched(const placer *p, const etch_scope *scope);
+/* What an identity at a scope's edge asks for on the axes that the scope touches. */
+void etch_map_edge(placer *p, const etch_op *op, uint32_t touched, const etch_state *now, etch_state *place);
+/* Order of the axes on one dim: is `inner` inside `outer` as the plan writes them? */
+bool etch_map_is_inside(const placer *p, const etch_dim *dim, uint32_t inner, uint32_t outer);
+/* Records what the placement of a tensor demands of sizes. */
+void etch_map_require(placer *p, const etch_tensor *tensor, const etch_state *place);
+
+/* ---- demand.c ---- */
+
+void etch_demand_uses(placer *p, const etch_region *region);
+/* What the results of a region's ops are wanted as (R3), last op first. */
+void etch_demand_region(placer *p, const etch_region *region);
+/* The placement in which a loop hands a value on (R7). */
+void etch_demand_carry(placer *p, const etch_carry *carry, etch_state *place);
+/* The loop value that a forward tensor, or a recomputed copy of one, is at the end of an iteration; NULL for most. */
+const etch_carry *etch_demand_handed_on(const etch_tensor *tensor);
+
+/* ---- move.c ---- */
+
+etch_value *etch_value_new(placer *p, etch_tensor *tensor, const etch_state *place);
+etch_step *etch_step_new(placer *p, etch_op *op, const etch_row *row, etch_phase phase, etch_scope *scope, uint32_t ins, uint32_t outs);
+/* Brings `value` to the states `need` on the axes in `mask`; other axes keep theirs. At most one collective of a kind (R5). */
+etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need, uint32_t mask, etch_phase phase, etch_scope *scope,
+                            const char *reason);
+/* A collective that leaves the placement as it is: the reduction of a statistic. */
+etch_value *etch_move_reduce(placer *p, etch_value *value, uint32_t axes, etch_phase phase, etch_scope *scope, const char *reason);
+bool etch_place_equal(const placer *p, const etch_state *a, const etch_state *b);
+
+#endif

@@ -1,0 +1,116 @@
+/* What a row of the op table says. The passes read rows; they know no op by name. */
+#ifndef ETCH_GRAPH_ROW_INT_H
+#define ETCH_GRAPH_ROW_INT_H
+
+#include "graph/graph.h"
+
+/* How an op becomes nodes of a trace. */
+typedef enum etch_role {
+    ROLE_KERNEL,    /* a node of its own, which pointwise neighbours join */
+    ROLE_PRODUCT,   /* a kernel when it sums a dim, pointwise otherwise */
+    ROLE_POINTWISE, /* joins the kernel before it, else the one after it */
+    ROLE_FREE,      /* no node: another view of the same memory */
+    ROLE_MOVE       /* a collective, or a free slice */
+} etch_role;
+
+/* Dims of the results. */
+typedef enum etch_shape {
+    SHAPE_KEPT,    /* those that the caller keeps */
+    SHAPE_UNION,   /* of all operands: broadcast by name */
+    SHAPE_FIRST,   /* of operand 0; `over` must be among them */
+    SHAPE_ATTEND,  /* queries and value width: (q + v) less over, less dot where v lacks it */
+    SHAPE_LOOKUP,  /* of the indices and of the table less over */
+    SHAPE_RENAMED, /* of operand 0, mapped */
+    SHAPE_CACHED,  /* of operand 0 with `over` replaced by the one new dim that is declared */
+    SHAPE_TOP,     /* operand 0 with `over` replaced by the dim `to`, which may be shorter: its first elements */
+    SHAPE_LOSS,    /* none: a scalar */
+    SHAPE_TARGETS  /* derived rows: result i has the dims of the operand that it is the gradient of */
+} etch_shape;
+
+/* What a dim is to an op: decides along which dims an axis may divide the work. */
+typedef enum etch_factor {
+    FACTOR_PASS, /* independent: results are sharded on it, or partial where they lack it */
+    FACTOR_WHOLE,/* needed as a whole: its shards are gathered */
+    FACTOR_STAT  /* may be sharded at the price of `stat_reductions` small all-reduces */
+} etch_factor;
+
+/* May a partial sum pass through? */
+typedef enum etch_linear {
+    LINEAR_NO,
+    LINEAR_EACH, /* in each operand alone: one partial operand passes when the result's dims are among its dims */
+    LINEAR_JOINT /* in all together: passes when every operand is partial */
+} etch_linear;
+
+typedef enum etch_basis {
+    BASIS_NONE,
+    BASIS_PRODUCT, /* 2 per combination of all dims when a dim is summed, else 1 */
+    BASIS_RESULT,  /* `flop` per element of result 0 */
+    BASIS_OPERAND, /* `flop` per element of operand 0 */
+    BASIS_TOTAL,   /* one per element and operand after the first */
+    BASIS_SCORES   /* per pair of query and key: `flop` per element of the dot dims, `flop_width` per element of the value width */
+} etch_basis;
+
+/* How much of an operand or result an op touches. */
+typedef enum etch_touch {
+    TOUCH_ALL,
+    TOUCH_ROWS_READ,   /* operand 0: as many elements as the result has (rows that were looked up) */
+    TOUCH_ROWS_WRITTEN /* result 0: as many elements as operand 0 has (rows that are added to) */
+} etch_touch;
+
+/* A gradient: the call of another row. `args`: d0 (cotangent of result 0), xN (operand N), yN (result N), `others` (every operand but the
+ * target), separated by blanks; what an optional operand lacks is left out. `into`: operands whose cotangents the results are, or `each`: one call for every operand
+ * that needs one. */
+typedef struct etch_grad {
+    const char *row, *args, *into;
+} etch_grad;
+
+struct etch_row {
+    const char *name;
+    const char *operands;  /* names, for messages and help; those after `|` are optional */
+    unsigned takes, needs; /* etch_keyword bits */
+    bool called;           /* a spec may call it by name */
+    etch_shape shape;
+    etch_role role;
+    etch_factor over, dot; /* what these dims are to the op; all others pass */
+    etch_linear linear;
+    etch_basis basis;
+    uint32_t flop, flop_width;
+    bool matmul;           /* counts in matmul_flops (a product also needs dims of all three kinds) */
+    etch_touch touch;
+    uint32_t scores_first; /* BASIS_SCORES: index of q among the operands (k and v follow) */
+    uint32_t stat_reductions; /* all-reduces of result 1 when `over` is sharded */
+    const char *extra;     /* results beside the first: "stat" f32 per element less `over` and `dot`; "mask" one byte an element */
+    bool elide_same;       /* is nothing when the result has the dims of operand 0 */
+    bool inverts_map;      /* derived from a row with a map: from and to trade places */
+    const etch_grad *grads;/* ends with {NULL}; NULL: no gradient */
+    const char *help;
+};
+
+const etch_row *etch_row_named(const char *name);
+/* The row of a move. */
+const etch_row *etch_row_of_move(etch_move move);
+
+/* Does the op's row let `dim` be `FACTOR_PASS`, ...? */
+etch_factor etch_op_factor(const etch_op *op, const etch_dim *dim);
+bool etch_dim_among(etch_dim *const *dims, uint32_t count, const etch_dim *dim);
+/* The role of an op: ROLE_PRODUCT decided. */
+etch_role etch_op_role(const etch_op *op);
+/* Is it a product with dims of all three kinds (only in the first operand, only in the second, summed), or a row that always counts? */
+bool etch_op_is_matmul(const etch_op *op);
+/* The query dim that a causal attention pairs with its keys; NULL when it cannot be told. */
+const etch_dim *etch_op_query_dim(const etch_op *op);
+
+/* FLOP of one execution; `size(data, dim)` says the size of a dim. */
+typedef etch_expr (*etch_size_fn)(const void *data, const etch_dim *dim);
+etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data);
+/* Elements of a tensor. */
+etch_expr etch_elements(etch_sym *sym, const etch_tensor *tensor, etch_size_fn size, const void *data);
+
+/* Building, shared by the builder and the derivations. New tensors and ops go to the given region. */
+etch_tensor *etch_tensor_new(etch_graph *graph, const char *name, etch_kind kind, etch_dtype dtype, etch_dim *const *dims, uint32_t rank,
+                             etch_span span);
+etch_op *etch_op_new(etch_graph *graph, const etch_row *row, etch_tensor *const *ins, uint32_t in_count, uint32_t out_count,
+                     const etch_attrs *attrs, etch_phase phase, etch_span span);
+void etch_region_add_op(etch_graph *graph, etch_region *region, etch_op *op);
+
+#endif

@@ -1,0 +1,150 @@
+/* The door of lower: from a placed training graph and one binding to the programs of the ranks.
+ *
+ * Ranks whose program is equal up to group ids form a class; a class has one program. A job is everything that emission needs: it holds no
+ * expression any more, only numbers, and is not written to again (any number of threads may read it). */
+#ifndef ETCH_LOWER_H
+#define ETCH_LOWER_H
+
+#include "graph/graph.h"
+
+/* Values as Chakra's NodeType and CollectiveCommType have them. */
+typedef enum etch_node_type { ETCH_NODE_COMP = 4, ETCH_NODE_COLL = 7 } etch_node_type;
+typedef enum etch_comm_type {
+    ETCH_COMM_ALL_REDUCE = 0,
+    ETCH_COMM_ALL_GATHER = 2,
+    ETCH_COMM_ALL_TO_ALL = 6,
+    ETCH_COMM_REDUCE_SCATTER = 7
+} etch_comm_type;
+
+/* One node. Its id is its index in the program: the issue order. */
+typedef struct etch_node {
+    uint64_t flop;      /* COMP: FLOP, at least 1 (see `padded_flop` of the totals) */
+    uint64_t bytes;     /* COMP: bytes read plus written, at least 1; COLL: payload as comm_size counts it, at least 64 */
+    uint32_t name;      /* offset into `names` of a NUL-terminated name */
+    uint32_t first_dep; /* index into `deps` */
+    uint32_t dep_count; /* ids of parents: ascending, unique, each below this node's id */
+    uint16_t family;    /* COLL: index into `families` of the job */
+    uint8_t type;       /* etch_node_type */
+    uint8_t collective; /* COLL: etch_comm_type */
+} etch_node;
+
+typedef struct etch_program {
+    const etch_node *nodes;
+    uint32_t node_count;
+    const uint32_t *deps;
+    const char *names;
+} etch_program;
+
+/* Communication groups over one set of mesh axes: every combination of the other axes' coordinates is one group. Ids of a family are consecutive,
+ * in the order of those coordinates, outermost axis first. Families are few and in the order of first id. Only families that some node uses exist, and
+ * none has groups of one rank. */
+typedef struct etch_family {
+    uint32_t first_id;  /* ids start at 1 over all families */
+    uint32_t count;     /* groups in the family */
+    uint32_t size;      /* ranks in each group */
+    uint64_t axes;      /* bit i: mesh axis i varies inside a group */
+    const char *label;  /* the axes' names as a user writes them: "tp", "(dp,tp)" */
+} etch_family;
+
+typedef struct etch_mesh_axis {
+    const char *name;
+    uint32_t size;
+} etch_mesh_axis;
+
+/* Sums over the nodes of one rank of the stage. 128 bits: no sum of 2^32 nodes overflows. */
+typedef unsigned __int128 etch_total;
+typedef struct etch_comm_total {
+    uint8_t collective; /* etch_comm_type */
+    const char *axes;   /* label, as in a query: axis = tp */
+    etch_total bytes;   /* sum of comm_size less padding */
+    etch_total padded;  /* bytes that the minimum of 64 added */
+    uint64_t count;     /* nodes */
+} etch_comm_total;
+typedef struct etch_stage_total {
+    uint32_t ranks;
+    uint32_t nodes;         /* of one rank */
+    etch_total flop;        /* sum of num_ops less padding */
+    etch_total padded_flop; /* what the minimum of 1 added */
+    etch_total bytes;       /* sum of tensor_size less padding */
+    etch_total padded_bytes;
+    const etch_comm_total *comm;
+    uint32_t comm_count;
+} etch_stage_total;
+
+typedef struct etch_binding {
+    const char *name;
+    const char *value; /* exact decimal text */
+    const char *from;  /* "set", "config", "default" */
+} etch_binding;
+
+typedef struct etch_job {
+    uint32_t rank_count;
+    const etch_mesh_axis *mesh; /* outermost first: the rank is the mixed-radix number of its coordinates */
+    uint32_t mesh_count;
+    const etch_program *programs; /* one per class */
+    uint32_t program_count;
+    const uint32_t *class_of; /* by rank */
+    const etch_family *families;
+    uint32_t family_count;
+    const etch_stage_total *stages;
+    uint32_t stage_count;
+    const etch_binding *bindings;
+    uint32_t binding_count;
+    const char *model, *plan, *config; /* names; config may be NULL */
+} etch_job;
+
+/* ---- making a job -------------------------------------------------------------------------------------------------- */
+
+/* The value given to a variable: a param, or the size of a mesh axis. */
+typedef struct etch_given {
+    etch_expr var;
+    const char *name;
+    etch_expr value;  /* a constant, or an expression over other variables that have values */
+    const char *from; /* "set", "config", "default" */
+    etch_span span;   /* where it is written, or nowhere */
+} etch_given;
+
+typedef enum etch_fact_relation {
+    ETCH_FACT_EQ,
+    ETCH_FACT_NE,
+    ETCH_FACT_LE,
+    ETCH_FACT_GE,
+    ETCH_FACT_LT,
+    ETCH_FACT_GT,
+    ETCH_FACT_DIVIDES, /* left divides right */
+    ETCH_FACT_TRUE     /* left is not 0 */
+} etch_fact_relation;
+
+/* Something that the spec assumes and that has to hold. Without a value for each of its variables it binds nothing, and is not looked at. */
+typedef struct etch_fact {
+    etch_fact_relation relation;
+    etch_expr left, right; /* NULL: not to be looked at */
+    const char *text;      /* as written */
+    etch_span span;
+} etch_fact;
+
+typedef struct etch_lower_options {
+    const etch_placed *placed;
+    const etch_given *given; /* the job lists them in this order */
+    uint32_t given_count;
+    const etch_fact *facts;
+    uint32_t fact_count;
+    const char *config; /* its name, or NULL */
+} etch_lower_options;
+
+enum { ETCH_MAX_RANKS = 1 << 20 };
+
+/* Binds a placed graph to values and unrolls it. The job lives in `arena`, `placed` may end before it. Everything but ETCH_OK comes with a diagnostic
+ * of `placed` (except ETCH_ENOMEM), and sets no job:
+ * ETCH_EINPUT a value is missing, an assumption or a requirement of the plan does not hold, a size is not an integer;
+ * ETCH_ELIMIT too many ranks or nodes, a node too large for a trace, or more memory than the session may use. */
+etch_status etch_lower(etch_arena *arena, const etch_lower_options *options, const etch_job **job) ETCH_MUST_CHECK;
+
+/* ---- groups ----------------------------------------------------------------------------------------------------------- */
+
+/* The id of the group of `family` that `rank` belongs to. */
+uint32_t etch_group_id(const etch_job *job, const etch_family *family, uint32_t rank);
+/* The `k`-th rank (in ring order: ascending) of the group with index `group` (0..count-1) of `family`. */
+uint32_t etch_group_rank(const etch_job *job, const etch_family *family, uint32_t group, uint32_t k);
+
+#endif

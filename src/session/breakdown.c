@@ -1,0 +1,54 @@
+/* Tables: the items of one quantity, grouped by a label. */
+#include "session/session_int.h"
+
+#include <string.h>
+
+static const char *const breakdown_names[] = {
+    [ETCH_BY_NOTHING] = "",      [ETCH_BY_OP] = "op",
+    [ETCH_BY_MODULE] = "module", [ETCH_BY_PHASE] = "phase",
+    [ETCH_BY_COLLECTIVE] = "collective", [ETCH_BY_AXIS] = "axis",
+    [ETCH_BY_STAGE] = "stage",
+};
+enum { BREAKDOWN_COUNT = sizeof breakdown_names / sizeof *breakdown_names };
+
+const char *etch_breakdown_name(etch_breakdown by)
+{
+    return (unsigned)by < BREAKDOWN_COUNT ? breakdown_names[by] : NULL;
+}
+
+const char *etch_cost_op_name(const etch_cost *cost)
+{
+    return cost->move != ETCH_NO_MOVE ? etch_move_name(cost->move) : cost->row ? etch_row_name(cost->row) : "";
+}
+
+/* llama.block.attention */
+static const char *module_path(etch_arena *arena, const etch_pipeline *p, const etch_scope *scope)
+{
+    if (!scope)
+        return p->model->name;
+    const char *text = scope->module;
+    while ((scope = scope->parent) != NULL)
+        text = etch_text(arena, "%s.%s", scope->module, text);
+    return text;
+}
+
+const char *etch_cost_label(etch_session *session, const etch_pipeline *p, const etch_cost *cost, etch_breakdown by)
+{
+    switch (by) {
+    case ETCH_BY_NOTHING:
+        break;
+    case ETCH_BY_OP:
+        return etch_cost_op_name(cost);
+    case ETCH_BY_MODULE:
+        return module_path(session->arena, p, cost->scope);
+    case ETCH_BY_PHASE:
+        return etch_phase_name(cost->phase);
+    case ETCH_BY_COLLECTIVE:
+        return etch_move_name(cost->move);
+    case ETCH_BY_AXIS:
+        return etch_axes_label(p->placed, cost->axes);
+    case ETCH_BY_STAGE:
+        return "whole";
+    }
+    return "";
+}

@@ -1,0 +1,352 @@
+/* The quantities of queries: what each means as a selection of cost items. */
+#include "session/session_int.h"
+
+#include <string.h>
+
+enum {
+    BY_OP = 1 << ETCH_BY_OP,
+    BY_MODULE = 1 << ETCH_BY_MODULE,
+    BY_PHASE = 1 << ETCH_BY_PHASE,
+    BY_COLLECTIVE = 1 << ETCH_BY_COLLECTIVE,
+    BY_AXIS = 1 << ETCH_BY_AXIS,
+    BY_STAGE = 1 << ETCH_BY_STAGE,
+    OF_WEIGHTS = BY_MODULE,
+    OF_JOB = BY_OP | BY_MODULE | BY_PHASE,
+    OF_RANK = OF_JOB | BY_STAGE,
+    OF_COLLECTIVES = OF_RANK | BY_COLLECTIVE | BY_AXIS
+};
+
+/* clang-format off */
+static const etch_quantity_row rows[] = {
+    {"params", ETCH_OF_PART, ETCH_PARAMS, ETCH_ALL, OF_WEIGHTS, false, "elements", "weights"},
+    {"trainable", ETCH_OF_PART, ETCH_PARAMS, ETCH_ONLY_TRAINABLE, OF_WEIGHTS, false, "elements",
+     "weights that have a gradient"},
+    {"active_params", ETCH_OF_PART, ETCH_PARAMS, ETCH_ALL, OF_WEIGHTS, false, "elements",
+     "weights that one token uses"},
+    {"flops", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ALL, OF_JOB, false, "FLOP",
+     "work of the whole job; a multiply-add is 2"},
+    {"matmul_flops", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ONLY_MATMUL, OF_JOB, false, "FLOP", "of it, the products"},
+    {"elementwise", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ONLY_ELEMENTWISE, OF_JOB, false, "FLOP",
+     "of it, all but the products"},
+    {"rank_flops", ETCH_OF_PHASE, ETCH_RANK_FLOPS, ETCH_ALL, OF_RANK, false, "FLOP", "work of one rank"},
+    {"traffic", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ALL, OF_RANK, false, "bytes",
+     "memory that one rank reads and writes"},
+    {"comm", ETCH_OF_PHASE, ETCH_COMM, ETCH_ALL, OF_COLLECTIVES, false, "bytes",
+     "payload of the collectives of one rank"},
+    {"wire", ETCH_OF_PHASE, ETCH_WIRE, ETCH_ALL, OF_COLLECTIVES, false, "bytes",
+     "what one rank sends for them, in rings"},
+    {"memory", ETCH_OF_CLASS, ETCH_TRAFFIC, ETCH_ALL, OF_RANK, true, "bytes", "memory that one rank holds"},
+    {"saved", ETCH_OF_CLASS, ETCH_TRAFFIC, ETCH_ALL, OF_RANK, true, "bytes",
+     "what a part keeps for its backward pass"},
+};
+/* clang-format on */
+enum { ROW_COUNT = sizeof rows / sizeof *rows };
+
+const etch_quantity_row *etch_quantity_row_of(const char *name)
+{
+    for (size_t i = 0; i < ROW_COUNT; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+bool etch_quantity_of_rank(const etch_quantity_row *row)
+{
+    return row->measure != ETCH_PARAMS && row->measure != ETCH_FLOPS;
+}
+
+static bool of_collectives(const etch_quantity_row *row)
+{
+    return row->measure == ETCH_COMM || row->measure == ETCH_WIRE;
+}
+
+/* ---- listings --------------------------------------------------------------------------------------------- */
+
+static void describe_row(const etch_quantity_row *row, etch_buf *out)
+{
+    static const char *const subjects[] = {
+        [ETCH_OF_PHASE] = "(P)", [ETCH_OF_PART] = "(X)", [ETCH_OF_CLASS] = "(C)"};
+    etch_buf call = {.arena = out->arena};
+    etch_buf_printf(&call, "%s%s", row->name, subjects[row->subject]);
+    etch_buf_printf(out, "%-18s %-9s %s%s\n", call.text, row->unit, row->help,
+                    row->later ? " (not in this version)" : "");
+}
+
+void etch_quantity_describe_all(etch_buf *out)
+{
+    for (size_t i = 0; i < ROW_COUNT; i++)
+        describe_row(&rows[i], out);
+}
+
+/* ---- arguments -------------------------------------------------------------------------------------------- */
+
+/* Which items count. */
+typedef struct filter {
+    const etch_quantity_row *row;
+    unsigned phases;     /* bits 1 << etch_phase */
+    const char *op;      /* NULL: any */
+    uint32_t axes;       /* 0: any */
+    const etch_part *part; /* NULL: everything */
+} filter;
+
+static void refuse_argument(etch_session *session, const etch_quantity *q, const char *argument, etch_span span)
+{
+    etch_error(session->diags, ETCH_E_QUERY_ARGUMENT, span, "'%s' has no argument '%s'", q->name, argument);
+}
+
+static bool check_arguments(etch_session *session, const etch_quantity *q, const etch_quantity_row *row)
+{
+    if (row->later || q->stage) {
+        etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_LATER, q->span, "%s%s is not given meaning yet",
+                                     row->later ? q->name : "stage =", row->later ? "(..)" : "");
+        etch_note(diag, (etch_span){0, 0}, "this is etch %s; a later version computes it", ETCH_VERSION);
+        return false;
+    }
+    bool fine = true;
+    if (q->op && !(row->breakdowns & BY_OP)) {
+        refuse_argument(session, q, "op", q->op_span);
+        fine = false;
+    }
+    if (q->axis_count > 0 && !of_collectives(row)) {
+        refuse_argument(session, q, "axis", q->axis_span);
+        fine = false;
+    }
+    return fine;
+}
+
+static bool find_phases(etch_session *session, const etch_quantity *q, unsigned *phases)
+{
+    const char *names[ETCH_PHASE_COUNT + 1];
+    for (unsigned i = 0; i < ETCH_PHASE_COUNT; i++)
+        names[i] = etch_phase_name((etch_phase)i);
+    names[ETCH_PHASE_COUNT] = "step";
+    if (q->first) {
+        for (unsigned i = 0; i < ETCH_PHASE_COUNT; i++) {
+            if (strcmp(names[i], q->first) == 0) {
+                *phases = 1u << i;
+                return true;
+            }
+        }
+        *phases = (1u << ETCH_PHASE_COUNT) - 1;
+        if (strcmp(q->first, "step") == 0)
+            return true;
+    }
+    etch_diag *diag =
+        etch_error(session->diags, ETCH_E_QUERY_PHASE, q->first ? q->first_span : q->span,
+                   q->first ? "'%s' is no phase of a step" : "'%s' needs a phase", q->first ? q->first : q->name);
+    const char *near = q->first ? etch_nearest(q->first, names, ETCH_PHASE_COUNT + 1) : NULL;
+    if (near)
+        etch_help(diag, "did you mean '%s'?", near);
+    etch_help(diag, "phases are forward, recompute, backward, sync, optimizer, and step: all of them");
+    return false;
+}
+
+/* The names that `op =` may have: collectives for what is communicated, else the rows of the op table. */
+static const char *op_name_at(const etch_quantity_row *row, uint32_t i)
+{
+    if (!of_collectives(row))
+        return etch_row_at(i) ? etch_row_name(etch_row_at(i)) : NULL;
+    return i + ETCH_REDUCE_SCATTER < ETCH_MOVE_COUNT ? etch_move_name((etch_move)(i + ETCH_REDUCE_SCATTER)) : NULL;
+}
+
+static bool find_op(etch_session *session, const etch_quantity *q, const etch_quantity_row *row)
+{
+    ETCH_VEC(const char *) names = {0};
+    const char *name;
+    for (uint32_t i = 0; (name = op_name_at(row, i)) != NULL; i++) {
+        if (strcmp(name, q->op) == 0)
+            return true;
+        ETCH_PUSH(session->arena, &names, name);
+    }
+    etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_OP, q->op_span, "there is no %s '%s'",
+                                 of_collectives(row) ? "collective" : "op", q->op);
+    const char *near = etch_nearest(q->op, names.at, names.count);
+    if (near)
+        etch_help(diag, "did you mean '%s'?", near);
+    else if (of_collectives(row))
+        etch_help(diag, "collectives are all_reduce, reduce_scatter, all_gather and all_to_all");
+    else
+        etch_help(diag, "`etch help ops` lists them");
+    return false;
+}
+
+static bool find_axes(etch_session *session, const etch_quantity *q, const etch_plan *plan, uint32_t *axes)
+{
+    const char *names[ETCH_MAX_AXES];
+    for (uint32_t k = 0; k < plan->mesh.count; k++)
+        names[k] = plan->mesh.at[k].name;
+    for (uint32_t i = 0; i < q->axis_count; i++) {
+        uint32_t k = 0;
+        while (k < plan->mesh.count && strcmp(names[k], q->axes[i]) != 0)
+            k++;
+        if (k == plan->mesh.count) {
+            etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_AXIS, q->axis_span,
+                                         "plan '%s' has no mesh axis '%s'", plan->name, q->axes[i]);
+            const char *near = etch_nearest(q->axes[i], names, plan->mesh.count);
+            if (near)
+                etch_help(diag, "did you mean '%s'?", near);
+            etch_note(diag, plan->span, "the plan is here");
+            return false;
+        }
+        *axes |= 1u << k;
+    }
+    return true;
+}
+
+/* ---- selection -------------------------------------------------------------------------------------------- */
+
+static bool counts(const filter *f, const etch_cost *cost)
+{
+    if (cost->measure != f->row->measure || (f->part && !etch_part_holds(f->part, cost)))
+        return false;
+    if (f->row->subject == ETCH_OF_PHASE && !(f->phases >> cost->phase & 1))
+        return false;
+    if ((f->row->only == ETCH_ONLY_MATMUL && !cost->matmul) ||
+        (f->row->only == ETCH_ONLY_ELEMENTWISE && cost->matmul) ||
+        (f->row->only == ETCH_ONLY_TRAINABLE && !cost->trainable))
+        return false;
+    if (f->op && strcmp(f->op, etch_cost_op_name(cost)) != 0)
+        return false;
+    return f->axes == 0 || f->axes == cost->axes;
+}
+
+static void note_open_axis(etch_session *session, const char *name)
+{
+    for (uint32_t i = 0; i < session->open_axes.count; i++)
+        if (strcmp(session->open_axes.at[i], name) == 0)
+            return;
+    ETCH_PUSH(session->arena, &session->open_axes, name);
+}
+
+/* A collective over axes of size 1 does not exist. Where all of its axes may be 1 or more, it is counted and the
+ * axes are noted. */
+static bool communicates(etch_session *session, const etch_pipeline *p, const etch_cost *cost)
+{
+    uint32_t open = 0;
+    for (uint32_t k = 0; k < p->plan->mesh.count; k++) {
+        if (!(cost->axes >> k & 1))
+            continue;
+        etch_expr size = etch_pipeline_apply(session, p, p->plan->mesh.at[k].size);
+        uint64_t value;
+        if (!size || !etch_is_constant(size))
+            open |= 1u << k;
+        else if (!etch_to_u64(size, &value) || value != 1)
+            return true;
+    }
+    for (uint32_t k = 0; k < p->plan->mesh.count; k++)
+        if (open >> k & 1)
+            note_open_axis(session, p->plan->mesh.at[k].name);
+    return open != 0;
+}
+
+static void pick(etch_session *session, const etch_pipeline *p, const etch_cost_list *costs, const filter *f,
+                 etch_picks *out)
+{
+    etch_sym *sym = session->sym;
+    for (uint32_t i = 0; i < costs->count; i++) {
+        const etch_cost *cost = &costs->at[i];
+        if (!counts(f, cost) || (of_collectives(f->row) && !communicates(session, p, cost)))
+            continue;
+        etch_expr amount = etch_mul(sym, cost->each, cost->times);
+        if (f->part)
+            amount = etch_div(sym, amount, f->part->around);
+        amount = etch_pipeline_apply(session, p, amount);
+        if (amount && etch_is_zero(amount))
+            continue;
+        ETCH_PUSH(session->arena, out, (etch_pick){cost, amount});
+    }
+}
+
+etch_expr etch_picks_sum(etch_session *session, const etch_picks *picks)
+{
+    etch_expr sum = etch_int(session->sym, 0);
+    for (uint32_t i = 0; i < picks->count; i++)
+        sum = etch_add(session->sym, sum, picks->at[i].amount);
+    return sum;
+}
+
+static void report_calls(etch_session *session, const char *selector, etch_span span, const etch_part *first,
+                         etch_expr first_value, const etch_part *other, etch_expr other_value)
+{
+    etch_diag *diag =
+        etch_error(session->diags, ETCH_E_QUERY_CALLS, span, "what '%s' names costs more here than there", selector);
+    etch_note(diag, etch_part_span(first), "here: %s", etch_expr_text(session->sym, first_value));
+    etch_note(diag, etch_part_span(other), "there: %s", etch_expr_text(session->sym, other_value));
+    etch_help(diag, "say which one by the module around it, as `--by module` shows them: caller.%s", selector);
+}
+
+/* The items of the first part of that name; all others must cost the same. */
+static bool pick_part(etch_session *session, const etch_pipeline *p, const etch_cost_list *costs, filter *f,
+                      const char *selector, etch_span span, etch_picks *out)
+{
+    etch_parts parts = {0};
+    if (!etch_parts_find(session, p, selector, span, &parts))
+        return false;
+    f->part = &parts.at[0];
+    pick(session, p, costs, f, out);
+    etch_expr value = etch_picks_sum(session, out);
+    for (uint32_t i = 1; i < parts.count; i++) {
+        etch_picks others = {0};
+        f->part = &parts.at[i];
+        pick(session, p, costs, f, &others);
+        etch_expr other = etch_picks_sum(session, &others);
+        if (value != other && etch_equal(session->sym, value, other, NULL) != ETCH_YES) {
+            report_calls(session, selector, span, &parts.at[0], value, &parts.at[i], other);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_trained(etch_session *session, const etch_pipeline *p, const etch_quantity *q, const filter *f)
+{
+    if (f->row->subject != ETCH_OF_PHASE || f->phases == 1u << ETCH_FORWARD || p->model->trains)
+        return true;
+    etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_TRAIN, q->first_span,
+                                 "'%s' needs a train block: model '%s' is not trained", q->first, p->model->name);
+    etch_help(diag, "ask for 'forward', or add `train { model = %s, optimizer = adamw }` to the spec",
+              p->model->name);
+    return false;
+}
+
+etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *q, const etch_quantity_row *row,
+                                  etch_picks *out)
+{
+    filter f = {.row = row, .op = q->op};
+    if (!check_arguments(session, q, row) || (row->subject == ETCH_OF_PHASE && !find_phases(session, q, &f.phases)) ||
+        (q->op && !find_op(session, q, row)))
+        return NULL;
+    etch_pipeline *p =
+        etch_pipeline_get(session, q->run, q->plan, etch_quantity_of_rank(row), q->plan ? q->plan_span : q->span);
+    if (!p || !is_trained(session, p, q, &f) || (q->axis_count > 0 && !find_axes(session, q, p->plan, &f.axes)))
+        return NULL;
+    const etch_cost_list *costs = etch_pipeline_costs(p, row->measure);
+    if (!costs)
+        return NULL;
+    const bool is_part = row->subject == ETCH_OF_PART && q->first && strcmp(q->first, "model") != 0;
+    const char *selector = q->of ? q->of : is_part ? q->first : NULL;
+    if (selector)
+        return pick_part(session, p, costs, &f, selector, q->of ? q->of_span : q->first_span, out) ? p : NULL;
+    pick(session, p, costs, &f, out);
+    return p;
+}
+
+/* ---- values in expressions --------------------------------------------------------------------------------- */
+
+static etch_expr quantity_value(void *data, const etch_quantity *q)
+{
+    etch_session *session = data;
+    const etch_quantity_row *row = etch_quantity_row_of(q->name);
+    etch_picks picks = {0};
+    if (!row || !etch_quantity_pick(session, q, row, &picks))
+        return NULL;
+    return etch_picks_sum(session, &picks);
+}
+
+etch_quantities etch_session_quantities(etch_session *session)
+{
+    const char **names = ETCH_NEW_ARRAY(session->arena, ROW_COUNT + 1, const char *);
+    for (size_t i = 0; i < ROW_COUNT; i++)
+        names[i] = rows[i].name;
+    return (etch_quantities){.value = quantity_value, .data = session, .names = names};
+}

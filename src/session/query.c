@@ -1,0 +1,145 @@
+/* Queries: the value of an expression, and tables of one quantity. */
+#include "session/session_int.h"
+
+#include <string.h>
+
+#define QUERY_NAME "query" /* the path in messages about the expression */
+
+typedef struct asking {
+    etch_session *session;
+    const char *text;
+    etch_breakdown by;
+    etch_answer *answer;
+} asking;
+
+/* The quantity that the expression consists of; NULL when it is more than one or none. */
+static const etch_quantity_row *single_quantity(const asking *a, etch_quantity *quantity)
+{
+    return etch_spec_quantity(a->session->spec, a->text, QUERY_NAME, quantity) ? etch_quantity_row_of(quantity->name)
+                                                                               : NULL;
+}
+
+static bool check_breakdown(const asking *a, const etch_quantity_row *row, const etch_quantity *quantity)
+{
+    etch_diags *diags = a->session->diags;
+    const char *by = etch_breakdown_name(a->by);
+    if (!row) {
+        etch_diag *diag = etch_error(diags, ETCH_E_QUERY_TABLE, (etch_span){0, 0},
+                                     "--by %s needs an expression that is one quantity alone", by);
+        etch_help(diag, "for example flops(step); `etch help quantities` lists them");
+        return false;
+    }
+    if (row->breakdowns >> a->by & 1)
+        return true;
+    etch_diag *diag =
+        etch_error(diags, ETCH_E_QUERY_TABLE, quantity->span, "'%s' cannot be split by %s", row->name, by);
+    etch_buf names = {.arena = a->session->arena};
+    for (unsigned i = 1; etch_breakdown_name((etch_breakdown)i); i++)
+        if (row->breakdowns >> i & 1)
+            etch_buf_printf(&names, "%s%s", names.length ? ", " : "", etch_breakdown_name((etch_breakdown)i));
+    etch_help(diag, "it can be split by %s", names.text);
+    return false;
+}
+
+typedef struct group {
+    const char *label;
+    etch_expr sum;
+} group;
+typedef ETCH_VEC(group) groups;
+
+static groups group_picks(etch_session *session, const etch_pipeline *p, const etch_picks *picks, etch_breakdown by)
+{
+    groups all = {0};
+    for (uint32_t i = 0; i < picks->count; i++) {
+        const etch_pick *pick = &picks->at[i];
+        const char *label = etch_cost_label(session, p, pick->cost, by);
+        uint32_t k = 0;
+        while (k < all.count && strcmp(all.at[k].label, label) != 0)
+            k++;
+        if (k == all.count)
+            ETCH_PUSH(session->arena, &all, (group){label, etch_int(session->sym, 0)});
+        all.at[k].sum = etch_add(session->sym, all.at[k].sum, pick->amount);
+    }
+    return all;
+}
+
+/* The value with a row for each label. */
+static etch_expr tabulate(const asking *a, const etch_quantity_row *row, const etch_quantity *quantity)
+{
+    etch_session *session = a->session;
+    etch_picks picks = {0};
+    const etch_pipeline *p =
+        check_breakdown(a, row, quantity) ? etch_quantity_pick(session, quantity, row, &picks) : NULL;
+    if (!p)
+        return NULL;
+    const groups all = group_picks(session, p, &picks, a->by);
+    etch_row_amount *rows = ETCH_NEW_ARRAY(session->arena, all.count, etch_row_amount);
+    for (uint32_t i = 0; i < all.count; i++)
+        if (all.at[i].sum && !etch_is_zero(all.at[i].sum))
+            rows[a->answer->row_count++] =
+                (etch_row_amount){all.at[i].label, etch_amount_of(session, all.at[i].sum, row->unit)};
+    a->answer->rows = rows;
+    return etch_picks_sum(session, &picks);
+}
+
+static void remark_open_axes(etch_session *session)
+{
+    if (session->open_axes.count == 0)
+        return;
+    etch_buf names = {.arena = session->arena};
+    for (uint32_t i = 0; i < session->open_axes.count; i++)
+        etch_buf_printf(&names, "%s%s > 1", i ? ", " : "", session->open_axes.at[i]);
+    etch_remark(session->diags, ETCH_E_QUERY_AXES, (etch_span){0, 0},
+                "holds for %s: an axis of 1 has no collectives", names.text);
+    session->open_axes.count = 0;
+}
+
+static etch_expr evaluate(const asking *a, const etch_quantity_row **row)
+{
+    etch_session *session = a->session;
+    const etch_plan *plan;
+    etch_quantity quantity = {0};
+    if (!etch_session_plan(session, &plan))
+        return NULL;
+    const etch_settings *settings = etch_session_settings(session, plan);
+    const uint32_t errors = etch_error_count(session->diags);
+    if (!settings)
+        return NULL;
+    *row = single_quantity(a, &quantity);
+    if (etch_error_count(session->diags) > errors)
+        return NULL;
+    if (a->by != ETCH_BY_NOTHING && (*row || !quantity.name))
+        return tabulate(a, *row, &quantity);
+    const etch_quantities quantities = etch_session_quantities(session);
+    etch_expr value = etch_spec_value(session->spec, a->text, QUERY_NAME, plan, &quantities);
+    return etch_settings_apply(session->sym, settings, value);
+}
+
+static etch_status answer(void *data)
+{
+    asking *a = data;
+    etch_session *session = a->session;
+    const etch_quantity_row *row = NULL;
+    const uint32_t errors = etch_error_count(session->diags);
+    a->answer = ETCH_NEW(session->arena, etch_answer);
+    etch_expr value = evaluate(a, &row);
+    if (!value && etch_error_count(session->diags) == errors)
+        etch_error(session->diags, ETCH_E_QUERY_UNDEFINED, (etch_span){0, 0},
+                   "'%s' is undefined for these values: a divisor is 0", a->text);
+    if (!value || etch_error_count(session->diags) > errors)
+        return ETCH_EINPUT;
+    remark_open_axes(session);
+    a->answer->query = etch_copy_text(session->arena, a->text, strlen(a->text));
+    a->answer->unit = row ? row->unit : "";
+    a->answer->by = etch_breakdown_name(a->by);
+    a->answer->amount = etch_amount_of(session, value, a->answer->unit);
+    return ETCH_OK;
+}
+
+etch_status etch_query(etch_session *session, const char *expression, etch_breakdown by, const etch_answer **result)
+{
+    asking a = {.session = session, .text = expression, .by = by};
+    etch_status status = etch_session_run(session, answer, &a);
+    *result = status == ETCH_OK ? a.answer : NULL;
+    return status;
+}

@@ -1,0 +1,192 @@
+/* Finds what `of = M` names: calls of modules, loops, tensors. */
+#include "session/session_int.h"
+
+#include <string.h>
+
+/* A selector taken apart at its dots. */
+typedef struct path {
+    const char *const *at;
+    uint32_t count;
+} path;
+
+/* What a walk over the forward pass finds, in program order. */
+typedef struct survey {
+    etch_arena *arena;
+    ETCH_VEC(const etch_loop *) loops;
+    const etch_loop **loop_of_scope; /* by scope id: the loop around the call, or NULL */
+    bool *seen_scope;                /* by scope id */
+} survey;
+
+static void walk(survey *s, const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_item *item = &region->items.at[i];
+        if (item->loop) {
+            ETCH_PUSH(s->arena, &s->loops, item->loop);
+            walk(s, item->loop->body);
+        } else if (item->op->edge != ETCH_NO_EDGE && item->op->scope && !s->seen_scope[item->op->scope->id]) {
+            /* Arguments enter where the call stands, whatever loops the module has inside. */
+            s->seen_scope[item->op->scope->id] = true;
+            s->loop_of_scope[item->op->scope->id] = region->loop;
+        }
+    }
+}
+
+static survey survey_graph(etch_arena *arena, const etch_graph *graph)
+{
+    survey s = {.arena = arena,
+                .loop_of_scope = ETCH_NEW_ARRAY(arena, graph->scopes.count, const etch_loop *),
+                .seen_scope = ETCH_NEW_ARRAY(arena, graph->scopes.count, bool)};
+    walk(&s, graph->forward);
+    return s;
+}
+
+/* Iterations of a loop and of the loops around it. */
+static etch_expr iterations(etch_sym *sym, const etch_loop *loop)
+{
+    etch_expr product = etch_int(sym, 1);
+    while (loop) {
+        product = etch_mul(sym, product, loop->count);
+        loop = loop->body->parent ? loop->body->parent->loop : NULL;
+    }
+    return product;
+}
+
+static path split(etch_arena *arena, const char *text)
+{
+    ETCH_VEC(const char *) parts = {0};
+    for (;;) {
+        size_t length = strcspn(text, ".");
+        ETCH_PUSH(arena, &parts, etch_copy_text(arena, text, length));
+        if (text[length] == '\0')
+            return (path){parts.at, parts.count};
+        text += length + 1;
+    }
+}
+
+/* Do the first `count` names of the path end at `scope`: the last its module, the one before its caller, ... */
+static bool ends_at(path p, uint32_t count, const etch_scope *scope)
+{
+    for (; count > 0; count--, scope = scope->parent)
+        if (!scope || strcmp(scope->module, p.at[count - 1]) != 0)
+            return false;
+    return true;
+}
+
+static void find_scopes(etch_session *session, const etch_graph *graph, const survey *s, path p, etch_parts *out)
+{
+    for (uint32_t i = 0; i < graph->scopes.count; i++) {
+        etch_scope *scope = graph->scopes.at[i];
+        if (ends_at(p, p.count, scope)) {
+            etch_expr around = iterations(session->sym, s->loop_of_scope[scope->id]);
+            ETCH_PUSH(session->arena, out, (etch_part){.scope = scope, .around = around});
+        }
+    }
+}
+
+static void find_loops(etch_session *session, const survey *s, path p, etch_parts *out)
+{
+    for (uint32_t i = 0; i < s->loops.count && p.count == 1; i++) {
+        const etch_loop *loop = s->loops.at[i];
+        if (strcmp(loop->name, p.at[0]) == 0) {
+            etch_expr around = iterations(session->sym, loop);
+            ETCH_PUSH(session->arena, out, (etch_part){.loop = loop, .around = around});
+        }
+    }
+}
+
+static bool has_tag(const etch_tensor *tensor, const char *tag)
+{
+    for (uint32_t i = 0; i < tensor->tag_count; i++)
+        if (strcmp(tensor->tags[i], tag) == 0)
+            return true;
+    return false;
+}
+
+/* Tensors with a tag, or called module.tensor. */
+static void find_tensors(etch_session *session, const etch_graph *graph, path p, etch_parts *out)
+{
+    for (uint32_t i = 0; i < graph->tensors.count; i++) {
+        const etch_tensor *tensor = graph->tensors.at[i];
+        const char *last = p.at[p.count - 1];
+        if (!tensor || tensor->of)
+            continue;
+        if (p.count == 1 ? has_tag(tensor, last)
+                         : strcmp(tensor->name, last) == 0 && ends_at(p, p.count - 1, tensor->scope)) {
+            etch_expr around = iterations(session->sym, tensor->region ? tensor->region->loop : NULL);
+            ETCH_PUSH(session->arena, out, (etch_part){.tensor = tensor, .around = around});
+        }
+    }
+}
+
+static void report_unknown(etch_session *session, const etch_graph *graph, const survey *s, const char *selector,
+                           etch_span span)
+{
+    ETCH_VEC(const char *) names = {0};
+    for (uint32_t i = 0; i < graph->scopes.count; i++)
+        ETCH_PUSH(session->arena, &names, graph->scopes.at[i]->module);
+    for (uint32_t i = 0; i < s->loops.count; i++)
+        ETCH_PUSH(session->arena, &names, s->loops.at[i]->name);
+    for (uint32_t i = 0; i < graph->tensors.count; i++)
+        for (uint32_t k = 0; graph->tensors.at[i] && k < graph->tensors.at[i]->tag_count; k++)
+            ETCH_PUSH(session->arena, &names, graph->tensors.at[i]->tags[k]);
+    etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_PART, span,
+                                 "model '%s' has no module, loop, tag or module.tensor called '%s'", graph->model,
+                                 selector);
+    const char *near = etch_nearest(selector, names.at, names.count);
+    if (near)
+        etch_help(diag, "did you mean '%s'?", near);
+    else
+        etch_help(diag, "a query with `--by module` shows the modules that are called");
+}
+
+bool etch_parts_find(etch_session *session, const etch_pipeline *pipeline, const char *selector, etch_span span,
+                     etch_parts *out)
+{
+    const etch_graph *graph = pipeline->training->graph;
+    const survey s = survey_graph(session->arena, graph);
+    const path p = split(session->arena, selector);
+    find_scopes(session, graph, &s, p, out);
+    if (out->count == 0)
+        find_loops(session, &s, p, out);
+    if (out->count == 0)
+        find_tensors(session, graph, p, out);
+    if (out->count == 0)
+        report_unknown(session, graph, &s, selector, span);
+    return out->count > 0;
+}
+
+static bool in_scope(const etch_scope *scope, const etch_scope *wanted)
+{
+    while (scope && scope != wanted)
+        scope = scope->parent;
+    return scope != NULL;
+}
+
+static bool in_loop(const etch_loop *loop, const etch_loop *wanted)
+{
+    while (loop && loop != wanted)
+        loop = loop->body->parent ? loop->body->parent->loop : NULL;
+    return loop != NULL;
+}
+
+static bool derives_from(const etch_tensor *tensor, const etch_tensor *wanted)
+{
+    while (tensor && tensor != wanted)
+        tensor = tensor->of;
+    return tensor != NULL;
+}
+
+bool etch_part_holds(const etch_part *part, const etch_cost *cost)
+{
+    if (part->scope)
+        return !part->scope->parent || in_scope(cost->scope, part->scope); /* the model holds everything */
+    if (part->loop)
+        return in_loop(cost->loop, part->loop);
+    return derives_from(cost->tensor, part->tensor);
+}
+
+etch_span etch_part_span(const etch_part *part)
+{
+    return part->scope ? part->scope->span : part->loop ? part->loop->span : part->tensor->span;
+}

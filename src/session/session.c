@@ -1,0 +1,152 @@
+/* Sessions: memory, guards, reading the spec. */
+#define _POSIX_C_SOURCE 200809L
+
+#include "session/session_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static etch_status make_reports(void *data)
+{
+    etch_session *session = data;
+    session->reports = etch_arena_new(session->mem);
+    session->diags = etch_diags_new(session->reports);
+    return ETCH_OK;
+}
+
+static const char *copy(etch_arena *arena, const char *text)
+{
+    return text ? etch_copy_text(arena, text, strlen(text)) : NULL;
+}
+
+static void copy_options(etch_session *session, const etch_session_options *options)
+{
+    etch_arena *arena = session->arena;
+    const char **sets = ETCH_NEW_ARRAY(arena, options->set_count, const char *);
+    for (size_t i = 0; i < options->set_count; i++)
+        sets[i] = copy(arena, options->sets[i]);
+    session->options = (etch_session_options){.spec = copy(arena, options->spec),
+                                              .config = copy(arena, options->config),
+                                              .plan = copy(arena, options->plan),
+                                              .run = copy(arena, options->run),
+                                              .sets = sets,
+                                              .set_count = options->set_count,
+                                              .defaults = options->defaults};
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+typedef struct opening {
+    etch_session *session;
+    const etch_session_options *options;
+} opening;
+
+static etch_status load(void *data)
+{
+    const opening *o = data;
+    etch_session *session = o->session;
+    session->arena = etch_arena_new(session->mem);
+    copy_options(session, o->options);
+    session->sym = etch_sym_new(session->arena);
+    etch_status status = ETCH_OK;
+    session->spec =
+        etch_spec_load(session->arena, session->sym, session->diags, session->options.spec, &status);
+    if (session->spec)
+        return ETCH_OK;
+    /* A folder can be read, only not as a spec: the fault is the user's and not the disk's. */
+    return status == ETCH_EIO && is_folder(session->options.spec) ? ETCH_EINPUT : status;
+}
+
+etch_status etch_session_open(const etch_session_options *options, etch_session **result)
+{
+    etch_session *session = calloc(1, sizeof *session);
+    *result = session;
+    if (!session)
+        return ETCH_ENOMEM;
+    session->mem = etch_mem_new(options->memory_limit ? options->memory_limit : ETCH_MEMORY_LIMIT);
+    if (!session->mem || etch_guard(session->mem, make_reports, session) != ETCH_OK) {
+        etch_session_close(session);
+        *result = NULL;
+        return ETCH_ENOMEM;
+    }
+    opening o = {session, options};
+    session->broken = etch_session_run(session, load, &o);
+    return session->broken;
+}
+
+void etch_session_close(etch_session *session)
+{
+    if (!session)
+        return;
+    etch_mem_free(session->mem);
+    free(session);
+}
+
+void etch_session_cancel(etch_session *session)
+{
+    atomic_store(&session->cancel, 1);
+}
+
+/* Tells a body that returned from one that was cut short: only the latter leaves `finished` unset. */
+typedef struct guarded {
+    etch_status (*body)(void *data);
+    void *data;
+    bool finished;
+} guarded;
+
+static etch_status run_guarded(void *data)
+{
+    guarded *g = data;
+    etch_status status = g->body(g->data);
+    g->finished = true;
+    return status;
+}
+
+etch_status etch_session_run(etch_session *session, etch_status (*body)(void *data), void *data)
+{
+    if (session->broken != ETCH_OK)
+        return session->broken;
+    guarded g = {body, data, false};
+    etch_status status = etch_guard(session->mem, run_guarded, &g);
+    if (!g.finished) {
+        /* What lives in the arena may be half made; giving it back makes room for the messages. An arena that began
+         * under this guard is gone already. */
+        if (session->spec)
+            etch_arena_free(session->arena);
+        session->arena = NULL;
+        session->spec = NULL;
+        session->broken = status;
+    }
+    return status;
+}
+
+const char *etch_status_text(etch_status status)
+{
+    switch (status) {
+    case ETCH_OK:
+        return "done";
+    case ETCH_EINPUT:
+        return "the input has errors";
+    case ETCH_EUNKNOWN:
+        return "it could not be decided";
+    case ETCH_EIO:
+        return "a file or folder could not be read or written";
+    case ETCH_ENOMEM:
+        return "memory is out";
+    case ETCH_ELIMIT:
+        return "a limit was reached: the input is too large";
+    case ETCH_EINTERNAL:
+        break;
+    }
+    return "a bug of etch: please report it with the input";
+}
+
+const char *etch_suggest(const char *text, const char *const *names, size_t count)
+{
+    return etch_nearest(text, names, count);
+}

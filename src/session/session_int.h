@@ -1,0 +1,132 @@
+/* What the files of session share: the session itself, pipelines, quantities. */
+#ifndef ETCH_SESSION_INT_H
+#define ETCH_SESSION_INT_H
+
+#include <stdatomic.h>
+
+#include "emit/emit.h"
+#include "etch/etch.h"
+#include "lang/lang.h"
+
+/* ---- pipelines ------------------------------------------------------------------------------------------- */
+
+/* One model under one train block and one set of values, as far as it was needed: costs of the whole job need no
+ * plan, costs of one rank need it placed. */
+typedef struct etch_pipeline {
+    const char *run;         /* as asked; NULL: the spec's choice */
+    const etch_plan *plan;   /* may be NULL */
+    const etch_settings *settings;
+    etch_model *model;       /* NULL: could not be built, and that has been reported */
+    etch_training *training; /* without a backward pass when the model is not trained */
+    etch_placed *placed;     /* NULL until asked for, or when it could not be placed */
+    bool tried_to_place;
+    etch_cost_list graph_costs, placed_costs;
+} etch_pipeline;
+
+/* The values in force with one plan. */
+typedef struct etch_bound {
+    const etch_plan *plan; /* may be NULL */
+    etch_settings settings;
+    bool fine; /* false: they have errors, which have been reported */
+} etch_bound;
+
+struct etch_session {
+    etch_mem *mem;
+    etch_arena *reports;    /* what messages are made of: outlives an exhausted session */
+    etch_diags *diags;
+    etch_arena *arena;      /* everything else; NULL when a call was cut short */
+    etch_status broken;     /* when it is not ETCH_OK, every call ends with it */
+    etch_session_options options;
+    etch_sym *sym;
+    etch_spec *spec;
+    ETCH_VEC(etch_bound *) bound;
+    ETCH_VEC(etch_pipeline *) pipelines;
+    ETCH_VEC(const char *) open_axes; /* axes that a value of communication takes to be larger than 1 */
+    atomic_int cancel;
+};
+
+/* The values in force with a plan, which may be NULL. NULL after a reported error. */
+const etch_settings *etch_session_settings(etch_session *session, const etch_plan *plan);
+/* The plan that the options, or the spec, name. False after a reported error; the plan may be NULL when nothing
+ * names one. */
+bool etch_session_plan(etch_session *session, const etch_plan **plan);
+/* The pipeline of a train block and a plan (NULL: the session's choice), built when it is new. With `needs_plan`
+ * there must be a plan. NULL after a reported error. `asked` is the place in a query. */
+etch_pipeline *etch_pipeline_get(etch_session *session, const char *run, const char *plan, bool needs_plan,
+                                 etch_span asked);
+/* Places the pipeline's plan. False after a reported error. */
+bool etch_pipeline_place(etch_pipeline *pipeline);
+/* Items of the costs that `measure` belongs to, in program order. NULL after a reported error. */
+const etch_cost_list *etch_pipeline_costs(etch_pipeline *pipeline, etch_measure measure);
+/* Values of `pipeline` put into an expression. */
+etch_expr etch_pipeline_apply(etch_session *session, const etch_pipeline *pipeline, etch_expr expr);
+
+/* ---- quantities ------------------------------------------------------------------------------------------- */
+
+typedef enum etch_subject { ETCH_OF_PHASE, ETCH_OF_PART, ETCH_OF_CLASS } etch_subject;
+
+/* One quantity of the language of queries. Dispatch, listings and breakdowns follow from this table. */
+typedef struct etch_quantity_row {
+    const char *name;
+    etch_subject subject;   /* what its first argument is */
+    etch_measure measure;
+    enum { ETCH_ALL, ETCH_ONLY_MATMUL, ETCH_ONLY_ELEMENTWISE, ETCH_ONLY_TRAINABLE } only;
+    unsigned breakdowns;    /* bits 1 << etch_breakdown */
+    bool later;             /* has a meaning in a later version only */
+    const char *unit;
+    const char *help;
+} etch_quantity_row;
+
+const etch_quantity_row *etch_quantity_row_of(const char *name);
+void etch_quantity_describe_all(etch_buf *out);
+bool etch_quantity_of_rank(const etch_quantity_row *row);
+
+/* What session gives to lang for evaluating expressions. */
+etch_quantities etch_session_quantities(etch_session *session);
+
+/* One item of a quantity, and how often it counts. */
+typedef struct etch_pick {
+    const etch_cost *cost;
+    etch_expr amount; /* each * times, with the values put in */
+} etch_pick;
+typedef ETCH_VEC(etch_pick) etch_picks;
+
+/* The items that a quantity consists of. NULL after a reported error, else the pipeline that they come from. */
+etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *quantity,
+                                  const etch_quantity_row *row, etch_picks *out);
+etch_expr etch_picks_sum(etch_session *session, const etch_picks *picks);
+
+/* ---- parts of a model ------------------------------------------------------------------------------------- */
+
+/* Something in a graph that happens at one place of the program: a call of a module, a loop, a tensor. */
+typedef struct etch_part {
+    etch_scope *scope;         /* one of the three */
+    const etch_loop *loop;
+    const etch_tensor *tensor;
+    etch_expr around;          /* how often it happens in one microbatch: the product of the loops around */
+} etch_part;
+typedef ETCH_VEC(etch_part) etch_parts;
+
+/* All parts that a selector names, in program order; at least one, or false after a reported error. */
+bool etch_parts_find(etch_session *session, const etch_pipeline *pipeline, const char *selector, etch_span span,
+                     etch_parts *out);
+bool etch_part_holds(const etch_part *part, const etch_cost *cost);
+etch_span etch_part_span(const etch_part *part);
+
+/* The op's name, of a move the collective's. */
+const char *etch_cost_op_name(const etch_cost *cost);
+/* What a table shows for an item. */
+const char *etch_cost_label(etch_session *session, const etch_pipeline *pipeline, const etch_cost *cost,
+                            etch_breakdown by);
+
+/* ---- results ---------------------------------------------------------------------------------------------- */
+
+etch_amount etch_amount_of(etch_session *session, etch_expr expr, const char *unit);
+/* A constant with three significant digits, the SI prefix and the unit: "8.03 G", "1.05 GB". */
+const char *etch_human_text(etch_session *session, etch_expr constant, const char *unit);
+etch_location etch_locate(etch_session *session, etch_span span);
+
+/* Runs `body(data)` under the session's guard, unless the session is broken. */
+etch_status etch_session_run(etch_session *session, etch_status (*body)(void *data), void *data) ETCH_MUST_CHECK;
+
+#endif

@@ -1,0 +1,475 @@
+/* Rational numbers: machine words while they fit, GMP after.
+ *
+ * Limbs of large numbers live in the arena and are shown to GMP as read-only views. GMP works in temporaries of its
+ * own; room for a result is reserved before they are made, so that nothing leaks when the arena traps. */
+#include <string.h>
+
+#include "symbolic/symbolic_int.h"
+
+_Static_assert(sizeof(mp_limb_t) == 8 && GMP_NAIL_BITS == 0, "limbs are words of 64 bits");
+
+__extension__ typedef __int128 wide;
+__extension__ typedef unsigned __int128 unsigned_wide;
+
+static uint64_t magnitude(int64_t a)
+{
+    return a < 0 ? -(uint64_t)a : (uint64_t)a;
+}
+
+static uint64_t gcd_words(uint64_t a, uint64_t b)
+{
+    if (a == 0 || b == 0)
+        return a | b;
+    int shift = __builtin_ctzll(a | b);
+    a >>= __builtin_ctzll(a);
+    while (b) {
+        b >>= __builtin_ctzll(b);
+        if (a > b) {
+            uint64_t swap = a;
+            a = b;
+            b = swap;
+        }
+        b -= a;
+    }
+    return a << shift;
+}
+
+static bool fits(wide a)
+{
+    return a <= INT64_MAX && a >= -INT64_MAX;
+}
+
+/* ---- large numbers ---------------------------------------------------------------------------------------- */
+
+/* A number as GMP sees it. */
+typedef struct view {
+    mpz_t num, den;
+    mp_limb_t num_limb, den_limb;
+} view;
+
+static void view_of(view *v, sym_coef a)
+{
+    if (sym_coef_is_small(a)) {
+        v->num_limb = magnitude(a.num);
+        v->den_limb = (mp_limb_t)a.den;
+        mpz_roinit_n(v->num, &v->num_limb, a.num > 0 ? 1 : a.num < 0 ? -1 : 0);
+        mpz_roinit_n(v->den, &v->den_limb, 1);
+    } else {
+        mpz_roinit_n(v->num, a.big->num, a.big->num_size);
+        mpz_roinit_n(v->den, a.big->den, a.big->den_size);
+    }
+}
+
+static size_t num_limbs(sym_coef a)
+{
+    return !sym_coef_is_small(a) ? (size_t)(a.big->num_size < 0 ? -a.big->num_size : a.big->num_size) : a.num != 0;
+}
+
+static size_t den_limbs(sym_coef a)
+{
+    return sym_coef_is_small(a) ? 1 : (size_t)a.big->den_size;
+}
+
+uint32_t sym_coef_limbs(sym_coef a)
+{
+    return sym_coef_is_small(a) ? 1 : (uint32_t)(num_limbs(a) + den_limbs(a));
+}
+
+/* Makes sure that a number of `limbs` limbs, numerator and denominator together, can be stored without a trap. */
+static void reserve(etch_sym *sym, size_t limbs)
+{
+    if (limbs > 4 * SYM_MAX_LIMBS)
+        sym_limit(sym);
+    if (sym->limbs_left >= limbs + 8)
+        return;
+    size_t room = limbs + 8 < 256 ? 256 : limbs + 8;
+    sym->limbs = ETCH_NEW_ARRAY(sym->arena, room, mp_limb_t);
+    sym->limbs_left = room;
+}
+
+static void *take_limbs(etch_sym *sym, size_t count)
+{
+    mp_limb_t *at = sym->limbs;
+    sym->limbs += count;
+    sym->limbs_left -= count;
+    return at;
+}
+
+static mp_limb_t *store_limbs(etch_sym *sym, mpz_srcptr a)
+{
+    size_t size = mpz_size(a);
+    mp_limb_t *at = take_limbs(sym, size);
+    memcpy(at, mpz_limbs_read(a), size * sizeof *at);
+    return at;
+}
+
+static bool word_of(mpz_srcptr a, int64_t *value)
+{
+    if (mpz_size(a) > 1 || mpz_getlimbn(a, 0) > INT64_MAX)
+        return false;
+    int64_t word = (int64_t)mpz_getlimbn(a, 0);
+    *value = mpz_sgn(a) < 0 ? -word : word;
+    return true;
+}
+
+/* num/den in lowest terms, den > 0, within what was reserved. Clears both. */
+static sym_coef store(etch_sym *sym, mpz_ptr num, mpz_ptr den)
+{
+    sym_coef result;
+    if (word_of(num, &result.num) && word_of(den, &result.den)) {
+        mpz_clears(num, den, NULL);
+        return result;
+    }
+    bool too_long = mpz_size(num) > SYM_MAX_LIMBS || mpz_size(den) > SYM_MAX_LIMBS;
+    if (!too_long) {
+        _Static_assert(sizeof(sym_big) <= 4 * sizeof(mp_limb_t), "`reserve` leaves room for the header");
+        sym_big *big = take_limbs(sym, 4);
+        big->num_size = (int32_t)mpz_size(num) * mpz_sgn(num);
+        big->den_size = (int32_t)mpz_size(den);
+        big->num = store_limbs(sym, num);
+        big->den = store_limbs(sym, den);
+        result.big = big;
+        result.den = 0;
+    }
+    mpz_clears(num, den, NULL);
+    if (too_long)
+        sym_limit(sym);
+    return result;
+}
+
+/* The same when num/den may have common factors or den < 0. */
+static sym_coef store_reduced(etch_sym *sym, mpz_ptr num, mpz_ptr den)
+{
+    mpz_t common;
+    mpz_init(common);
+    mpz_gcd(common, num, den);
+    if (mpz_sgn(den) < 0)
+        mpz_neg(common, common);
+    mpz_divexact(num, num, common);
+    mpz_divexact(den, den, common);
+    mpz_clear(common);
+    return store(sym, num, den);
+}
+
+static sym_coef big_add(etch_sym *sym, sym_coef a, sym_coef b)
+{
+    reserve(sym, num_limbs(a) + num_limbs(b) + 2 * (den_limbs(a) + den_limbs(b)) + 2);
+    view x, y;
+    view_of(&x, a);
+    view_of(&y, b);
+    mpz_t num, den;
+    mpz_inits(num, den, NULL);
+    mpz_mul(num, x.num, y.den);
+    mpz_addmul(num, y.num, x.den);
+    mpz_mul(den, x.den, y.den);
+    return store_reduced(sym, num, den);
+}
+
+static sym_coef big_mul(etch_sym *sym, sym_coef a, sym_coef b)
+{
+    reserve(sym, num_limbs(a) + num_limbs(b) + den_limbs(a) + den_limbs(b));
+    view x, y;
+    view_of(&x, a);
+    view_of(&y, b);
+    mpz_t num, den;
+    mpz_inits(num, den, NULL);
+    mpz_mul(num, x.num, y.num);
+    mpz_mul(den, x.den, y.den);
+    return store_reduced(sym, num, den);
+}
+
+/* ---- arithmetic -------------------------------------------------------------------------------------------- */
+
+static sym_coef wide_coef(etch_sym *sym, wide num, int64_t den)
+{
+    if (fits(num))
+        return (sym_coef){.num = (int64_t)num, .den = den};
+    reserve(sym, 4);
+    unsigned_wide size = num < 0 ? -(unsigned_wide)num : (unsigned_wide)num;
+    mp_limb_t limbs[2] = {(mp_limb_t)size, (mp_limb_t)(size >> 64)};
+    mpz_t whole, n, d;
+    mpz_init_set(n, mpz_roinit_n(whole, limbs, num < 0 ? -2 : 2));
+    mpz_init_set_si(d, den);
+    return store(sym, n, d);
+}
+
+sym_coef sym_coef_of(etch_sym *sym, int64_t num, int64_t den)
+{
+    uint64_t common = gcd_words(magnitude(num), magnitude(den));
+    wide n = num, d = den;
+    if (d < 0) {
+        n = -n;
+        d = -d;
+    }
+    n /= common;
+    d /= common;
+    if (d <= INT64_MAX)
+        return wide_coef(sym, n, (int64_t)d);
+    return sym_coef_inv(sym, wide_coef(sym, n < 0 ? -d : d, (int64_t)(n < 0 ? -n : n)));
+}
+
+sym_coef sym_coef_add(etch_sym *sym, sym_coef a, sym_coef b)
+{
+    if (!sym_coef_is_small(a) || !sym_coef_is_small(b))
+        return big_add(sym, a, b);
+    if (a.den == 1 && b.den == 1)
+        return wide_coef(sym, (wide)a.num + b.num, 1);
+    /* over the least common denominator; what can still be cancelled divides gcd(a.den, b.den) */
+    int64_t common = (int64_t)gcd_words((uint64_t)a.den, (uint64_t)b.den);
+    wide num = (wide)a.num * (b.den / common) + (wide)b.num * (a.den / common);
+    uint64_t rest = (uint64_t)((num < 0 ? -num : num) % common);
+    int64_t cancelled = (int64_t)gcd_words(rest, (uint64_t)common);
+    wide den = (wide)(a.den / common) * (b.den / cancelled);
+    if (!fits(den))
+        return big_add(sym, a, b);
+    return wide_coef(sym, num / cancelled, (int64_t)den);
+}
+
+sym_coef sym_coef_neg(etch_sym *sym, sym_coef a)
+{
+    if (sym_coef_is_small(a)) {
+        a.num = -a.num;
+        return a;
+    }
+    reserve(sym, 0);
+    sym_big *big = take_limbs(sym, 4);
+    *big = *a.big;
+    big->num_size = -big->num_size;
+    return (sym_coef){.big = big, .den = 0};
+}
+
+sym_coef sym_coef_sub(etch_sym *sym, sym_coef a, sym_coef b)
+{
+    return sym_coef_add(sym, a, sym_coef_neg(sym, b));
+}
+
+sym_coef sym_coef_mul(etch_sym *sym, sym_coef a, sym_coef b)
+{
+    if (!sym_coef_is_small(a) || !sym_coef_is_small(b))
+        return big_mul(sym, a, b);
+    if (a.den == 1 && b.den == 1)
+        return wide_coef(sym, (wide)a.num * b.num, 1);
+    int64_t left = (int64_t)gcd_words(magnitude(a.num), (uint64_t)b.den);
+    int64_t right = (int64_t)gcd_words(magnitude(b.num), (uint64_t)a.den);
+    wide num = (wide)(a.num / left) * (b.num / right);
+    wide den = (wide)(a.den / right) * (b.den / left);
+    if (!fits(den))
+        return big_mul(sym, a, b);
+    return wide_coef(sym, num, (int64_t)den);
+}
+
+sym_coef sym_coef_inv(etch_sym *sym, sym_coef a)
+{
+    if (sym_coef_is_small(a)) {
+        sym_coef inverse = {.num = a.num < 0 ? -a.den : a.den, .den = a.num < 0 ? -a.num : a.num};
+        return inverse;
+    }
+    reserve(sym, 0);
+    sym_big *big = take_limbs(sym, 4);
+    bool negative = a.big->num_size < 0;
+    big->num = a.big->den;
+    big->num_size = negative ? -a.big->den_size : a.big->den_size;
+    big->den = a.big->num;
+    big->den_size = negative ? -a.big->num_size : a.big->num_size;
+    return (sym_coef){.big = big, .den = 0};
+}
+
+sym_coef sym_coef_div(etch_sym *sym, sym_coef a, sym_coef b)
+{
+    return sym_coef_mul(sym, a, sym_coef_inv(sym, b));
+}
+
+sym_coef sym_coef_pow(etch_sym *sym, sym_coef a, int64_t exponent)
+{
+    if (exponent < 0)
+        a = sym_coef_inv(sym, a);
+    uint64_t left = magnitude(exponent);
+    sym_coef result = SYM_ONE;
+    while (left) {
+        if (left & 1)
+            result = sym_coef_mul(sym, result, a);
+        left >>= 1;
+        if (left)
+            a = sym_coef_mul(sym, a, a);
+    }
+    return result;
+}
+
+sym_coef sym_coef_abs(etch_sym *sym, sym_coef a)
+{
+    return sym_coef_sign(a) < 0 ? sym_coef_neg(sym, a) : a;
+}
+
+sym_coef sym_coef_floor(etch_sym *sym, sym_coef a)
+{
+    if (sym_coef_is_small(a)) {
+        int64_t quotient = a.num / a.den;
+        return (sym_coef){.num = quotient - (a.num % a.den < 0), .den = 1};
+    }
+    reserve(sym, num_limbs(a) + 2);
+    view x;
+    view_of(&x, a);
+    mpz_t quotient, one;
+    mpz_init(quotient);
+    mpz_fdiv_q(quotient, x.num, x.den);
+    mpz_init_set_ui(one, 1);
+    return store(sym, quotient, one);
+}
+
+sym_coef sym_coef_gcd(etch_sym *sym, sym_coef a, sym_coef b)
+{
+    if (sym_coef_is_zero(a) || sym_coef_is_zero(b))
+        return sym_coef_abs(sym, sym_coef_is_zero(a) ? b : a);
+    if (sym_coef_is_small(a) && sym_coef_is_small(b)) {
+        int64_t num = (int64_t)gcd_words(magnitude(a.num), magnitude(b.num));
+        wide den = (wide)(a.den / (int64_t)gcd_words((uint64_t)a.den, (uint64_t)b.den)) * b.den;
+        if (fits(den))
+            return (sym_coef){.num = num, .den = (int64_t)den};
+    }
+    reserve(sym, num_limbs(a) + num_limbs(b) + den_limbs(a) + den_limbs(b));
+    view x, y;
+    view_of(&x, a);
+    view_of(&y, b);
+    mpz_t num, den;
+    mpz_inits(num, den, NULL);
+    mpz_gcd(num, x.num, y.num);
+    mpz_lcm(den, x.den, y.den);
+    return store(sym, num, den);
+}
+
+static sym_coef part(etch_sym *sym, const mp_limb_t *limbs, int32_t size)
+{
+    reserve(sym, (size_t)(size < 0 ? -size : size) + 1);
+    mpz_t source, num, den;
+    mpz_init_set(num, mpz_roinit_n(source, limbs, size));
+    mpz_init_set_ui(den, 1);
+    return store(sym, num, den);
+}
+
+sym_coef sym_coef_numerator(etch_sym *sym, sym_coef a)
+{
+    return sym_coef_is_small(a) ? (sym_coef){.num = a.num, .den = 1} : part(sym, a.big->num, a.big->num_size);
+}
+
+sym_coef sym_coef_denominator(etch_sym *sym, sym_coef a)
+{
+    return sym_coef_is_small(a) ? (sym_coef){.num = a.den, .den = 1} : part(sym, a.big->den, a.big->den_size);
+}
+
+/* ---- questions ---------------------------------------------------------------------------------------------- */
+
+int sym_coef_sign(sym_coef a)
+{
+    if (sym_coef_is_small(a))
+        return (a.num > 0) - (a.num < 0);
+    return a.big->num_size > 0 ? 1 : -1;
+}
+
+int sym_coef_compare(sym_coef a, sym_coef b)
+{
+    if (sym_coef_is_small(a) && sym_coef_is_small(b)) {
+        wide left = (wide)a.num * b.den, right = (wide)b.num * a.den;
+        return (left > right) - (left < right);
+    }
+    view x, y;
+    view_of(&x, a);
+    view_of(&y, b);
+    mpz_t left, right;
+    mpz_inits(left, right, NULL);
+    mpz_mul(left, x.num, y.den);
+    mpz_mul(right, y.num, x.den);
+    int order = mpz_cmp(left, right);
+    mpz_clears(left, right, NULL);
+    return (order > 0) - (order < 0);
+}
+
+bool sym_coef_equal(sym_coef a, sym_coef b)
+{
+    if (sym_coef_is_small(a) || sym_coef_is_small(b))
+        return a.den == b.den && a.num == b.num;
+    if (a.big->num_size != b.big->num_size || a.big->den_size != b.big->den_size)
+        return false;
+    return memcmp(a.big->num, b.big->num, num_limbs(a) * sizeof(mp_limb_t)) == 0 &&
+           memcmp(a.big->den, b.big->den, den_limbs(a) * sizeof(mp_limb_t)) == 0;
+}
+
+bool sym_coef_is_integer(sym_coef a)
+{
+    return sym_coef_is_small(a) ? a.den == 1 : a.big->den_size == 1 && a.big->den[0] == 1;
+}
+
+uint64_t sym_coef_hash(sym_coef a)
+{
+    if (sym_coef_is_small(a))
+        return sym_mix((uint64_t)a.num, (uint64_t)a.den);
+    uint64_t hash = (uint64_t)a.big->num_size;
+    for (size_t i = 0; i < num_limbs(a); i++)
+        hash = sym_mix(hash, a.big->num[i]);
+    for (size_t i = 0; i < den_limbs(a); i++)
+        hash = sym_mix(hash, a.big->den[i]);
+    return hash;
+}
+
+/* ---- text ------------------------------------------------------------------------------------------------------ */
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* 10^exponent */
+static sym_coef power_of_ten(etch_sym *sym, size_t exponent)
+{
+    return sym_coef_pow(sym, (sym_coef){.num = 10, .den = 1}, (int64_t)exponent);
+}
+
+/* The integer that `count` digits spell; a point among them is passed over. */
+static sym_coef integer_of(etch_sym *sym, const char *text, size_t length, size_t count)
+{
+    reserve(sym, count / 19 + 2);
+    sym_scratch_mark mark = sym_scratch_top(sym);
+    char *digits = sym_scratch_take(sym, count + 1, 1);
+    size_t n = 0;
+    for (size_t i = 0; i < length; i++)
+        if (is_digit(text[i]))
+            digits[n++] = text[i];
+    mpz_t num, den;
+    mpz_init_set_str(num, digits, 10);
+    mpz_init_set_ui(den, 1);
+    sym_coef value = store(sym, num, den);
+    sym_scratch_release(sym, mark);
+    return value;
+}
+
+bool sym_coef_parse(etch_sym *sym, const char *text, size_t length, sym_coef *value)
+{
+    size_t digits = 0, point = length;
+    for (size_t i = 0; i < length; i++) {
+        if (is_digit(text[i]))
+            digits++;
+        else if (text[i] == '.' && point == length)
+            point = i;
+        else
+            return false;
+    }
+    if (length == 0 || !is_digit(text[0]) || !is_digit(text[length - 1]))
+        return false;
+    if (digits > SYM_MAX_DIGITS)
+        sym_limit(sym);
+    *value = integer_of(sym, text, length, digits);
+    if (point < length)
+        *value = sym_coef_div(sym, *value, power_of_ten(sym, length - point - 1));
+    return true;
+}
+
+void sym_coef_print(sym_coef a, etch_buf *out)
+{
+    if (sym_coef_is_small(a)) {
+        etch_buf_printf(out, "%lld", (long long)a.num);
+        return;
+    }
+    view x;
+    view_of(&x, a);
+    char *text = etch_alloc(out->arena, mpz_sizeinbase(x.num, 10) + 2);
+    etch_buf_puts(out, mpz_get_str(text, 10, x.num));
+}

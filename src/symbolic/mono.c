@@ -1,0 +1,163 @@
+/* Interned products of powers of atoms. */
+#include <string.h>
+
+#include "symbolic/symbolic_int.h"
+
+/* The buffer in which products are put together. */
+static sym_power *powers_for(etch_sym *sym, size_t count)
+{
+    if (count > UINT32_MAX / 4)
+        sym_limit(sym);
+    if (count > sym->powers_capacity) {
+        sym->powers_capacity = (uint32_t)count * 2 + 32;
+        sym->powers = ETCH_NEW_ARRAY(sym->arena, sym->powers_capacity, sym_power);
+    }
+    return sym->powers;
+}
+
+static uint32_t flags_of(const sym_power *power)
+{
+    uint32_t flags = power->exp < 0 ? SYM_HAS_NEGATIVE : 0;
+    if (power->atom->kind == SYM_VAR)
+        return flags | SYM_HAS_VAR;
+    return flags | SYM_HAS_OPAQUE | (power->atom->kind == SYM_RECIP ? SYM_HAS_RECIP : 0);
+}
+
+/* The monomial of `count` powers in order; `hash` is theirs. */
+static const sym_mono *intern(etch_sym *sym, const sym_power *powers, uint32_t count, uint64_t hash)
+{
+    uint32_t probe = 0;
+    size_t bytes = count * sizeof *powers;
+    for (sym_node *node; (node = sym_table_next(&sym->monos, hash, &probe));) {
+        const sym_mono *mono = (const sym_mono *)node;
+        bool equal = mono->count == count;
+        for (uint32_t i = 0; equal && i < count; i++)
+            equal = mono->at[i].atom == powers[i].atom && mono->at[i].exp == powers[i].exp;
+        if (equal)
+            return mono;
+    }
+    sym_mono *mono = etch_alloc(sym->arena, sizeof *mono + bytes);
+    mono->node.hash = hash;
+    mono->id = sym->mono_count++;
+    mono->count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        mono->at[i] = powers[i];
+        mono->degree += powers[i].exp;
+        mono->flags |= flags_of(&powers[i]);
+        if (mono->depth < powers[i].atom->depth)
+            mono->depth = powers[i].atom->depth;
+    }
+    sym_table_add(sym, &sym->monos, &mono->node);
+    return mono;
+}
+
+static int32_t checked_exponent(etch_sym *sym, int64_t exp)
+{
+    if (exp > SYM_MAX_EXPONENT || exp < -SYM_MAX_EXPONENT)
+        sym_limit(sym);
+    return (int32_t)exp;
+}
+
+const sym_mono *sym_mono_of(etch_sym *sym, sym_atom *atom, int64_t exp)
+{
+    if (exp == 0)
+        return intern(sym, NULL, 0, 0);
+    sym_power power = {atom, checked_exponent(sym, exp)};
+    return intern(sym, &power, 1, atom->node.hash * (uint64_t)exp);
+}
+
+/* Walks two monomials in step: calls `pick` with the exponents of every atom in either, keeps what it returns. */
+static const sym_mono *combine(etch_sym *sym, const sym_mono *a, const sym_mono *b, int64_t (*pick)(int64_t, int64_t))
+{
+    sym_power *out = powers_for(sym, (size_t)a->count + b->count);
+    uint32_t count = 0, i = 0, j = 0;
+    uint64_t hash = 0;
+    while (i < a->count || j < b->count) {
+        const sym_power *left = i < a->count ? &a->at[i] : NULL, *right = j < b->count ? &b->at[j] : NULL;
+        bool from_left = left && (!right || left->atom->label <= right->atom->label);
+        bool from_right = right && (!left || right->atom->label <= left->atom->label);
+        int64_t exp = pick(from_left ? left->exp : 0, from_right ? right->exp : 0);
+        if (exp != 0) {
+            sym_atom *atom = from_left ? left->atom : right->atom;
+            out[count++] = (sym_power){atom, checked_exponent(sym, exp)};
+            hash += atom->node.hash * (uint64_t)exp;
+        }
+        i += from_left;
+        j += from_right;
+    }
+    return intern(sym, out, count, hash);
+}
+
+static int64_t sum(int64_t a, int64_t b)
+{
+    return a + b;
+}
+static int64_t difference(int64_t a, int64_t b)
+{
+    return a - b;
+}
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+static int64_t greatest(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+const sym_mono *sym_mono_mul(etch_sym *sym, const sym_mono *a, const sym_mono *b)
+{
+    if (a->count == 0)
+        return b;
+    return b->count == 0 ? a : combine(sym, a, b, sum);
+}
+
+const sym_mono *sym_mono_div(etch_sym *sym, const sym_mono *a, const sym_mono *b)
+{
+    return b->count == 0 ? a : combine(sym, a, b, difference);
+}
+
+const sym_mono *sym_mono_meet(etch_sym *sym, const sym_mono *a, const sym_mono *b, int sign)
+{
+    return a == b ? a : combine(sym, a, b, sign < 0 ? least : greatest);
+}
+
+const sym_mono *sym_mono_part(etch_sym *sym, const sym_mono *a, int sign)
+{
+    return combine(sym, a, sym->unit, sign < 0 ? least : greatest);
+}
+
+const sym_mono *sym_mono_pow(etch_sym *sym, const sym_mono *a, int64_t exponent)
+{
+    if (exponent == 1 || a->count == 0)
+        return a;
+    if (exponent == 0)
+        return sym->unit;
+    if (exponent > SYM_MAX_EXPONENT || exponent < -SYM_MAX_EXPONENT)
+        sym_limit(sym);
+    sym_power *out = powers_for(sym, a->count);
+    for (uint32_t i = 0; i < a->count; i++)
+        out[i] = (sym_power){a->at[i].atom, checked_exponent(sym, a->at[i].exp * exponent)};
+    return intern(sym, out, a->count, a->node.hash * (uint64_t)exponent);
+}
+
+int sym_mono_compare(const sym_mono *a, const sym_mono *b)
+{
+    if (a == b)
+        return 0;
+    uint32_t i = 0;
+    while (i < a->count && i < b->count && a->at[i].atom == b->at[i].atom && a->at[i].exp == b->at[i].exp)
+        i++;
+    bool from_a = i < a->count && (i == b->count || a->at[i].atom->label <= b->at[i].atom->label);
+    bool from_b = i < b->count && (i == a->count || b->at[i].atom->label <= a->at[i].atom->label);
+    int32_t left = from_a ? a->at[i].exp : 0, right = from_b ? b->at[i].exp : 0;
+    return left > right ? 1 : -1;
+}
+
+int32_t sym_mono_exp(const sym_mono *a, const sym_atom *atom)
+{
+    for (uint32_t i = 0; i < a->count; i++)
+        if (a->at[i].atom == atom)
+            return a->at[i].exp;
+    return 0;
+}

@@ -1,0 +1,93 @@
+"""An installed etch can be used by others: its headers stand alone, pkg-config and CMake find the library.
+
+    check_install.py CMAKE VERSION flags=FLAGS      FLAGS of the compiler built the library
+"""
+
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+
+CONSUMER = """
+#include <etch/etch.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    etch_session_options options = {.spec = argc > 1 ? argv[1] : "", .config = "gpt2"};
+    etch_session *session;
+    const etch_answer *answer;
+    etch_status status = etch_session_open(&options, &session);
+    if (status == ETCH_OK)
+        status = etch_query(session, "params(model)", ETCH_BY_NOTHING, &answer);
+    if (status == ETCH_OK)
+        printf("%s %s\\n", ETCH_VERSION, answer->amount.text);
+    etch_session_close(session);
+    return (int)status;
+}
+"""
+
+PROJECT = """
+cmake_minimum_required(VERSION 3.25)
+project(consumer LANGUAGES C)
+find_package(etch 0.1 REQUIRED)
+add_executable(consumer consumer.c)
+target_link_libraries(consumer PRIVATE etch::etch)
+"""
+
+
+def run(*command, **options):
+    result = subprocess.run(command, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            **options)
+    if result.returncode != 0:
+        sys.exit(f"{shlex.join(map(str, command))}\n{result.stdout}")
+    return result.stdout
+
+
+def check_headers(compiler, prefix):
+    headers = sorted((prefix / "include" / "etch").glob("*.h"))
+    assert headers, "no public headers"
+    for header in headers:
+        text = f"#include <etch/{header.name}>\nextern int unused;\n"
+        pathlib.Path("header.c").write_text(text, encoding="utf-8")
+        run(compiler, "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only",
+            "-I", prefix / "include", "header.c")
+
+
+def installed_spec(prefix):
+    return prefix / "share" / "etch" / "models" / "gpt.etch"
+
+
+def check_pkg_config(compiler, flags, prefix, expected):
+    folder = next(prefix.rglob("etch.pc")).parent
+    environment = dict(os.environ, PKG_CONFIG_PATH=str(folder))
+    options = run("pkg-config", "--cflags", "--libs", "--static", "etch", env=environment).split()
+    run(compiler, *flags, "consumer.c", "-o", "with-pkg-config", *options)
+    assert run("./with-pkg-config", installed_spec(prefix)) == expected
+
+
+def check_cmake(cmake, compiler, flags, prefix, expected):
+    run(cmake, "-G", "Ninja", "-S", ".", "-B", "with-cmake", f"-DCMAKE_PREFIX_PATH={prefix}",
+        f"-DCMAKE_C_COMPILER={compiler}", f"-DCMAKE_C_FLAGS={shlex.join(flags)}")
+    run(cmake, "--build", "with-cmake")
+    assert run("with-cmake/consumer", installed_spec(prefix)) == expected
+
+
+def main():
+    cmake, version, flags = sys.argv[1], sys.argv[2], shlex.split(sys.argv[3].removeprefix("flags="))
+    compiler = os.environ["CC"]
+    prefix = pathlib.Path("prefix").resolve()
+    for folder in ("prefix", "with-cmake"):
+        shutil.rmtree(folder, ignore_errors=True)
+    pathlib.Path("consumer.c").write_text(CONSUMER, encoding="utf-8")
+    pathlib.Path("CMakeLists.txt").write_text(PROJECT, encoding="utf-8")
+
+    run(cmake, "--install", os.environ["ETCH_BINARY_DIR"], "--prefix", prefix)
+    check_headers(compiler, prefix)
+    expected = f"{version} 124439808\n"  # the parameters of GPT-2 small
+    check_pkg_config(compiler, flags, prefix, expected)
+    check_cmake(cmake, compiler, flags, prefix, expected)
+
+
+main()
