@@ -4,7 +4,7 @@
  *     etch_session_options options = {.spec = "models/llama.etch", .config = "llama3_8b"};
  *     const etch_answer *answer;
  *     if (etch_session_open(&options, &session) == ETCH_OK &&
- *         etch_query(session, "params(model)", ETCH_BY_NOTHING, &answer) == ETCH_OK)
+ *         etch_session_query(session, "params(model)", ETCH_BY_NOTHING, &answer) == ETCH_OK)
  *         puts(answer->amount.text);
  *     etch_session_close(session);
  *
@@ -39,15 +39,16 @@ typedef struct etch_session etch_session;
 
 /* Everything but `spec` may be zero. */
 typedef struct etch_session_options {
-    const char *spec;        /* path of the spec */
-    const char *config;      /* a config of the spec; NULL: the one that `use config` names, or none */
-    const char *plan;        /* a plan of the spec; NULL: the one that `use plan` names, or the only one */
-    const char *run;         /* a named train block; NULL: the only train block, or the only model */
-    const char *const *sets; /* `set_count` texts "NAME=EXPR", also several joined by commas; before the config */
+    const char *spec;   /* path of the spec */
+    const char *config; /* a config of the spec; NULL: the one that `use config` names, or none */
+    const char *plan;   /* a plan of the spec; NULL: the one that `use plan` names, or the only one */
+    const char *run;    /* a named train block; NULL: the only train block, or the only model */
+    const char *const
+        *sets; /* `set_count` texts "NAME=EXPR", also several joined by commas; before the config */
     size_t set_count;
-    bool defaults;           /* bind params that have only a default, and mesh axes without a size to 1, in
-                                queries and checks; `etch_lower` always does */
-    size_t memory_limit;     /* bytes that the session may hold; 0: ETCH_MEMORY_LIMIT */
+    bool defaults;       /* bind params that have only a default, and mesh axes without a size to 1, in
+                                queries and checks; `etch_session_lower` always does */
+    size_t memory_limit; /* bytes that the session may hold; 0: ETCH_MEMORY_LIMIT */
 } etch_session_options;
 
 #define ETCH_MEMORY_LIMIT ((size_t)4 << 30)
@@ -60,7 +61,7 @@ ETCH_API etch_status etch_session_open(const etch_session_options *options, etch
 /* Ends a session and frees all that belongs to it. NULL is allowed. */
 ETCH_API void etch_session_close(etch_session *session);
 
-/* Asks a running `etch_lower` to end soon, leaving nothing behind. It then returns ETCH_ELIMIT. */
+/* Asks a running `etch_session_lower` to end soon, leaving nothing behind. It then returns ETCH_ELIMIT. */
 ETCH_API void etch_session_cancel(etch_session *session);
 
 /* ---- messages ------------------------------------------------------------------------------------------- */
@@ -82,9 +83,9 @@ typedef struct etch_message {
     const char *severity; /* "error", "warning" or "remark" */
     const char *code;     /* "E0203"; never changes its meaning. "" for none */
     etch_location location;
-    const char *text;           /* one line */
-    const etch_comment *notes;  /* what is known */
-    const etch_comment *helps;  /* what would help; mostly nowhere in a file */
+    const char *text;          /* one line */
+    const etch_comment *notes; /* what is known */
+    const etch_comment *helps; /* what would help; mostly nowhere in a file */
     size_t note_count, help_count;
 } etch_message;
 
@@ -106,7 +107,8 @@ typedef struct etch_binding_row {
 } etch_binding_row;
 
 /* What binds params and axes, each once, in order of declaration. */
-ETCH_API etch_status etch_session_bindings(etch_session *session, const etch_binding_row **rows, size_t *count);
+ETCH_API etch_status etch_session_bindings(etch_session *session, const etch_binding_row **rows,
+                                           size_t *count);
 
 /* ---- check ---------------------------------------------------------------------------------------------- */
 
@@ -141,7 +143,7 @@ typedef struct etch_check_report {
  * ETCH_EINPUT: errors, or a check line is refuted. ETCH_EUNKNOWN: otherwise fine, but a check line could be neither
  * proved nor refuted (a warning says which). `*report` is complete with ETCH_OK and ETCH_EUNKNOWN; otherwise it
  * is NULL or holds what was found. */
-ETCH_API etch_status etch_check(etch_session *session, const etch_check_report **report);
+ETCH_API etch_status etch_session_check(etch_session *session, const etch_check_report **report);
 
 /* ---- query ---------------------------------------------------------------------------------------------- */
 
@@ -160,9 +162,10 @@ typedef enum etch_breakdown {
 ETCH_API const char *etch_breakdown_name(etch_breakdown by);
 
 typedef struct etch_amount {
-    const char *text;  /* an exact number, or a formula in the language of specs */
+    const char *text; /* an exact number, or a formula in the language of specs */
     bool is_number;
-    const char *human; /* of a number: three significant digits and the unit, "8.03 G", "1.05 GB"; else NULL */
+    const char
+        *human; /* of a number: three significant digits and the unit, "8.03 G", "1.05 GB"; else NULL */
 } etch_amount;
 
 typedef struct etch_row_amount {
@@ -174,8 +177,9 @@ typedef struct etch_answer {
     const char *query; /* as asked */
     const char *unit;  /* "elements", "FLOP", "bytes"; "" when the expression is not one quantity alone */
     etch_amount amount;
-    const char *by;    /* name of the breakdown, "" without */
-    const etch_row_amount *rows; /* in the order of the program; they add up to `amount`. Rows of 0 are left out */
+    const char *by; /* name of the breakdown, "" without */
+    const etch_row_amount
+        *rows; /* in the order of the program; they add up to `amount`. Rows of 0 are left out */
     size_t row_count;
 } etch_answer;
 
@@ -197,57 +201,58 @@ typedef struct etch_answer {
  *   plan =, run =   instead of the session's
  * Collectives over axes that are all bound to 1 do not exist. While axes are symbolic, a value that holds only where
  * they are larger than 1 comes with a remark. */
-ETCH_API etch_status etch_query(etch_session *session, const char *expression, etch_breakdown by,
-                                const etch_answer **answer);
+ETCH_API etch_status etch_session_query(etch_session *session, const char *expression, etch_breakdown by,
+                                        const etch_answer **answer);
 
 /* ---- lower ---------------------------------------------------------------------------------------------- */
 
-typedef struct etch_lower_options {
-    const char *folder; /* where to write; may be NULL for a dry run. Created when missing. A folder that holds
+typedef struct etch_output_options {
+    const char
+        *folder;      /* where to write; may be NULL for a dry run. Created when missing. A folder that holds
                            nothing but an earlier run is replaced as a whole when this one succeeds */
-    const char *name;   /* of the traces, <name>.<rank>.et; NULL: the model's name */
-    unsigned threads;   /* 0 counts as 1. The bytes written do not depend on it */
-    bool force;         /* write also into a folder that holds other files; those stay */
-    bool dry_run;       /* change nothing on disk */
-} etch_lower_options;
+    const char *name; /* of the traces, <name>.<rank>.et; NULL: the model's name */
+    unsigned threads; /* 0 counts as 1. The bytes written do not depend on it */
+    bool force;       /* write also into a folder that holds other files; those stay */
+    bool dry_run;     /* change nothing on disk */
+} etch_output_options;
 
 /* Payload of one rank in a step, as comm_size counts it. */
-typedef struct etch_lower_comm {
+typedef struct etch_output_comm {
     const char *collective; /* "all_reduce" */
     const char *axes;       /* "tp", "(dp,tp)" */
     const char *bytes, *bytes_human;
     uint64_t nodes;
-} etch_lower_comm;
+} etch_output_comm;
 
 /* Ranks of one pipeline stage; numbers are of one of its ranks and one step, less the padding that simulators ask
  * for. */
-typedef struct etch_lower_stage {
+typedef struct etch_output_stage {
     uint32_t ranks, nodes;
     const char *flop, *flop_human;
     const char *bytes, *bytes_human; /* read and written */
-    const etch_lower_comm *comm;
+    const etch_output_comm *comm;
     size_t comm_count;
-} etch_lower_stage;
+} etch_output_stage;
 
-typedef struct etch_lower_report {
+typedef struct etch_output_report {
     const char *model, *plan, *config, *folder; /* config and folder may be NULL */
-    bool written;         /* false for a dry run: the same numbers, of what would be written */
+    bool written; /* false for a dry run: the same numbers, of what would be written */
     uint32_t ranks;
-    uint32_t classes;     /* programs: ranks of one class differ in group ids only */
-    uint32_t groups;      /* communication groups */
-    uint64_t nodes;       /* of all ranks */
+    uint32_t classes; /* programs: ranks of one class differ in group ids only */
+    uint32_t groups;  /* communication groups */
+    uint64_t nodes;   /* of all ranks */
     uint64_t files;
-    uint64_t bytes;       /* on disk, all files */
-    const etch_lower_stage *stages;
+    uint64_t bytes; /* on disk, all files */
+    const etch_output_stage *stages;
     size_t stage_count;
-} etch_lower_report;
+} etch_output_report;
 
 /* Binds all params and axes, and writes one trace for each rank, comm_group.json and manifest.json. Nothing is left
  * on disk when it fails, and what was there stays.
  * ETCH_EINPUT: values are missing, contradict an assumption or a demand of the plan, or the folder holds files of
  * others. ETCH_EIO: cannot write. ETCH_ELIMIT: a limit of traces, or cancelled. */
-ETCH_API etch_status etch_lower(etch_session *session, const etch_lower_options *options,
-                                const etch_lower_report **report);
+ETCH_API etch_status etch_session_lower(etch_session *session, const etch_output_options *options,
+                                        const etch_output_report **report);
 
 /* ---- listings ------------------------------------------------------------------------------------------- */
 

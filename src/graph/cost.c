@@ -16,7 +16,8 @@ typedef struct place {
     const etch_loop *loop;
 } place;
 
-/* The loop of the forward graph that `loop` undoes or repeats: where the first value that it hands on comes from. */
+/* The loop of the forward graph that `loop` undoes or repeats: where the first value that it hands on
+ * comes from. */
 static const etch_loop *forward_loop(const etch_loop *loop)
 {
     if (loop->forward)
@@ -76,7 +77,7 @@ static etch_cost item_of_op(const listing *l, etch_measure measure, const etch_o
     };
 }
 
-/* ---- the graph itself ---------------------------------------------------------------------------------------------- */
+/* ---- the graph itself ---------------------------------------------------------------------------------- */
 
 static etch_expr size_in_graph(const void *data, const etch_dim *dim)
 {
@@ -99,7 +100,7 @@ static void list_region(const listing *l, const etch_region *region, place at)
     }
 }
 
-/* ---- weights: parameters, and what the end of a step does with them --------------------------------------------- */
+/* ---- weights: parameters, and what the end of a step does with them ------------------------------------ */
 
 static place place_of_weight(const listing *l, const etch_tensor *weight)
 {
@@ -177,7 +178,7 @@ static void list_ending_traffic(const listing *l, const ending *e)
              item_of_weight(l, ETCH_TRAFFIC, e, etch_row_named("grad_norm"), etch_clip_bytes(l->training)));
 }
 
-/* ---- communication -------------------------------------------------------------------------------------------------- */
+/* ---- communication ------------------------------------------------------------------------------------- */
 
 /* What a ring over `n` ranks sends for a payload of one byte. */
 static etch_expr ring_share(etch_sym *sym, etch_move move, etch_expr n)
@@ -235,7 +236,7 @@ static void list_clip_result(const listing *l)
     push_comm(l, item);
 }
 
-/* ---- one rank --------------------------------------------------------------------------------------------------------- */
+/* ---- one rank ------------------------------------------------------------------------------------------ */
 
 static etch_cost item_of_step(const listing *l, etch_measure measure, const etch_step *step, place at)
 {
@@ -285,7 +286,7 @@ static void list_placed_region(const listing *l, const etch_placed_region *regio
     }
 }
 
-/* ---- the end of a step ------------------------------------------------------------------------------------------------- */
+/* ---- the end of a step --------------------------------------------------------------------------------- */
 
 static void list_ending(const listing *l, ending *e)
 {
@@ -314,7 +315,7 @@ static void list_endings(const listing *l)
     }
 }
 
-/* ---- the door ---------------------------------------------------------------------------------------------------------- */
+/* ---- the door ------------------------------------------------------------------------------------------ */
 
 void etch_graph_costs(const etch_training *training, etch_cost_list *out)
 {

@@ -5,7 +5,8 @@
 
 /* ---- who uses what ------------------------------------------------------------------------------------------------ */
 
-static void add_use(placer *p, const etch_tensor *tensor, const etch_op *op, const etch_region *region) {
+static void add_use(placer *p, const etch_tensor *tensor, const etch_op *op, const etch_region *region)
+{
     use *u = &p->uses[tensor->id];
     bool near = tensor->region == region && tensor->producer && tensor->producer->phase == op->phase;
     u->only = near && u->count == 0 ? op : NULL;
@@ -13,21 +14,25 @@ static void add_use(placer *p, const etch_tensor *tensor, const etch_op *op, con
 }
 
 /* A value read in the pass of another phase is saved for it and does not count: backward takes what forward decided. */
-static bool same_pass(const etch_tensor *tensor, const etch_op *op) {
+static bool same_pass(const etch_tensor *tensor, const etch_op *op)
+{
     return op->phase != ETCH_BACKWARD || !tensor->producer || tensor->producer->phase == ETCH_BACKWARD;
 }
 
-void etch_demand_uses(placer *p, const etch_region *region) {
+void etch_demand_uses(placer *p, const etch_region *region)
+{
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_item *item = &region->items.at[i];
         if (item->op) {
             for (uint32_t k = 0; k < item->op->in_count; k++)
-                if (same_pass(item->op->ins[k], item->op)) add_use(p, item->op->ins[k], item->op, region);
+                if (same_pass(item->op->ins[k], item->op))
+                    add_use(p, item->op->ins[k], item->op, region);
             continue;
         }
         for (uint32_t k = 0; k < item->loop->carries.count; k++) {
             const etch_carry *c = &item->loop->carries.at[k];
-            if (!c->init) continue;
+            if (!c->init)
+                continue;
             use *u = &p->uses[c->init->id];
             u->init = u->count == 0 ? c : NULL;
             u->count += 2;
@@ -39,59 +44,77 @@ void etch_demand_uses(placer *p, const etch_region *region) {
 /* ---- carried values --------------------------------------------------------------------------------------------------- */
 
 /* The forward tensor behind a recomputed copy or a cotangent. */
-static const etch_tensor *origin(const etch_tensor *tensor) {
-    while (tensor->of) tensor = tensor->of;
+static const etch_tensor *origin(const etch_tensor *tensor)
+{
+    while (tensor->of)
+        tensor = tensor->of;
     return tensor;
 }
 
-const etch_carry *etch_demand_handed_on(const etch_tensor *tensor) {
+const etch_carry *etch_demand_handed_on(const etch_tensor *tensor)
+{
     const etch_tensor *first = origin(tensor);
     const etch_loop *loop = first->region->loop;
     for (uint32_t i = 0; loop && i < loop->carries.count; i++)
-        if (loop->carries.at[i].out == first) return &loop->carries.at[i];
+        if (loop->carries.at[i].out == first)
+            return &loop->carries.at[i];
     return NULL;
 }
 
-void etch_demand_carry(placer *p, const etch_carry *carry, etch_state *place) {
+void etch_demand_carry(placer *p, const etch_carry *carry, etch_state *place)
+{
     const etch_tensor *first = origin(carry->in);
-    if (first != carry->in) { /* a cotangent, or a recomputed loop: where the forward value is, without partial sums */
+    if (first !=
+        carry->in) { /* a cotangent, or a recomputed loop: where the forward value is, without partial sums */
         const etch_value *forward = p->pinned[first->id] ? p->pinned[first->id] : p->made[first->id];
-        for (uint32_t a = 0; a < p->axis_count; a++) place[a] = forward && forward->place[a] != ETCH_PARTIAL ? forward->place[a] : NULL;
+        for (uint32_t a = 0; a < p->axis_count; a++)
+            place[a] = forward && forward->place[a] != ETCH_PARTIAL ? forward->place[a] : NULL;
         return;
     }
-    if (etch_map_pin(p, carry->out, place)) return;
-    if (carry->init && etch_map_pin(p, carry->init, place)) return;
+    if (etch_map_pin(p, carry->out, place))
+        return;
+    if (carry->init && etch_map_pin(p, carry->init, place))
+        return;
     etch_map_place(p, carry->in->scope, carry->in, place);
 }
 
 /* ---- demands -------------------------------------------------------------------------------------------------------------- */
 
-static bool is_elementwise(const etch_op *op) {
+static bool is_elementwise(const etch_op *op)
+{
     etch_role role = etch_op_role(op);
-    return role == ROLE_POINTWISE || (role == ROLE_FREE && op->row->shape != SHAPE_TOP);
+    return role == ROLE_POINTWISE || etch_op_is_view(op);
 }
 
 /* The dim of `tensor` that becomes `dim` in the op's result. */
-static etch_state before_op(const etch_op *op, const etch_tensor *tensor, etch_state dim) {
-    if (!dim || dim == ETCH_PARTIAL) return NULL;
-    for (uint32_t i = 0; i < op->attrs.map_count; i++)
-        if (op->attrs.to[i] == dim) return op->attrs.from[i];
+static etch_state before_op(const etch_op *op, const etch_tensor *tensor, etch_state dim)
+{
+    if (!dim || dim == ETCH_PARTIAL)
+        return NULL;
+    if (etch_op_is_view(op))
+        return etch_op_dim_before(op, dim);
     return etch_has_dim(tensor, dim) ? dim : NULL;
 }
 
 /* Seen through the only consumer. */
-static void demand_through(placer *p, const etch_op *op, const etch_tensor *tensor, demand *want) {
+static void demand_through(placer *p, const etch_op *op, const etch_tensor *tensor, demand *want)
+{
     const demand *result = &p->wants[op->outs[0]->id];
     uint32_t touched = op->edge ? etch_map_touched(p, op->scope) : 0;
-    if (!touched && (!is_elementwise(op) || !result->known)) return;
+    if (!touched && (!is_elementwise(op) || !result->known))
+        return;
     etch_state now[ETCH_MAX_AXES] = {NULL};
-    for (uint32_t a = 0; result->known && a < p->axis_count; a++) now[a] = before_op(op, tensor, result->place[a]);
-    if (touched) etch_map_edge(p, op, touched, now, want->place);
-    else memcpy(want->place, now, sizeof now);
+    for (uint32_t a = 0; result->known && a < p->axis_count; a++)
+        now[a] = before_op(op, tensor, result->place[a]);
+    if (touched)
+        etch_map_edge(p, op, touched, now, want->place);
+    else
+        memcpy(want->place, now, sizeof now);
     want->known = true;
 }
 
-static void demand_tensor(placer *p, const etch_tensor *tensor) {
+static void demand_tensor(placer *p, const etch_tensor *tensor)
+{
     demand *want = &p->wants[tensor->id];
     const use *u = &p->uses[tensor->id];
     if (etch_map_pin(p, tensor, want->place)) {
@@ -99,7 +122,8 @@ static void demand_tensor(placer *p, const etch_tensor *tensor) {
         return;
     }
     const etch_carry *carry = etch_demand_handed_on(tensor);
-    if (!carry && u->init && u->count == 2) carry = u->init;
+    if (!carry && u->init && u->count == 2)
+        carry = u->init;
     if (carry) {
         etch_demand_carry(p, carry, want->place);
         want->known = true;
@@ -108,9 +132,11 @@ static void demand_tensor(placer *p, const etch_tensor *tensor) {
     }
 }
 
-void etch_demand_region(placer *p, const etch_region *region) {
+void etch_demand_region(placer *p, const etch_region *region)
+{
     for (uint32_t i = region->items.count; i-- > 0;) {
         const etch_op *op = region->items.at[i].op;
-        if (op && op->phase != ETCH_BACKWARD) demand_tensor(p, op->outs[0]);
+        if (op && op->phase != ETCH_BACKWARD)
+            demand_tensor(p, op->outs[0]);
     }
 }

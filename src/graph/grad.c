@@ -16,99 +16,127 @@ typedef ETCH_VEC(etch_tensor *) tensor_list;
 typedef struct deriver {
     etch_graph *graph;
     etch_training *training;
-    uint32_t forward_count;  /* tensors of the forward graph: ids below it */
-    bool *needs;             /* by forward id: does a trainable weight stand behind it? */
-    tensor_list *parts;      /* by forward id: contributions to its cotangent in the region in work */
-    etch_tensor **version;   /* by forward id: the recomputed copy in force, or NULL */
-    etch_loop **loop_version;/* by forward loop: its recomputed copy, or NULL */
+    uint32_t forward_count;   /* tensors of the forward graph: ids below it */
+    bool *needs;              /* by forward id: does a trainable weight stand behind it? */
+    tensor_list *parts;       /* by forward id: contributions to its cotangent in the region in work */
+    etch_tensor **version;    /* by forward id: the recomputed copy in force, or NULL */
+    etch_loop **loop_version; /* by forward loop: its recomputed copy, or NULL */
     bool failed;
 } deriver;
 
-etch_expr etch_training_size(const etch_training *training, const etch_dim *dim) {
+etch_expr etch_training_size(const etch_training *training, const etch_dim *dim)
+{
     etch_sym *sym = training->graph->sym;
     return dim == training->train.batch ? etch_div(sym, dim->size, training->train.micro) : dim->size;
 }
 
-static bool has_tag(const etch_tensor *tensor, const char *tag) {
+static bool has_tag(const etch_tensor *tensor, const char *tag)
+{
     for (uint32_t i = 0; i < tensor->tag_count; i++)
-        if (strcmp(tensor->tags[i], tag) == 0) return true;
+        if (strcmp(tensor->tags[i], tag) == 0)
+            return true;
     return false;
 }
 
-static bool is_loss(const etch_tensor *tensor) { return has_tag(tensor, "loss"); }
+static bool is_loss(const etch_tensor *tensor)
+{
+    return has_tag(tensor, "loss");
+}
 
-static bool is_trainable(const etch_tensor *tensor) { return tensor->kind == ETCH_WEIGHT && !tensor->frozen; }
+static bool is_trainable(const etch_tensor *tensor)
+{
+    return tensor->kind == ETCH_WEIGHT && !tensor->frozen;
+}
 
 /* ---- which values need a cotangent? ----------------------------------------------------------------------------------- */
 
 static void mark_region(deriver *d, const etch_region *region);
 
-static void mark_op(deriver *d, const etch_op *op) {
+static void mark_op(deriver *d, const etch_op *op)
+{
     bool any = false;
-    for (uint32_t i = 0; i < op->in_count; i++) any = any || d->needs[op->ins[i]->id];
-    if (any && op->row->grads) d->needs[op->outs[0]->id] = true;
+    for (uint32_t i = 0; i < op->in_count; i++)
+        any = any || d->needs[op->ins[i]->id];
+    if (any && op->row->grads)
+        d->needs[op->outs[0]->id] = true;
 }
 
 /* A value that an iteration hands on needs one when its first or any later version does. */
-static void mark_loop(deriver *d, const etch_loop *loop) {
+static void mark_loop(deriver *d, const etch_loop *loop)
+{
     bool changed = true;
     while (changed) {
         changed = false;
         for (uint32_t i = 0; i < loop->carries.count; i++) {
             const etch_carry *c = &loop->carries.at[i];
             bool any = d->needs[c->init->id] || d->needs[c->out->id];
-            if (any && !d->needs[c->in->id]) d->needs[c->in->id] = d->needs[c->result->id] = changed = true;
+            if (any && !d->needs[c->in->id])
+                d->needs[c->in->id] = d->needs[c->result->id] = changed = true;
         }
         mark_region(d, loop->body);
         for (uint32_t i = 0; i < loop->carries.count; i++)
-            changed = changed || (d->needs[loop->carries.at[i].out->id] && !d->needs[loop->carries.at[i].in->id]);
+            changed =
+                changed || (d->needs[loop->carries.at[i].out->id] && !d->needs[loop->carries.at[i].in->id]);
     }
 }
 
-static void mark_region(deriver *d, const etch_region *region) {
+static void mark_region(deriver *d, const etch_region *region)
+{
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_item *item = &region->items.at[i];
-        if (item->op) mark_op(d, item->op);
-        else mark_loop(d, item->loop);
+        if (item->op)
+            mark_op(d, item->op);
+        else
+            mark_loop(d, item->loop);
     }
 }
 
 /* ---- contributions ------------------------------------------------------------------------------------------------------- */
 
 /* The tensor that backward reads for a forward one: its recomputed copy where there is one. */
-static etch_tensor *version_of(const deriver *d, etch_tensor *tensor) {
+static etch_tensor *version_of(const deriver *d, etch_tensor *tensor)
+{
     etch_tensor *copy = tensor->id < d->forward_count ? d->version[tensor->id] : NULL;
     return copy ? copy : tensor;
 }
 
-static etch_tensor *derived_tensor(deriver *d, const char *prefix, etch_tensor *of, etch_dtype dtype) {
+static etch_tensor *derived_tensor(deriver *d, const char *prefix, etch_tensor *of, etch_dtype dtype)
+{
     etch_graph *g = d->graph;
-    etch_tensor *t = etch_tensor_new(g, etch_text(g->arena, "%s%s", prefix, of->name), ETCH_ACT, dtype, of->dims, of->rank, of->span);
+    etch_tensor *t = etch_tensor_new(g, etch_text(g->arena, "%s%s", prefix, of->name), ETCH_ACT, dtype,
+                                     of->dims, of->rank, of->span);
     t->of = of;
     t->scope = of->scope;
     return t;
 }
 
 /* An op of the backward pass, placed in `region`; its outs are still to be filled. */
-static etch_op *derived_op(deriver *d, const char *row, etch_tensor *const *ins, uint32_t in_count, uint32_t out_count, const etch_op *forward) {
+static etch_op *derived_op(deriver *d, const char *row, etch_tensor *const *ins, uint32_t in_count,
+                           uint32_t out_count, const etch_op *forward)
+{
     const etch_attrs *attrs = forward ? &forward->attrs : NULL;
     etch_span span = forward ? forward->span : ins[0]->span;
-    etch_op *op = etch_op_new(d->graph, etch_row_named(row), ins, in_count, out_count, attrs, ETCH_BACKWARD, span);
+    etch_op *op =
+        etch_op_new(d->graph, etch_row_named(row), ins, in_count, out_count, attrs, ETCH_BACKWARD, span);
     op->forward = (etch_op *)(uintptr_t)forward;
     op->scope = forward ? forward->scope : ins[0]->scope;
     return op;
 }
 
-static etch_tensor *gradient_of(const deriver *d, const etch_tensor *weight) {
+static etch_tensor *gradient_of(const deriver *d, const etch_tensor *weight)
+{
     const etch_graph *g = d->graph;
     for (uint32_t i = 0; i < g->weights.count; i++)
-        if (g->weights.at[i] == weight) return d->training->gradients.at[i];
+        if (g->weights.at[i] == weight)
+            return d->training->gradients.at[i];
     return NULL;
 }
 
 /* Adds `part` to the cotangent of `target`. `fresh`: nothing else uses `part`, so that its producer can add into a gradient itself. */
-static void contribute(deriver *d, etch_region *region, etch_tensor *target, etch_tensor *part, bool fresh) {
-    if (!d->needs[target->id]) return;
+static void contribute(deriver *d, etch_region *region, etch_tensor *target, etch_tensor *part, bool fresh)
+{
+    if (!d->needs[target->id])
+        return;
     if (target->kind != ETCH_WEIGHT) {
         ETCH_PUSH(d->graph->arena, &d->parts[target->id], part);
         return;
@@ -124,9 +152,11 @@ static void contribute(deriver *d, etch_region *region, etch_tensor *target, etc
 }
 
 /* The cotangent of a forward value: the sum of what was contributed so far. NULL when there is nothing. */
-static etch_tensor *total_of(deriver *d, etch_region *region, etch_tensor *tensor, const etch_op *forward) {
+static etch_tensor *total_of(deriver *d, etch_region *region, etch_tensor *tensor, const etch_op *forward)
+{
     tensor_list *parts = &d->parts[tensor->id];
-    if (parts->count == 0) return NULL;
+    if (parts->count == 0)
+        return NULL;
     etch_op *op = derived_op(d, "total", parts->at, parts->count, 1, NULL);
     op->scope = forward ? forward->scope : tensor->scope;
     op->span = tensor->span;
@@ -140,36 +170,48 @@ static etch_tensor *total_of(deriver *d, etch_region *region, etch_tensor *tenso
 /* ---- one op --------------------------------------------------------------------------------------------------------------- */
 
 /* Collects the operands that `args` names. */
-static void gather_args(deriver *d, const etch_op *op, const char *args, etch_tensor *cotangent, uint32_t target, tensor_list *out) {
+static void gather_args(deriver *d, const etch_op *op, const char *args, etch_tensor *cotangent,
+                        uint32_t target, tensor_list *out)
+{
     etch_arena *arena = d->graph->arena;
     for (const char *at = args; *at; at += strspn(at, " ")) {
         size_t length = strcspn(at, " ");
         uint32_t n = length > 1 && isdigit((unsigned char)at[1]) ? (uint32_t)(at[1] - '0') : 0;
-        if (*at == 'd') ETCH_PUSH(arena, out, cotangent);
-        else if (*at == 'x' && n < op->in_count) ETCH_PUSH(arena, out, version_of(d, op->ins[n]));
-        else if (*at == 'y' && n < op->out_count) ETCH_PUSH(arena, out, version_of(d, op->outs[n]));
+        if (*at == 'd')
+            ETCH_PUSH(arena, out, cotangent);
+        else if (*at == 'x' && n < op->in_count)
+            ETCH_PUSH(arena, out, version_of(d, op->ins[n]));
+        else if (*at == 'y' && n < op->out_count)
+            ETCH_PUSH(arena, out, version_of(d, op->outs[n]));
         else if (*at == 'o')
             for (uint32_t i = 0; i < op->in_count; i++)
-                if (i != target) ETCH_PUSH(arena, out, version_of(d, op->ins[i]));
+                if (i != target)
+                    ETCH_PUSH(arena, out, version_of(d, op->ins[i]));
         at += length;
     }
 }
 
-static bool same_dim_set(const etch_tensor *a, const etch_tensor *b) {
-    if (a->rank != b->rank) return false;
+static bool same_dim_set(const etch_tensor *a, const etch_tensor *b)
+{
+    if (a->rank != b->rank)
+        return false;
     for (uint32_t i = 0; i < a->rank; i++)
-        if (!etch_has_dim(b, a->dims[i])) return false;
+        if (!etch_has_dim(b, a->dims[i]))
+            return false;
     return true;
 }
 
 /* Calls the rule's row for the operands `targets`. */
-static void apply_rule(deriver *d, etch_region *region, const etch_op *op, const etch_grad *rule, etch_tensor *cotangent, const uint32_t *targets,
-                       uint32_t count) {
+static void apply_rule(deriver *d, etch_region *region, const etch_op *op, const etch_grad *rule,
+                       etch_tensor *cotangent, const uint32_t *targets, uint32_t count)
+{
     const etch_row *row = etch_row_named(rule->row);
     tensor_list args = {0};
     bool any = false;
-    for (uint32_t i = 0; i < count; i++) any = any || d->needs[op->ins[targets[i]]->id];
-    if (!any) return;
+    for (uint32_t i = 0; i < count; i++)
+        any = any || d->needs[op->ins[targets[i]]->id];
+    if (!any)
+        return;
     gather_args(d, op, rule->args, cotangent, targets[0], &args);
     if (row->elide_same && same_dim_set(args.at[0], op->ins[targets[0]])) {
         contribute(d, region, op->ins[targets[0]], args.at[0], false);
@@ -187,37 +229,48 @@ static void apply_rule(deriver *d, etch_region *region, const etch_op *op, const
         made->outs[i]->optional_result = !d->needs[target->id];
     }
     etch_region_add_op(d->graph, region, made);
-    for (uint32_t i = 0; i < count; i++) contribute(d, region, op->ins[targets[i]], made->outs[i], true);
+    for (uint32_t i = 0; i < count; i++)
+        contribute(d, region, op->ins[targets[i]], made->outs[i], true);
 }
 
-static void derive_op(deriver *d, etch_region *region, const etch_op *op) {
+static void derive_op(deriver *d, etch_region *region, const etch_op *op)
+{
     etch_graph *g = d->graph;
     etch_tensor *result = op->outs[0];
     if (is_loss(result)) {
         if (result->rank)
-            etch_error(g->diags, ETCH_E_LOSS_SHAPE, result->span, "%s is tagged loss but has dims; a loss is a scalar", result->name), d->failed = true;
+            etch_error(g->diags, ETCH_E_LOSS_SHAPE, result->span,
+                       "%s is tagged loss but has dims; a loss is a scalar", result->name),
+                d->failed = true;
         etch_tensor *seed = etch_tensor_new(g, "one", ETCH_CONSTANT, result->dtype, NULL, 0, result->span);
         ETCH_PUSH(g->arena, &d->parts[result->id], seed);
     }
-    if (!d->needs[result->id]) return;
+    if (!d->needs[result->id])
+        return;
     etch_tensor *cotangent = total_of(d, region, result, op);
-    if (!cotangent) return;
+    if (!cotangent)
+        return;
     for (const etch_grad *rule = op->row->grads; rule->row; rule++) {
         uint32_t targets[8], count = 0;
         if (strcmp(rule->into, "each") == 0) {
-            for (uint32_t i = 0; i < op->in_count; i++) apply_rule(d, region, op, rule, cotangent, &i, 1);
+            for (uint32_t i = 0; i < op->in_count; i++)
+                apply_rule(d, region, op, rule, cotangent, &i, 1);
             continue;
         }
         for (const char *at = rule->into; *at; at++)
-            if (isdigit((unsigned char)*at) && (uint32_t)(*at - '0') < op->in_count) targets[count++] = (uint32_t)(*at - '0');
-        if (count) apply_rule(d, region, op, rule, cotangent, targets, count);
+            if (isdigit((unsigned char)*at) && (uint32_t)(*at - '0') < op->in_count)
+                targets[count++] = (uint32_t)(*at - '0');
+        if (count)
+            apply_rule(d, region, op, rule, cotangent, targets, count);
     }
 }
 
 /* ---- recomputation ---------------------------------------------------------------------------------------------------------- */
 
-static etch_tensor *cloned_tensor(deriver *d, etch_tensor *of) {
-    etch_tensor *copy = etch_tensor_new(d->graph, of->name, of->kind, of->dtype, of->dims, of->rank, of->span);
+static etch_tensor *cloned_tensor(deriver *d, etch_tensor *of)
+{
+    etch_tensor *copy =
+        etch_tensor_new(d->graph, of->name, of->kind, of->dtype, of->dims, of->rank, of->span);
     uint32_t id = copy->id;
     *copy = *of;
     copy->id = id;
@@ -228,18 +281,23 @@ static etch_tensor *cloned_tensor(deriver *d, etch_tensor *of) {
     return copy;
 }
 
-static void clone_op(deriver *d, const etch_op *op, etch_region *into) {
-    etch_op *copy = etch_op_new(d->graph, op->row, op->ins, op->in_count, op->out_count, &op->attrs, ETCH_RECOMPUTE, op->span);
+static void clone_op(deriver *d, const etch_op *op, etch_region *into)
+{
+    etch_op *copy = etch_op_new(d->graph, op->row, op->ins, op->in_count, op->out_count, &op->attrs,
+                                ETCH_RECOMPUTE, op->span);
     copy->scope = op->scope;
     copy->edge = op->edge;
     copy->forward = (etch_op *)(uintptr_t)op;
-    for (uint32_t i = 0; i < op->in_count; i++) copy->ins[i] = version_of(d, op->ins[i]);
-    for (uint32_t i = 0; i < op->out_count; i++) copy->outs[i] = cloned_tensor(d, op->outs[i]);
+    for (uint32_t i = 0; i < op->in_count; i++)
+        copy->ins[i] = version_of(d, op->ins[i]);
+    for (uint32_t i = 0; i < op->out_count; i++)
+        copy->outs[i] = cloned_tensor(d, op->outs[i]);
     etch_region_add_op(d->graph, into, copy);
 }
 
 /* Copies a forward region to the end of `into`: everything is run again, also what nobody reads. */
-static void clone_region(deriver *d, const etch_region *region, etch_region *into) {
+static void clone_region(deriver *d, const etch_region *region, etch_region *into)
+{
     etch_graph *g = d->graph;
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_item *item = &region->items.at[i];
@@ -252,7 +310,8 @@ static void clone_region(deriver *d, const etch_region *region, etch_region *int
         d->loop_version[loop->id] = copy;
         for (uint32_t c = 0; c < loop->carries.count; c++) {
             etch_tensor *init = version_of(d, loop->carries.at[c].init);
-            ETCH_PUSH(g->arena, &copy->carries, (etch_carry){.init = init, .in = cloned_tensor(d, loop->carries.at[c].in)});
+            ETCH_PUSH(g->arena, &copy->carries,
+                      (etch_carry){.init = init, .in = cloned_tensor(d, loop->carries.at[c].in)});
         }
         clone_region(d, loop->body, copy->body);
         g->region = into;
@@ -263,11 +322,14 @@ static void clone_region(deriver *d, const etch_region *region, etch_region *int
     }
 }
 
-static bool is_recomputed(const deriver *d, const etch_loop *loop, const etch_region *parent) {
+static bool is_recomputed(const deriver *d, const etch_loop *loop, const etch_region *parent)
+{
     const etch_train *train = &d->training->train;
-    if (train->recompute_all && !parent->loop) return true;
+    if (train->recompute_all && !parent->loop)
+        return true;
     for (uint32_t i = 0; i < train->recompute_count; i++)
-        if (strcmp(train->recompute[i], loop->name) == 0) return true;
+        if (strcmp(train->recompute[i], loop->name) == 0)
+            return true;
     return false;
 }
 
@@ -275,38 +337,46 @@ static bool is_recomputed(const deriver *d, const etch_loop *loop, const etch_re
 
 static void derive_region(deriver *d, const etch_region *forward, etch_region *into);
 
-static bool region_has_loss(const etch_region *region) {
+static bool region_has_loss(const etch_region *region)
+{
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_item *item = &region->items.at[i];
-        if (item->op ? is_loss(item->op->outs[0]) : region_has_loss(item->loop->body)) return true;
+        if (item->op ? is_loss(item->op->outs[0]) : region_has_loss(item->loop->body))
+            return true;
     }
     return false;
 }
 
-static bool loop_matters(const deriver *d, const etch_loop *loop) {
+static bool loop_matters(const deriver *d, const etch_loop *loop)
+{
     for (uint32_t i = 0; i < loop->carries.count; i++)
-        if (d->parts[loop->carries.at[i].result->id].count) return true;
+        if (d->parts[loop->carries.at[i].result->id].count)
+            return true;
     return region_has_loss(loop->body);
 }
 
 /* A value that the backward loop hands from iteration to iteration: the cotangent of `of`. */
-static etch_tensor *backward_carry(deriver *d, etch_loop *back, etch_tensor *of, etch_tensor *init) {
+static etch_tensor *backward_carry(deriver *d, etch_loop *back, etch_tensor *of, etch_tensor *init)
+{
     etch_tensor *in = derived_tensor(d, "d", of, of->dtype);
     ETCH_PUSH(d->graph->arena, &back->carries, (etch_carry){.init = init, .in = in});
     return in;
 }
 
-static etch_tensor *zeros_like(deriver *d, etch_tensor *of) {
+static etch_tensor *zeros_like(deriver *d, etch_tensor *of)
+{
     etch_tensor *zeros = derived_tensor(d, "d", of, of->dtype);
     zeros->kind = ETCH_CONSTANT;
     return zeros;
 }
 
 /* Cotangents of values from outside the loop: each iteration adds its part to what earlier ones left. */
-static void accumulate_outer(deriver *d, etch_loop *back, tensor_list *outer) {
+static void accumulate_outer(deriver *d, etch_loop *back, tensor_list *outer)
+{
     for (uint32_t id = 0; id < d->forward_count; id++) {
         etch_tensor *tensor = d->graph->tensors.at[id];
-        if (d->parts[id].count == 0) continue;
+        if (d->parts[id].count == 0)
+            continue;
         etch_tensor *in = backward_carry(d, back, version_of(d, tensor), NULL);
         ETCH_PUSH(d->graph->arena, &d->parts[id], in);
         back->carries.at[back->carries.count - 1].out = total_of(d, back->body, tensor, NULL);
@@ -314,12 +384,15 @@ static void accumulate_outer(deriver *d, etch_loop *back, tensor_list *outer) {
     }
 }
 
-static void derive_loop(deriver *d, const etch_loop *loop, const etch_region *parent, etch_region *into) {
+static void derive_loop(deriver *d, const etch_loop *loop, const etch_region *parent, etch_region *into)
+{
     etch_graph *g = d->graph;
-    if (!loop_matters(d, loop)) return;
+    if (!loop_matters(d, loop))
+        return;
     etch_tensor **inits = ETCH_NEW_ARRAY(g->arena, loop->carries.count, etch_tensor *);
     for (uint32_t i = 0; i < loop->carries.count; i++)
-        inits[i] = d->needs[loop->carries.at[i].in->id] ? total_of(d, into, loop->carries.at[i].result, NULL) : NULL;
+        inits[i] =
+            d->needs[loop->carries.at[i].in->id] ? total_of(d, into, loop->carries.at[i].result, NULL) : NULL;
 
     g->region = into;
     etch_loop *back = etch_graph_begin(g, loop->name, loop->count, loop->span);
@@ -329,10 +402,12 @@ static void derive_loop(deriver *d, const etch_loop *loop, const etch_region *pa
     d->parts = ETCH_NEW_ARRAY(g->arena, d->forward_count, tensor_list);
 
     uint32_t *kept = ETCH_NEW_ARRAY(g->arena, loop->carries.count, uint32_t), kept_count = 0;
-    if (is_recomputed(d, loop, parent)) clone_region(d, loop->body, back->body);
+    if (is_recomputed(d, loop, parent))
+        clone_region(d, loop->body, back->body);
     for (uint32_t i = 0; i < loop->carries.count; i++) {
         const etch_carry *c = &loop->carries.at[i];
-        if (!d->needs[c->in->id]) continue;
+        if (!d->needs[c->in->id])
+            continue;
         ETCH_PUSH(g->arena, &d->parts[c->out->id], backward_carry(d, back, version_of(d, c->in), inits[i]));
         kept[kept_count++] = i;
     }
@@ -356,20 +431,25 @@ static void derive_loop(deriver *d, const etch_loop *loop, const etch_region *pa
     }
 }
 
-static void derive_region(deriver *d, const etch_region *forward, etch_region *into) {
+static void derive_region(deriver *d, const etch_region *forward, etch_region *into)
+{
     for (uint32_t i = forward->items.count; i-- > 0;) {
         const etch_item *item = &forward->items.at[i];
         d->graph->region = into;
-        if (item->op) derive_op(d, into, item->op);
-        else derive_loop(d, item->loop, forward, into);
+        if (item->op)
+            derive_op(d, into, item->op);
+        else
+            derive_loop(d, item->loop, forward, into);
     }
 }
 
 /* ---- units ---------------------------------------------------------------------------------------------------------------------- */
 
-static etch_unit *unit_at(etch_training *training, uint32_t segment, etch_loop *loop) {
+static etch_unit *unit_at(etch_training *training, uint32_t segment, etch_loop *loop)
+{
     for (uint32_t i = 0; i < training->units.count; i++)
-        if (training->units.at[i]->segment == segment) return training->units.at[i];
+        if (training->units.at[i]->segment == segment)
+            return training->units.at[i];
     etch_unit *unit = ETCH_NEW(training->graph->arena, etch_unit);
     unit->segment = segment;
     unit->loop = loop;
@@ -377,8 +457,10 @@ static etch_unit *unit_at(etch_training *training, uint32_t segment, etch_loop *
     return unit;
 }
 
-static void add_weight(deriver *d, etch_unit *unit, etch_tensor *weight, etch_expr copies, bool *seen) {
-    if (seen[weight->id] || !is_trainable(weight)) return;
+static void add_weight(deriver *d, etch_unit *unit, etch_tensor *weight, etch_expr copies, bool *seen)
+{
+    if (seen[weight->id] || !is_trainable(weight))
+        return;
     seen[weight->id] = true;
     ETCH_PUSH(d->graph->arena, &unit->weights, weight);
     ETCH_PUSH(d->graph->arena, &unit->copies, copies);
@@ -386,21 +468,27 @@ static void add_weight(deriver *d, etch_unit *unit, etch_tensor *weight, etch_ex
 
 /* Assigns weights in order of first use. Segments count up over the items of the top level: even between loops, odd for loops. A weight of the top level that a
  * loop uses first is complete only when the loop has been undone: it belongs to the segment before. */
-static void unit_region(deriver *d, const etch_region *region, etch_loop *outermost, uint32_t *segment, etch_expr copies, bool *seen) {
+static void unit_region(deriver *d, const etch_region *region, etch_loop *outermost, uint32_t *segment,
+                        etch_expr copies, bool *seen)
+{
     etch_training *training = d->training;
     etch_sym *sym = d->graph->sym;
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_item *item = &region->items.at[i];
         if (item->loop) {
             bool top = !outermost;
-            if (top) (*segment)++;
-            unit_region(d, item->loop->body, top ? item->loop : outermost, segment, top ? copies : etch_mul(sym, copies, item->loop->count), seen);
-            if (top) (*segment)++;
+            if (top)
+                (*segment)++;
+            unit_region(d, item->loop->body, top ? item->loop : outermost, segment,
+                        top ? copies : etch_mul(sym, copies, item->loop->count), seen);
+            if (top)
+                (*segment)++;
             continue;
         }
         for (uint32_t k = 0; k < item->op->in_count; k++) {
             etch_tensor *w = item->op->ins[k];
-            if (w->kind != ETCH_WEIGHT) continue;
+            if (w->kind != ETCH_WEIGHT)
+                continue;
             bool shared = outermost && !w->region->loop;
             etch_unit *unit = unit_at(training, shared ? *segment - 1 : *segment, shared ? NULL : outermost);
             add_weight(d, unit, w, shared ? etch_int(sym, 1) : copies, seen);
@@ -408,9 +496,11 @@ static void unit_region(deriver *d, const etch_region *region, etch_loop *outerm
     }
 }
 
-static void sort_units(etch_training *training) {
+static void sort_units(etch_training *training)
+{
     for (uint32_t i = 1; i < training->units.count; i++)
-        for (uint32_t k = i; k > 0 && training->units.at[k]->segment < training->units.at[k - 1]->segment; k--) {
+        for (uint32_t k = i; k > 0 && training->units.at[k]->segment < training->units.at[k - 1]->segment;
+             k--) {
             etch_unit *swap = training->units.at[k];
             training->units.at[k] = training->units.at[k - 1];
             training->units.at[k - 1] = swap;
@@ -419,12 +509,14 @@ static void sort_units(etch_training *training) {
 
 /* ---- the door --------------------------------------------------------------------------------------------------------------------- */
 
-static void make_gradients(deriver *d) {
+static void make_gradients(deriver *d)
+{
     etch_graph *g = d->graph;
     for (uint32_t i = 0; i < g->weights.count; i++) {
         etch_tensor *w = g->weights.at[i], *gradient = NULL;
         if (is_trainable(w)) {
-            gradient = etch_tensor_new(g, etch_text(g->arena, "d%s", w->name), ETCH_GRADIENT, g->dtypes.grads, w->dims, w->rank, w->span);
+            gradient = etch_tensor_new(g, etch_text(g->arena, "d%s", w->name), ETCH_GRADIENT, g->dtypes.grads,
+                                       w->dims, w->rank, w->span);
             gradient->of = w;
             gradient->scope = w->scope;
             gradient->region = w->region;
@@ -433,41 +525,51 @@ static void make_gradients(deriver *d) {
     }
 }
 
-static bool loop_exists(const etch_region *region, const char *name) {
+static bool loop_exists(const etch_region *region, const char *name)
+{
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_loop *loop = region->items.at[i].loop;
-        if (loop && (strcmp(loop->name, name) == 0 || loop_exists(loop->body, name))) return true;
+        if (loop && (strcmp(loop->name, name) == 0 || loop_exists(loop->body, name)))
+            return true;
     }
     return false;
 }
 
-static void check_recompute(deriver *d) {
+static void check_recompute(deriver *d)
+{
     const etch_train *train = &d->training->train;
     for (uint32_t i = 0; i < train->recompute_count; i++) {
-        if (loop_exists(d->graph->forward, train->recompute[i])) continue;
-        etch_diag *diag = etch_error(d->graph->diags, ETCH_E_RECOMPUTE_UNKNOWN, train->span, "recompute = %s: the model has no loop of this name",
-                                     train->recompute[i]);
+        if (loop_exists(d->graph->forward, train->recompute[i]))
+            continue;
+        etch_diag *diag =
+            etch_error(d->graph->diags, ETCH_E_RECOMPUTE_UNKNOWN, train->span,
+                       "recompute = %s: the model has no loop of this name", train->recompute[i]);
         etch_help(diag, "name a loop of the model (`repeat n as NAME`), or write full or none");
         d->failed = true;
     }
 }
 
-etch_training *etch_train_derive(etch_graph *graph, const etch_train *train) {
+etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
+{
     etch_training *training = ETCH_NEW(graph->arena, etch_training);
     training->graph = graph;
     training->train = *train;
-    if (!training->train.micro) training->train.micro = etch_int(graph->sym, 1);
+    if (!training->train.micro)
+        training->train.micro = etch_int(graph->sym, 1);
     deriver d = {.graph = graph, .training = training, .forward_count = graph->tensors.count};
     d.needs = ETCH_NEW_ARRAY(graph->arena, d.forward_count, bool);
     d.parts = ETCH_NEW_ARRAY(graph->arena, d.forward_count, tensor_list);
     d.version = ETCH_NEW_ARRAY(graph->arena, d.forward_count, etch_tensor *);
     d.loop_version = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_loop *);
-    for (uint32_t i = 0; i < graph->weights.count; i++) d.needs[graph->weights.at[i]->id] = is_trainable(graph->weights.at[i]);
+    for (uint32_t i = 0; i < graph->weights.count; i++)
+        d.needs[graph->weights.at[i]->id] = is_trainable(graph->weights.at[i]);
     mark_region(&d, graph->forward);
     check_recompute(&d);
     make_gradients(&d);
     if (!region_has_loss(graph->forward)) {
-        etch_diag *diag = etch_error(graph->diags, ETCH_E_NO_LOSS, train->span, "model %s has nothing to train for: no statement is tagged loss", graph->model);
+        etch_diag *diag =
+            etch_error(graph->diags, ETCH_E_NO_LOSS, train->span,
+                       "model %s has nothing to train for: no statement is tagged loss", graph->model);
         etch_help(diag, "tag the objective: l[] = cross_entropy(z, labels, over = V)  tag loss");
         return NULL;
     }

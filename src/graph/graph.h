@@ -26,6 +26,8 @@ typedef enum etch_keyword {
 
 /* The row with this name that a spec may call, or NULL. */
 const etch_row *etch_row_called(const char *name);
+/* The row of this name, also one that only operators and derivations make. */
+const etch_row *etch_row_named(const char *name);
 const char *etch_row_name(const etch_row *row);
 /* Keywords that a call takes, and those that it cannot do without: bits of etch_keyword. */
 unsigned etch_row_takes(const etch_row *row);
@@ -42,14 +44,26 @@ void etch_row_describe(const etch_row *row, etch_buf *out);
 
 typedef struct etch_dim {
     const char *name;
-    etch_expr size;  /* elements, over the whole job */
-    bool ragged;     /* declared with ~: a size on average */
-    uint32_t id;     /* order of creation within the graph */
-    const struct etch_dim *twin; /* the dim that this one was first renamed from (keys of a sequence: its queries); NULL otherwise */
-    etch_span span;  /* where it is declared */
+    etch_expr size; /* elements, over the whole job */
+    bool ragged;    /* declared with ~: a size on average */
+    uint32_t id;    /* order of creation within the graph */
+    const struct etch_dim *
+        twin; /* the dim that this one was first renamed from (keys of a sequence: its queries); NULL otherwise */
+    etch_span span; /* where it is declared */
 } etch_dim;
 
-typedef enum etch_dtype { ETCH_F64, ETCH_F32, ETCH_BF16, ETCH_F16, ETCH_F8, ETCH_I64, ETCH_I32, ETCH_I8, ETCH_BOOL, ETCH_DTYPE_COUNT } etch_dtype;
+typedef enum etch_dtype {
+    ETCH_F64,
+    ETCH_F32,
+    ETCH_BF16,
+    ETCH_F16,
+    ETCH_F8,
+    ETCH_I64,
+    ETCH_I32,
+    ETCH_I8,
+    ETCH_BOOL,
+    ETCH_DTYPE_COUNT
+} etch_dtype;
 const char *etch_dtype_name(etch_dtype dtype);
 uint32_t etch_dtype_bytes(etch_dtype dtype);
 /* The dtype called `name`, or ETCH_DTYPE_COUNT. */
@@ -61,14 +75,21 @@ typedef struct etch_dtypes {
 } etch_dtypes;
 
 typedef enum etch_kind {
-    ETCH_INPUT,     /* given to the model */
+    ETCH_INPUT, /* given to the model */
     ETCH_WEIGHT,
-    ETCH_ACT,       /* result of an op, or the argument of a loop body */
-    ETCH_GRADIENT,  /* accumulator of the gradient of a weight: lives through all microbatches */
-    ETCH_CONSTANT   /* known without being computed: the seed of the backward pass, zeros */
+    ETCH_ACT,      /* result of an op, or the argument of a loop body */
+    ETCH_GRADIENT, /* accumulator of the gradient of a weight: lives through all microbatches */
+    ETCH_CONSTANT  /* known without being computed: the seed of the backward pass, zeros */
 } etch_kind;
 
-typedef enum etch_phase { ETCH_FORWARD, ETCH_RECOMPUTE, ETCH_BACKWARD, ETCH_SYNC, ETCH_OPTIMIZER, ETCH_PHASE_COUNT } etch_phase;
+typedef enum etch_phase {
+    ETCH_FORWARD,
+    ETCH_RECOMPUTE,
+    ETCH_BACKWARD,
+    ETCH_SYNC,
+    ETCH_OPTIMIZER,
+    ETCH_PHASE_COUNT
+} etch_phase;
 const char *etch_phase_name(etch_phase phase);
 
 /* One call of a module: where an op belongs, and what a plan's `for MODULE` speaks of. */
@@ -76,25 +97,27 @@ typedef struct etch_scope {
     const char *module;        /* name of the module or model */
     struct etch_scope *parent; /* the caller's; NULL for the model */
     uint32_t id;
-    etch_span span;            /* the call */
+    etch_span span; /* the call */
 } etch_scope;
 
 typedef struct etch_tensor {
     uint32_t id;
-    const char *name;          /* as the spec says; derived ones: of the tensor that they derive from */
+    const char *name; /* as the spec says; derived ones: of the tensor that they derive from */
     etch_kind kind;
     etch_dtype dtype;
-    etch_dim *const *dims;     /* each once; their order has no meaning */
+    etch_dim *const *dims; /* each once; their order has no meaning */
     uint32_t rank;
-    struct etch_op *producer;  /* NULL for inputs, weights, arguments of loop bodies, constants */
-    uint32_t output;           /* which result of the producer */
-    struct etch_region *region;/* where it is made (weights: where they are declared) */
+    struct etch_op *producer;   /* NULL for inputs, weights, arguments of loop bodies, constants */
+    uint32_t output;            /* which result of the producer */
+    struct etch_region *region; /* where it is made (weights: where they are declared) */
     etch_scope *scope;
     const char **tags;
     uint32_t tag_count;
-    bool frozen;               /* weight without a gradient */
-    bool optional_result;      /* a result that exists for backward only, not written when nobody reads it (dropout mask) */
-    struct etch_tensor *of;    /* derived: the forward tensor (cotangent, recomputed copy) or weight (gradient) */
+    bool frozen; /* weight without a gradient */
+    bool
+        optional_result; /* a result that exists for backward only, not written when nobody reads it (dropout mask) */
+    struct etch_tensor
+        *of; /* derived: the forward tensor (cotangent, recomputed copy) or weight (gradient) */
     struct etch_tensor *adds_to; /* its producer adds it into this gradient in place; NULL otherwise */
     etch_span span;
 } etch_tensor;
@@ -122,36 +145,38 @@ typedef struct etch_op {
     etch_attrs attrs;
     etch_phase phase;
     etch_scope *scope;
-    etch_edge edge;           /* of an identity that passes a value into or out of `scope` */
-    struct etch_op *forward;  /* derived op: the op whose gradient it computes; recomputed copy: the op it repeats */
+    etch_edge edge; /* of an identity that passes a value into or out of `scope` */
+    struct etch_op
+        *forward; /* derived op: the op whose gradient it computes; recomputed copy: the op it repeats */
     etch_span span;
     uint32_t id;
 } etch_op;
 
 /* A value that iterations hand on: body(in) -> out; `init` enters the first iteration, `result` leaves the last. */
 typedef struct etch_carry {
-    etch_tensor *init;   /* NULL: starts as zeros */
+    etch_tensor *init; /* NULL: starts as zeros */
     etch_tensor *in, *out, *result;
 } etch_carry;
 
 typedef struct etch_loop {
-    const char *name;         /* index name, or "loop" */
+    const char *name; /* index name, or "loop" */
     etch_expr count;
     struct etch_region *body;
     ETCH_VEC(etch_carry) carries;
-    struct etch_loop *forward;/* backward loop: the forward loop that it undoes, in reverse order of iterations */
+    struct etch_loop
+        *forward; /* backward loop: the forward loop that it undoes, in reverse order of iterations */
     uint32_t id;
     etch_span span;
 } etch_loop;
 
 typedef struct etch_item {
-    etch_op *op;     /* one of the two */
+    etch_op *op; /* one of the two */
     etch_loop *loop;
 } etch_item;
 
 typedef struct etch_region {
-    ETCH_VEC(etch_item) items;  /* program order */
-    etch_loop *loop;            /* whose body it is; NULL at top level */
+    ETCH_VEC(etch_item) items; /* program order */
+    etch_loop *loop;           /* whose body it is; NULL at top level */
     struct etch_region *parent;
 } etch_region;
 
@@ -177,7 +202,8 @@ typedef struct etch_graph {
 
 /* ---- building a forward graph ------------------------------------------------------------------------------------ */
 
-etch_graph *etch_graph_new(etch_arena *arena, etch_sym *sym, etch_diags *diags, etch_dtypes dtypes, const char *model, etch_span span);
+etch_graph *etch_graph_new(etch_arena *arena, etch_sym *sym, etch_diags *diags, etch_dtypes dtypes,
+                           const char *model, etch_span span);
 
 /* A new dim. Two calls make two dims, whatever their names. */
 etch_dim *etch_graph_dim(etch_graph *graph, const char *name, etch_expr size, bool ragged, etch_span span);
@@ -187,30 +213,37 @@ bool etch_has_dim(const etch_tensor *tensor, const etch_dim *dim);
 void etch_graph_enter(etch_graph *graph, const char *module, etch_span call);
 void etch_graph_leave(etch_graph *graph);
 /* Passes a value into the current scope (an argument, after etch_graph_enter) or out of it (a result, before etch_graph_leave). */
-etch_tensor *etch_graph_pass(etch_graph *graph, etch_edge edge, etch_tensor *value, const char *name, etch_span span);
+etch_tensor *etch_graph_pass(etch_graph *graph, etch_edge edge, etch_tensor *value, const char *name,
+                             etch_span span);
 
 /* An input or a weight. A dim that appears twice is an error (help: write H'). */
-etch_tensor *etch_graph_input(etch_graph *graph, const char *name, etch_dim *const *dims, uint32_t rank, etch_dtype dtype, etch_span span);
-etch_tensor *etch_graph_weight(etch_graph *graph, const char *name, etch_dim *const *dims, uint32_t rank, etch_dtype dtype, bool frozen,
-                               etch_span span);
+etch_tensor *etch_graph_input(etch_graph *graph, const char *name, etch_dim *const *dims, uint32_t rank,
+                              etch_dtype dtype, etch_span span);
+etch_tensor *etch_graph_weight(etch_graph *graph, const char *name, etch_dim *const *dims, uint32_t rank,
+                               etch_dtype dtype, bool frozen, etch_span span);
 
 /* `row` applied to operands (a missing optional operand is not in `ins`). The row checks dims and infers those of the result.
  * `want` (may be NULL): declared dims of the result; rows that cannot infer need them; others are checked against them. Result 0. */
-etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor *const *ins, uint32_t in_count, const etch_attrs *attrs,
-                             etch_dim *const *want, uint32_t want_rank, etch_span span);
+etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor *const *ins,
+                             uint32_t in_count, const etch_attrs *attrs, etch_dim *const *want,
+                             uint32_t want_rank, etch_span span);
 
 /* The operators. `etch_graph_product` multiplies two tensors and keeps exactly the dims `keep` (those of the operands that are not kept are
  * summed); keep == NULL: nothing is summed, and one operand's dims must contain the other's (else an error that asks "outer product or
  * contraction?"). `etch_graph_sum` adds or subtracts with broadcast by name. */
-etch_tensor *etch_graph_product(etch_graph *graph, etch_tensor *a, etch_tensor *b, etch_dim *const *keep, uint32_t keep_rank, etch_span span);
+etch_tensor *etch_graph_product(etch_graph *graph, etch_tensor *a, etch_tensor *b, etch_dim *const *keep,
+                                uint32_t keep_rank, etch_span span);
 etch_tensor *etch_graph_sum(etch_graph *graph, etch_tensor *a, etch_tensor *b, bool subtract, etch_span span);
 /* Sums one tensor down to `keep`; the tensor itself when nothing is to sum. */
-etch_tensor *etch_graph_reduce(etch_graph *graph, etch_tensor *a, etch_dim *const *keep, uint32_t keep_rank, etch_span span);
+etch_tensor *etch_graph_reduce(etch_graph *graph, etch_tensor *a, etch_dim *const *keep, uint32_t keep_rank,
+                               etch_span span);
 /* `x[S->S']`: each dim `from[i]` becomes `to[i]`, of equal size (proved, else an error). */
-etch_tensor *etch_graph_rename(etch_graph *graph, etch_tensor *a, etch_dim *const *from, etch_dim *const *to, uint32_t count, etch_span span);
+etch_tensor *etch_graph_rename(etch_graph *graph, etch_tensor *a, etch_dim *const *from, etch_dim *const *to,
+                               uint32_t count, etch_span span);
 
 /* Names a result as the statement's left side does, and gives it tags (kept pointers must outlive the graph). */
-void etch_graph_label(etch_tensor *tensor, const char *name, const char **tags, uint32_t tag_count, etch_span span);
+void etch_graph_label(etch_tensor *tensor, const char *name, const char **tags, uint32_t tag_count,
+                      etch_span span);
 
 /* Loops. Between begin and end the builder works in the body. `etch_graph_carry` (right after begin) makes the body's version of a value that
  * the body changes; `etch_graph_end` gets the body's last version of each carried value, in the same order (dims must be equal), and fills `results`
@@ -222,27 +255,27 @@ void etch_graph_end(etch_graph *graph, etch_tensor *const *outs, etch_tensor **r
 /* ---- training ------------------------------------------------------------------------------------------------------- */
 
 typedef struct etch_optimizer {
-    const etch_row *row;  /* adamw */
-    bool master;          /* keeps a master copy of the weights in the `optim` dtype */
+    const etch_row *row; /* adamw */
+    bool master;         /* keeps a master copy of the weights in the `optim` dtype */
 } etch_optimizer;
 
 typedef struct etch_train {
-    etch_dim *batch;              /* the dim that `accumulate` names; NULL: one microbatch */
-    etch_expr micro;              /* number of microbatches of a step */
+    etch_dim *batch; /* the dim that `accumulate` names; NULL: one microbatch */
+    etch_expr micro; /* number of microbatches of a step */
     etch_optimizer optimizer;
     const char *const *recompute; /* names of loops whose iterations are run again in backward */
     uint32_t recompute_count;
-    bool recompute_all;           /* every outermost loop */
-    bool clip;                    /* a global norm of the gradients before the optimizer */
+    bool recompute_all; /* every outermost loop */
+    bool clip;          /* a global norm of the gradients before the optimizer */
     etch_span span;
 } etch_train;
 
 /* Weights that are synchronised and updated together: one iteration of an outermost loop, or what lies between loops. */
 typedef struct etch_unit {
-    etch_loop *loop;              /* forward loop, or NULL */
-    uint32_t segment;             /* order of first use at top level */
+    etch_loop *loop;  /* forward loop, or NULL */
+    uint32_t segment; /* order of first use at top level */
     ETCH_VEC(etch_tensor *) weights;
-    ETCH_VEC(etch_expr) copies;   /* how often each weight exists in one unit: 1, or the count of inner loops */
+    ETCH_VEC(etch_expr) copies; /* how often each weight exists in one unit: 1, or the count of inner loops */
 } etch_unit;
 
 /* A training graph: the forward region of `graph` and what was derived from it. */
@@ -266,7 +299,7 @@ etch_expr etch_training_size(const etch_training *training, const etch_dim *dim)
 
 typedef struct etch_axis {
     const char *name;
-    etch_expr size;   /* a variable, or an expression over variables */
+    etch_expr size; /* a variable, or an expression over variables */
     etch_span span;
 } etch_axis;
 
@@ -279,7 +312,7 @@ typedef struct etch_shard {
 } etch_shard;
 
 typedef struct etch_pin {
-    const char *selector;  /* a tag, or "module.tensor" */
+    const char *selector;        /* a tag, or "module.tensor" */
     ETCH_VEC(etch_shard) shards; /* dims that are sharded; the other dims of the tensor are not */
     etch_span span;
 } etch_pin;
@@ -294,7 +327,7 @@ typedef struct etch_override {
 
 typedef struct etch_plan {
     const char *name;
-    ETCH_VEC(etch_axis) mesh;   /* outermost first */
+    ETCH_VEC(etch_axis) mesh; /* outermost first */
     ETCH_VEC(etch_shard) shards;
     ETCH_VEC(etch_pin) pins;
     ETCH_VEC(etch_override) overrides;
@@ -302,52 +335,60 @@ typedef struct etch_plan {
 } etch_plan;
 
 /* State of one tensor on one mesh axis. */
-typedef const etch_dim *etch_state;        /* NULL: replicated; a dim: sharded on it */
-extern const etch_dim etch_partial_mark;   /* its address: a partial sum */
+typedef const etch_dim *etch_state;      /* NULL: replicated; a dim: sharded on it */
+extern const etch_dim etch_partial_mark; /* its address: a partial sum */
 #define ETCH_PARTIAL (&etch_partial_mark)
 
 /* A tensor as one placement holds it. */
 typedef struct etch_value {
     etch_tensor *tensor;
     etch_state place[ETCH_MAX_AXES];
-    struct etch_step *step;   /* what makes it; NULL for inputs, weights, arguments of loop bodies, constants */
+    struct etch_step *step; /* what makes it; NULL for inputs, weights, arguments of loop bodies, constants */
     uint32_t id;
 } etch_value;
 
-typedef enum etch_move { ETCH_NO_MOVE, ETCH_SLICE, ETCH_REDUCE_SCATTER, ETCH_ALL_TO_ALL, ETCH_ALL_REDUCE, ETCH_ALL_GATHER, ETCH_MOVE_COUNT } etch_move;
+typedef enum etch_move {
+    ETCH_NO_MOVE,
+    ETCH_SLICE,
+    ETCH_REDUCE_SCATTER,
+    ETCH_ALL_TO_ALL,
+    ETCH_ALL_REDUCE,
+    ETCH_ALL_GATHER,
+    ETCH_MOVE_COUNT
+} etch_move;
 const char *etch_move_name(etch_move move); /* "all_reduce" as in queries */
 
 /* An op as one placement runs it, or a move between placements. */
 typedef struct etch_step {
-    etch_op *op;                    /* NULL for a collective of the step's end (gradient bucket, clip) */
-    const etch_row *row;            /* of the op; the move's row for moves */
+    etch_op *op;         /* NULL for a collective of the step's end (gradient bucket, clip) */
+    const etch_row *row; /* of the op; the move's row for moves */
     etch_move move;
-    uint32_t axes;                  /* move: bit i for mesh axis i */
+    uint32_t axes;                    /* move: bit i for mesh axis i */
     etch_state factor[ETCH_MAX_AXES]; /* which dim each axis divides the work along */
     etch_value **ins, **outs;
     uint32_t in_count, out_count;
-    etch_tensor **accumulate_into;  /* by result: the gradient that it is added into in place, or NULL */
+    etch_tensor **accumulate_into; /* by result: the gradient that it is added into in place, or NULL */
     etch_phase phase;
     etch_scope *scope;
-    const char *reason;             /* move: why it is there, for people */
-    uint32_t kernel;                /* index in the region's kernels, or UINT32_MAX (no node) */
+    const char *reason; /* move: why it is there, for people */
+    uint32_t kernel;    /* index in the region's kernels, or UINT32_MAX (no node) */
     uint32_t id;
 } etch_step;
 
 typedef struct etch_placed_item {
-    etch_step *step;                /* one of the two */
+    etch_step *step; /* one of the two */
     struct etch_placed_loop *loop;
 } etch_placed_item;
 
 /* Several steps that run as one node, or one collective. */
 typedef struct etch_kernel {
-    ETCH_VEC(etch_step *) steps;    /* program order */
-    etch_step *anchor;              /* the product, norm, ... that names it; the collective; else the first step */
-    ETCH_VEC(etch_value *) reads;   /* values that enter: roots, each once */
-    ETCH_VEC(etch_value *) writes;  /* values that leave */
-    etch_expr flop;                 /* of one rank, one execution */
-    etch_expr bytes;                /* read plus written; of a collective: its payload */
-    uint32_t item;                  /* place in the order of the region: index among its items */
+    ETCH_VEC(etch_step *) steps; /* program order */
+    etch_step *anchor; /* the product, norm, ... that names it; the collective; else the first step */
+    ETCH_VEC(etch_value *) reads;  /* values that enter: roots, each once */
+    ETCH_VEC(etch_value *) writes; /* values that leave */
+    etch_expr flop;                /* of one rank, one execution */
+    etch_expr bytes;               /* read plus written; of a collective: its payload */
+    uint32_t item;                 /* place in the order of the region: index among its items */
 } etch_kernel;
 
 typedef struct etch_placed_region {
@@ -371,7 +412,7 @@ typedef struct etch_placed_loop {
 typedef struct etch_bucket {
     etch_unit *unit;
     uint32_t axes;
-    etch_expr bytes;                    /* payload of one rank */
+    etch_expr bytes; /* payload of one rank */
     ETCH_VEC(etch_tensor *) gradients;
 } etch_bucket;
 
@@ -386,9 +427,9 @@ typedef struct etch_update {
 typedef struct etch_requirement {
     const etch_dim *dim;
     etch_expr size, divisor;
-    uint32_t axes;      /* bits of the axes in the divisor */
-    bool micro;         /* the number of microbatches is in the divisor */
-    etch_span span;     /* the line of the plan that asks for it */
+    uint32_t axes;  /* bits of the axes in the divisor */
+    bool micro;     /* the number of microbatches is in the divisor */
+    etch_span span; /* the line of the plan that asks for it */
 } etch_requirement;
 
 typedef struct etch_placed {
@@ -397,10 +438,10 @@ typedef struct etch_placed {
     etch_arena *arena;
     etch_placed_region *forward, *backward; /* backward may be NULL */
     etch_value **weight_of;                 /* by tensor id: the placed weight, or NULL */
-    uint32_t *sync_axes;                    /* by tensor id of a weight: axes over which its gradient is partial */
-    ETCH_VEC(etch_bucket) buckets;          /* order of units: last used first */
-    ETCH_VEC(etch_update) updates;          /* order of units: first used first */
-    etch_expr clip_flop, clip_bytes;        /* NULL without clip */
+    uint32_t *sync_axes;             /* by tensor id of a weight: axes over which its gradient is partial */
+    ETCH_VEC(etch_bucket) buckets;   /* order of units: last used first */
+    ETCH_VEC(etch_update) updates;   /* order of units: first used first */
+    etch_expr clip_flop, clip_bytes; /* NULL without clip */
     ETCH_VEC(etch_requirement) requirements;
     uint32_t value_count, step_count;
     etch_diags *diags;
@@ -417,16 +458,19 @@ etch_value *etch_value_root(etch_value *value);
 /* The axes of a bit set as a user writes them: "tp", "(dp,tp)". */
 const char *etch_axes_label(const etch_placed *placed, uint32_t axes);
 
+/* One line a step: phase, results with their placement, op, operands, why a move is there, kernel. For tests and for people. */
+void etch_placed_dump(const etch_placed *placed, etch_buf *out);
+
 /* ---- costs --------------------------------------------------------------------------------------------------------------------- */
 
 /* What a cost item counts. */
 typedef enum etch_measure {
-    ETCH_PARAMS,      /* elements */
-    ETCH_FLOPS,       /* FLOP, whole job, undivided */
-    ETCH_RANK_FLOPS,  /* FLOP of one rank */
-    ETCH_TRAFFIC,     /* bytes of one rank */
-    ETCH_COMM,        /* bytes of one rank, as comm_size counts them */
-    ETCH_WIRE         /* bytes of one rank that a ring sends */
+    ETCH_PARAMS,     /* elements */
+    ETCH_FLOPS,      /* FLOP, whole job, undivided */
+    ETCH_RANK_FLOPS, /* FLOP of one rank */
+    ETCH_TRAFFIC,    /* bytes of one rank */
+    ETCH_COMM,       /* bytes of one rank, as comm_size counts them */
+    ETCH_WIRE        /* bytes of one rank that a ring sends */
 } etch_measure;
 
 /* One contribution: `each` happens `times` times in a step. */
@@ -434,14 +478,14 @@ typedef struct etch_cost {
     etch_measure measure;
     etch_expr each, times;
     etch_phase phase;
-    const etch_row *row;      /* op; NULL for params */
-    bool matmul;              /* counts as a product */
-    bool trainable;           /* params: has a gradient */
-    etch_move move;           /* comm, wire */
-    uint32_t axes;            /* comm, wire */
+    const etch_row *row; /* op; NULL for params */
+    bool matmul;         /* counts as a product */
+    bool trainable;      /* params: has a gradient */
+    etch_move move;      /* comm, wire */
+    uint32_t axes;       /* comm, wire */
     etch_scope *scope;
-    const etch_loop *loop;    /* innermost forward loop that it runs in, or NULL */
-    const etch_tensor *tensor;/* the tensor it computes, for tags and names */
+    const etch_loop *loop;     /* innermost forward loop that it runs in, or NULL */
+    const etch_tensor *tensor; /* the tensor it computes, for tags and names */
     etch_span span;
 } etch_cost;
 

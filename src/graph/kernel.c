@@ -1,11 +1,17 @@
 /* Which steps run as one node.
  *
- * A product, norm, ... anchors a kernel. An elementwise step joins the kernel that makes its latest operand; where a collective or a loop
- * makes it, or nothing in the region does, the step begins a kernel without an anchor, which the first anchor that reads it takes over.
+ * requires: placed regions, items in program order. provides: kernels of every region in issue order,
+ * step->kernel.
  *
- * A kernel stands in the order of its region where its anchor stands, or its first step while it has none. Everything that a kernel reads
- * then stands before it: an anchor reads what stands before the anchor; a step joins where its latest operand is made, so that the others
- * are made there or before; and a kernel that is taken over moves down to the anchor, past nothing that reads it. */
+ * A product, norm, ... anchors a kernel. An elementwise step joins the kernel that makes its latest operand;
+ * where a collective or a loop makes it, or nothing in the region does, the step begins a kernel without an
+ * anchor, which the first anchor that reads it takes over. Phases stay apart: what is run again is no kernel
+ * of backward.
+ *
+ * A kernel stands in the order of its region where its anchor stands, or its first step while it has none.
+ * Everything that a kernel reads then stands before it: an anchor reads what stands before the anchor; a
+ * step joins where its latest operand is made, so that the others are made there or before; and a kernel
+ * that is taken over moves down to the anchor, past nothing that reads it. */
 #include <assert.h>
 
 #include "graph/kernel_int.h"
@@ -18,6 +24,7 @@ typedef struct group {
     etch_phase phase;
     bool read; /* by something that stands outside */
     etch_kernel *kernel;
+    uint32_t index; /* of the kernel */
 } group;
 
 /* What makes a value: a group, a loop, or nothing that runs (region NULL). */
@@ -68,52 +75,33 @@ static void note_read(const origin *from, const group *reader)
         from->by.group->read = true;
 }
 
-/* Does the step divide its work as the value is divided, on the dims that both have? */
-static bool is_placed_alike(const etch_placed *placed, const etch_step *step, const etch_value *value)
-{
-    for (uint32_t axis = 0; axis < placed->plan->mesh.count; axis++) {
-        etch_state factor = step->factor[axis], place = value->place[axis];
-        if (factor && !etch_has_dim(value->tensor, factor))
-            factor = NULL;
-        if (place == ETCH_PARTIAL)
-            place = NULL;
-        if (factor != place)
-            return false;
-    }
-    return true;
-}
-
-/* The group that an elementwise step joins, or NULL. */
+/* The group that an elementwise step joins, or NULL. Operands are held as the step divides its work, so
+ * that another placement shows as a move: a collective makes the operand, or a shard of it is read. */
 static group *group_before(const grouping *g, const etch_placed_region *region, const etch_step *step)
 {
     origin latest = {.sharded = false};
-    const etch_value *operand = NULL;
     for (uint32_t i = 0; i < step->in_count; i++) {
         origin from = origin_of(g, step->ins[i]);
         if (from.by.region != region)
             continue;
         if (from.sharded)
             return NULL;
-        if (!operand || item_of(&from) > item_of(&latest)) {
+        if (!latest.by.region || item_of(&from) > item_of(&latest))
             latest = from;
-            operand = step->ins[i];
-        }
     }
     group *before = latest.by.group;
     if (!before || before->phase != step->phase)
         return NULL;
-    if (before->anchor && etch_step_role(before->anchor) == ROLE_MOVE)
-        return NULL;
-    return is_placed_alike(g->placed, step, operand) ? before : NULL;
+    bool collective = before->anchor && etch_step_role(before->anchor) == ROLE_MOVE;
+    return collective ? NULL : before;
 }
 
-/* May `anchor` take over the group that makes `operand`? */
-static bool is_free_to_take(const grouping *g, const origin *from, const group *taker,
-                            const etch_value *operand)
+/* May the anchor of `taker` take over the group that makes one of its operands? */
+static bool is_free_to_take(const origin *from, const group *taker)
 {
     const group *taken = from->by.group;
     return taken && !taken->anchor && !taken->read && !from->sharded && taken->region == taker->region &&
-           taken->phase == taker->phase && is_placed_alike(g->placed, taker->anchor, operand);
+           taken->phase == taker->phase;
 }
 
 static void take_over_operands(const grouping *g, group *taker)
@@ -126,7 +114,7 @@ static void take_over_operands(const grouping *g, group *taker)
     }
     for (uint32_t i = 0; i < step->in_count; i++) {
         origin from = origin_of(g, step->ins[i]);
-        if (is_free_to_take(g, &from, taker, step->ins[i]))
+        if (is_free_to_take(&from, taker))
             from.by.group->into = taker;
     }
 }
@@ -170,37 +158,39 @@ static void read_by_loop(const grouping *g, etch_value *value)
     note_read(&from, NULL);
 }
 
+/* The kernel of a group that stands at `item`. */
+static void make_kernel(const grouping *g, etch_placed_region *region, uint32_t item, etch_step *anchor)
+{
+    group *own = g->groups[anchor->id];
+    own->kernel = ETCH_NEW(g->placed->arena, etch_kernel);
+    own->kernel->item = item;
+    own->kernel->anchor = anchor;
+    own->index = region->kernels.count;
+    ETCH_PUSH(g->placed->arena, &region->kernels, own->kernel);
+}
+
+static void add_to_kernel(const grouping *g, etch_step *step)
+{
+    const group *own = group_now(g->groups[step->id]);
+    step->kernel = own->index;
+    ETCH_PUSH(g->placed->arena, &own->kernel->steps, step);
+    for (uint32_t i = 0; i < step->out_count; i++)
+        g->made_by[step->outs[i]->id] = own->kernel;
+}
+
 /* Kernels in the order of their places; steps of each in program order. */
 static void make_kernels(const grouping *g, etch_placed_region *region)
 {
-    etch_arena *arena = g->placed->arena;
     for (uint32_t i = 0; i < region->items.count; i++) {
         etch_step *step = region->items.at[i].step;
-        group *own = step ? g->groups[step->id] : NULL;
-        if (!own || group_now(own)->item != i)
-            continue;
-        own = group_now(own);
-        own->kernel = ETCH_NEW(arena, etch_kernel);
-        own->kernel->item = i;
-        own->kernel->anchor = step;
-        ETCH_PUSH(arena, &region->kernels, own->kernel);
+        const group *own = step ? g->groups[step->id] : NULL;
+        if (own && !own->into && own->item == i)
+            make_kernel(g, region, i, step);
     }
-    uint32_t next = 0;
-    for (uint32_t i = 0; i < region->kernels.count; i++)
-        region->kernels.at[i]->anchor->kernel = next++;
     for (uint32_t i = 0; i < region->items.count; i++) {
         etch_step *step = region->items.at[i].step;
-        if (!step)
-            continue;
-        if (!g->groups[step->id]) {
-            step->kernel = UINT32_MAX;
-            continue;
-        }
-        etch_kernel *kernel = group_now(g->groups[step->id])->kernel;
-        step->kernel = kernel->anchor->kernel;
-        ETCH_PUSH(arena, &kernel->steps, step);
-        for (uint32_t k = 0; k < step->out_count; k++)
-            g->made_by[step->outs[k]->id] = kernel;
+        if (step && g->groups[step->id])
+            add_to_kernel(g, step);
     }
 }
 

@@ -4,36 +4,39 @@
 
 #include "graph/row_int.h"
 
-/* Groups the steps of every region into kernels, in issue order, and fills what they read, write and cost. Needs the finished
- * regions; called once, by `etch_place`. */
+/* Groups the steps of every region into kernels, in issue order, and fills what they read, write and cost.
+ * Needs the finished regions; called once, by `etch_place`. */
 void etch_kernels(etch_placed *placed);
 
-/* Fills reads, writes, FLOP and bytes of all kernels. `made_by` says by value id which kernel makes a value. */
+/* Fills reads, writes, FLOP and bytes of all kernels. `made_by` says by value id which kernel makes a
+ * value. */
 void etch_kernel_io(etch_placed *placed, etch_kernel *const *made_by);
 
-/* Fills buckets, updates and the clipping norm. Needs `weight_of` and `sync_axes`; called once, by `etch_place`. */
+/* Fills buckets, updates and the clipping norm. Needs `weight_of` and `sync_axes`; called once, by
+ * `etch_place`. */
 void etch_updates(etch_placed *placed);
 
-/* ---- questions about steps --------------------------------------------------------------------------------- */
+/* ---- questions about steps ----------------------------------------------------------------------------- */
 
 /* The role of a step's op; ROLE_MOVE for collectives, ROLE_FREE for a rank's own shard of a value. */
 etch_role etch_step_role(const etch_step *step);
-/* The value whose memory `value` is, or is a part of: behind renames, identities and slices. `*sharded` (may be NULL) is set when a
- * rank's own shard was taken on the way. */
+/* The value whose memory `value` is, or is a part of: behind renames, identities and slices. `*sharded`
+ * (may be NULL) is set when a rank's own shard was taken on the way. */
 etch_value *etch_value_memory(etch_value *value, bool *sharded);
 /* FLOP of one execution on one rank. */
 etch_expr etch_step_flop(const etch_placed *placed, const etch_step *step);
 /* Ranks in a group over the mesh axes `axes`. */
 etch_expr etch_group_size(const etch_placed *placed, uint32_t axes);
 
-/* ---- questions about weights --------------------------------------------------------------------------------- */
+/* ---- questions about weights --------------------------------------------------------------------------- */
 
 /* The gradient of each weight by tensor id, NULL for other tensors and where there is none. */
 etch_tensor **etch_gradients_by_weight(const etch_training *training, etch_arena *arena);
 /* FLOP and bytes of the optimizer for one element of `weight`; zero without an optimizer. */
 uint32_t etch_update_flop(const etch_training *training);
 uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *weight);
-/* FLOP and bytes of the sum of squares for one element of a gradient; its result is CLIP_RESULT_BYTES long. */
+/* FLOP and bytes of the sum of squares for one element of a gradient; its result is CLIP_RESULT_BYTES
+ * long. */
 uint32_t etch_clip_flop(void);
 uint32_t etch_clip_bytes(const etch_training *training);
 enum { CLIP_RESULT_BYTES = 4 };

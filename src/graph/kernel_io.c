@@ -1,8 +1,8 @@
-/* What kernels read, write and compute. A value that only its own kernel reads is never in memory; a value that anything else reads is
- * written once, and every kernel that reads it reads it once. */
+/* What kernels read, write and compute. A value that only its own kernel reads is never in memory; a value
+ * that anything else reads is written once, and every kernel that reads it reads it once. */
 #include "graph/kernel_int.h"
 
-/* ---- steps and values ------------------------------------------------------------------------------------------ */
+/* ---- steps and values ---------------------------------------------------------------------------------- */
 
 etch_role etch_step_role(const etch_step *step)
 {
@@ -55,12 +55,10 @@ etch_expr etch_step_flop(const etch_placed *placed, const etch_step *step)
     if (step->move != ETCH_NO_MOVE)
         return etch_int(sym, 0);
     local here = {placed, step};
-    etch_op op = *step->op;
-    op.in_count = step->in_count; /* a sum of cotangents may be made in parts, by placement */
-    return etch_op_flop(sym, &op, local_size, &here);
+    return etch_op_flop(sym, step->op, local_size, &here);
 }
 
-/* ---- uses -------------------------------------------------------------------------------------------------------- */
+/* ---- uses ---------------------------------------------------------------------------------------------- */
 
 typedef struct io {
     etch_placed *placed;
@@ -102,7 +100,7 @@ static void use_in_region(const io *x, const etch_placed_region *region)
     }
 }
 
-/* ---- one kernel ---------------------------------------------------------------------------------------------------- */
+/* ---- one kernel ---------------------------------------------------------------------------------------- */
 
 static void add_bytes(const io *x, etch_kernel *kernel, etch_expr elements, uint32_t width)
 {
@@ -129,7 +127,8 @@ static void read_operands(io *x, etch_kernel *kernel, const etch_step *step)
     }
 }
 
-/* A result that only its own kernel reads is not written; a first result that nobody reads was asked for all the same. */
+/* A result that only its own kernel reads is not written; a first result that nobody reads was asked for
+ * all the same. */
 static bool is_written(const io *x, const etch_step *step, uint32_t result)
 {
     const etch_value *value = step->outs[result];

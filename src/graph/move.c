@@ -3,24 +3,36 @@
 
 #include "graph/place_int.h"
 
-bool etch_place_equal(const placer *p, const etch_state *a, const etch_state *b) {
+bool etch_place_equal(const placer *p, const etch_state *a, const etch_state *b)
+{
     for (uint32_t i = 0; i < p->axis_count; i++)
-        if (a[i] != b[i]) return false;
+        if (a[i] != b[i])
+            return false;
     return true;
 }
 
-etch_value *etch_value_new(placer *p, etch_tensor *tensor, const etch_state *place) {
+etch_value *etch_value_new(placer *p, etch_tensor *tensor, const etch_state *place)
+{
     etch_value *value = ETCH_NEW(p->arena, etch_value);
     value->tensor = tensor;
     value->id = p->placed->value_count++;
-    for (uint32_t a = 0; a < p->axis_count; a++) value->place[a] = place ? place[a] : NULL;
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        value->place[a] = place ? place[a] : NULL;
     etch_map_require(p, tensor, value->place);
     return value;
 }
 
-etch_step *etch_step_new(placer *p, etch_op *op, const etch_row *row, etch_phase phase, etch_scope *scope, uint32_t ins, uint32_t outs) {
+etch_step *etch_step_new(placer *p, etch_op *op, const etch_row *row, etch_phase phase, etch_scope *scope,
+                         uint32_t ins, uint32_t outs)
+{
     etch_step *step = ETCH_NEW(p->arena, etch_step);
-    *step = (etch_step){.op = op, .row = row, .phase = phase, .scope = scope, .in_count = ins, .out_count = outs, .kernel = UINT32_MAX,
+    *step = (etch_step){.op = op,
+                        .row = row,
+                        .phase = phase,
+                        .scope = scope,
+                        .in_count = ins,
+                        .out_count = outs,
+                        .kernel = UINT32_MAX,
                         .id = p->placed->step_count++};
     step->ins = ETCH_NEW_ARRAY(p->arena, ins, etch_value *);
     step->outs = ETCH_NEW_ARRAY(p->arena, outs, etch_value *);
@@ -29,21 +41,30 @@ etch_step *etch_step_new(placer *p, etch_op *op, const etch_row *row, etch_phase
     return step;
 }
 
-static etch_move move_of(etch_state from, etch_state to) {
-    if (from == to) return ETCH_NO_MOVE;
-    if (!from) return ETCH_SLICE;
-    if (from == ETCH_PARTIAL) return to ? ETCH_REDUCE_SCATTER : ETCH_ALL_REDUCE;
+static etch_move move_of(etch_state from, etch_state to)
+{
+    if (from == to)
+        return ETCH_NO_MOVE;
+    if (!from)
+        return ETCH_SLICE;
+    if (from == ETCH_PARTIAL)
+        return to ? ETCH_REDUCE_SCATTER : ETCH_ALL_REDUCE;
     return to ? ETCH_ALL_TO_ALL : ETCH_ALL_GATHER;
 }
 
 /* Only the innermost axis of a dim may leave it or join it: the shards of the outer ones stay where they are. */
-static bool is_innermost(placer *p, const etch_value *value, uint32_t axis, etch_state dim, const etch_state *goal) {
-    if (!dim || dim == ETCH_PARTIAL) return true;
+static bool is_innermost(placer *p, const etch_value *value, uint32_t axis, etch_state dim,
+                         const etch_state *goal)
+{
+    if (!dim || dim == ETCH_PARTIAL)
+        return true;
     for (uint32_t other = 0; other < p->axis_count; other++) {
         bool stays = other != axis && value->place[other] == dim && goal[other] == dim;
-        if (!stays || etch_map_is_inside(p, dim, axis, other)) continue;
+        if (!stays || etch_map_is_inside(p, dim, axis, other))
+            continue;
         const char *name = p->plan->mesh.at[axis].name;
-        etch_diag *diag = etch_error(p->graph->diags, ETCH_E_NOT_INNERMOST, p->plan->span, "%s must be last on %s: %s is moved while %s stays on it", name,
+        etch_diag *diag = etch_error(p->graph->diags, ETCH_E_NOT_INNERMOST, p->plan->span,
+                                     "%s must be last on %s: %s is moved while %s stays on it", name,
                                      dim->name, name, p->plan->mesh.at[other].name);
         etch_note(diag, value->tensor->span, "for %s", value->tensor->name);
         etch_help(diag, "write %s @ (%s,%s)", dim->name, p->plan->mesh.at[other].name, name);
@@ -53,12 +74,14 @@ static bool is_innermost(placer *p, const etch_value *value, uint32_t axis, etch
     return true;
 }
 
-static etch_value *move_once(placer *p, etch_value *value, const etch_state *goal, uint32_t axes, etch_move move, etch_phase phase,
-                             etch_scope *scope, const char *reason) {
+static etch_value *move_once(placer *p, etch_value *value, const etch_state *goal, uint32_t axes,
+                             etch_move move, etch_phase phase, etch_scope *scope, const char *reason)
+{
     etch_state place[ETCH_MAX_AXES];
     memcpy(place, value->place, sizeof place);
     for (uint32_t a = 0; a < p->axis_count; a++)
-        if (axes & (1u << a)) place[a] = goal[a];
+        if (axes & (1u << a))
+            place[a] = goal[a];
     etch_step *step = etch_step_new(p, NULL, etch_row_of_move(move), phase, scope, 1, 1);
     step->move = move;
     step->axes = axes;
@@ -69,16 +92,44 @@ static etch_value *move_once(placer *p, etch_value *value, const etch_state *goa
     return step->outs[0];
 }
 
-static etch_value *find_copy(const placer *p, const etch_value *value, const etch_state *goal, etch_phase phase) {
+static etch_value *find_copy(const placer *p, const etch_value *value, const etch_state *goal,
+                             etch_phase phase)
+{
     for (uint32_t i = 0; i < p->copies.count; i++) {
         const copy *c = &p->copies.at[i];
-        if (c->from == value && c->region == p->region && c->phase == phase && etch_place_equal(p, c->to->place, goal)) return c->to;
+        if (c->from == value && c->region == p->region && c->phase == phase &&
+            etch_place_equal(p, c->to->place, goal))
+            return c->to;
     }
     return NULL;
 }
 
-etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need, uint32_t mask, etch_phase phase, etch_scope *scope,
-                            const char *reason) {
+/* A view is moved by moving what it shows and looking at it again, so that all views of a value share its copies. */
+static etch_value *move_view(placer *p, etch_value *view, const etch_state *goal, etch_phase phase,
+                             etch_scope *scope, const char *reason)
+{
+    etch_op *op = view->step->op;
+    etch_state need[ETCH_MAX_AXES] = {NULL};
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        need[a] = etch_op_dim_before(op, goal[a]);
+    etch_value *moved = etch_move_value(p, view->step->ins[0], need, UINT32_MAX, phase, scope, reason);
+    etch_step *step = etch_step_new(p, op, op->row, phase, scope, 1, 1);
+    step->ins[0] = moved;
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        step->factor[a] = goal[a] == ETCH_PARTIAL ? NULL : goal[a];
+    step->outs[0] = etch_value_new(p, view->tensor, goal);
+    step->outs[0]->step = step;
+    return step->outs[0];
+}
+
+static void keep_copy(placer *p, etch_value *from, etch_value *to, etch_phase phase)
+{
+    ETCH_PUSH(p->arena, &p->copies, (copy){.from = from, .to = to, .region = p->region, .phase = phase});
+}
+
+etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need, uint32_t mask,
+                            etch_phase phase, etch_scope *scope, const char *reason)
+{
     etch_state goal[ETCH_MAX_AXES];
     uint32_t by_move[ETCH_MOVE_COUNT] = {0};
     bool moves = false;
@@ -88,19 +139,31 @@ etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need
         by_move[move] |= 1u << a;
         moves = moves || move != ETCH_NO_MOVE;
     }
-    if (!moves) return value;
+    if (!moves)
+        return value;
     etch_value *moved = find_copy(p, value, goal, phase);
-    if (moved) return moved;
+    if (moved)
+        return moved;
+    if (value->step && value->step->op && etch_op_is_view(value->step->op)) {
+        moved = move_view(p, value, goal, phase, scope, reason);
+        keep_copy(p, value, moved, phase);
+        return moved;
+    }
     for (uint32_t a = 0; a < p->axis_count; a++)
-        if (value->place[a] != goal[a] && !(is_innermost(p, value, a, value->place[a], goal) && is_innermost(p, value, a, goal[a], goal)))
+        if (value->place[a] != goal[a] &&
+            !(is_innermost(p, value, a, value->place[a], goal) && is_innermost(p, value, a, goal[a], goal)))
             return value;
     moved = value;
-    for (int move = ETCH_SLICE; move < ETCH_MOVE_COUNT; move++) /* in the order of the enum: sizes shrink first */
-        if (by_move[move]) moved = move_once(p, moved, goal, by_move[move], (etch_move)move, phase, scope, reason);
-    ETCH_PUSH(p->arena, &p->copies, (copy){.from = value, .to = moved, .region = p->region, .phase = phase});
+    for (int move = ETCH_SLICE; move < ETCH_MOVE_COUNT;
+         move++) /* in the order of the enum: sizes shrink first */
+        if (by_move[move])
+            moved = move_once(p, moved, goal, by_move[move], (etch_move)move, phase, scope, reason);
+    keep_copy(p, value, moved, phase);
     return moved;
 }
 
-etch_value *etch_move_reduce(placer *p, etch_value *value, uint32_t axes, etch_phase phase, etch_scope *scope, const char *reason) {
+etch_value *etch_move_reduce(placer *p, etch_value *value, uint32_t axes, etch_phase phase, etch_scope *scope,
+                             const char *reason)
+{
     return move_once(p, value, value->place, axes, ETCH_ALL_REDUCE, phase, scope, reason);
 }

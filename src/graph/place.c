@@ -18,23 +18,32 @@ static void place_region(placer *p, const etch_region *region, etch_placed_regio
 /* ---- which version of a value an op reads --------------------------------------------------------------------------- */
 
 /* Consumers see a pinned value as the pin holds it; backward sees a partial result as forward resolved it. */
-static etch_value *value_for(const placer *p, const etch_tensor *tensor, etch_phase phase) {
+static etch_value *value_for(const placer *p, const etch_tensor *tensor, etch_phase phase)
+{
     uint32_t id = tensor->id;
-    if (p->pinned[id]) return p->pinned[id];
-    if (phase == ETCH_BACKWARD && p->resolved[id]) return p->resolved[id];
+    if (p->pinned[id])
+        return p->pinned[id];
+    if (phase == ETCH_BACKWARD && p->resolved[id])
+        return p->resolved[id];
     return p->made[id];
 }
 
-static bool has_partial(const placer *p, const etch_value *value) {
+static bool has_partial(const placer *p, const etch_value *value)
+{
     for (uint32_t a = 0; a < p->axis_count; a++)
-        if (value->place[a] == ETCH_PARTIAL) return true;
+        if (value->place[a] == ETCH_PARTIAL)
+            return true;
     return false;
 }
 
-static etch_value *bring(placer *p, etch_value *value, const etch_state *need, uint32_t mask, etch_phase phase, etch_scope *scope, const char *reason) {
+static etch_value *bring(placer *p, etch_value *value, const etch_state *need, uint32_t mask,
+                         etch_phase phase, etch_scope *scope, const char *reason)
+{
     etch_value *moved = etch_move_value(p, value, need, mask, phase, scope, reason);
     uint32_t id = value->tensor->id;
-    if (phase != ETCH_BACKWARD && moved != value && !p->resolved[id] && has_partial(p, value) && !has_partial(p, moved)) p->resolved[id] = moved;
+    if (phase != ETCH_BACKWARD && moved != value && !p->resolved[id] && has_partial(p, value) &&
+        !has_partial(p, moved))
+        p->resolved[id] = moved;
     return moved;
 }
 
@@ -46,113 +55,146 @@ typedef struct placing {
     etch_state (*need)[ETCH_MAX_AXES];   /* by operand */
     etch_state (*result)[ETCH_MAX_AXES]; /* by result */
     etch_state factor[ETCH_MAX_AXES];
-    uint32_t stat_axes;                  /* axes over which a statistic is reduced */
+    uint32_t stat_axes; /* axes over which a statistic is reduced */
 } placing;
 
-static bool op_has_dim(const etch_op *op, const etch_dim *dim) {
+static bool op_has_dim(const etch_op *op, const etch_dim *dim)
+{
     for (uint32_t i = 0; i < op->in_count; i++)
-        if (etch_has_dim(op->ins[i], dim)) return true;
+        if (etch_has_dim(op->ins[i], dim))
+            return true;
     for (uint32_t i = 0; i < op->out_count; i++)
-        if (etch_has_dim(op->outs[i], dim)) return true;
+        if (etch_has_dim(op->outs[i], dim))
+            return true;
     return false;
 }
 
-static bool can_divide(const etch_op *op, etch_state state) {
-    return state && state != ETCH_PARTIAL && op_has_dim(op, state) && etch_op_factor(op, state) != FACTOR_WHOLE;
+static bool can_divide(const etch_op *op, etch_state state)
+{
+    return state && state != ETCH_PARTIAL && op_has_dim(op, state) &&
+           etch_op_factor(op, state) != FACTOR_WHOLE;
 }
 
-static uint32_t count_partial(const placing *pl, uint32_t axis) {
+static uint32_t count_partial(const placing *pl, uint32_t axis)
+{
     uint32_t count = 0;
-    for (uint32_t i = 0; i < pl->op->in_count; i++) count += pl->ins[i]->place[axis] == ETCH_PARTIAL;
+    for (uint32_t i = 0; i < pl->op->in_count; i++)
+        count += pl->ins[i]->place[axis] == ETCH_PARTIAL;
     return count;
 }
 
-static bool any_sharded(const placing *pl, uint32_t axis) {
+static bool any_sharded(const placing *pl, uint32_t axis)
+{
     for (uint32_t i = 0; i < pl->op->in_count; i++)
-        if (pl->ins[i]->place[axis] && pl->ins[i]->place[axis] != ETCH_PARTIAL) return true;
+        if (pl->ins[i]->place[axis] && pl->ins[i]->place[axis] != ETCH_PARTIAL)
+            return true;
     return false;
 }
 
-static etch_state factor_of_operands(const placing *pl, uint32_t axis, bool weights) {
+static etch_state factor_of_operands(const placing *pl, uint32_t axis, bool weights)
+{
     for (uint32_t i = 0; i < pl->op->in_count; i++) {
         bool is_weight = pl->op->ins[i]->kind == ETCH_WEIGHT;
-        if (is_weight == weights && can_divide(pl->op, pl->ins[i]->place[axis])) return pl->ins[i]->place[axis];
+        if (is_weight == weights && can_divide(pl->op, pl->ins[i]->place[axis]))
+            return pl->ins[i]->place[axis];
     }
     return NULL;
 }
 
-static etch_state factor_of_demand(const placer *p, const placing *pl, uint32_t axis) {
+static etch_state factor_of_demand(const placer *p, const placing *pl, uint32_t axis)
+{
     const demand *want = &p->wants[pl->op->outs[0]->id];
     etch_state dim = want->known ? want->place[axis] : NULL;
     uint32_t partial = count_partial(pl, axis);
-    if (!can_divide(pl->op, dim) || etch_op_factor(pl->op, dim) != FACTOR_PASS) return NULL;
-    if (pl->op->row->linear == LINEAR_JOINT && partial == pl->op->in_count) return NULL; /* a sum of partial sums stays one */
+    if (!can_divide(pl->op, dim) || etch_op_factor(pl->op, dim) != FACTOR_PASS)
+        return NULL;
+    if (pl->op->row->linear == LINEAR_JOINT && partial == pl->op->in_count)
+        return NULL; /* a sum of partial sums stays one */
     return partial || !any_sharded(pl, axis) ? dim : NULL;
 }
 
-static etch_state choose_factor(const placer *p, const placing *pl, uint32_t axis) {
+static etch_state choose_factor(const placer *p, const placing *pl, uint32_t axis)
+{
     const etch_op *op = pl->op;
     if (op->forward) {
         etch_state state = p->steps[op->forward->id]->factor[axis];
         return can_divide(op, state) ? state : NULL;
     }
     etch_state state = factor_of_operands(pl, axis, true);
-    if (!state) state = factor_of_operands(pl, axis, false);
+    if (!state)
+        state = factor_of_operands(pl, axis, false);
     return state ? state : factor_of_demand(p, pl, axis);
 }
 
 /* May the partial operand of this axis go through the op? */
-static bool partial_passes(const placing *pl, uint32_t axis) {
+static bool partial_passes(const placing *pl, uint32_t axis)
+{
     const etch_op *op = pl->op;
     uint32_t partial = count_partial(pl, axis);
-    if (op->row->linear == LINEAR_JOINT) return partial == op->in_count;
-    if (op->row->linear != LINEAR_EACH || partial != 1) return false;
+    if (op->row->linear == LINEAR_JOINT)
+        return partial == op->in_count;
+    if (op->row->linear != LINEAR_EACH || partial != 1)
+        return false;
     for (uint32_t i = 0; i < op->in_count; i++) {
-        if (pl->ins[i]->place[axis] != ETCH_PARTIAL) continue;
-        if (op->attrs.map_count && op->row->role == ROLE_FREE) return true;
+        if (pl->ins[i]->place[axis] != ETCH_PARTIAL)
+            continue;
         for (uint32_t d = 0; d < op->outs[0]->rank; d++)
-            if (!etch_has_dim(op->ins[i], op->outs[0]->dims[d])) return false;
+            if (!etch_has_dim(op->ins[i], op->outs[0]->dims[d]))
+                return false;
     }
     return true;
 }
 
-static void place_axis(const placer *p, placing *pl, uint32_t axis) {
+static void place_axis(const placer *p, placing *pl, uint32_t axis)
+{
     const etch_op *op = pl->op;
     etch_state f = choose_factor(p, pl, axis);
     pl->factor[axis] = f;
     if (!f && count_partial(pl, axis) && partial_passes(pl, axis)) {
-        for (uint32_t i = 0; i < op->in_count; i++) pl->need[i][axis] = pl->ins[i]->place[axis] == ETCH_PARTIAL ? ETCH_PARTIAL : NULL;
-        for (uint32_t i = 0; i < op->out_count; i++) pl->result[i][axis] = ETCH_PARTIAL;
+        for (uint32_t i = 0; i < op->in_count; i++)
+            pl->need[i][axis] = pl->ins[i]->place[axis] == ETCH_PARTIAL ? ETCH_PARTIAL : NULL;
+        for (uint32_t i = 0; i < op->out_count; i++)
+            pl->result[i][axis] = ETCH_PARTIAL;
         return;
     }
-    for (uint32_t i = 0; i < op->in_count; i++) pl->need[i][axis] = f && etch_has_dim(op->ins[i], f) ? f : NULL;
-    if (!f) return;
+    for (uint32_t i = 0; i < op->in_count; i++)
+        pl->need[i][axis] = f && etch_has_dim(op->ins[i], f) ? f : NULL;
+    if (!f)
+        return;
     bool stat = etch_op_factor(op, f) == FACTOR_STAT;
-    if (stat) pl->stat_axes |= 1u << axis;
-    for (uint32_t i = 0; i < op->out_count; i++) pl->result[i][axis] = etch_has_dim(op->outs[i], f) ? f : stat ? NULL : ETCH_PARTIAL;
+    if (stat)
+        pl->stat_axes |= 1u << axis;
+    for (uint32_t i = 0; i < op->out_count; i++)
+        pl->result[i][axis] = etch_has_dim(op->outs[i], f) ? f : stat ? NULL : ETCH_PARTIAL;
 }
 
 /* ---- one op ----------------------------------------------------------------------------------------------------------------- */
 
-static const char *dim_list_text(const placer *p, const etch_state *place) {
+static const char *dim_list_text(const placer *p, const etch_state *place)
+{
     etch_buf buf = {.arena = p->arena};
     for (uint32_t a = 0; a < p->axis_count; a++)
-        if (place[a]) etch_buf_printf(&buf, "%s%s@%s", buf.length ? "," : "", place[a]->name, p->plan->mesh.at[a].name);
+        if (place[a])
+            etch_buf_printf(&buf, "%s%s@%s", buf.length ? "," : "", place[a]->name, p->plan->mesh.at[a].name);
     return buf.length ? buf.text : "replicated";
 }
 
-static void bring_operands(placer *p, placing *pl) {
+static void bring_operands(placer *p, placing *pl)
+{
     for (uint32_t i = 0; i < pl->op->in_count; i++) {
         const etch_value *now = pl->ins[i];
-        if (etch_place_equal(p, now->place, pl->need[i])) continue;
-        const char *reason = etch_text(p->arena, "%s is %s, %s needs %s", now->tensor->name, dim_list_text(p, now->place), pl->op->row->name,
-                                       dim_list_text(p, pl->need[i]));
+        if (etch_place_equal(p, now->place, pl->need[i]))
+            continue;
+        const char *reason =
+            etch_text(p->arena, "%s is %s, %s needs %s", now->tensor->name, dim_list_text(p, now->place),
+                      pl->op->row->name, dim_list_text(p, pl->need[i]));
         pl->ins[i] = bring(p, pl->ins[i], pl->need[i], ALL_AXES, pl->op->phase, pl->op->scope, reason);
     }
 }
 
 /* A gradient goes to where its weight is; over axes that replicate the weight it may stay partial, to be reduced once per step (R9). */
-static void add_to_gradient(placer *p, etch_step *step, uint32_t output) {
+static void add_to_gradient(placer *p, etch_step *step, uint32_t output)
+{
     etch_value *part = step->outs[output];
     etch_tensor *gradient = part->tensor->adds_to;
     const etch_value *weight = p->placed->weight_of[gradient->of->id];
@@ -160,55 +202,70 @@ static void add_to_gradient(placer *p, etch_step *step, uint32_t output) {
     for (uint32_t a = 0; a < p->axis_count; a++) {
         bool partial = !weight->place[a] && part->place[a] == ETCH_PARTIAL;
         need[a] = partial ? ETCH_PARTIAL : weight->place[a];
-        if (partial) p->placed->sync_axes[gradient->of->id] |= 1u << a;
+        if (partial)
+            p->placed->sync_axes[gradient->of->id] |= 1u << a;
     }
-    etch_value *moved = bring(p, part, need, ALL_AXES, step->phase, step->scope, "the gradient goes to where its weight is");
+    etch_value *moved =
+        bring(p, part, need, ALL_AXES, step->phase, step->scope, "the gradient goes to where its weight is");
     if (moved == part) {
         step->accumulate_into[output] = gradient;
         return;
     }
-    etch_op *op = etch_op_new(p->graph, etch_row_named("accumulate"), &part->tensor, 1, 1, NULL, ETCH_BACKWARD, step->op->span);
+    etch_op *op = etch_op_new(p->graph, etch_row_named("accumulate"), &part->tensor, 1, 1, NULL,
+                              ETCH_BACKWARD, step->op->span);
     op->scope = step->scope;
     op->outs[0] = part->tensor;
     etch_step *add = etch_step_new(p, op, op->row, step->phase, step->scope, 1, 1);
     add->ins[0] = moved;
     add->outs[0] = etch_value_new(p, part->tensor, moved->place);
     add->outs[0]->step = add;
-    for (uint32_t a = 0; a < p->axis_count; a++) add->factor[a] = moved->place[a] == ETCH_PARTIAL ? NULL : moved->place[a];
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        add->factor[a] = moved->place[a] == ETCH_PARTIAL ? NULL : moved->place[a];
     add->accumulate_into[0] = gradient;
 }
 
 /* Results go to where their pin or their loop holds them (R1, R7). */
-static void hold_result(placer *p, const etch_op *op) {
-    if (op->phase == ETCH_BACKWARD) return;
+static void hold_result(placer *p, const etch_op *op)
+{
+    if (op->phase == ETCH_BACKWARD)
+        return;
     etch_tensor *tensor = op->outs[0];
     etch_state place[ETCH_MAX_AXES] = {NULL};
     if (!etch_map_pin(p, tensor, place)) {
         const etch_carry *carry = etch_demand_handed_on(tensor);
-        if (!carry) return;
+        if (!carry)
+            return;
         etch_demand_carry(p, carry, place);
     }
     const char *reason = etch_text(p->arena, "%s is held as %s", tensor->name, dim_list_text(p, place));
     etch_value *moved = bring(p, p->made[tensor->id], place, ALL_AXES, op->phase, op->scope, reason);
-    if (moved != p->made[tensor->id]) p->pinned[tensor->id] = moved;
+    if (moved != p->made[tensor->id])
+        p->pinned[tensor->id] = moved;
 }
 
 /* Statistics over a sharded dim are reduced after the op has made its part. */
-static void reduce_statistics(placer *p, const etch_op *op, uint32_t axes) {
+static void reduce_statistics(placer *p, const etch_op *op, uint32_t axes)
+{
     etch_tensor *stat = op->outs[op->out_count - 1];
     for (uint32_t i = 0; axes && i < op->row->stat_reductions; i++)
-        p->made[stat->id] = etch_move_reduce(p, p->made[stat->id], axes, op->phase, op->scope, "a statistic over a sharded dim");
+        p->made[stat->id] = etch_move_reduce(p, p->made[stat->id], axes, op->phase, op->scope,
+                                             "a statistic over a sharded dim");
 }
 
 /* Causal work over sharded queries differs from rank to rank, and a plan cannot say yet how to balance it. */
-static void check_causal(placer *p, const placing *pl) {
-    if (!pl->op->attrs.causal || pl->op->row->basis != BASIS_SCORES || pl->op->phase != ETCH_FORWARD) return;
+static void check_causal(placer *p, const placing *pl)
+{
+    if (!pl->op->attrs.causal || pl->op->row->basis != BASIS_SCORES || pl->op->phase != ETCH_FORWARD)
+        return;
     const etch_dim *query = etch_op_query_dim(pl->op);
     for (uint32_t a = 0; a < p->axis_count; a++) {
-        if (!query || pl->factor[a] != query) continue;
+        if (!query || pl->factor[a] != query)
+            continue;
         const char *axis = p->plan->mesh.at[a].name;
-        etch_diag *diag = etch_error(p->graph->diags, ETCH_E_SPLIT_CAUSAL, p->plan->span, "plan %s divides the queries of a causal attention (%s @ %s): context "
-                                     "parallelism has no meaning yet", p->plan->name, query->name, axis);
+        etch_diag *diag = etch_error(p->graph->diags, ETCH_E_SPLIT_CAUSAL, p->plan->span,
+                                     "plan %s divides the queries of a causal attention (%s @ %s): context "
+                                     "parallelism has no meaning yet",
+                                     p->plan->name, query->name, axis);
         etch_note(diag, pl->op->span, "the attention");
         etch_help(diag, "shard the heads instead, or keep %s whole", query->name);
         p->failed = true;
@@ -216,10 +273,12 @@ static void check_causal(placer *p, const placing *pl) {
     }
 }
 
-static void finish_op(placer *p, placing *pl) {
+static void finish_op(placer *p, placing *pl)
+{
     etch_op *op = pl->op;
     etch_step *step = etch_step_new(p, op, op->row, op->phase, op->scope, op->in_count, op->out_count);
-    for (uint32_t i = 0; i < op->in_count; i++) step->ins[i] = pl->ins[i];
+    for (uint32_t i = 0; i < op->in_count; i++)
+        step->ins[i] = pl->ins[i];
     memcpy(step->factor, pl->factor, sizeof step->factor);
     p->steps[op->id] = step;
     for (uint32_t i = 0; i < op->out_count; i++) {
@@ -228,43 +287,42 @@ static void finish_op(placer *p, placing *pl) {
         p->made[op->outs[i]->id] = step->outs[i];
     }
     for (uint32_t i = 0; i < op->out_count; i++)
-        if (op->outs[i]->adds_to) add_to_gradient(p, step, i);
+        if (op->outs[i]->adds_to)
+            add_to_gradient(p, step, i);
 }
 
 /* Renames and identities hold what they are given; an identity at the edge of a scope moves it first. */
-static void place_view(placer *p, placing *pl) {
+static void place_view(placer *p, placing *pl)
+{
     etch_op *op = pl->op;
     uint32_t touched = op->edge && op->phase != ETCH_BACKWARD ? etch_map_touched(p, op->scope) : 0;
     if (touched) {
         etch_state place[ETCH_MAX_AXES];
         etch_map_edge(p, op, touched, pl->ins[0]->place, place);
-        const char *reason = etch_text(p->arena, "%s %s %s", op->outs[0]->name, op->edge == ETCH_ENTER ? "enters" : "leaves", op->scope->module);
+        const char *reason = etch_text(p->arena, "%s %s %s", op->outs[0]->name,
+                                       op->edge == ETCH_ENTER ? "enters" : "leaves", op->scope->module);
         pl->ins[0] = bring(p, pl->ins[0], place, ALL_AXES, op->phase, op->scope, reason);
     }
     for (uint32_t a = 0; a < p->axis_count; a++) {
-        etch_state state = pl->ins[0]->place[a];
-        for (uint32_t m = 0; m < op->attrs.map_count; m++)
-            if (state == op->attrs.from[m]) {
-                state = op->attrs.to[m];
-                break;
-            }
+        etch_state state = etch_op_dim_after(op, pl->ins[0]->place[a]);
         pl->result[0][a] = state;
         pl->factor[a] = state == ETCH_PARTIAL ? NULL : state;
     }
 }
 
-static bool is_view(const etch_op *op) { return op->row->role == ROLE_FREE && op->row->shape != SHAPE_TOP; }
-
-static void place_op(placer *p, etch_op *op) {
+static void place_op(placer *p, etch_op *op)
+{
     placing pl = {.op = op};
     pl.ins = ETCH_NEW_ARRAY(p->arena, op->in_count, etch_value *);
     pl.need = etch_alloc_array(p->arena, op->in_count, sizeof *pl.need);
     pl.result = etch_alloc_array(p->arena, op->out_count, sizeof *pl.result);
-    for (uint32_t i = 0; i < op->in_count; i++) pl.ins[i] = value_for(p, op->ins[i], op->phase);
-    if (is_view(op)) {
+    for (uint32_t i = 0; i < op->in_count; i++)
+        pl.ins[i] = value_for(p, op->ins[i], op->phase);
+    if (etch_op_is_view(op)) {
         place_view(p, &pl);
     } else {
-        for (uint32_t a = 0; a < p->axis_count; a++) place_axis(p, &pl, a);
+        for (uint32_t a = 0; a < p->axis_count; a++)
+            place_axis(p, &pl, a);
         bring_operands(p, &pl);
         check_causal(p, &pl);
     }
@@ -276,27 +334,34 @@ static void place_op(placer *p, etch_op *op) {
 /* ---- cotangents (R6) ------------------------------------------------------------------------------------------------------------- */
 
 /* Adds values that are held alike. */
-static etch_value *add_values(placer *p, etch_op *op, etch_value **parts, uint32_t count) {
-    if (count == 1) return parts[0];
+static etch_value *add_values(placer *p, etch_op *op, etch_value **parts, uint32_t count)
+{
+    if (count == 1)
+        return parts[0];
     etch_tensor **tensors = ETCH_NEW_ARRAY(p->arena, count, etch_tensor *);
-    for (uint32_t i = 0; i < count; i++) tensors[i] = parts[i]->tensor;
+    for (uint32_t i = 0; i < count; i++)
+        tensors[i] = parts[i]->tensor;
     etch_op *sum = etch_op_new(p->graph, op->row, tensors, count, 1, NULL, op->phase, op->span);
     sum->scope = op->scope;
     sum->outs[0] = op->outs[0];
     etch_step *step = etch_step_new(p, sum, op->row, op->phase, op->scope, count, 1);
-    for (uint32_t i = 0; i < count; i++) step->ins[i] = parts[i];
-    for (uint32_t a = 0; a < p->axis_count; a++) step->factor[a] = parts[0]->place[a] == ETCH_PARTIAL ? NULL : parts[0]->place[a];
+    for (uint32_t i = 0; i < count; i++)
+        step->ins[i] = parts[i];
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        step->factor[a] = parts[0]->place[a] == ETCH_PARTIAL ? NULL : parts[0]->place[a];
     step->outs[0] = etch_value_new(p, op->outs[0], parts[0]->place);
     step->outs[0]->step = step;
     return step->outs[0];
 }
 
 /* Adds all values of `parts` that are held alike; returns how many are left. */
-static uint32_t add_alike(placer *p, etch_op *op, etch_value **parts, uint32_t count) {
+static uint32_t add_alike(placer *p, etch_op *op, etch_value **parts, uint32_t count)
+{
     etch_value **alike = ETCH_NEW_ARRAY(p->arena, count, etch_value *);
     uint32_t left = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (!parts[i]) continue;
+        if (!parts[i])
+            continue;
         uint32_t n = 0;
         const etch_value *like = parts[i];
         for (uint32_t k = i; k < count; k++)
@@ -310,27 +375,34 @@ static uint32_t add_alike(placer *p, etch_op *op, etch_value **parts, uint32_t c
 }
 
 /* Moves a cotangent to `goal`, except that it may stay partial where `goal` is replicated. */
-static etch_value *bring_cotangent(placer *p, etch_op *op, etch_value *value, const etch_state *goal) {
+static etch_value *bring_cotangent(placer *p, etch_op *op, etch_value *value, const etch_state *goal)
+{
     uint32_t mask = 0;
     for (uint32_t a = 0; a < p->axis_count; a++)
-        if (goal[a] || value->place[a] != ETCH_PARTIAL) mask |= 1u << a;
-    return bring(p, value, goal, mask, op->phase, op->scope, "the cotangent goes to where its value was made");
+        if (goal[a] || value->place[a] != ETCH_PARTIAL)
+            mask |= 1u << a;
+    return bring(p, value, goal, mask, op->phase, op->scope,
+                 "the cotangent goes to where its value was made");
 }
 
 /* Two parts that are held differently meet where neither is partial alone. */
-static void level(placer *p, etch_op *op, etch_value **a, etch_value **b) {
+static void level(placer *p, etch_op *op, etch_value **a, etch_value **b)
+{
     const etch_state none[ETCH_MAX_AXES] = {NULL};
     uint32_t of_a = 0, of_b = 0;
     for (uint32_t i = 0; i < p->axis_count; i++) {
         bool pa = (*a)->place[i] == ETCH_PARTIAL, pb = (*b)->place[i] == ETCH_PARTIAL;
-        if (pa && !pb) of_a |= 1u << i;
-        if (pb && !pa) of_b |= 1u << i;
+        if (pa && !pb)
+            of_a |= 1u << i;
+        if (pb && !pa)
+            of_b |= 1u << i;
     }
     *a = bring(p, *a, none, of_a, op->phase, op->scope, "cotangents meet");
     *b = bring(p, *b, none, of_b, op->phase, op->scope, "cotangents meet");
 }
 
-static void place_total(placer *p, etch_op *op) {
+static void place_total(placer *p, etch_op *op)
+{
     const etch_tensor *of = op->outs[0]->of;
     const etch_value *made = p->made[of->id], *seen = p->pinned[of->id] ? p->pinned[of->id] : made;
     etch_state goal[ETCH_MAX_AXES], first[ETCH_MAX_AXES];
@@ -338,16 +410,20 @@ static void place_total(placer *p, etch_op *op) {
     for (uint32_t a = 0; a < p->axis_count; a++) {
         goal[a] = made->place[a] == ETCH_PARTIAL ? NULL : made->place[a];
         first[a] = goal[a] ? goal[a] : seen->place[a] == ETCH_PARTIAL ? NULL : seen->place[a];
-        if (made->place[a] == ETCH_PARTIAL) partial |= 1u << a;
+        if (made->place[a] == ETCH_PARTIAL)
+            partial |= 1u << a;
     }
     etch_value **parts = ETCH_NEW_ARRAY(p->arena, op->in_count, etch_value *);
-    for (uint32_t i = 0; i < op->in_count; i++) parts[i] = value_for(p, op->ins[i], op->phase);
+    for (uint32_t i = 0; i < op->in_count; i++)
+        parts[i] = value_for(p, op->ins[i], op->phase);
     uint32_t count = add_alike(p, op, parts, op->in_count);
-    for (uint32_t i = 0; i < count; i++) parts[i] = bring_cotangent(p, op, parts[i], first);
+    for (uint32_t i = 0; i < count; i++)
+        parts[i] = bring_cotangent(p, op, parts[i], first);
     count = add_alike(p, op, parts, count);
     while (count > 1) {
         level(p, op, &parts[0], &parts[count - 1]);
-        if (!etch_place_equal(p, parts[0]->place, parts[count - 1]->place)) break;
+        if (!etch_place_equal(p, parts[0]->place, parts[count - 1]->place))
+            break;
         etch_value *pair[] = {parts[0], parts[count - 1]};
         parts[0] = add_values(p, op, pair, 2);
         count--;
@@ -361,7 +437,9 @@ static void place_total(placer *p, etch_op *op) {
 /* ---- loops -------------------------------------------------------------------------------------------------------------------------- */
 
 /* Inside backward, constants (zeros, the seed) have no producer to make them a value. */
-static etch_value *value_or_constant(placer *p, etch_tensor *tensor, const etch_state *place, etch_phase phase) {
+static etch_value *value_or_constant(placer *p, etch_tensor *tensor, const etch_state *place,
+                                     etch_phase phase)
+{
     if (tensor->kind == ETCH_CONSTANT) {
         p->made[tensor->id] = etch_value_new(p, tensor, place);
         return p->made[tensor->id];
@@ -370,8 +448,10 @@ static etch_value *value_or_constant(placer *p, etch_tensor *tensor, const etch_
 }
 
 /* Backward loops undo another; a recomputed copy says by its ops what it is. */
-static etch_phase phase_of_loop(const etch_loop *loop) {
-    if (loop->forward) return ETCH_BACKWARD;
+static etch_phase phase_of_loop(const etch_loop *loop)
+{
+    if (loop->forward)
+        return ETCH_BACKWARD;
     for (uint32_t i = 0; i < loop->body->items.count; i++) {
         const etch_item *item = &loop->body->items.at[i];
         return item->op ? item->op->phase : phase_of_loop(item->loop);
@@ -379,11 +459,12 @@ static etch_phase phase_of_loop(const etch_loop *loop) {
     return ETCH_FORWARD;
 }
 
-static void place_loop(placer *p, etch_loop *loop) {
+static void place_loop(placer *p, etch_loop *loop)
+{
     etch_placed_region *parent = p->region;
     etch_placed_loop *placed = ETCH_NEW(p->arena, etch_placed_loop);
     etch_phase phase = phase_of_loop(loop);
-    etch_state (*held)[ETCH_MAX_AXES] = etch_alloc_array(p->arena, loop->carries.count, sizeof *held);
+    etch_state(*held)[ETCH_MAX_AXES] = etch_alloc_array(p->arena, loop->carries.count, sizeof *held);
     placed->loop = loop;
     placed->forward = loop->forward ? p->loops[loop->forward->id] : NULL;
     p->loops[loop->id] = placed;
@@ -392,7 +473,8 @@ static void place_loop(placer *p, etch_loop *loop) {
         etch_placed_carry carry = {0};
         etch_demand_carry(p, c, held[i]);
         if (c->init)
-            carry.init = bring(p, value_or_constant(p, c->init, held[i], phase), held[i], ALL_AXES, phase, c->in->scope, "a loop hands the value on");
+            carry.init = bring(p, value_or_constant(p, c->init, held[i], phase), held[i], ALL_AXES, phase,
+                               c->in->scope, "a loop hands the value on");
         carry.in = p->made[c->in->id] = etch_value_new(p, c->in, held[i]);
         carry.result = p->made[c->result->id] = etch_value_new(p, c->result, held[i]);
         ETCH_PUSH(p->arena, &placed->carries, carry);
@@ -405,12 +487,14 @@ static void place_loop(placer *p, etch_loop *loop) {
     for (uint32_t i = 0; i < loop->carries.count; i++) {
         const etch_carry *c = &loop->carries.at[i];
         etch_value *out = value_or_constant(p, c->out, held[i], phase);
-        placed->carries.at[i].out = bring(p, out, held[i], ALL_AXES, phase, c->in->scope, "a loop hands the value on");
+        placed->carries.at[i].out =
+            bring(p, out, held[i], ALL_AXES, phase, c->in->scope, "a loop hands the value on");
     }
     p->region = parent;
 }
 
-static void place_region(placer *p, const etch_region *region, etch_placed_region *into) {
+static void place_region(placer *p, const etch_region *region, etch_placed_region *into)
+{
     etch_placed_region *outer = p->region;
     etch_demand_region(p, region);
     p->region = into;
@@ -421,28 +505,35 @@ static void place_region(placer *p, const etch_region *region, etch_placed_regio
             continue;
         }
         for (uint32_t k = 0; k < op->in_count; k++)
-            if (op->ins[k]->kind == ETCH_CONSTANT) value_or_constant(p, op->ins[k], NULL, op->phase);
-        if (op->row == etch_row_named("total")) place_total(p, op);
-        else place_op(p, op);
+            if (op->ins[k]->kind == ETCH_CONSTANT)
+                value_or_constant(p, op->ins[k], NULL, op->phase);
+        if (op->row == etch_row_named("total"))
+            place_total(p, op);
+        else
+            place_op(p, op);
     }
     p->region = outer;
 }
 
 /* ---- the door -------------------------------------------------------------------------------------------------------------------------- */
 
-static void place_sources(placer *p) {
+static void place_sources(placer *p)
+{
     const etch_graph *g = p->graph;
     for (uint32_t i = 0; i < g->tensors.count; i++) {
         etch_tensor *tensor = g->tensors.at[i];
-        if (tensor->kind != ETCH_INPUT && tensor->kind != ETCH_WEIGHT) continue;
+        if (tensor->kind != ETCH_INPUT && tensor->kind != ETCH_WEIGHT)
+            continue;
         etch_state place[ETCH_MAX_AXES];
         etch_map_place(p, tensor->scope, tensor, place);
         p->made[i] = etch_value_new(p, tensor, place);
-        if (tensor->kind == ETCH_WEIGHT) p->placed->weight_of[i] = p->made[i];
+        if (tensor->kind == ETCH_WEIGHT)
+            p->placed->weight_of[i] = p->made[i];
     }
 }
 
-etch_placed *etch_place(const etch_training *training, const etch_plan *plan) {
+etch_placed *etch_place(const etch_training *training, const etch_plan *plan)
+{
     etch_graph *graph = training->graph;
     etch_arena *arena = graph->arena;
     etch_placed *placed = ETCH_NEW(arena, etch_placed);
@@ -450,7 +541,13 @@ etch_placed *etch_place(const etch_training *training, const etch_plan *plan) {
     *placed = (etch_placed){.training = training, .plan = plan, .arena = arena, .diags = graph->diags};
     placed->weight_of = ETCH_NEW_ARRAY(arena, tensors, etch_value *);
     placed->sync_axes = ETCH_NEW_ARRAY(arena, tensors, uint32_t);
-    placer p = {.placed = placed, .training = training, .plan = plan, .graph = graph, .arena = arena, .sym = graph->sym, .axis_count = plan->mesh.count};
+    placer p = {.placed = placed,
+                .training = training,
+                .plan = plan,
+                .graph = graph,
+                .arena = arena,
+                .sym = graph->sym,
+                .axis_count = plan->mesh.count};
     p.made = ETCH_NEW_ARRAY(arena, tensors, etch_value *);
     p.pinned = ETCH_NEW_ARRAY(arena, tensors, etch_value *);
     p.resolved = ETCH_NEW_ARRAY(arena, tensors, etch_value *);
@@ -461,14 +558,16 @@ etch_placed *etch_place(const etch_training *training, const etch_plan *plan) {
 
     place_sources(&p);
     etch_demand_uses(&p, graph->forward);
-    if (training->backward) etch_demand_uses(&p, training->backward);
+    if (training->backward)
+        etch_demand_uses(&p, training->backward);
     placed->forward = ETCH_NEW(arena, etch_placed_region);
     place_region(&p, graph->forward, placed->forward);
     if (training->backward && !p.failed) {
         placed->backward = ETCH_NEW(arena, etch_placed_region);
         place_region(&p, training->backward, placed->backward);
     }
-    if (p.failed) return NULL;
+    if (p.failed)
+        return NULL;
     etch_kernels(placed);
     etch_updates(placed);
     return placed;
@@ -476,30 +575,40 @@ etch_placed *etch_place(const etch_training *training, const etch_plan *plan) {
 
 /* ---- values ------------------------------------------------------------------------------------------------------------------------------ */
 
-etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value) {
+etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value)
+{
     etch_sym *sym = placed->training->graph->sym;
     etch_expr count = etch_int(sym, 1);
-    for (uint32_t i = 0; i < value->tensor->rank; i++) count = etch_mul(sym, count, etch_training_size(placed->training, value->tensor->dims[i]));
+    for (uint32_t i = 0; i < value->tensor->rank; i++)
+        count = etch_mul(sym, count, etch_training_size(placed->training, value->tensor->dims[i]));
     for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
-        if (value->place[a] && value->place[a] != ETCH_PARTIAL) count = etch_div(sym, count, placed->plan->mesh.at[a].size);
+        if (value->place[a] && value->place[a] != ETCH_PARTIAL)
+            count = etch_div(sym, count, placed->plan->mesh.at[a].size);
     return count;
 }
 
-etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value) {
+etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value)
+{
     etch_sym *sym = placed->training->graph->sym;
-    return etch_mul(sym, etch_value_elements(placed, value), etch_int(sym, etch_dtype_bytes(value->tensor->dtype)));
+    return etch_mul(sym, etch_value_elements(placed, value),
+                    etch_int(sym, etch_dtype_bytes(value->tensor->dtype)));
 }
 
-etch_value *etch_value_root(etch_value *value) {
-    while (value->step && value->step->op && is_view(value->step->op)) value = value->step->ins[0];
+etch_value *etch_value_root(etch_value *value)
+{
+    while (value->step && value->step->op && etch_op_is_view(value->step->op))
+        value = value->step->ins[0];
     return value;
 }
 
-const char *etch_axes_label(const etch_placed *placed, uint32_t axes) {
+const char *etch_axes_label(const etch_placed *placed, uint32_t axes)
+{
     etch_buf buf = {.arena = placed->arena};
     uint32_t count = 0;
     for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
-        if (axes & (1u << a)) etch_buf_printf(&buf, "%s%s", count++ ? "," : "", placed->plan->mesh.at[a].name);
-    if (!buf.length) return "";
+        if (axes & (1u << a))
+            etch_buf_printf(&buf, "%s%s", count++ ? "," : "", placed->plan->mesh.at[a].name);
+    if (!buf.length)
+        return "";
     return count > 1 ? etch_text(placed->arena, "(%s)", buf.text) : buf.text;
 }

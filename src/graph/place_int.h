@@ -20,9 +20,9 @@ typedef struct demand {
 } demand;
 
 typedef struct use {
-    uint32_t count;          /* consumers in the same region and phase; those elsewhere count twice */
-    const etch_op *only;     /* the consumer when there is one */
-    const etch_carry *init;  /* the loop that it enters, when that is its only use */
+    uint32_t count;         /* consumers in the same region and phase; those elsewhere count twice */
+    const etch_op *only;    /* the consumer when there is one */
+    const etch_carry *init; /* the loop that it enters, when that is its only use */
 } use;
 
 typedef struct placer {
@@ -34,9 +34,10 @@ typedef struct placer {
     etch_sym *sym;
     uint32_t axis_count;
     /* by tensor id */
-    etch_value **made;       /* as its producer left it */
-    etch_value **pinned;     /* as a pin or a loop holds it: what consumers see */
-    etch_value **resolved;   /* of a partial result: the first copy without partial sums, which backward reads */
+    etch_value **made;   /* as its producer left it */
+    etch_value **pinned; /* as a pin or a loop holds it: what consumers see */
+    etch_value *
+        *resolved; /* of a partial result: the first copy without partial sums, which backward reads */
     use *uses;
     demand *wants;
     /* by op id */
@@ -79,12 +80,14 @@ const etch_carry *etch_demand_handed_on(const etch_tensor *tensor);
 /* ---- move.c ---- */
 
 etch_value *etch_value_new(placer *p, etch_tensor *tensor, const etch_state *place);
-etch_step *etch_step_new(placer *p, etch_op *op, const etch_row *row, etch_phase phase, etch_scope *scope, uint32_t ins, uint32_t outs);
+etch_step *etch_step_new(placer *p, etch_op *op, const etch_row *row, etch_phase phase, etch_scope *scope,
+                         uint32_t ins, uint32_t outs);
 /* Brings `value` to the states `need` on the axes in `mask`; other axes keep theirs. At most one collective of a kind (R5). */
-etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need, uint32_t mask, etch_phase phase, etch_scope *scope,
-                            const char *reason);
+etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need, uint32_t mask,
+                            etch_phase phase, etch_scope *scope, const char *reason);
 /* A collective that leaves the placement as it is: the reduction of a statistic. */
-etch_value *etch_move_reduce(placer *p, etch_value *value, uint32_t axes, etch_phase phase, etch_scope *scope, const char *reason);
+etch_value *etch_move_reduce(placer *p, etch_value *value, uint32_t axes, etch_phase phase, etch_scope *scope,
+                             const char *reason);
 bool etch_place_equal(const placer *p, const etch_state *a, const etch_state *b);
 
 #endif

@@ -22,16 +22,16 @@ typedef enum etch_shape {
     SHAPE_LOOKUP,  /* of the indices and of the table less over */
     SHAPE_RENAMED, /* of operand 0, mapped */
     SHAPE_CACHED,  /* of operand 0 with `over` replaced by the one new dim that is declared */
-    SHAPE_TOP,     /* operand 0 with `over` replaced by the dim `to`, which may be shorter: its first elements */
-    SHAPE_LOSS,    /* none: a scalar */
-    SHAPE_TARGETS  /* derived rows: result i has the dims of the operand that it is the gradient of */
+    SHAPE_TOP,  /* operand 0 with `over` replaced by the dim `to`, which may be shorter: its first elements */
+    SHAPE_LOSS, /* none: a scalar */
+    SHAPE_TARGETS /* derived rows: result i has the dims of the operand that it is the gradient of */
 } etch_shape;
 
 /* What a dim is to an op: decides along which dims an axis may divide the work. */
 typedef enum etch_factor {
-    FACTOR_PASS, /* independent: results are sharded on it, or partial where they lack it */
-    FACTOR_WHOLE,/* needed as a whole: its shards are gathered */
-    FACTOR_STAT  /* may be sharded at the price of `stat_reductions` small all-reduces */
+    FACTOR_PASS,  /* independent: results are sharded on it, or partial where they lack it */
+    FACTOR_WHOLE, /* needed as a whole: its shards are gathered */
+    FACTOR_STAT   /* may be sharded at the price of `stat_reductions` small all-reduces */
 } etch_factor;
 
 /* May a partial sum pass through? */
@@ -47,7 +47,7 @@ typedef enum etch_basis {
     BASIS_RESULT,  /* `flop` per element of result 0 */
     BASIS_OPERAND, /* `flop` per element of operand 0 */
     BASIS_TOTAL,   /* one per element and operand after the first */
-    BASIS_SCORES   /* per pair of query and key: `flop` per element of the dot dims, `flop_width` per element of the value width */
+    BASIS_SCORES /* per pair of query and key: `flop` per element of the dot dims, `flop_width` per element of the value width */
 } etch_basis;
 
 /* How much of an operand or result an op touches. */
@@ -75,18 +75,18 @@ struct etch_row {
     etch_linear linear;
     etch_basis basis;
     uint32_t flop, flop_width;
-    bool matmul;           /* counts in matmul_flops (a product also needs dims of all three kinds) */
+    bool matmul; /* counts in matmul_flops (a product also needs dims of all three kinds) */
     etch_touch touch;
-    uint32_t scores_first; /* BASIS_SCORES: index of q among the operands (k and v follow) */
+    uint32_t scores_first;    /* BASIS_SCORES: index of q among the operands (k and v follow) */
     uint32_t stat_reductions; /* all-reduces of result 1 when `over` is sharded */
-    const char *extra;     /* results beside the first: "stat" f32 per element less `over` and `dot`; "mask" one byte an element */
-    bool elide_same;       /* is nothing when the result has the dims of operand 0 */
-    bool inverts_map;      /* derived from a row with a map: from and to trade places */
-    const etch_grad *grads;/* ends with {NULL}; NULL: no gradient */
+    const char *
+        extra; /* results beside the first: "stat" f32 per element less `over` and `dot`; "mask" one byte an element */
+    bool elide_same;        /* is nothing when the result has the dims of operand 0 */
+    bool inverts_map;       /* derived from a row with a map: from and to trade places */
+    const etch_grad *grads; /* ends with {NULL}; NULL: no gradient */
     const char *help;
 };
 
-const etch_row *etch_row_named(const char *name);
 /* The row of a move. */
 const etch_row *etch_row_of_move(etch_move move);
 
@@ -95,6 +95,11 @@ etch_factor etch_op_factor(const etch_op *op, const etch_dim *dim);
 bool etch_dim_among(etch_dim *const *dims, uint32_t count, const etch_dim *dim);
 /* The role of an op: ROLE_PRODUCT decided. */
 etch_role etch_op_role(const etch_op *op);
+/* Is the result the operand's memory under the same or other dims (renames, identities)? */
+bool etch_op_is_view(const etch_op *op);
+/* What a view's operand calls a dim of its result, and the other way round. */
+const etch_dim *etch_op_dim_before(const etch_op *op, const etch_dim *dim);
+const etch_dim *etch_op_dim_after(const etch_op *op, const etch_dim *dim);
 /* Is it a product with dims of all three kinds (only in the first operand, only in the second, summed), or a row that always counts? */
 bool etch_op_is_matmul(const etch_op *op);
 /* The query dim that a causal attention pairs with its keys; NULL when it cannot be told. */
@@ -107,10 +112,10 @@ etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, cons
 etch_expr etch_elements(etch_sym *sym, const etch_tensor *tensor, etch_size_fn size, const void *data);
 
 /* Building, shared by the builder and the derivations. New tensors and ops go to the given region. */
-etch_tensor *etch_tensor_new(etch_graph *graph, const char *name, etch_kind kind, etch_dtype dtype, etch_dim *const *dims, uint32_t rank,
-                             etch_span span);
-etch_op *etch_op_new(etch_graph *graph, const etch_row *row, etch_tensor *const *ins, uint32_t in_count, uint32_t out_count,
-                     const etch_attrs *attrs, etch_phase phase, etch_span span);
+etch_tensor *etch_tensor_new(etch_graph *graph, const char *name, etch_kind kind, etch_dtype dtype,
+                             etch_dim *const *dims, uint32_t rank, etch_span span);
+etch_op *etch_op_new(etch_graph *graph, const etch_row *row, etch_tensor *const *ins, uint32_t in_count,
+                     uint32_t out_count, const etch_attrs *attrs, etch_phase phase, etch_span span);
 void etch_region_add_op(etch_graph *graph, etch_region *region, etch_op *op);
 
 #endif

@@ -1,7 +1,7 @@
 /* The end of a step: reduction of gradients, clipping norm, optimizer, by units. */
 #include "graph/kernel_int.h"
 
-/* ---- one element ------------------------------------------------------------------------------------------------ */
+/* ---- one element --------------------------------------------------------------------------------------- */
 
 uint32_t etch_update_flop(const etch_training *training)
 {
@@ -9,8 +9,8 @@ uint32_t etch_update_flop(const etch_training *training)
     return row ? row->flop : 0;
 }
 
-/* Reads the gradient, the weight (its master copy when there is one) and two moments; writes all but the gradient back, and the weight as
- * well when it has a master copy. */
+/* Reads the gradient, the weight (its master copy when there is one) and two moments; writes all but the
+ * gradient back, and the weight as well when it has a master copy. */
 uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *weight)
 {
     if (!training->train.optimizer.row)
@@ -34,7 +34,7 @@ uint32_t etch_clip_bytes(const etch_training *training)
     return etch_dtype_bytes(training->graph->dtypes.grads);
 }
 
-/* ---- units -------------------------------------------------------------------------------------------------------- */
+/* ---- units --------------------------------------------------------------------------------------------- */
 
 etch_tensor **etch_gradients_by_weight(const etch_training *training, etch_arena *arena)
 {

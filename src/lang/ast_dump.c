@@ -1,4 +1,5 @@
-/* The syntax tree as S-expressions: one line for each item, statement and line of a plan, indented by nesting. */
+/* The syntax tree as S-expressions: one line for each item, statement and line of a plan, indented by
+ * nesting. */
 #include "lang/ast_int.h"
 
 static void dump_body(const etch_ast_body *body, unsigned depth, etch_buf *out);
@@ -12,7 +13,7 @@ static void new_line(etch_buf *out, unsigned depth)
     }
 }
 
-/* ---- expressions ----------------------------------------------------------------------------------------------- */
+/* ---- expressions ------------------------------------------------------------------------------------- */
 
 static void dump_names(const char *head, const etch_ast_names *names, etch_buf *out)
 {
@@ -141,7 +142,7 @@ void etch_ast_dump_expr(const etch_ast_expr *expr, etch_buf *out)
     }
 }
 
-/* ---- declarations ------------------------------------------------------------------------------------------------ */
+/* ---- declarations ------------------------------------------------------------------------------------ */
 
 static void dump_def(const etch_ast_def *def, etch_buf *out)
 {
@@ -211,7 +212,7 @@ static void dump_tags(const etch_ast_names *tags, etch_buf *out)
     }
 }
 
-/* ---- statements -------------------------------------------------------------------------------------------------- */
+/* ---- statements -------------------------------------------------------------------------------------- */
 
 static void dump_arms(const etch_ast_arms *arms, unsigned depth, etch_buf *out)
 {
@@ -252,7 +253,8 @@ static void dump_stmt(const etch_ast_stmt *stmt, unsigned depth, etch_buf *out)
     case ETCH_AST_REPEAT:
         etch_buf_puts(out, "(repeat ");
         etch_ast_dump_expr(stmt->count, out);
-        etch_buf_printf(out, " (as%s%s)", stmt->index.text ? " " : "", stmt->index.text ? stmt->index.text : "");
+        etch_buf_printf(out, " (as%s%s)", stmt->index.text ? " " : "",
+                        stmt->index.text ? stmt->index.text : "");
         dump_body(&stmt->body, depth + 1, out);
         break;
     case ETCH_AST_IF:
@@ -270,7 +272,7 @@ static void dump_body(const etch_ast_body *body, unsigned depth, etch_buf *out)
     }
 }
 
-/* ---- plans ------------------------------------------------------------------------------------------------------- */
+/* ---- plans ------------------------------------------------------------------------------------------- */
 
 static void dump_places(const char *head, const etch_ast_places *places, etch_buf *out)
 {
@@ -338,7 +340,7 @@ static void dump_lines(const etch_ast_lines *lines, unsigned depth, etch_buf *ou
     }
 }
 
-/* ---- items --------------------------------------------------------------------------------------------------------- */
+/* ---- items ------------------------------------------------------------------------------------------- */
 
 static void dump_import(const etch_ast_item *item, etch_buf *out)
 {
@@ -366,10 +368,10 @@ static void dump_module(const etch_ast_item *item, etch_buf *out)
 static void dump_item(const etch_ast_item *item, etch_buf *out)
 {
     static const char *const heads[] = {
-        [ETCH_AST_IMPORT] = "import", [ETCH_AST_USE] = "use",       [ETCH_AST_PARAM] = "param",
-        [ETCH_AST_DIMS] = "dim",      [ETCH_AST_ASSUME] = "assume", [ETCH_AST_DTYPE] = "dtype",
-        [ETCH_AST_CHECK] = "check",   [ETCH_AST_MODULE] = "module", [ETCH_AST_MODEL] = "model",
-        [ETCH_AST_CONFIG] = "config", [ETCH_AST_TRAIN] = "train",   [ETCH_AST_INFER] = "infer",
+        [ETCH_AST_IMPORT] = "import",     [ETCH_AST_USE] = "use",       [ETCH_AST_PARAM] = "param",
+        [ETCH_AST_DIMS] = "dim",          [ETCH_AST_ASSUME] = "assume", [ETCH_AST_DTYPE] = "dtype",
+        [ETCH_AST_CHECK] = "check",       [ETCH_AST_MODULE] = "module", [ETCH_AST_MODEL] = "model",
+        [ETCH_AST_CONFIG] = "config",     [ETCH_AST_TRAIN] = "train",   [ETCH_AST_INFER] = "infer",
         [ETCH_AST_PARALLEL] = "parallel", [ETCH_AST_SWEEP] = "sweep",
     };
     etch_buf_printf(out, "(%s", heads[item->kind]);

@@ -1,6 +1,7 @@
-/* The syntax tree of a spec. Every node has the span of its text; names are interned in the session's table, so equal names are equal
- * pointers. Nodes live in the arena of the parse and are never changed afterwards. A tree is complete only when the parse reported
- * no error; otherwise statements are missing, and expressions may be of kind ETCH_AST_BROKEN.
+/* The syntax tree of a spec. Every node has the span of its text; names are interned in the session's
+ * table, so equal names are equal pointers. Nodes live in the arena of the parse and are never changed
+ * afterwards. A tree is complete only when the parse reported no error; otherwise statements are
+ * missing, and expressions may be of kind ETCH_AST_BROKEN.
  *
  * No tree is higher than ETCH_AST_DEPTH: a walk may recurse. */
 #ifndef ETCH_LANG_AST_INT_H
@@ -21,7 +22,7 @@ typedef struct etch_ast_name {
 } etch_ast_name;
 typedef ETCH_VEC(etch_ast_name) etch_ast_names;
 
-/* ---- expressions ---------------------------------------------------------------------------------------- */
+/* ---- expressions ------------------------------------------------------------------------------------- */
 
 typedef enum etch_ast_expr_kind {
     ETCH_AST_BROKEN,  /* after a reported error */
@@ -34,9 +35,9 @@ typedef enum etch_ast_expr_kind {
     ETCH_AST_RENAME,  /* text[renames] */
     ETCH_AST_NEGATE,  /* -left */
     ETCH_AST_BINARY,  /* left op right: '+' '-' '*' '/' '%' '^', or 'f' for // */
-    ETCH_AST_COMPARE, /* left op right: '=' (==) 'n' (!=) 'l' (<=) 'g' (>=) '<' '>' '|'; only as a whole predicate */
-    ETCH_AST_TUPLE,   /* (items), two or more */
-    ETCH_AST_LIST     /* [items], one or more */
+    ETCH_AST_COMPARE, /* left op right: '=' (==) 'n' (!=) 'l' (<=) 'g' (>=) '<' '>' '|'; a predicate */
+    ETCH_AST_TUPLE, /* (items), two or more */
+    ETCH_AST_LIST   /* [items], one or more */
 } etch_ast_expr_kind;
 
 typedef struct etch_ast_arg {
@@ -58,8 +59,9 @@ struct etch_ast_expr {
     uint16_t height; /* 1 for a leaf */
     etch_span span;
     union {
-        etch_ast_name name; /* NAME, CALL, RENAME: text and the span of the name alone; INTEGER, REAL, STRING: text */
-        etch_span op_span;  /* NEGATE, BINARY, COMPARE */
+        etch_ast_name
+            name; /* NAME, CALL, RENAME: text and the span of the name alone; INTEGER, REAL, STRING: text */
+        etch_span op_span; /* NEGATE, BINARY, COMPARE */
         bool truth;
     };
     union {
@@ -72,15 +74,16 @@ struct etch_ast_expr {
     };
 };
 
-/* ---- declarations --------------------------------------------------------------------------------------- */
+/* ---- declarations ------------------------------------------------------------------------------------ */
 
-/* `name`, `name = value`, `name ~ value`, `name >= least = value`, `name type = value`: params, dims, options, mesh axes. */
+/* `name`, `name = value`, `name ~ value`, `name >= least = value`, `name type = value`: params, dims,
+ * options, mesh axes. */
 typedef struct etch_ast_def {
     etch_ast_name name;
-    etch_ast_name type;    /* param x real; else left out */
-    etch_ast_expr *least;  /* NULL: none */
-    etch_ast_expr *value;  /* NULL: none */
-    bool average;          /* declared with ~ */
+    etch_ast_name type;   /* param x real; else left out */
+    etch_ast_expr *least; /* NULL: none */
+    etch_ast_expr *value; /* NULL: none */
+    bool average;         /* declared with ~ */
     etch_span span;
 } etch_ast_def;
 typedef ETCH_VEC(etch_ast_def) etch_ast_defs;
@@ -111,7 +114,7 @@ typedef struct etch_ast_tensor {
 } etch_ast_tensor;
 typedef ETCH_VEC(etch_ast_tensor) etch_ast_tensors;
 
-/* ---- statements of modules and models --------------------------------------------------------------------- */
+/* ---- statements of modules and models ---------------------------------------------------------------- */
 
 typedef ETCH_VEC(struct etch_ast_stmt) etch_ast_body;
 
@@ -150,7 +153,7 @@ typedef struct etch_ast_stmt {
     };
 } etch_ast_stmt;
 
-/* ---- lines of a plan --------------------------------------------------------------------------------------- */
+/* ---- lines of a plan --------------------------------------------------------------------------------- */
 
 typedef ETCH_VEC(struct etch_ast_line) etch_ast_lines;
 
@@ -191,7 +194,7 @@ typedef struct etch_ast_line {
     };
 } etch_ast_line;
 
-/* ---- items of a file ----------------------------------------------------------------------------------------- */
+/* ---- items of a file --------------------------------------------------------------------------------- */
 
 typedef enum etch_ast_item_kind {
     ETCH_AST_IMPORT,   /* name: the path; names when `listed`; alias; file */
@@ -252,14 +255,17 @@ typedef struct etch_ast_context {
 
 /* Parses one source that holds a file. Never NULL; errors are in the diagnostics. */
 etch_ast *etch_ast_parse(const etch_ast_context *context, const etch_source *source);
-/* Parses text from a command line: an expression or predicate; `NAME = EXPR, ...`. NULL, or false, after an error. */
+/* Parses text from a command line: an expression or predicate; `NAME = EXPR, ...`. NULL, or false, after
+ * an error. */
 etch_ast_expr *etch_ast_parse_query(const etch_ast_context *context, const etch_source *source);
-bool etch_ast_parse_settings(const etch_ast_context *context, const etch_source *source, etch_ast_defs *settings);
+bool etch_ast_parse_settings(const etch_ast_context *context, const etch_source *source,
+                             etch_ast_defs *settings);
 
-/* Reads and parses the file at `path` and everything it imports. Paths of imports are relative to the importing file. ETCH_EIO
- * when the file at `path` itself cannot be read (a diagnostic says why), ETCH_EINPUT when anything else was reported; `files` then holds
- * what could be read. */
-etch_status etch_ast_load(const etch_ast_context *context, const char *path, etch_ast_files *files) ETCH_MUST_CHECK;
+/* Reads and parses the file at `path` and everything it imports. Paths of imports are relative to the
+ * importing file. ETCH_EIO when the file at `path` itself cannot be read (a diagnostic says why),
+ * ETCH_EINPUT when anything else was reported; `files` then holds what could be read. */
+etch_status etch_ast_load(const etch_ast_context *context, const char *path,
+                          etch_ast_files *files) ETCH_MUST_CHECK;
 
 /* The tree as S-expressions: for tests, and for other parsers to be compared with. */
 void etch_ast_dump(const etch_ast *ast, etch_buf *out);

@@ -11,7 +11,8 @@ typedef struct etch_spec etch_spec;
 
 /* Reads `path` and its imports, declares params and facts in `sym`. Every mistake found goes to `diags`. NULL after an error of the spec;
  * `*status` is ETCH_EIO when `path` itself cannot be read as a file (a diagnostic says why), ETCH_EINPUT otherwise. */
-etch_spec *etch_spec_load(etch_arena *arena, etch_sym *sym, etch_diags *diags, const char *path, etch_status *status);
+etch_spec *etch_spec_load(etch_arena *arena, etch_sym *sym, etch_diags *diags, const char *path,
+                          etch_status *status);
 
 /* Paths and texts of the files of the spec, the spec itself first, then imports in order of first import: what its hash is made of. */
 uint32_t etch_spec_files(const etch_spec *spec, const etch_source ***files);
@@ -19,24 +20,30 @@ uint32_t etch_spec_files(const etch_spec *spec, const etch_source ***files);
 typedef struct etch_param {
     const char *name;
     etch_expr var;
-    etch_expr value;  /* default, or NULL */
+    etch_expr value; /* default, or NULL */
     etch_span span;
 } etch_param;
 
 /* Params in order of declaration (imports first). */
 uint32_t etch_spec_params(const etch_spec *spec, const etch_param **params);
 /* Names, in order of declaration, for listings and "did you mean". */
-typedef enum etch_listing { ETCH_LIST_MODELS, ETCH_LIST_CONFIGS, ETCH_LIST_PLANS, ETCH_LIST_RUNS, ETCH_LIST_MODULES } etch_listing;
+typedef enum etch_listing {
+    ETCH_LIST_MODELS,
+    ETCH_LIST_CONFIGS,
+    ETCH_LIST_PLANS,
+    ETCH_LIST_RUNS,
+    ETCH_LIST_MODULES
+} etch_listing;
 uint32_t etch_spec_list(const etch_spec *spec, etch_listing what, const char *const **names);
 
 /* ---- bindings ------------------------------------------------------------------------------------------------ */
 
 typedef struct etch_setting {
-    etch_expr var;      /* of a param or a mesh axis */
+    etch_expr var; /* of a param or a mesh axis */
     const char *name;
-    etch_expr value;    /* a constant, or an expression over params */
-    const char *from;   /* "set", "config", "default" */
-    etch_span span;     /* where the value is written */
+    etch_expr value;  /* a constant, or an expression over params */
+    const char *from; /* "set", "config", "default" */
+    etch_span span;   /* where the value is written */
 } etch_setting;
 
 typedef struct etch_settings {
@@ -47,8 +54,8 @@ typedef struct etch_settings {
 /* Values by precedence: `sets` (texts "NAME=EXPR", several may be joined by commas), then the config (`config` or the spec's `use config`), then, with
  * `defaults`, the params' defaults and 1 for axes of `plan` (may be NULL) without a size. One setting per name, in order of declaration of the params, then axes. Errors: unknown
  * config (with the list), unknown name (did you mean; an axis that the plan lacks says so), a value that is no number, a param below its bound. False after an error. */
-bool etch_spec_bind(etch_spec *spec, const char *config, const char *const *sets, uint32_t set_count, bool defaults, const etch_plan *plan,
-                    etch_settings *out);
+bool etch_spec_bind(etch_spec *spec, const char *config, const char *const *sets, uint32_t set_count,
+                    bool defaults, const etch_plan *plan, etch_settings *out);
 /* The config in force: `config`, or the one that `use config` names, or NULL. */
 const char *etch_spec_config(const etch_spec *spec, const char *config);
 /* Substitutes settings (the value of one may speak of others) until nothing changes. */
@@ -58,8 +65,8 @@ etch_expr etch_settings_apply(etch_sym *sym, const etch_settings *settings, etch
 
 typedef struct etch_model {
     etch_graph *graph;
-    etch_train train;      /* meaningful when `trains` */
-    bool trains;           /* the spec has a train block for this model */
+    etch_train train; /* meaningful when `trains` */
+    bool trains;      /* the spec has a train block for this model */
     const char *name;
 } etch_model;
 
@@ -76,9 +83,9 @@ const etch_plan *etch_spec_plan(etch_spec *spec, const char *name, bool needed, 
 /* A quantity in an expression, as written: comm(step, op = all_reduce, axis = (dp,tp), of = block). */
 typedef struct etch_quantity {
     const char *name;
-    const char *first;       /* phase, model, module or class; NULL when there is none */
+    const char *first;                        /* phase, model, module or class; NULL when there is none */
     const char *of, *op, *run, *plan, *stage; /* NULL when not given; selectors with dots as written */
-    const char *const *axes; /* of `axis =` */
+    const char *const *axes;                  /* of `axis =` */
     uint32_t axis_count;
     etch_span span, first_span, of_span, op_span, axis_span, plan_span;
 } etch_quantity;
@@ -93,16 +100,26 @@ typedef struct etch_quantities {
 } etch_quantities;
 
 /* The value of an expression over params, dims (their size over the whole job), the axes of `plan` (may be NULL) and quantities. NULL after an error. */
-etch_expr etch_spec_value(etch_spec *spec, const char *text, const char *source_name, const etch_plan *plan, const etch_quantities *quantities);
+etch_expr etch_spec_value(etch_spec *spec, const char *text, const char *source_name, const etch_plan *plan,
+                          const etch_quantities *quantities);
 
 /* A text that is one quantity call and nothing else: for tables. False: it is something else (no error is reported unless it does not parse). */
 bool etch_spec_quantity(etch_spec *spec, const char *text, const char *source_name, etch_quantity *out);
 
-typedef enum etch_relation { ETCH_REL_EQ, ETCH_REL_NE, ETCH_REL_LE, ETCH_REL_GE, ETCH_REL_LT, ETCH_REL_GT, ETCH_REL_DIVIDES, ETCH_REL_TRUE } etch_relation;
+typedef enum etch_relation {
+    ETCH_REL_EQ,
+    ETCH_REL_NE,
+    ETCH_REL_LE,
+    ETCH_REL_GE,
+    ETCH_REL_LT,
+    ETCH_REL_GT,
+    ETCH_REL_DIVIDES,
+    ETCH_REL_TRUE
+} etch_relation;
 typedef struct etch_claim {
     etch_relation relation;
     etch_expr left, right;
-    const char *text;        /* as written */
+    const char *text; /* as written */
     etch_span span;
 } etch_claim;
 

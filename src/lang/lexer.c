@@ -4,12 +4,13 @@
 
 static const struct {
     const char *text;
+    uint32_t length;
     bool keyword;
     unsigned starts;
 } tokens[ETCH_TOKEN_COUNT] = {
-#define TOKEN(name, text) [ETCH_TOKEN_##name] = {text, false, 0},
-#define MARK(name, text) [ETCH_TOKEN_##name] = {text, false, 0},
-#define KEYWORD(name, text, starts) [ETCH_TOKEN_##name] = {text, true, starts},
+#define TOKEN(name, text) [ETCH_TOKEN_##name] = {text, sizeof(text) - 1, false, 0},
+#define MARK(name, text) [ETCH_TOKEN_##name] = {text, sizeof(text) - 1, false, 0},
+#define KEYWORD(name, text, starts) [ETCH_TOKEN_##name] = {text, sizeof(text) - 1, true, starts},
 #include "lang/tokens.def"
 };
 
@@ -74,8 +75,8 @@ static etch_span span_of(const etch_lexer *lx, uint32_t from, uint32_t to)
     return (etch_span){lx->source->base + from, lx->source->base + to};
 }
 
-/* Bytes of the UTF-8 character at the next byte, with its code point; 0 when it is malformed (also overlong forms, surrogates, and
- * what is above U+10FFFF). */
+/* Bytes of the UTF-8 character at the next byte, with its code point; 0 when it is malformed (also
+ * overlong forms, surrogates, and what is above U+10FFFF). */
 static uint32_t decode(const etch_lexer *lx, uint32_t *point)
 {
     unsigned char lead = byte_at(lx, 0);
@@ -124,7 +125,8 @@ static uint32_t take_character(etch_lexer *lx, uint32_t *point)
     uint32_t c = *point;
     bool line_end = c == '\n' || (c == '\r' && byte_at(lx, 1) == '\n');
     if ((c < 0x20 || (c >= 0x7F && c < 0xA0)) && c != '\t' && !line_end) {
-        break_off(lx, lx->diags ? etch_error(lx->diags, ETCH_E_CONTROL_CHARACTER, span_of(lx, lx->at, lx->at + length),
+        break_off(lx, lx->diags ? etch_error(lx->diags, ETCH_E_CONTROL_CHARACTER,
+                                             span_of(lx, lx->at, lx->at + length),
                                              "control character U+%04X in the text", c)
                                 : NULL);
         return 0;
@@ -132,7 +134,7 @@ static uint32_t take_character(etch_lexer *lx, uint32_t *point)
     return length;
 }
 
-/* ---- tokens --------------------------------------------------------------------------------------------- */
+/* ---- tokens ------------------------------------------------------------------------------------------ */
 
 void etch_lexer_start(etch_lexer *lexer, const etch_source *source, etch_diags *diags, bool bracketed)
 {
@@ -251,8 +253,8 @@ static etch_token lex_number(etch_lexer *lx)
     }
     if (lx->diags) {
         etch_diag *diag = etch_error(lx->diags, ETCH_E_BAD_NUMBER, span_of(lx, from, lx->at),
-                                     "'%.*s' is neither a number nor a name", (int)(lx->at - from > 40 ? 40 : lx->at - from),
-                                     lx->source->text + from);
+                                     "'%.*s' is neither a number nor a name",
+                                     (int)(lx->at - from > 40 ? 40 : lx->at - from), lx->source->text + from);
         etch_help(diag, exponent ? "write powers of ten out: 3*10^9" : "a name starts with a letter or '_'");
     }
     return make(lx, ETCH_TOKEN_BAD, from);
@@ -269,9 +271,17 @@ static etch_token lex_word(etch_lexer *lx)
     }
     uint32_t length = lx->at - from;
     for (int kind = FIRST_KEYWORD; kind < ETCH_TOKEN_COUNT; kind++) {
-        if (strlen(tokens[kind].text) == length && memcmp(tokens[kind].text, lx->source->text + from, length) == 0) {
+        if (tokens[kind].length == length &&
+            memcmp(tokens[kind].text, lx->source->text + from, length) == 0) {
             return make(lx, (etch_token_kind)kind, from);
         }
+    }
+    if (length > ETCH_NAME_LIMIT) {
+        if (lx->diags) {
+            etch_error(lx->diags, ETCH_E_LONG_NAME, span_of(lx, from, lx->at),
+                       "a name of more than %d characters", ETCH_NAME_LIMIT);
+        }
+        return make(lx, ETCH_TOKEN_BAD, from);
     }
     return make(lx, ETCH_TOKEN_NAME, from);
 }
@@ -279,7 +289,7 @@ static etch_token lex_word(etch_lexer *lx)
 static etch_token lex_mark(etch_lexer *lx, etch_token_kind kind)
 {
     uint32_t from = lx->at;
-    lx->at += (uint32_t)strlen(tokens[kind].text);
+    lx->at += tokens[kind].length;
     switch (kind) {
     case ETCH_TOKEN_OPEN_ROUND:
     case ETCH_TOKEN_OPEN_SQUARE:
@@ -309,7 +319,8 @@ static etch_token_kind match_mark(const etch_lexer *lx)
 {
     for (int kind = FIRST_MARK; kind <= LAST_MARK; kind++) {
         const char *text = tokens[kind].text;
-        if (byte_at(lx, 0) == (unsigned char)text[0] && (!text[1] || byte_at(lx, 1) == (unsigned char)text[1])) {
+        if (byte_at(lx, 0) == (unsigned char)text[0] &&
+            (!text[1] || byte_at(lx, 1) == (unsigned char)text[1])) {
             return (etch_token_kind)kind;
         }
     }
@@ -362,8 +373,9 @@ static etch_token lex_bad(etch_lexer *lx)
     }
     lx->at += length;
     if (lx->diags) {
-        etch_diag *diag = etch_error(lx->diags, ETCH_E_BAD_CHARACTER, span_of(lx, from, lx->at),
-                                     "'%.*s' (U+%04X) has no meaning here", (int)length, lx->source->text + from, point);
+        etch_diag *diag =
+            etch_error(lx->diags, ETCH_E_BAD_CHARACTER, span_of(lx, from, lx->at),
+                       "'%.*s' (U+%04X) has no meaning here", (int)length, lx->source->text + from, point);
         const char *advice = advice_on(point);
         if (advice) {
             etch_help(diag, "%s", advice);

@@ -5,7 +5,8 @@
 
 enum { MAX_ERRORS = 20, MAX_SHOWN = 60 };
 
-void etch_parse_start(etch_parser *parser, const etch_ast_context *context, const etch_source *source, bool bracketed)
+void etch_parse_start(etch_parser *parser, const etch_ast_context *context, const etch_source *source,
+                      bool bracketed)
 {
     *parser = (etch_parser){.arena = context->arena, .names = context->names, .diags = context->diags};
     etch_lexer_start(&parser->lexer, source, context->diags, bracketed);
@@ -15,7 +16,7 @@ void etch_parse_start(etch_parser *parser, const etch_ast_context *context, cons
     parser->stopped = parser->lexer.broken;
 }
 
-/* ---- errors ---------------------------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------------------ */
 
 static void enter_panic(etch_parser *p)
 {
@@ -131,7 +132,8 @@ bool etch_parse_enter(etch_parser *p)
     if (++p->depth <= ETCH_AST_DEPTH) {
         return true;
     }
-    etch_diag *diag = etch_parse_fail(p, ETCH_E_TOO_DEEP, p->token.span, "nested more than %d levels deep", ETCH_AST_DEPTH);
+    etch_diag *diag =
+        etch_parse_fail(p, ETCH_E_TOO_DEEP, p->token.span, "nested more than %d levels deep", ETCH_AST_DEPTH);
     if (diag) {
         etch_help(diag, "the rest of this file is not read");
     }
@@ -144,7 +146,7 @@ void etch_parse_leave(etch_parser *p)
     p->depth--;
 }
 
-/* ---- tokens ---------------------------------------------------------------------------------------------- */
+/* ---- tokens ------------------------------------------------------------------------------------------ */
 
 void etch_parse_advance(etch_parser *p)
 {
@@ -191,6 +193,23 @@ etch_span etch_parse_since(const etch_parser *p, etch_span start)
     return (etch_span){start.start, p->previous.span.end > start.start ? p->previous.span.end : start.end};
 }
 
+/* A keyword stands where a name should. When more words follow, it was meant as the keyword and the
+ * statement is lost. */
+static void report_keyword(etch_parser *p, const char *what)
+{
+    const char *word = etch_token_text(p->token.kind);
+    etch_token_kind next = etch_lexer_peek(&p->lexer);
+    etch_diag *diag = etch_parse_complain(p, ETCH_E_KEYWORD_AS_NAME, p->token.span,
+                                          "'%s' is a word of the language and cannot be a name", word);
+    if (diag) {
+        etch_help(diag, "expected %s; choose another word, such as '%s_'", what, word);
+    }
+    if (next == ETCH_TOKEN_NAME || next == ETCH_TOKEN_INTEGER || next == ETCH_TOKEN_STRING ||
+        next == ETCH_TOKEN_OPEN_BRACE || etch_token_is_keyword(next)) {
+        enter_panic(p);
+    }
+}
+
 etch_ast_name etch_parse_name(etch_parser *p, const char *what)
 {
     etch_token token = p->token;
@@ -199,12 +218,7 @@ etch_ast_name etch_parse_name(etch_parser *p, const char *what)
             etch_parse_expected(p, what);
             return (etch_ast_name){0};
         }
-        etch_diag *diag = etch_parse_complain(p, ETCH_E_KEYWORD_AS_NAME, token.span,
-                                              "'%s' is a word of the language and cannot be a name",
-                                              etch_token_text(token.kind));
-        if (diag) {
-            etch_help(diag, "expected %s; choose another word, such as '%s_'", what, etch_token_text(token.kind));
-        }
+        report_keyword(p, what);
     }
     etch_parse_advance(p);
     return (etch_ast_name){etch_parse_text(p, &token), token.span};
@@ -221,13 +235,17 @@ etch_ast_name etch_parse_path(etch_parser *p, const char *what)
     while (etch_parse_accept(p, ETCH_TOKEN_DOT)) {
         etch_ast_name part = etch_parse_name(p, "a name after '.'");
         etch_buf_printf(&text, ".%s", part.text ? part.text : "");
+        if (text.length > ETCH_NAME_LIMIT) {
+            etch_parse_fail(p, ETCH_E_LONG_NAME, etch_parse_since(p, path.span),
+                            "a name of more than %d characters", ETCH_NAME_LIMIT);
+        }
     }
     path.text = etch_name(p->names, text.text, text.length);
     path.span = etch_parse_since(p, path.span);
     return path;
 }
 
-/* ---- brackets and lists ------------------------------------------------------------------------------------ */
+/* ---- brackets and lists ------------------------------------------------------------------------------ */
 
 etch_bracket etch_parse_open(etch_parser *p, const char *what)
 {
@@ -245,17 +263,19 @@ void etch_parse_close(etch_parser *p, const etch_bracket *bracket)
         return;
     }
     const char *close = etch_token_text(bracket->close);
-    bool over = line_is_over(p) || p->token.kind == ETCH_TOKEN_CLOSE_ROUND || p->token.kind == ETCH_TOKEN_CLOSE_SQUARE ||
-                p->token.kind == ETCH_TOKEN_OPEN_BRACE || p->token.kind == ETCH_TOKEN_CLOSE_BRACE ||
-                p->token.kind == ETCH_TOKEN_ARROW || p->token.kind == ETCH_TOKEN_ASSIGN;
+    bool over = line_is_over(p) || p->token.kind == ETCH_TOKEN_CLOSE_ROUND ||
+                p->token.kind == ETCH_TOKEN_CLOSE_SQUARE || p->token.kind == ETCH_TOKEN_OPEN_BRACE ||
+                p->token.kind == ETCH_TOKEN_CLOSE_BRACE || p->token.kind == ETCH_TOKEN_ARROW ||
+                p->token.kind == ETCH_TOKEN_ASSIGN;
     etch_diag *diag;
     if (over) {
         const char *found = p->token.first_on_line ? "end of line" : etch_parse_describe(p, &p->token);
-        diag = etch_parse_fail(p, ETCH_E_OPEN_BRACKET, error_span(p), "expected '%s' to close the %s, found %s", close,
-                               bracket->what, found);
+        diag = etch_parse_fail(p, ETCH_E_OPEN_BRACKET, error_span(p),
+                               "expected '%s' to close the %s, found %s", close, bracket->what, found);
     } else {
-        diag = etch_parse_fail(p, ETCH_E_UNEXPECTED, p->token.span, "expected ',' or '%s' in the %s, found %s", close,
-                               bracket->what, etch_parse_describe(p, &p->token));
+        diag =
+            etch_parse_fail(p, ETCH_E_UNEXPECTED, p->token.span, "expected ',' or '%s' in the %s, found %s",
+                            close, bracket->what, etch_parse_describe(p, &p->token));
     }
     if (diag) {
         etch_note(diag, bracket->span, "%s opened here", bracket->what);
@@ -287,10 +307,11 @@ bool etch_parse_comma(etch_parser *p)
     }
 }
 
-/* ---- statements and blocks ----------------------------------------------------------------------------------- */
+/* ---- statements and blocks --------------------------------------------------------------------------- */
 
-/* The statement began at `start`, on a line indented by `indent`. Skips to the token after which, or at which, the next one begins. A line
- * that is not indented deeper than the statement begins a new one even inside brackets that were left open. */
+/* The statement began at `start`, on a line indented by `indent`. Skips to the token after which, or at
+ * which, the next one begins. A line that is not indented deeper than the statement begins a new one
+ * even inside brackets that were left open. */
 static void recover(etch_parser *p, uint32_t start, uint32_t indent)
 {
     if (p->stopped) {
@@ -303,6 +324,7 @@ static void recover(etch_parser *p, uint32_t start, uint32_t indent)
         etch_token_kind kind = p->token.kind;
         bool new_line = p->token.first_on_line && p->token.span.start > start && p->token.column <= indent;
         if (p->stopped || kind == ETCH_TOKEN_END) {
+            p->open_reported = p->token.span.start; /* that blocks are open at the end would be no news */
             break;
         }
         if (new_line && (braces == 0 || (etch_token_starts(kind) & ETCH_LINE_ITEM))) {
@@ -336,8 +358,9 @@ static void end_statement(etch_parser *p)
         break;
     }
     etch_token token = p->token;
-    etch_diag *diag = etch_parse_fail(p, ETCH_E_NO_END, token.span, "expected the end of the statement, found %s",
-                                      etch_parse_describe(p, &token));
+    etch_diag *diag =
+        etch_parse_fail(p, ETCH_E_NO_END, token.span, "expected the end of the statement, found %s",
+                        etch_parse_describe(p, &token));
     if (!diag) {
         return;
     }
@@ -355,7 +378,9 @@ static void end_statement(etch_parser *p)
     case ETCH_TOKEN_LESS:
     case ETCH_TOKEN_GREATER:
     case ETCH_TOKEN_BAR:
-        etch_help(diag, "a comparison stands in 'check', 'assume', 'if' and 'where' only, and there is one in each");
+        etch_help(
+            diag,
+            "a comparison stands in 'check', 'assume', 'if' and 'where' only, and there is one in each");
         break;
     case ETCH_TOKEN_CLOSE_ROUND:
     case ETCH_TOKEN_CLOSE_SQUARE:
@@ -377,7 +402,8 @@ static void run_line(etch_parser *p, etch_parse_line line, void *into)
     end_statement(p);
     if (p->panic) {
         recover(p, first.span.start, first.indent);
-        if (!p->stopped && p->token.span.start == first.span.start && p->token.kind != ETCH_TOKEN_CLOSE_BRACE) {
+        if (!p->stopped && p->token.span.start == first.span.start &&
+            p->token.kind != ETCH_TOKEN_CLOSE_BRACE) {
             etch_parse_advance(p);
         }
     }
@@ -413,7 +439,8 @@ static void report_open_block(etch_parser *p, const etch_block *block)
         etch_note(diag, outer->opened, "%s opened here is not closed either", block_name(p, outer));
     }
     if (p->odd_close.end) {
-        etch_note(diag, p->odd_close, "this '}' does not stand under the line that it closes: is one missing before it?");
+        etch_note(diag, p->odd_close,
+                  "this '}' does not stand under the line that it closes: is one missing before it?");
         etch_note(diag, p->odd_open, "it closes this '{'");
     }
 }
@@ -431,7 +458,8 @@ void etch_parse_block(etch_parser *p, etch_block block, etch_parse_line line, vo
     block.opened = p->token.span;
     block.indent = p->token.indent;
     block.outer = p->block;
-    if (!etch_parse_expect(p, ETCH_TOKEN_OPEN_BRACE, etch_text(p->arena, "'{' and the lines of the %s", block.what))) {
+    if (!etch_parse_expect(p, ETCH_TOKEN_OPEN_BRACE,
+                           etch_text(p->arena, "'{' and the lines of the %s", block.what))) {
         return;
     }
     p->block = &block;
@@ -470,6 +498,7 @@ static void report_stray_brace(etch_parser *p)
 
 void etch_parse_file(etch_parser *p, etch_parse_line first, etch_parse_line line, void *into)
 {
+    skip_newlines(p);
     if (!p->stopped) {
         run_line(p, first, into);
     }
@@ -540,7 +569,8 @@ etch_token_kind etch_parse_keyword(etch_parser *p, unsigned lines, const char *w
     }
     const char *word = etch_parse_text(p, &token);
     etch_token_kind meant = etch_token_nearest(word, lines);
-    etch_diag *diag = etch_parse_complain(p, ETCH_E_UNKNOWN_STATEMENT, token.span, "no statement %s starts with '%s'", where, word);
+    etch_diag *diag = etch_parse_complain(p, ETCH_E_UNKNOWN_STATEMENT, token.span,
+                                          "no statement %s starts with '%s'", where, word);
     if (meant == ETCH_TOKEN_NONE) {
         enter_panic(p);
         if (diag) {

@@ -1,7 +1,7 @@
 /* Names, tensors and definitions; statements of modules and models. */
 #include "lang/parser_int.h"
 
-/* ---- names and tensors ------------------------------------------------------------------------------------- */
+/* ---- names and tensors ------------------------------------------------------------------------------- */
 
 etch_ast_names etch_parse_names(etch_parser *p, const char *what)
 {
@@ -56,7 +56,8 @@ etch_ast_axes etch_parse_shape(etch_parser *p)
     }
     p->shape = NULL;
     if (etch_parse_at(p, ETCH_TOKEN_ARROW)) {
-        etch_diag *diag = etch_parse_fail(p, ETCH_E_UNEXPECTED, p->token.span, "dims are renamed on the right of '=' only");
+        etch_diag *diag =
+            etch_parse_fail(p, ETCH_E_UNEXPECTED, p->token.span, "dims are renamed on the right of '=' only");
         if (diag) {
             etch_help(diag, "write y = x[A->B]");
         }
@@ -76,7 +77,8 @@ etch_ast_tensor etch_parse_tensor(etch_parser *p, const char *what)
             tensor.type = etch_parse_name(p, "an element type, such as i32,");
         }
     } else if (etch_parse_at(p, ETCH_TOKEN_COLON)) {
-        etch_diag *diag = etch_parse_fail(p, ETCH_E_UNEXPECTED, p->token.span, "a type stands after the dims");
+        etch_diag *diag =
+            etch_parse_fail(p, ETCH_E_UNEXPECTED, p->token.span, "a type stands after the dims");
         if (diag) {
             etch_help(diag, "write %s[...]: type", tensor.name.text ? tensor.name.text : "x");
         }
@@ -92,13 +94,14 @@ void etch_parse_tensors(etch_parser *p, const char *what, etch_ast_tensors *into
     } while (etch_parse_comma(p));
 }
 
-/* ---- definitions --------------------------------------------------------------------------------------------- */
+/* ---- definitions ------------------------------------------------------------------------------------- */
 
 /* '=' of a definition; '==' is reported and taken for it. */
 static bool accept_assign(etch_parser *p)
 {
     if (etch_parse_at(p, ETCH_TOKEN_EQUAL)) {
-        etch_diag *diag = etch_parse_complain(p, ETCH_E_EQUAL_IN_BINDING, p->token.span, "'==' compares; here a name gets a value");
+        etch_diag *diag = etch_parse_complain(p, ETCH_E_EQUAL_IN_BINDING, p->token.span,
+                                              "'==' compares; here a name gets a value");
         if (diag) {
             etch_help(diag, "write '='");
         }
@@ -109,7 +112,8 @@ static bool accept_assign(etch_parser *p)
 
 static etch_ast_def parse_param(etch_parser *p)
 {
-    etch_ast_def def = {.span = p->token.span, .name = etch_parse_name(p, "the name of a param")};
+    etch_ast_def def = {.span = p->token.span};
+    def.name = etch_parse_name(p, "the name of a param");
     if (etch_parse_accept(p, ETCH_TOKEN_AT_LEAST)) {
         def.least = etch_parse_expr(p);
     } else if (etch_parse_at(p, ETCH_TOKEN_NAME)) {
@@ -124,7 +128,8 @@ static etch_ast_def parse_param(etch_parser *p)
 
 static etch_ast_def parse_dim(etch_parser *p)
 {
-    etch_ast_def def = {.span = p->token.span, .name = etch_parse_name(p, "the name of a dim")};
+    etch_ast_def def = {.span = p->token.span};
+    def.name = etch_parse_name(p, "the name of a dim");
     if (etch_parse_accept(p, ETCH_TOKEN_TILDE)) {
         def.average = true;
     } else if (!accept_assign(p)) {
@@ -183,7 +188,7 @@ void etch_parse_options(etch_parser *p, etch_ast_defs *into)
     } while (etch_parse_comma(p));
 }
 
-/* ---- statements ------------------------------------------------------------------------------------------------ */
+/* ---- statements -------------------------------------------------------------------------------------- */
 
 static const char *const where_body = "in a module or model";
 
@@ -256,7 +261,8 @@ static void parse_if(etch_parser *p, etch_span start, etch_ast_stmt *stmt)
 /* An 'else' that starts a line: reported, read, and left out. */
 static void parse_lone_else(etch_parser *p)
 {
-    etch_diag *diag = etch_parse_complain(p, ETCH_E_LONE_ELSE, p->token.span, "this 'else' follows no branch");
+    etch_diag *diag =
+        etch_parse_complain(p, ETCH_E_LONE_ELSE, p->token.span, "this 'else' follows no branch");
     if (diag) {
         etch_help(diag, "write it on the line of the '}' before it: } else {");
     }
@@ -278,8 +284,8 @@ static bool misplaced_operator(etch_parser *p)
     case ETCH_TOKEN_MINUS:
     case ETCH_TOKEN_TIMES:
     case ETCH_TOKEN_DIVIDE: {
-        etch_diag *diag = etch_parse_fail(p, ETCH_E_UNEXPECTED, p->token.span, "a line cannot start with '%s'",
-                                          etch_token_text(p->token.kind));
+        etch_diag *diag = etch_parse_fail(p, ETCH_E_UNEXPECTED, p->token.span,
+                                          "a line cannot start with '%s'", etch_token_text(p->token.kind));
         if (diag) {
             etch_help(diag, "to go on with the line before, end that line with the operator");
         }

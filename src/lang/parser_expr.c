@@ -1,4 +1,5 @@
-/* Expressions and predicates. Binding power, weakest first: + -, then * / // %, then unary -, then ^ (to the right). */
+/* Expressions and predicates. Binding power, weakest first: + -, then * / // %, then unary -, then ^ (to
+ * the right). */
 #include "lang/parser_int.h"
 
 typedef struct etch_power {
@@ -54,7 +55,7 @@ static char comparison_of(etch_token_kind kind)
 
 static etch_ast_expr *climb(etch_parser *p, uint8_t least);
 
-/* ---- nodes --------------------------------------------------------------------------------------------------- */
+/* ---- nodes ------------------------------------------------------------------------------------------- */
 
 static etch_ast_expr *new_expr(etch_parser *p, etch_ast_expr_kind kind, etch_span span)
 {
@@ -65,7 +66,8 @@ static etch_ast_expr *new_expr(etch_parser *p, etch_ast_expr_kind kind, etch_spa
     return expr;
 }
 
-/* `parent` stands above `child`. Chains to the left grow without nesting, so height is checked here as well. */
+/* `parent` stands above `child`. Chains to the left grow without nesting, so height is checked here as
+ * well. */
 static void raise_above(etch_parser *p, etch_ast_expr *parent, const etch_ast_expr *child)
 {
     if (parent->height > child->height) {
@@ -75,16 +77,16 @@ static void raise_above(etch_parser *p, etch_ast_expr *parent, const etch_ast_ex
         parent->height = (uint16_t)(child->height + 1);
         return;
     }
-    etch_diag *diag = etch_parse_fail(p, ETCH_E_TOO_DEEP, p->token.span, "expression of more than %d operations in a row",
-                                      ETCH_AST_DEPTH);
+    etch_diag *diag = etch_parse_fail(p, ETCH_E_TOO_DEEP, p->token.span,
+                                      "expression of more than %d operations in a row", ETCH_AST_DEPTH);
     if (diag) {
         etch_help(diag, "give parts of it names of their own; the rest of this file is not read");
     }
     p->stopped = true;
 }
 
-static etch_ast_expr *new_operation(etch_parser *p, etch_ast_expr_kind kind, char op, etch_span at, etch_ast_expr *left,
-                                    etch_ast_expr *right)
+static etch_ast_expr *new_operation(etch_parser *p, etch_ast_expr_kind kind, char op, etch_span at,
+                                    etch_ast_expr *left, etch_ast_expr *right)
 {
     etch_ast_expr *expr = new_expr(p, kind, etch_parse_since(p, left->span));
     expr->op = op;
@@ -96,7 +98,7 @@ static etch_ast_expr *new_operation(etch_parser *p, etch_ast_expr_kind kind, cha
     return expr;
 }
 
-/* ---- primaries ------------------------------------------------------------------------------------------------- */
+/* ---- primaries --------------------------------------------------------------------------------------- */
 
 static etch_ast_expr *parse_literal(etch_parser *p)
 {
@@ -168,7 +170,8 @@ static etch_ast_names parse_group(etch_parser *p)
 static void report_no_renaming(etch_parser *p, const etch_ast_expr *expr)
 {
     if (p->shape) { /* x[A, y[B]: the list before was to be closed */
-        etch_diag *diag = etch_parse_fail(p, ETCH_E_OPEN_BRACKET, expr->span, "expected ']' to close the list of dims, found a tensor");
+        etch_diag *diag = etch_parse_fail(p, ETCH_E_OPEN_BRACKET, expr->span,
+                                          "expected ']' to close the list of dims, found a tensor");
         if (diag) {
             etch_note(diag, p->shape->span, "list of dims opened here");
         }
@@ -176,7 +179,8 @@ static void report_no_renaming(etch_parser *p, const etch_ast_expr *expr)
     }
     etch_diag *diag = etch_parse_expected(p, "'->'");
     if (diag) {
-        etch_help(diag, "after a tensor in an expression, [ ] renames dims: x[S->S']; its dims are known already");
+        etch_help(diag,
+                  "after a tensor in an expression, [ ] renames dims: x[S->S']; its dims are known already");
     }
 }
 
@@ -319,7 +323,7 @@ static etch_ast_expr *parse_primary(etch_parser *p)
     }
 }
 
-/* ---- operators --------------------------------------------------------------------------------------------------- */
+/* ---- operators --------------------------------------------------------------------------------------- */
 
 static etch_ast_expr *climb(etch_parser *p, uint8_t least)
 {
@@ -352,7 +356,8 @@ etch_ast_expr *etch_parse_predicate(etch_parser *p)
     etch_ast_expr *left = etch_parse_expr(p);
     char op = comparison_of(p->token.kind);
     if (etch_parse_at(p, ETCH_TOKEN_ASSIGN)) {
-        etch_diag *diag = etch_parse_complain(p, ETCH_E_ASSIGN_IN_PREDICATE, p->token.span, "'=' binds a name; this is a comparison");
+        etch_diag *diag = etch_parse_complain(p, ETCH_E_ASSIGN_IN_PREDICATE, p->token.span,
+                                              "'=' binds a name; this is a comparison");
         if (diag) {
             etch_help(diag, "write '=='");
         }
@@ -366,7 +371,8 @@ etch_ast_expr *etch_parse_predicate(etch_parser *p)
     etch_ast_expr *right = etch_parse_expr(p);
     etch_ast_expr *expr = new_operation(p, ETCH_AST_COMPARE, op, at, left, right);
     if (comparison_of(p->token.kind)) {
-        etch_diag *diag = etch_parse_fail(p, ETCH_E_CHAINED_COMPARISON, p->token.span, "a predicate has one comparison");
+        etch_diag *diag =
+            etch_parse_fail(p, ETCH_E_CHAINED_COMPARISON, p->token.span, "a predicate has one comparison");
         if (diag) {
             etch_note(diag, at, "the first is here");
             etch_help(diag, "write two predicates: a <= b, b <= c");

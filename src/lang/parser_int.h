@@ -1,8 +1,9 @@
 /* What the parts of the parser share. Recursive descent; expressions by binding power.
  *
- * Errors. The first error of a statement is reported and puts the parser into panic: the current token becomes PANIC, which no rule
- * accepts, so every rule on the way out returns without reading or reporting. The loop over statements then calls `recover`, which skips
- * to the next one. An error after which the text can still be read as meant (`etch_parse_complain`) does not panic. */
+ * Errors. The first error of a statement is reported and puts the parser into panic: the current token
+ * becomes PANIC, which no rule accepts, so every rule on the way out returns without reading or
+ * reporting. The loop over statements then calls `recover`, which skips to the next one. An error after
+ * which the text can still be read as meant (`etch_parse_complain`) does not panic. */
 #ifndef ETCH_LANG_PARSER_INT_H
 #define ETCH_LANG_PARSER_INT_H
 
@@ -12,9 +13,9 @@
 /* An open { }. */
 typedef struct etch_block {
     const struct etch_block *outer;
-    const char *what;  /* "module" */
-    const char *name;  /* or NULL */
-    unsigned lines;    /* ETCH_LINE_...: the keywords that start its lines */
+    const char *what; /* "module" */
+    const char *name; /* or NULL */
+    unsigned lines;   /* ETCH_LINE_...: the keywords that start its lines */
     etch_span opened;
     uint32_t indent;
 } etch_block;
@@ -34,16 +35,17 @@ typedef struct etch_parser {
     etch_token previous; /* the last one that was accepted */
     etch_token held;     /* in panic: the token that did not fit */
     bool panic;
-    bool stopped;        /* nothing more is read: too deep, too many errors, not a text */
+    bool stopped; /* nothing more is read: too deep, too many errors, not a text */
     uint32_t depth;
-    const etch_block *block;     /* the innermost open one */
-    const etch_bracket *shape;   /* the list of dims that is being read */
-    uint32_t open_reported;      /* start of the token before which open blocks have been reported */
-    etch_span odd_close; /* a } that does not stand under the line it closes, and what it closes */
+    const etch_block *block;   /* the innermost open one */
+    const etch_bracket *shape; /* the list of dims that is being read */
+    uint32_t open_reported;    /* start of the token before which open blocks have been reported */
+    etch_span odd_close;       /* a } that does not stand under the line it closes, and what it closes */
     etch_span odd_open;
 } etch_parser;
 
-void etch_parse_start(etch_parser *parser, const etch_ast_context *context, const etch_source *source, bool bracketed);
+void etch_parse_start(etch_parser *parser, const etch_ast_context *context, const etch_source *source,
+                      bool bracketed);
 
 /* ---- tokens ---- */
 
@@ -64,14 +66,17 @@ etch_span etch_parse_since(const etch_parser *p, etch_span start);
 /* ---- errors ---- */
 
 /* Reports and panics. NULL when nothing is reported because something was before. */
-etch_diag *etch_parse_fail(etch_parser *p, etch_code code, etch_span span, const char *format, ...) ETCH_PRINTF(4, 5);
+etch_diag *etch_parse_fail(etch_parser *p, etch_code code, etch_span span, const char *format, ...)
+    ETCH_PRINTF(4, 5);
 /* "expected WHAT, found ..." at the current token, or after the last one when the line is over. */
 etch_diag *etch_parse_expected(etch_parser *p, const char *what);
 /* Reports without panic. NULL in panic. */
-etch_diag *etch_parse_complain(etch_parser *p, etch_code code, etch_span span, const char *format, ...) ETCH_PRINTF(4, 5);
+etch_diag *etch_parse_complain(etch_parser *p, etch_code code, etch_span span, const char *format, ...)
+    ETCH_PRINTF(4, 5);
 /* The token as a message calls it: "name 'x'", "'->'", "end of line". */
 const char *etch_parse_describe(etch_parser *p, const etch_token *token);
-/* Counts one level of nesting; false, with a diagnostic, when there are too many. Every call is paired with a leave. */
+/* Counts one level of nesting; false, with a diagnostic, when there are too many. Every call is paired
+ * with a leave. */
 bool etch_parse_enter(etch_parser *p);
 void etch_parse_leave(etch_parser *p);
 
@@ -88,8 +93,9 @@ typedef void (*etch_parse_line)(etch_parser *p, void *into);
 void etch_parse_block(etch_parser *p, etch_block block, etch_parse_line line, void *into);
 /* Calls `first` for the first statement and `line` for the others, up to the end of the file. */
 void etch_parse_file(etch_parser *p, etch_parse_line first, etch_parse_line line, void *into);
-/* At the start of a line: the keyword of one of the kinds `lines` that it starts with, also a misspelt one (reported); NONE for every
- * other line; PANIC after a keyword that starts lines elsewhere, or a word that starts none (reported). Moves past nothing. */
+/* At the start of a line: the keyword of one of the kinds `lines` that it starts with, also a misspelt
+ * one (reported); NONE for every other line; PANIC after a keyword that starts lines elsewhere, or a
+ * word that starts none (reported). Moves past nothing. */
 etch_token_kind etch_parse_keyword(etch_parser *p, unsigned lines, const char *where);
 
 /* ---- grammar ---- */

@@ -27,7 +27,8 @@ static void parse_mesh_line(etch_parser *p, etch_ast_line *line)
     }
     etch_bracket bracket = etch_parse_open(p, "mesh");
     do {
-        etch_ast_def axis = {.span = p->token.span, .name = etch_parse_name(p, "a mesh axis")};
+        etch_ast_def axis = {.span = p->token.span};
+        axis.name = etch_parse_name(p, "a mesh axis");
         if (etch_parse_accept(p, ETCH_TOKEN_ASSIGN)) {
             axis.value = etch_parse_expr(p);
         }
@@ -40,14 +41,16 @@ static void parse_mesh_line(etch_parser *p, etch_ast_line *line)
 /* NAME sign MESH */
 static etch_ast_place parse_place(etch_parser *p, etch_token_kind sign, const char *what)
 {
-    etch_ast_place place = {.span = p->token.span, .name = etch_parse_name(p, what)};
+    etch_ast_place place = {.span = p->token.span};
+    place.name = etch_parse_name(p, what);
     etch_parse_expect(p, sign, etch_text(p->arena, "'%s' and mesh axes", etch_token_text(sign)));
     place.mesh = etch_parse_mesh(p);
     place.span = etch_parse_since(p, place.span);
     return place;
 }
 
-static void parse_places(etch_parser *p, etch_ast_line *line, etch_ast_line_kind kind, etch_token_kind sign, const char *what)
+static void parse_places(etch_parser *p, etch_ast_line *line, etch_ast_line_kind kind, etch_token_kind sign,
+                         const char *what)
 {
     line->kind = kind;
     do {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* ---- the version line ----------------------------------------------------------------------------------------- */
+/* ---- the version line -------------------------------------------------------------------------------- */
 
 static const char *const version_help = "start the file with the line 'etch 1'";
 
@@ -24,9 +24,10 @@ static uint32_t small_number(const char *text, uint32_t length)
 static void report_newer(etch_parser *p, const etch_token *version)
 {
     int length = (int)(version->span.end - version->span.start);
-    etch_diag *diag = etch_parse_fail(p, ETCH_E_NEWER_VERSION, version->span,
-                                      "this file is written in version %.*s of the language; this etch reads version %d",
-                                      length > 20 ? 20 : length, version->text, ETCH_LANGUAGE_MAJOR);
+    etch_diag *diag =
+        etch_parse_fail(p, ETCH_E_NEWER_VERSION, version->span,
+                        "this file is written in version %.*s of the language; this etch reads version %d",
+                        length > 20 ? 20 : length, version->text, ETCH_LANGUAGE_MAJOR);
     if (diag) {
         etch_help(diag, "install a newer etch");
     }
@@ -37,7 +38,8 @@ static void parse_version_number(etch_parser *p)
 {
     etch_token version = p->token;
     if (version.kind != ETCH_TOKEN_INTEGER && version.kind != ETCH_TOKEN_REAL) {
-        etch_diag *diag = etch_parse_fail(p, ETCH_E_BAD_VERSION, version.span, "expected the version of the language, found %s",
+        etch_diag *diag = etch_parse_fail(p, ETCH_E_BAD_VERSION, version.span,
+                                          "expected the version of the language, found %s",
                                           etch_parse_describe(p, &version));
         if (diag) {
             etch_help(diag, "%s", version_help);
@@ -50,7 +52,8 @@ static void parse_version_number(etch_parser *p)
         return;
     }
     if (major < ETCH_LANGUAGE_MAJOR || version.kind == ETCH_TOKEN_REAL) {
-        etch_diag *diag = etch_parse_complain(p, ETCH_E_BAD_VERSION, version.span, "there is no version %.*s of the language",
+        etch_diag *diag = etch_parse_complain(p, ETCH_E_BAD_VERSION, version.span,
+                                              "there is no version %.*s of the language",
                                               (int)(version.span.end - version.span.start), version.text);
         if (diag) {
             etch_help(diag, "the version is one whole number: 'etch 1'");
@@ -62,7 +65,7 @@ static void parse_version_number(etch_parser *p)
     }
 }
 
-/* ---- items ------------------------------------------------------------------------------------------------------ */
+/* ---- items ------------------------------------------------------------------------------------------- */
 
 static void parse_import(etch_parser *p, etch_ast_item *item)
 {
@@ -75,7 +78,8 @@ static void parse_import(etch_parser *p, etch_ast_item *item)
         }
         return;
     }
-    item->name = (etch_ast_name){etch_name(p->names, path.text + 1, path.span.end - path.span.start - 2), path.span};
+    item->name =
+        (etch_ast_name){etch_name(p->names, path.text + 1, path.span.end - path.span.start - 2), path.span};
     if (etch_parse_at(p, ETCH_TOKEN_OPEN_ROUND)) {
         etch_bracket bracket = etch_parse_open(p, "list of imported names");
         item->listed = true;
@@ -105,7 +109,8 @@ static void check_signature(etch_parser *p)
     if (!etch_parse_at(p, ETCH_TOKEN_ASSIGN)) {
         return;
     }
-    etch_diag *diag = etch_parse_fail(p, ETCH_E_UNEXPECTED, p->token.span, "a tensor argument has no default");
+    etch_diag *diag =
+        etch_parse_fail(p, ETCH_E_UNEXPECTED, p->token.span, "a tensor argument has no default");
     if (diag) {
         etch_help(diag, "parameters of a module stand after ';': (x[.., X]; X = H)");
     }
@@ -151,7 +156,8 @@ static void parse_option_line(etch_parser *p, void *into)
     etch_parse_options(p, into);
 }
 
-static void parse_options_block(etch_parser *p, etch_ast_item *item, etch_ast_item_kind kind, const char *what)
+static void parse_options_block(etch_parser *p, etch_ast_item *item, etch_ast_item_kind kind,
+                                const char *what)
 {
     item->kind = kind;
     if (kind != ETCH_AST_TRAIN || !etch_parse_at(p, ETCH_TOKEN_OPEN_BRACE)) {
@@ -256,14 +262,18 @@ static void parse_item(etch_parser *p, void *into)
     etch_ast *ast = into;
     etch_ast_item item = {.span = p->token.span};
     if (etch_parse_at(p, ETCH_TOKEN_ETCH)) {
-        etch_parse_fail(p, ETCH_E_BAD_VERSION, p->token.span, "the version line stands once, at the start of the file");
+        etch_parse_fail(p, ETCH_E_BAD_VERSION, p->token.span,
+                        "the version line stands once, at the start of the file");
         return;
     }
     etch_token_kind keyword = etch_parse_keyword(p, ETCH_LINE_ITEM, "at the top level");
     if (keyword == ETCH_TOKEN_NONE || keyword == ETCH_TOKEN_PANIC) {
-        etch_diag *diag = etch_parse_expected(p, "a declaration such as 'param', 'dim', 'module' or 'parallel'");
+        etch_diag *diag =
+            etch_parse_expected(p, "a declaration such as 'param', 'dim', 'module' or 'parallel'");
         if (diag && p->held.kind == ETCH_TOKEN_NAME) {
-            etch_help(diag, "values are computed inside 'module' and 'model'; a size is declared by 'param' or 'dim'");
+            etch_help(
+                diag,
+                "values are computed inside 'module' and 'model'; a size is declared by 'param' or 'dim'");
         }
         return;
     }
@@ -283,8 +293,9 @@ static void parse_first(etch_parser *p, void *into)
     }
     bool item = (etch_token_starts(p->token.kind) & ETCH_LINE_ITEM) != 0;
     bool word = etch_parse_at(p, ETCH_TOKEN_NAME);
-    etch_diag *diag = item ? etch_parse_complain(p, ETCH_E_NO_VERSION, p->token.span, "the version line is missing")
-                           : etch_parse_fail(p, ETCH_E_NO_VERSION, p->token.span, "the version line is missing");
+    etch_diag *diag =
+        item ? etch_parse_complain(p, ETCH_E_NO_VERSION, p->token.span, "the version line is missing")
+             : etch_parse_fail(p, ETCH_E_NO_VERSION, p->token.span, "the version line is missing");
     if (diag) {
         etch_help(diag, "%s", version_help);
     }
@@ -295,7 +306,7 @@ static void parse_first(etch_parser *p, void *into)
     }
 }
 
-/* ---- entry points -------------------------------------------------------------------------------------------------- */
+/* ---- entry points ------------------------------------------------------------------------------------ */
 
 etch_ast *etch_ast_parse(const etch_ast_context *context, const etch_source *source)
 {
@@ -326,7 +337,8 @@ etch_ast_expr *etch_ast_parse_query(const etch_ast_context *context, const etch_
     return finish(&parser) && etch_error_count(context->diags) == errors ? expr : NULL;
 }
 
-bool etch_ast_parse_settings(const etch_ast_context *context, const etch_source *source, etch_ast_defs *settings)
+bool etch_ast_parse_settings(const etch_ast_context *context, const etch_source *source,
+                             etch_ast_defs *settings)
 {
     uint32_t errors = etch_error_count(context->diags);
     etch_parser parser;

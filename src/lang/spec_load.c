@@ -56,10 +56,12 @@ static const char *path_beside(loader *l, const char *importer, const char *path
 static void report_unreadable(loader *l, const char *path, const char *why, const chain *from)
 {
     if (from) {
-        etch_diag *diag = etch_error(l->context->diags, ETCH_E_IMPORT_UNREADABLE, from->import, "cannot read '%s': %s", path, why);
+        etch_diag *diag = etch_error(l->context->diags, ETCH_E_IMPORT_UNREADABLE, from->import,
+                                     "cannot read '%s': %s", path, why);
         etch_help(diag, "the path of an import is relative to the file that it stands in");
     } else {
-        etch_error(l->context->diags, ETCH_E_SPEC_UNREADABLE, (etch_span){0}, "cannot read '%s': %s", path, why);
+        etch_error(l->context->diags, ETCH_E_SPEC_UNREADABLE, (etch_span){0}, "cannot read '%s': %s", path,
+                   why);
     }
 }
 
@@ -99,7 +101,8 @@ static void load_imports(loader *l, loaded *file, const chain *from, uint32_t de
             continue;
         }
         chain step = {.importer = from, .file = file, .import = item->name.span};
-        loaded *imported = load(l, path_beside(l, file->ast->source->path, item->name.text), &step, depth + 1);
+        loaded *imported =
+            load(l, path_beside(l, file->ast->source->path, item->name.text), &step, depth + 1);
         item->file = imported ? imported->ast : NULL;
     }
     file->open = false;
@@ -136,8 +139,8 @@ static loaded *load(loader *l, const char *path, const chain *from, uint32_t dep
         return known;
     }
     if (depth > ETCH_IMPORT_DEPTH) {
-        etch_error(l->context->diags, ETCH_E_IMPORT_DEPTH, from->import, "imports are nested more than %d files deep",
-                   ETCH_IMPORT_DEPTH);
+        etch_error(l->context->diags, ETCH_E_IMPORT_DEPTH, from->import,
+                   "imports are nested more than %d files deep", ETCH_IMPORT_DEPTH);
         return NULL;
     }
     etch_ast *ast = read_ast(l, path, from);

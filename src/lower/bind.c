@@ -90,7 +90,7 @@ static void settle_given(etch_bound *b)
 
 /* ---- messages ---------------------------------------------------------------------------------------------- */
 
-static const char *text_of(etch_bound *b, etch_expr expr)
+const char *etch_bound_text(etch_bound *b, etch_expr expr)
 {
     return expr ? etch_expr_text(b->sym, expr) : "undefined";
 }
@@ -98,8 +98,8 @@ static const char *text_of(etch_bound *b, etch_expr expr)
 /* "kv_heads = 8", or "8" for a number. */
 static const char *with_value(etch_bound *b, etch_expr expr)
 {
-    const char *value = text_of(b, etch_bound_value(b, expr));
-    return etch_is_constant(expr) ? value : etch_text(b->arena, "%s = %s", text_of(b, expr), value);
+    const char *value = etch_bound_text(b, etch_bound_value(b, expr));
+    return etch_is_constant(expr) ? value : etch_text(b->arena, "%s = %s", etch_bound_text(b, expr), value);
 }
 
 static const etch_given *given_to(const etch_bound *b, etch_expr var)
@@ -118,8 +118,8 @@ static void note_values(etch_bound *b, etch_diag *diag, etch_expr expr)
     for (uint32_t i = 0; i < count; i++) {
         const etch_given *given = given_to(b, vars[i]);
         if (given)
-            etch_note(diag, given->span, "%s = %s (%s)", given->name, text_of(b, etch_bound_value(b, vars[i])),
-                      given->from);
+            etch_note(diag, given->span, "%s = %s (%s)", given->name,
+                      etch_bound_text(b, etch_bound_value(b, vars[i])), given->from);
     }
 }
 
@@ -151,7 +151,7 @@ static void need(etch_bound *b, etch_expr expr, etch_span span, const char *kind
 
 static void need_region(etch_bound *b, const etch_placed_region *region, uint32_t depth)
 {
-    if (depth > ETCH_MAX_LOOP_DEPTH)
+    if (depth > ETCH_LOOP_DEPTH)
         return; /* the outline refuses it */
     for (uint32_t i = 0; i < region->kernels.count; i++) {
         const etch_kernel *kernel = region->kernels.at[i];
@@ -248,7 +248,7 @@ static void check_given(etch_bound *b)
         else if (etch_is_constant(value) && !etch_is_integer_constant(value) &&
                  etch_is_integer(b->sym, given->var, NULL) == ETCH_YES)
             etch_error(b->diags, ETCH_E_BOUND_SIZE, given->span, "%s = %s is not an integer", given->name,
-                       text_of(b, value));
+                       etch_bound_text(b, value));
     }
 }
 
@@ -272,7 +272,8 @@ static bool check_size(etch_bound *b, etch_expr expr, int64_t least, etch_span s
         why = fits || etch_constant_compare(b->sym, value, etch_int(b->sym, 0)) < 0
                   ? etch_text(b->arena, "is less than %" PRId64, least)
                   : "is too large";
-    etch_diag *diag = etch_error(b->diags, ETCH_E_BOUND_SIZE, span, "%s = %s %s", what, with_value(b, expr), why);
+    etch_diag *diag =
+        etch_error(b->diags, ETCH_E_BOUND_SIZE, span, "%s = %s %s", what, with_value(b, expr), why);
     note_values(b, diag, expr);
     return false;
 }
@@ -284,13 +285,14 @@ static void check_dims(etch_bound *b)
     for (uint32_t i = 0; i < count; i++) {
         uint64_t size;
         if (!dims[i]->ragged) /* an average may be a fraction */
-            check_size(b, dims[i]->size, 1, dims[i]->span, etch_text(b->arena, "dim %s", dims[i]->name), &size);
+            check_size(b, dims[i]->size, 1, dims[i]->span, etch_text(b->arena, "dim %s", dims[i]->name),
+                       &size);
     }
 }
 
 static void check_loops(etch_bound *b, const etch_placed_region *region, uint32_t depth)
 {
-    if (depth > ETCH_MAX_LOOP_DEPTH)
+    if (depth > ETCH_LOOP_DEPTH)
         return;
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_placed_loop *loop = region->items.at[i].loop;
@@ -309,7 +311,7 @@ static etch_status check_extent(etch_bound *b, etch_extent *extent)
 {
     const etch_plan *plan = b->placed->plan;
     const etch_train *train = &b->placed->training->train;
-    unsigned __int128 ranks = 1;
+    etch_total ranks = 1;
     uint64_t size = 1;
     extent->axis_count = plan->mesh.count;
     for (uint32_t i = 0; i < plan->mesh.count; i++) {
@@ -371,9 +373,9 @@ static bool fact_holds(etch_sym *sym, etch_fact_relation relation, etch_expr lef
 static void check_fact(etch_bound *b, const etch_fact *fact)
 {
     static const char *const broken[] = {
-        [ETCH_FACT_EQ] = "is not equal to", [ETCH_FACT_NE] = "is equal to",
-        [ETCH_FACT_LE] = "is greater than", [ETCH_FACT_GE] = "is less than",
-        [ETCH_FACT_LT] = "is not less than", [ETCH_FACT_GT] = "is not greater than",
+        [ETCH_FACT_EQ] = "is not equal to",      [ETCH_FACT_NE] = "is equal to",
+        [ETCH_FACT_LE] = "is greater than",      [ETCH_FACT_GE] = "is less than",
+        [ETCH_FACT_LT] = "is not less than",     [ETCH_FACT_GT] = "is not greater than",
         [ETCH_FACT_DIVIDES] = "does not divide", [ETCH_FACT_TRUE] = "is false",
     };
     bool unary = fact->relation == ETCH_FACT_TRUE;
@@ -384,9 +386,10 @@ static void check_fact(etch_bound *b, const etch_fact *fact)
         return;
     if (left && right && fact_holds(b->sym, fact->relation, left, right))
         return;
-    etch_diag *diag = etch_error(b->diags, ETCH_E_FACT_BROKEN, fact->span,
-                                 "assumption '%s' does not hold: %s %s%s%s", fact->text, text_of(b, left),
-                                 broken[fact->relation], unary ? "" : " ", unary ? "" : text_of(b, right));
+    etch_diag *diag =
+        etch_error(b->diags, ETCH_E_FACT_BROKEN, fact->span, "assumption '%s' does not hold: %s %s%s%s",
+                   fact->text, etch_bound_text(b, left), broken[fact->relation], unary ? "" : " ",
+                   unary ? "" : etch_bound_text(b, right));
     /* A variable on both sides is noted once. */
     note_values(b, diag, unary ? fact->left : etch_add(b->sym, etch_pow(b->sym, fact->left, 2), fact->right));
 }
@@ -403,17 +406,18 @@ static const char *describe_divisor(etch_bound *b, const etch_requirement *r)
             continue;
         const etch_axis *axis = &b->placed->plan->mesh.at[i];
         etch_buf_printf(&names, "%s%s", factors > 0 ? " * " : "", axis->name);
-        etch_buf_printf(&values, "%s%s", factors > 0 ? " * " : "", text_of(b, etch_bound_value(b, axis->size)));
+        etch_buf_printf(&values, "%s%s", factors > 0 ? " * " : "",
+                        etch_bound_text(b, etch_bound_value(b, axis->size)));
         axes++;
         factors++;
     }
     if (r->micro) {
         etch_buf_printf(&names, "%smicrobatches", factors > 0 ? " * " : "");
         etch_buf_printf(&values, "%s%s", factors > 0 ? " * " : "",
-                        text_of(b, etch_bound_value(b, b->placed->training->train.micro)));
+                        etch_bound_text(b, etch_bound_value(b, b->placed->training->train.micro)));
         factors++;
     }
-    const char *total = text_of(b, etch_bound_value(b, r->divisor));
+    const char *total = etch_bound_text(b, etch_bound_value(b, r->divisor));
     if (factors == 0)
         return total;
     const char *kind = axes == 0 ? "the number of " : axes == 1 ? "mesh axis " : "mesh axes ";
@@ -451,7 +455,7 @@ static void check_requirement(etch_bound *b, const etch_requirement *r)
     if (divides(b->sym, divisor, size))
         return;
     const char *what = with_value(b, r->size);
-    const char *text = text_of(b, r->size);
+    const char *text = etch_bound_text(b, r->size);
     bool named = strcmp(text, r->dim->name) == 0;
     etch_diag *diag = etch_error(b->diags, ETCH_E_NOT_DIVISIBLE, r->span, "%s%s%s is not divisible by %s",
                                  named ? "" : r->dim->name, named ? "" : " = ", what, describe_divisor(b, r));
@@ -499,7 +503,7 @@ const etch_binding *etch_bound_list(etch_bound *b, etch_arena *arena)
     etch_binding *list = ETCH_NEW_ARRAY(arena, count, etch_binding);
     for (uint32_t i = 0; i < count; i++) {
         const etch_given *given = &b->options->given[i];
-        const char *value = text_of(b, b->values[i]);
+        const char *value = etch_bound_text(b, b->values[i]);
         list[i].name = etch_copy_text(arena, given->name, strlen(given->name));
         list[i].value = etch_copy_text(arena, value, strlen(value));
         list[i].from = etch_copy_text(arena, given->from, strlen(given->from));

@@ -18,8 +18,9 @@ typedef enum etch_comm_type {
 
 /* One node. Its id is its index in the program: the issue order. */
 typedef struct etch_node {
-    uint64_t flop;      /* COMP: FLOP, at least 1 (see `padded_flop` of the totals) */
-    uint64_t bytes;     /* COMP: bytes read plus written, at least 1; COLL: payload as comm_size counts it, at least 64 */
+    uint64_t flop; /* COMP: FLOP, at least 1 (see `padded_flop` of the totals) */
+    uint64_t
+        bytes; /* COMP: bytes read plus written, at least 1; COLL: payload as comm_size counts it, at least 64 */
     uint32_t name;      /* offset into `names` of a NUL-terminated name */
     uint32_t first_dep; /* index into `deps` */
     uint32_t dep_count; /* ids of parents: ascending, unique, each below this node's id */
@@ -39,11 +40,11 @@ typedef struct etch_program {
  * in the order of those coordinates, outermost axis first. Families are few and in the order of first id. Only families that some node uses exist, and
  * none has groups of one rank. */
 typedef struct etch_family {
-    uint32_t first_id;  /* ids start at 1 over all families */
-    uint32_t count;     /* groups in the family */
-    uint32_t size;      /* ranks in each group */
-    uint64_t axes;      /* bit i: mesh axis i varies inside a group */
-    const char *label;  /* the axes' names as a user writes them: "tp", "(dp,tp)" */
+    uint32_t first_id; /* ids start at 1 over all families */
+    uint32_t count;    /* groups in the family */
+    uint32_t size;     /* ranks in each group */
+    uint64_t axes;     /* bit i: mesh axis i varies inside a group */
+    const char *label; /* the axes' names as a user writes them: "tp", "(dp,tp)" */
 } etch_family;
 
 typedef struct etch_mesh_axis {
@@ -52,7 +53,7 @@ typedef struct etch_mesh_axis {
 } etch_mesh_axis;
 
 /* Sums over the nodes of one rank of the stage. 128 bits: no sum of 2^32 nodes overflows. */
-typedef unsigned __int128 etch_total;
+__extension__ typedef unsigned __int128 etch_total;
 typedef struct etch_comm_total {
     uint8_t collective; /* etch_comm_type */
     const char *axes;   /* label, as in a query: axis = tp */
@@ -138,7 +139,8 @@ enum { ETCH_MAX_RANKS = 1 << 20 };
  * of `placed` (except ETCH_ENOMEM), and sets no job:
  * ETCH_EINPUT a value is missing, an assumption or a requirement of the plan does not hold, a size is not an integer;
  * ETCH_ELIMIT too many ranks or nodes, a node too large for a trace, or more memory than the session may use. */
-etch_status etch_lower(etch_arena *arena, const etch_lower_options *options, const etch_job **job) ETCH_MUST_CHECK;
+etch_status etch_lower(etch_arena *arena, const etch_lower_options *options,
+                       const etch_job **job) ETCH_MUST_CHECK;
 
 /* ---- groups ----------------------------------------------------------------------------------------------------------- */
 

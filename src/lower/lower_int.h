@@ -1,5 +1,5 @@
-/* Inside lower: bind -> outline -> unroll. An outline is the placed graph in numbers, its loops still loops; unrolling
- * it gives the program of a rank. */
+/* Inside lower: bind -> outline -> unroll. An outline is the placed graph in numbers, its loops still loops; unrolling it
+ * gives the program of a rank. */
 #ifndef ETCH_LOWER_INT_H
 #define ETCH_LOWER_INT_H
 
@@ -8,62 +8,65 @@
 enum {
     ETCH_LEAST_PAYLOAD = 64, /* bytes: simulators loop or reject below */
     ETCH_SCALAR_BYTES = 4,   /* the f32 that clipping reduces */
-    ETCH_MAX_LOOP_DEPTH = 64
+    ETCH_LOOP_DEPTH = 64,
+    ETCH_LOOP_NAME = 16, /* most bytes of a loop's name, and of what follows it, in the name of a node */
+    ETCH_TASK_NAME = 40
 };
 
-#define ETCH_NO_NODE UINT32_MAX    /* a value that no node of the rank makes: weights, inputs, zeros */
-#define ETCH_UNMADE (UINT32_MAX - 1) /* a value whose node has not been issued yet */
-#define ETCH_MAX_NODES (UINT32_MAX - 2)
+/* Ids of nodes are below these. */
+#define ETCH_NO_NODE UINT32_MAX      /* the maker of what no node makes: weights, inputs, zeros */
+#define ETCH_UNMADE (UINT32_MAX - 1) /* the maker of what has not been made yet */
+#define ETCH_MOST_NODES (UINT32_MAX - 2)
 
 /* Ends with ETCH_EINTERNAL unless what must hold for every placed graph does. */
 void etch_lower_require(etch_arena *arena, bool holds);
 
-/* ---- bind.c: values ------------------------------------------------------------------------------------------------- */
+/* ---- bind.c: values -------------------------------------------------------------------------------------------- */
 
 typedef struct etch_bound etch_bound;
 
-/* The mesh and the schedule in numbers. */
+/* The mesh and the step in numbers. */
 typedef struct etch_extent {
     uint32_t axis_count;
     uint32_t axis_size[ETCH_MAX_AXES];
-    uint32_t wide;  /* axes of more than one rank */
+    uint32_t wide; /* bits of the axes of more than one rank */
     uint32_t rank_count;
     uint64_t micro; /* microbatches of a step */
 } etch_extent;
 
-/* Looks at everything that lowering reads: values, assumptions, requirements, sizes. ETCH_OK, or the status that the
+/* Looks at everything that lowering reads: values, assumptions, sizes, requirements. ETCH_OK, or the status that the
  * diagnostics explain. `scratch` keeps what is bound. */
 etch_status etch_bind(etch_arena *scratch, const etch_lower_options *options, etch_bound **bound,
                       etch_extent *extent) ETCH_MUST_CHECK;
 /* The value of an expression, computed once: a constant when `etch_bind` went well, NULL when it is undefined. */
 etch_expr etch_bound_value(etch_bound *bound, etch_expr expr);
-/* The values given, as text that lives in `arena`, in the order of the options. */
+/* Its text, "undefined" for NULL. */
+const char *etch_bound_text(etch_bound *bound, etch_expr expr);
+/* The values given, in the order of the options; texts live in `arena`. */
 const etch_binding *etch_bound_list(etch_bound *bound, etch_arena *arena);
 
-/* ---- groups.c ----------------------------------------------------------------------------------------------------------- */
+/* ---- groups.c ---------------------------------------------------------------------------------------------------- */
 
-/* Families of the axis sets in `sets`, each only once and of wide axes only. Writes the family of sets[i] to family_of[i]. */
-void etch_families_make(etch_arena *arena, const etch_placed *placed, const etch_extent *extent, const uint32_t *sets,
-                        uint32_t count, etch_job *job, uint16_t *family_of);
+/* Sets the families of the job, whose mesh is set: one for each set of axes in `sets`, in rising order of the sets. Writes the
+ * family of sets[i] to family_of[i]. Sets hold wide axes only, at least one. */
+void etch_families_make(etch_arena *arena, const etch_placed *placed, const uint32_t *sets, uint32_t count,
+                        etch_job *job, uint16_t *family_of);
 
-/* ---- schedule.c --------------------------------------------------------------------------------------------------------- */
+/* ---- schedule.c -------------------------------------------------------------------------------------------------- */
 
-typedef enum etch_direction { ETCH_SLOT_FORWARD, ETCH_SLOT_BACKWARD } etch_direction;
-
-/* What a stage does without pause: one direction of one microbatch. */
+/* What a stage does without pause: one microbatch in one direction. */
 typedef struct etch_slot {
-    etch_direction direction;
+    bool backward;
     uint64_t microbatch;
 } etch_slot;
 
-/* Number of slots, and the i-th of them, of the only stage of a job with `micro` microbatches under 1F1B: each microbatch goes back as soon as it
- * has come forward. */
-uint64_t etch_slot_count(uint64_t micro, bool backward);
-etch_slot etch_slot_at(uint64_t index, bool backward);
+/* The slots of the only stage of a job under 1F1B: a microbatch goes back as soon as it has come forward. */
+uint64_t etch_slot_count(uint64_t micro, bool trains);
+etch_slot etch_slot_at(uint64_t index, bool trains);
 
-/* ---- outline.c: the program before it is unrolled -------------------------------------------------------------------------- */
+/* ---- outline.c: the program before it is unrolled ------------------------------------------------------------------ */
 
-/* Where the node that made a value is looked up: a cell of a body, one for each time that the body runs in a microbatch. */
+/* Where the maker of a value is looked up: a body keeps its cells once for each time that it runs in a microbatch. */
 typedef struct etch_cell {
     const struct etch_body *body; /* NULL: no node makes it */
     uint32_t slot;
@@ -71,95 +74,154 @@ typedef struct etch_cell {
 
 /* What becomes one node each time it runs. */
 typedef struct etch_task {
-    uint64_t flop, bytes;     /* exact, before the least values of a trace */
-    etch_cell *reads;
+    const etch_kernel *kernel; /* NULL: belongs to the end of the step */
+    uint64_t flop, bytes;      /* exact, before the least values of a trace */
+    etch_cell *reads;          /* what it reads, of a kernel */
     uint32_t read_count;
-    uint32_t *gradients;      /* adds into these in place: indices into the outline's */
-    uint32_t gradient_count;
-    uint32_t slot;            /* of its body: where its node is kept */
-    uint32_t axes;            /* COLL: wide axes */
-    uint32_t tally;           /* COLL: index into the outline's */
-    uint16_t family;          /* COLL */
+    ETCH_VEC(uint32_t)
+    gradients;             /* those that it adds into in place; at the end of the step: those that it reads */
+    uint32_t slot;         /* of its body: where its node is kept */
+    uint32_t axes;         /* collective: wide axes */
+    uint32_t written_axes; /* collective: axes as the plan has them */
+    uint32_t tally;        /* collective: row of the totals */
+    uint16_t family;       /* collective */
     uint8_t type, collective; /* as in etch_node */
     char phase;               /* first letter of its name */
-    const char *name;         /* the rest of it, behind microbatch and loops */
+    const char *name;         /* what follows microbatch and loops */
     uint32_t name_length;
 } etch_task;
 
+/* A task of the end of a step, run once for each unit: an iteration of the loop, or all there is. */
+typedef struct etch_unit_task {
+    etch_task task;
+    uint64_t units;
+    const char *loop_name; /* NULL: no loop */
+    uint32_t loop_name_length;
+} etch_unit_task;
+
+typedef ETCH_VEC(etch_unit_task *) etch_unit_tasks;
+
 /* A value that iterations hand on. */
 typedef struct etch_handed {
-    etch_cell init, out; /* seen from around the loop; from inside it */
+    etch_cell init, out; /* as seen around the loop; inside it */
     uint32_t in, result; /* slots: of the loop's body; of the body around it */
 } etch_handed;
 
 typedef struct etch_repeat {
+    const etch_placed_loop *loop;
     struct etch_body *body;
     uint64_t count;
-    bool reverse;             /* iterations in falling order of the forward index */
+    bool reverse; /* it undoes a loop: iterations in falling order */
     etch_handed *handed;
+    uint32_t *handing; /* makers on the way from one iteration to the next */
     uint32_t handed_count;
-    uint32_t *handing;        /* nodes on their way from one iteration to the next */
     const char *name;
     uint32_t name_length;
-    const struct etch_unit_task **after_each; /* last microbatch: run after each iteration */
-    uint32_t after_each_count;
+    etch_unit_tasks after_each; /* when the step ends: behind each iteration */
 } etch_repeat;
 
 typedef struct etch_part {
     etch_task *task; /* one of the two */
     etch_repeat *repeat;
+    etch_unit_tasks after; /* when the step ends: behind it */
 } etch_part;
 
-/* A region of the placed graph. */
+/* What a region of the placed graph does. Its n-th run in a microbatch is counted over the loops around it, outermost first, by the
+ * forward order of their iterations: so a backward body finds what the forward body of the same iterations made. */
 typedef struct etch_body {
-    etch_part *parts; /* in issue order */
-    uint32_t part_count;
-    uint32_t depth;           /* loops around it */
-    struct etch_body *parent; /* NULL: top level */
-    const etch_repeat *repeat;
-    uint64_t runs;            /* in one microbatch */
-    uint32_t slots;
+    ETCH_VEC(etch_part) parts; /* in issue order */
+    struct etch_body *parent;  /* NULL: top level */
+    const etch_repeat *repeat; /* whose iteration it is; NULL: top level */
+    uint32_t depth;            /* loops around it */
+    uint64_t runs;             /* in one microbatch */
+    uint32_t slots;            /* cells of one run */
     uint64_t first_cell;
 } etch_body;
 
-/* The accumulator of a weight's gradient: one for each iteration of the forward loops around the weight. */
+/* The accumulator of a weight's gradient: a copy for each iteration of the forward loops around the weight. */
 typedef struct etch_gradient {
-    uint32_t depth;
-    uint64_t copies;          /* over all loops */
-    uint64_t copies_per_unit; /* over the loops inside the outermost one */
+    uint32_t depth;       /* loops around the weight */
+    uint64_t copies;      /* over all of them */
+    uint64_t unit_copies; /* over those inside the outermost one */
     uint64_t first_cell;
 } etch_gradient;
 
-/* A node of the end of a step, once for each iteration of its unit: synchronises or uses gradients. */
-typedef struct etch_unit_task {
-    etch_task task;           /* its gradients are those it reads */
-    uint64_t units;           /* iterations, or 1 */
-    const char *loop_name;    /* NULL: no loop */
-    uint32_t loop_name_length;
-} etch_unit_task;
-
-/* Collectives of one kind over the same axes as written: rows of the totals. */
+/* Collectives of one kind over the same axes as written. */
 typedef struct etch_tally {
     uint8_t collective;
     uint32_t axes;
 } etch_tally;
 
 typedef struct etch_outline {
-    const etch_extent *extent;
     etch_body *forward, *backward; /* backward may be NULL */
-    uint64_t cell_count;           /* of one microbatch */
-    etch_gradient *gradients;
-    uint32_t gradient_count;
+    uint64_t micro;
+    uint64_t cell_count; /* of one microbatch */
+    ETCH_VEC(etch_gradient) gradients;
     uint64_t gradient_cells;
-    /* Last microbatch: buckets to run behind part p of the backward body. */
-    ETCH_VEC(const etch_unit_task *) *after_part;
-    etch_unit_task **buckets;
-    uint32_t bucket_count;
-    etch_task *norm, *norm_reduce; /* of clipping; NULL where there is none (a single rank has nothing to reduce) */
-    etch_unit_task **updates;
-    uint32_t update_count;
-    ETCH_VEC(etch_tally) tallies;  /* by collective, then axes */
-    uint64_t node_count;           /* exact */
-    uint64_t dep_bound, name_bound;/* of all nodes: at most */
+    etch_unit_tasks buckets, updates;
+    etch_task *norm, *norm_reduce;  /* of clipping; NULL: none */
+    ETCH_VEC(etch_tally) tallies;   /* by collective, then axes; only what runs */
+    uint64_t node_count;            /* exact */
+    uint64_t dep_count, name_bytes; /* at most */
 } etch_outline;
+
+/* The outline under a binding. Fills the families of `job`. ETCH_EINPUT and ETCH_ELIMIT come with a diagnostic. */
+etch_status etch_outline_make(etch_arena *scratch, const etch_placed *placed, etch_bound *bound,
+                              const etch_extent *extent, etch_outline *outline) ETCH_MUST_CHECK;
+/* Goes over every task that runs at least once. */
+void etch_outline_each(const etch_outline *outline, void (*visit)(void *data, etch_task *task), void *data);
+
+/* ---- end.c: what follows the backward pass -------------------------------------------------------------------------- */
+
+typedef struct etch_outliner {
+    etch_arena *arena; /* scratch */
+    const etch_placed *placed;
+    const etch_graph *graph;
+    etch_bound *bound;
+    const etch_extent *extent;
+    etch_outline *outline;
+    etch_cell *made_by;       /* by step id: the task's cell; body NULL: a step that is no node */
+    etch_cell *handed;        /* by value id: of values that loops hand on */
+    uint32_t *gradient_index; /* by tensor id of a gradient */
+    etch_status status;
+} etch_outliner;
+
+/* Gradients, buckets, clipping and updates. Gradients come before the bodies' tasks are linked, the rest after. */
+void etch_end_gradients(etch_outliner *o);
+void etch_end_tasks(etch_outliner *o);
+/* The value of a node as a number; reports what it cannot be. `what`: "FLOP", "bytes"; `kernel` may be NULL. */
+uint64_t etch_task_number(etch_outliner *o, etch_expr expr, const char *what, const etch_kernel *kernel,
+                          const char *name);
+
+/* Reports, once, that `what` makes a program too long. */
+void etch_too_many_nodes(etch_outliner *o, etch_span span, const char *what);
+
+/* ---- count.c ------------------------------------------------------------------------------------------------------- */
+
+/* Rows of the totals: what collectives run, and the row of each. */
+void etch_outline_tally(etch_outliner *o);
+/* Places the cells and sums up what unrolling will need. */
+void etch_outline_count(etch_outliner *o);
+
+/* ---- names.c -------------------------------------------------------------------------------------------------------- */
+
+/* Names the tasks of a body and of the bodies in it by module and tensor; no two of a body have the same name. */
+void etch_name_tasks(etch_arena *arena, const etch_graph *graph, etch_body *body);
+/* Names a task of the end of a step. */
+void etch_name_unit_task(etch_arena *arena, etch_unit_task *unit_task, const etch_unit *unit, char phase,
+                         const char *what);
+void etch_name_task(etch_arena *arena, etch_task *task, char phase, const char *name);
+/* The name of a loop as nodes have it. */
+const char *etch_loop_label(etch_arena *arena, const etch_loop *loop, uint32_t *length);
+
+/* ---- unroll.c --------------------------------------------------------------------------------------------------------- */
+
+typedef struct etch_sums {
+    etch_total flop, padded_flop, bytes, padded_bytes;
+    etch_comm_total *comm; /* by tally; label not set */
+} etch_sums;
+
+/* The program, in `arena`, and its sums. */
+void etch_unroll(etch_arena *arena, const etch_outline *outline, etch_program *program, etch_sums *sums);
+
 #endif

@@ -5,15 +5,18 @@
 
 const etch_settings *etch_session_settings(etch_session *session, const etch_plan *plan)
 {
-    for (uint32_t i = 0; i < session->bound.count; i++)
-        if (session->bound.at[i]->plan == plan)
-            return session->bound.at[i]->fine ? &session->bound.at[i]->settings : NULL;
     const etch_session_options *o = &session->options;
-    etch_bound *bound = ETCH_NEW(session->arena, etch_bound);
+    for (uint32_t i = 0; i < session->in_force.count; i++) {
+        const etch_in_force *known = session->in_force.at[i];
+        if (known->plan == plan && known->defaults == o->defaults)
+            return known->fine ? &known->settings : NULL;
+    }
+    etch_in_force *bound = ETCH_NEW(session->arena, etch_in_force);
     bound->plan = plan;
+    bound->defaults = o->defaults;
     bound->fine = etch_spec_bind(session->spec, o->config, o->sets, (uint32_t)o->set_count, o->defaults, plan,
                                  &bound->settings);
-    ETCH_PUSH(session->arena, &session->bound, bound);
+    ETCH_PUSH(session->arena, &session->in_force, bound);
     return bound->fine ? &bound->settings : NULL;
 }
 
@@ -35,8 +38,7 @@ static etch_training *forward_only(etch_session *session, etch_graph *graph)
 
 static bool build(etch_session *session, etch_pipeline *p)
 {
-    p->settings = etch_session_settings(session, p->plan);
-    etch_model *model = p->settings ? etch_spec_elaborate(session->spec, p->run, p->settings) : NULL;
+    etch_model *model = etch_spec_elaborate(session->spec, p->run, p->settings);
     if (!model)
         return false;
     p->training =
@@ -64,14 +66,18 @@ etch_pipeline *etch_pipeline_get(etch_session *session, const char *run, const c
         etch_spec_plan(session->spec, plan_name, needs_plan || plan_name != NULL, asked);
     if (!plan && (needs_plan || plan_name))
         return NULL;
+    const etch_settings *settings = etch_session_settings(session, plan);
+    if (!settings)
+        return NULL;
     for (uint32_t i = 0; i < session->pipelines.count; i++) {
         etch_pipeline *known = session->pipelines.at[i];
-        if (known->plan == plan && same_name(known->run, run))
+        if (known->settings == settings && same_name(known->run, run))
             return known->model ? known : NULL;
     }
     etch_pipeline *p = ETCH_NEW(session->arena, etch_pipeline);
     p->run = run;
     p->plan = plan;
+    p->settings = settings;
     ETCH_PUSH(session->arena, &session->pipelines, p);
     return build(session, p) ? p : NULL;
 }
@@ -97,4 +103,36 @@ const etch_cost_list *etch_pipeline_costs(etch_pipeline *p, etch_measure measure
 etch_expr etch_pipeline_apply(etch_session *session, const etch_pipeline *p, etch_expr expr)
 {
     return etch_settings_apply(session->sym, p->settings, expr);
+}
+
+typedef struct binding_list {
+    etch_session *session;
+    etch_binding_row *rows;
+    size_t count;
+} binding_list;
+
+static etch_status list_bindings(void *data)
+{
+    binding_list *l = data;
+    etch_session *session = l->session;
+    const etch_plan *plan;
+    const etch_settings *settings =
+        etch_session_plan(session, &plan) ? etch_session_settings(session, plan) : NULL;
+    if (!settings)
+        return ETCH_EINPUT;
+    l->rows = ETCH_NEW_ARRAY(session->arena, settings->count, etch_binding_row);
+    for (l->count = 0; l->count < settings->count; l->count++) {
+        const etch_setting *s = &settings->at[l->count];
+        l->rows[l->count] = (etch_binding_row){s->name, etch_expr_text(session->sym, s->value), s->from};
+    }
+    return ETCH_OK;
+}
+
+etch_status etch_session_bindings(etch_session *session, const etch_binding_row **rows, size_t *count)
+{
+    binding_list l = {.session = session};
+    etch_status status = etch_session_run(session, list_bindings, &l);
+    *rows = status == ETCH_OK ? l.rows : NULL;
+    *count = status == ETCH_OK ? l.count : 0;
+    return status;
 }

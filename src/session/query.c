@@ -136,7 +136,8 @@ static etch_status answer(void *data)
     return ETCH_OK;
 }
 
-etch_status etch_query(etch_session *session, const char *expression, etch_breakdown by, const etch_answer **result)
+etch_status etch_session_query(etch_session *session, const char *expression, etch_breakdown by,
+                               const etch_answer **result)
 {
     asking a = {.session = session, .text = expression, .by = by};
     etch_status status = etch_session_run(session, answer, &a);

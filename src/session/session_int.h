@@ -24,11 +24,12 @@ typedef struct etch_pipeline {
 } etch_pipeline;
 
 /* The values in force with one plan. */
-typedef struct etch_bound {
+typedef struct etch_in_force {
     const etch_plan *plan; /* may be NULL */
+    bool defaults;
     etch_settings settings;
     bool fine; /* false: they have errors, which have been reported */
-} etch_bound;
+} etch_in_force;
 
 struct etch_session {
     etch_mem *mem;
@@ -39,7 +40,7 @@ struct etch_session {
     etch_session_options options;
     etch_sym *sym;
     etch_spec *spec;
-    ETCH_VEC(etch_bound *) bound;
+    ETCH_VEC(etch_in_force *) in_force;
     ETCH_VEC(etch_pipeline *) pipelines;
     ETCH_VEC(const char *) open_axes; /* axes that a value of communication takes to be larger than 1 */
     atomic_int cancel;
@@ -60,6 +61,9 @@ bool etch_pipeline_place(etch_pipeline *pipeline);
 const etch_cost_list *etch_pipeline_costs(etch_pipeline *pipeline, etch_measure measure);
 /* Values of `pipeline` put into an expression. */
 etch_expr etch_pipeline_apply(etch_session *session, const etch_pipeline *pipeline, etch_expr expr);
+
+/* Lowers a placed pipeline to a job, which checks every value; nothing is written. */
+etch_status etch_pipeline_lower(etch_session *session, etch_pipeline *pipeline, const etch_job **job) ETCH_MUST_CHECK;
 
 /* ---- quantities ------------------------------------------------------------------------------------------- */
 

@@ -166,6 +166,14 @@ const sym_mono *sym_mono_content(etch_sym *sym, etch_expr a)
     return content;
 }
 
+const sym_mono *sym_mono_below(etch_sym *sym, etch_expr a)
+{
+    const sym_mono *below = sym->unit;
+    for (uint32_t i = 0; (a->flags & SYM_HAS_NEGATIVE) && i < a->count; i++)
+        below = sym_mono_meet(sym, below, sym_mono_part(sym, a->terms[i].mono, -1), -1);
+    return below;
+}
+
 /* ---- the door ---------------------------------------------------------------------------------------------------- */
 
 /* Brings two operands into canonical form; false when one is undefined. */

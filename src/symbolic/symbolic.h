@@ -36,8 +36,8 @@ etch_expr etch_add(etch_sym *sym, etch_expr a, etch_expr b);
 etch_expr etch_sub(etch_sym *sym, etch_expr a, etch_expr b);
 etch_expr etch_neg(etch_sym *sym, etch_expr a);
 etch_expr etch_mul(etch_sym *sym, etch_expr a, etch_expr b);
-etch_expr etch_div(etch_sym *sym, etch_expr a, etch_expr b);       /* exact quotient; NULL when b is 0 */
-etch_expr etch_pow(etch_sym *sym, etch_expr a, int64_t exponent);  /* negative: of the reciprocal */
+etch_expr etch_div(etch_sym *sym, etch_expr a, etch_expr b);      /* exact quotient; NULL when b is 0 */
+etch_expr etch_pow(etch_sym *sym, etch_expr a, int64_t exponent); /* negative: of the reciprocal */
 etch_expr etch_floor(etch_sym *sym, etch_expr a);
 etch_expr etch_ceil(etch_sym *sym, etch_expr a);
 etch_expr etch_floor_div(etch_sym *sym, etch_expr a, etch_expr b); /* floor(a/b) */
@@ -51,9 +51,12 @@ etch_expr etch_abs(etch_sym *sym, etch_expr a);
 /* Facts hold for expressions built afterwards. `origin` is handed back when facts contradict (a span, an index: whatever the caller knows
  * the fact by). ETCH_EINPUT: it contradicts what is known, `*other` says which fact (or -1: the declaration of a variable); the fact is not
  * taken. ETCH_EUNKNOWN: of a form that the core cannot use yet; it is remembered for witnesses only. */
-etch_status etch_assume_divides(etch_sym *sym, etch_expr d, etch_expr n, int64_t origin, int64_t *other) ETCH_MUST_CHECK;
-etch_status etch_assume_equal(etch_sym *sym, etch_expr a, etch_expr b, int64_t origin, int64_t *other) ETCH_MUST_CHECK;
-etch_status etch_assume_at_least(etch_sym *sym, etch_expr a, etch_expr b, int64_t origin, int64_t *other) ETCH_MUST_CHECK;
+etch_status etch_assume_divides(etch_sym *sym, etch_expr d, etch_expr n, int64_t origin,
+                                int64_t *other) ETCH_MUST_CHECK;
+etch_status etch_assume_equal(etch_sym *sym, etch_expr a, etch_expr b, int64_t origin,
+                              int64_t *other) ETCH_MUST_CHECK;
+etch_status etch_assume_at_least(etch_sym *sym, etch_expr a, etch_expr b, int64_t origin,
+                                 int64_t *other) ETCH_MUST_CHECK;
 
 /* ---- questions ---------------------------------------------------------------------------------------------- */
 
@@ -88,7 +91,8 @@ uint32_t etch_vars_of(etch_sym *sym, etch_expr a, const etch_expr **vars);
 
 /* Replaces `count` variables by expressions, all at once, and simplifies again under the facts. Constants for all variables: exact evaluation.
  * NULL when a denominator becomes 0. */
-etch_expr etch_subst(etch_sym *sym, etch_expr a, uint32_t count, const etch_expr *vars, const etch_expr *values);
+etch_expr etch_subst(etch_sym *sym, etch_expr a, uint32_t count, const etch_expr *vars,
+                     const etch_expr *values);
 
 /* ---- text ------------------------------------------------------------------------------------------------------ */
 

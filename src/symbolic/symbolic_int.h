@@ -25,6 +25,7 @@ enum {
     SYM_MAX_WORK = 50000000,    /* products of coefficients, weighed by their length, in one multiplication */
     SYM_MAX_DEPTH = 100,        /* opaque atoms inside opaque atoms */
     SYM_MAX_ATOMS = 100000,     /* opaque ones in one context */
+    SYM_MAX_NESTED = 16,        /* proofs within proofs */
     SYM_MAX_NESTING = 500       /* of brackets and operators in text */
 };
 
@@ -156,8 +157,10 @@ typedef struct sym_atom {
     /* variables */
     const char *name; /* NULL: a variable of proofs */
     uint32_t index;   /* in sym->vars */
-    int64_t lower;
-    bool is_real;         /* any number > 0 */
+    int64_t lower;          /* the greatest integer that it is known to reach at least */
+    int64_t declared_lower; /* without facts */
+    uint32_t lower_fact;    /* which fact raised it, or SYM_DECLARED */
+    bool is_real;           /* any number > 0 */
     etch_expr definition; /* what an equality says it is, in variables that have no definition; or NULL */
     uint32_t definition_fact;
     /* opaque atoms */
@@ -269,6 +272,8 @@ etch_expr sym_mul_plain(etch_sym *sym, etch_expr a, etch_expr b);
 sym_coef sym_content(etch_sym *sym, etch_expr a);
 /* The monomial of least exponents of every atom over all terms. */
 const sym_mono *sym_mono_content(etch_sym *sym, etch_expr a);
+/* The monomial of the least negative exponents: `a` divided by it has none. */
+const sym_mono *sym_mono_below(etch_sym *sym, etch_expr a);
 
 /* ---- fraction.c ------------------------------------------------------------------------------------------------ */
 
@@ -305,6 +310,8 @@ bool sym_grid(etch_sym *sym, etch_expr a, etch_expr *q);
 /* Sound, incomplete: true only if it holds for all values that the facts allow. */
 bool sym_is_nonnegative(etch_sym *sym, etch_expr a);
 bool sym_is_positive(etch_sym *sym, etch_expr a);
+/* `a`, without atoms 1/(sum), times its denominators; NULL when their sign is not known. */
+etch_expr sym_clear_denominators(etch_sym *sym, etch_expr a);
 
 /* ---- points.c ----------------------------------------------------------------------------------------------------- */
 
@@ -348,8 +355,11 @@ typedef struct sym_alternative {
     etch_expr value;
     sym_atom *spends; /* the quotient or slack: each is used once in a proof */
     uint32_t fact;
+    bool is_lower;    /* of a bound: var >= value without the slack */
 } sym_alternative;
 
+/* Notes that a proof used a fact (or a declaration). */
+void sym_used_fact(etch_sym *sym, uint32_t fact);
 /* What is known has changed: canonical forms of before may simplify further. */
 void sym_new_epoch(etch_sym *sym);
 
@@ -365,13 +375,6 @@ etch_expr sym_refresh(etch_sym *sym, etch_expr a);
 void sym_mark_vars(etch_sym *sym, etch_expr a, bool *seen);
 
 /* ---- the context ----------------------------------------------------------------------------------------------------- */
-
-typedef struct sym_proof {
-    uint32_t steps;     /* that are left */
-    sym_memo failed;    /* expressions met in this proof */
-    uint32_t last_fact; /* the latest fact that a successful proof used, SYM_DECLARED for none */
-    bool tracing;       /* looks for `last_fact`: no memo */
-} sym_proof;
 
 typedef struct sym_points {
     uint32_t epoch, vars; /* for which they were made */
@@ -399,7 +402,10 @@ struct etch_sym {
     sym_memo fresh;   /* of this epoch: expression -> canonical form */
     sym_memo floors;  /* of this epoch: expression -> its floor */
     sym_memo proofs;  /* of this epoch: expression -> &sym_yes or &sym_no */
-    sym_proof proof;
+    sym_memo failed[SYM_MAX_NESTED]; /* of each proof under way */
+    uint32_t proof_nesting, proof_steps;
+    bool tracing;       /* collect `last_fact`; no memo */
+    uint32_t last_fact; /* the latest fact that successful proofs used, or SYM_DECLARED */
     sym_points points;
 
     /* reused memory */
@@ -414,7 +420,8 @@ struct etch_sym {
     size_t scratch_used;
     struct sym_value *atom_values; /* of sym_eval, by atom */
     uint32_t atom_values_capacity, atom_values_stamp;
-    uint32_t quotient_count, slack_count;
+    ETCH_VEC(sym_atom *) proof_vars; /* quotients and slacks, reused */
+    uint32_t proof_vars_used;
 };
 
 #endif

@@ -9,7 +9,8 @@ etch_emit_options emitting_options(const char *folder)
     return (etch_emit_options){.folder = folder,
                                .name = "tiny",
                                .tool_version = "0.1.0",
-                               .spec_sha256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+                               .spec_sha256 =
+                                   "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
                                .threads = 2};
 }
 
@@ -35,8 +36,8 @@ etch_emit_result emitting_works(etch_arena *arena, const etch_job *job, const et
     return result;
 }
 
-void emitting_fails(etch_arena *arena, const etch_job *job, const etch_emit_options *options, etch_status status,
-                    etch_code code, const char *text)
+void emitting_fails(etch_arena *arena, const etch_job *job, const etch_emit_options *options,
+                    etch_status status, etch_code code, const char *text)
 {
     etch_emit_result result;
     etch_diags *diags = etch_diags_new(arena);

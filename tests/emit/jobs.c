@@ -66,8 +66,8 @@ static void random_deps(making *m, draft *d, etch_node *node)
     node->first_dep = d->deps.count;
     for (uint64_t parent = job_random(&m->state, stride); wanted > 0 && parent < id;
          parent += 1 + job_random(&m->state, 2 * stride)) {
-        bool passes = node->type == ETCH_NODE_COLL && d->last_collective >= 0 &&
-                      (int64_t)parent >= d->last_collective;
+        bool passes =
+            node->type == ETCH_NODE_COLL && d->last_collective >= 0 && (int64_t)parent >= d->last_collective;
         if (passes)
             break;
         ETCH_PUSH(m->arena, &d->deps, (uint32_t)parent);
@@ -89,10 +89,8 @@ static void add_computation(making *m, draft *d)
 
 static void add_collective(making *m, draft *d, const issue *what)
 {
-    etch_node node = {.type = ETCH_NODE_COLL,
-                      .bytes = what->bytes,
-                      .family = what->family,
-                      .collective = what->collective};
+    etch_node node = {
+        .type = ETCH_NODE_COLL, .bytes = what->bytes, .family = what->family, .collective = what->collective};
     node.name = random_name(m, d);
     random_deps(m, d, &node);
     d->last_collective = d->nodes.count;
@@ -110,10 +108,8 @@ static etch_program make_program(making *m)
         if (i < m->recipe->collectives)
             add_collective(m, &d, &m->issues[i]);
     }
-    return (etch_program){.nodes = d.nodes.at,
-                          .node_count = d.nodes.count,
-                          .deps = d.deps.at,
-                          .names = d.names.text};
+    return (etch_program){
+        .nodes = d.nodes.at, .node_count = d.nodes.count, .deps = d.deps.at, .names = d.names.text};
 }
 
 /* ---- the job around the programs -------------------------------------------------------------------------- */
@@ -170,11 +166,10 @@ static void make_issues(making *m)
                                           ETCH_COMM_REDUCE_SCATTER};
     issue *issues = ETCH_NEW_ARRAY(m->arena, m->recipe->collectives, issue);
     for (uint32_t i = 0; i < m->recipe->collectives; i++)
-        issues[i] = (issue){.bytes = random_value(&m->state, 64),
-                            .family = (uint16_t)(i < m->job->family_count
-                                                     ? i
-                                                     : job_random(&m->state, m->job->family_count)),
-                            .collective = collectives[job_random(&m->state, 4)]};
+        issues[i] = (issue){
+            .bytes = random_value(&m->state, 64),
+            .family = (uint16_t)(i < m->job->family_count ? i : job_random(&m->state, m->job->family_count)),
+            .collective = collectives[job_random(&m->state, 4)]};
     m->issues = issues;
 }
 
@@ -231,7 +226,8 @@ static void make_classes(making *m)
 
 const etch_job *job_make(etch_arena *arena, const job_recipe *recipe)
 {
-    static const etch_binding bindings[] = {{"layers", "2", "set"}, {"hidden", "18446744073709551616", "config"}};
+    static const etch_binding bindings[] = {{"layers", "2", "set"},
+                                            {"hidden", "18446744073709551616", "config"}};
     making m = {.arena = arena, .recipe = recipe, .job = ETCH_NEW(arena, etch_job), .state = recipe->seed};
     m.job->model = "tiny";
     m.job->plan = "flat";

@@ -8,11 +8,11 @@ enum { JOB_MAX_AXES = 4, JOB_MAX_FAMILIES = 8 };
 
 /* What a job is made of. All ranks issue the same collectives in one order; classes differ in everything else. */
 typedef struct job_recipe {
-    uint32_t mesh[JOB_MAX_AXES]; /* sizes, outermost first; 0 ends them */
+    uint32_t mesh[JOB_MAX_AXES];         /* sizes, outermost first; 0 ends them */
     uint64_t families[JOB_MAX_FAMILIES]; /* masks of mesh axes; 0 ends them */
     uint32_t classes;
-    uint32_t collectives;   /* in every program */
-    uint32_t computations;  /* about as many in every program, at least one */
+    uint32_t collectives;  /* in every program */
+    uint32_t computations; /* about as many in every program, at least one */
     uint64_t seed;
 } job_recipe;
 

@@ -13,7 +13,8 @@ static void compare_trace(etch_arena *arena, const etch_job *job, const char *fo
 {
     size_t length, expected_length;
     etch_arena *content = etch_arena_new(etch_arena_mem(arena));
-    const char *bytes = tree_read(content, etch_text(content, "%s/tiny.%u.et", folder, (unsigned)rank), &length);
+    const char *bytes =
+        tree_read(content, etch_text(content, "%s/tiny.%u.et", folder, (unsigned)rank), &length);
     uint8_t *expected = reference_trace(job, rank, &expected_length);
     ck_assert_ptr_nonnull(expected);
     ck_assert_uint_eq(length, expected_length);
@@ -137,7 +138,8 @@ static void any_number_of_threads(etch_arena *arena)
 {
     static const unsigned threads[] = {0, 1, 2, 3, 8, 1000};
     const char *expected = NULL;
-    job_recipe recipe = {.mesh = {4, 2, 16}, .families = {4, 3, 7}, .classes = 3, .collectives = 900, .seed = 9};
+    job_recipe recipe = {
+        .mesh = {4, 2, 16}, .families = {4, 3, 7}, .classes = 3, .collectives = 900, .seed = 9};
     recipe.computations = 2500;
     const etch_job *job = job_make(arena, &recipe);
     const char *place = tree_new(arena);

@@ -24,10 +24,10 @@ typedef struct scene {
 
 static scene begin(etch_arena *arena)
 {
-    static const job_recipe large = {.mesh = {8, 2}, .families = {1, 2}, .classes = 2, .collectives = 20, .seed = 3,
-                                     .computations = 300};
-    static const job_recipe small = {.mesh = {4}, .families = {1}, .classes = 1, .collectives = 4, .seed = 4,
-                                     .computations = 30};
+    static const job_recipe large = {
+        .mesh = {8, 2}, .families = {1, 2}, .classes = 2, .collectives = 20, .seed = 3, .computations = 300};
+    static const job_recipe small = {
+        .mesh = {4}, .families = {1}, .classes = 1, .collectives = 4, .seed = 4, .computations = 30};
     return (scene){.arena = arena,
                    .place = tree_new(arena),
                    .large = job_make(arena, &large),
@@ -64,19 +64,19 @@ static void refuses(const scene *s, const etch_emit_options *options, etch_statu
     ck_assert_str_eq(tree_snapshot(s->arena, s->place), before);
 }
 
-#define SCENE_TEST(name)             \
-    static void name(const scene *s); \
-    static void name##_body(etch_arena *arena)  \
-    {                                \
-        scene s = begin(arena);      \
-        name(&s);                    \
-        end(&s);                     \
-    }                                \
-    START_TEST(test_##name)          \
-    {                                \
-        etch_with_arena(name##_body); \
-    }                                \
-    END_TEST                         \
+#define SCENE_TEST(name)                       \
+    static void name(const scene *s);          \
+    static void name##_body(etch_arena *arena) \
+    {                                          \
+        scene s = begin(arena);                \
+        name(&s);                              \
+        end(&s);                               \
+    }                                          \
+    START_TEST(test_##name)                    \
+    {                                          \
+        etch_with_arena(name##_body);          \
+    }                                          \
+    END_TEST                                   \
     static void name(const scene *s)
 
 /* ---- targets that can be used ----------------------------------------------------------------------------- */
@@ -170,7 +170,8 @@ SCENE_TEST(files_of_others_are_refused)
     tree_write(in(s, "out/notes.txt"), "mine");
     etch_emit_options options = to(s, "out");
     refuses(s, &options, ETCH_EINPUT, ETCH_E_OUTPUT_TAKEN, "'notes.txt'");
-    tree_write(in(s, "out/manifest.json"), "{\"format\": \"other\", \"ranks\": 4, \"traces\": {\"name\": \"tiny\"}}");
+    tree_write(in(s, "out/manifest.json"),
+               "{\"format\": \"other\", \"ranks\": 4, \"traces\": {\"name\": \"tiny\"}}");
     refuses(s, &options, ETCH_EINPUT, ETCH_E_OUTPUT_TAKEN, "'manifest.json'");
     tree_write(in(s, "out/manifest.json"), "[1, 2");
     refuses(s, &options, ETCH_EINPUT, ETCH_E_OUTPUT_TAKEN, "--force");
@@ -178,8 +179,16 @@ SCENE_TEST(files_of_others_are_refused)
 
 SCENE_TEST(a_file_beside_an_earlier_run_is_refused)
 {
-    static const char *const names[] = {"network.yml",  "tiny.4.et",   "tiny.00.et", "tiny.-1.et", "tiny.et",
-                                        "other.0.et",   "tiny.1.et~",  "tiny.1x.et", "tiny..et",   ".hidden",
+    static const char *const names[] = {"network.yml",
+                                        "tiny.4.et",
+                                        "tiny.00.et",
+                                        "tiny.-1.et",
+                                        "tiny.et",
+                                        "other.0.et",
+                                        "tiny.1.et~",
+                                        "tiny.1x.et",
+                                        "tiny..et",
+                                        ".hidden",
                                         "tiny.99999999999999999999.et"};
     etch_emit_options options = to(s, "out");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -336,6 +345,7 @@ SCENE_TEST(files_that_become_too_large)
 SCENE_TEST(too_few_open_files)
 {
     etch_emit_options options = to(s, "new/out"), replacing = to(s, "old");
+    options.threads = replacing.threads = 1; /* so that each limit has one outcome */
     emit_to(s, "old", s->small);
     const char *before = tree_snapshot(s->arena, s->place);
     int first = dup(0); /* the lowest number that is free */
@@ -425,7 +435,8 @@ SCENE_TEST(a_run_is_cancelled_at_any_moment)
         etch_emit_options options = to(s, "out");
         options.cancel = &when.cancel;
         ck_assert_int_eq(pthread_create(&other, NULL, interrupt, &when), 0);
-        etch_status status = etch_emit(etch_arena_mem(s->arena), job, &options, etch_diags_new(s->arena), &result);
+        etch_status status =
+            etch_emit(etch_arena_mem(s->arena), job, &options, etch_diags_new(s->arena), &result);
         pthread_join(other, NULL);
         ck_assert(status == ETCH_OK || status == ETCH_ELIMIT);
         ck_assert_uint_eq(tree_count(s->place), status == ETCH_OK ? 1 : 0);
@@ -437,11 +448,11 @@ SCENE_TEST(a_run_is_cancelled_at_any_moment)
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("emit.folder");
-    ETCH_ADD_TESTS(suite, test_a_missing_folder_is_created_with_its_parents, test_slashes_at_the_end_mean_nothing,
-                   test_an_empty_folder_is_used_and_keeps_its_permissions,
-                   test_an_earlier_run_is_replaced_as_a_whole,
-                   test_an_earlier_run_under_another_name_is_replaced,
-                   test_what_a_killed_run_left_is_in_nobodys_way, test_the_current_folder_is_filled);
+    ETCH_ADD_TESTS(
+        suite, test_a_missing_folder_is_created_with_its_parents, test_slashes_at_the_end_mean_nothing,
+        test_an_empty_folder_is_used_and_keeps_its_permissions, test_an_earlier_run_is_replaced_as_a_whole,
+        test_an_earlier_run_under_another_name_is_replaced, test_what_a_killed_run_left_is_in_nobodys_way,
+        test_the_current_folder_is_filled);
     ETCH_ADD_TESTS(suite, test_files_of_others_are_refused, test_a_file_beside_an_earlier_run_is_refused,
                    test_force_leaves_files_of_others_alone, test_force_changes_nothing_where_it_is_not_needed,
                    test_a_folder_in_the_place_of_a_file_is_refused_even_by_force,

@@ -1,5 +1,6 @@
-/* Every case of grammar/accept parses without a word, into the tree beside it when there is one. Every case of grammar/reject is
- * refused with exactly the diagnostics beside it. Every diagnostic of the syntax has a case. */
+/* Every case of grammar/accept parses without a word, into the tree beside it when there is one. Every
+ * case of grammar/reject is refused with exactly the diagnostics beside it. Every diagnostic of the
+ * syntax has a case. */
 #include "corpus.h"
 #include "suite.h"
 

@@ -93,7 +93,8 @@ END_TEST
 
 static void places(etch_arena *arena)
 {
-    static const char text[] = "\xEF\xBB\xBFetch 1 # \xC3\xA9\n  dim H' = 2\n";
+    static const char text[] = "\xEF\xBB\xBF"
+                               "etch 1 # \xC3\xA9\n  dim H' = 2\n";
     etch_diags *diags = etch_diags_new(arena);
     etch_source_add(diags, "first", "xx", 2);
     const etch_source *source = etch_source_add(diags, "test", text, sizeof text - 1);
@@ -104,9 +105,11 @@ static void places(etch_arena *arena)
         uint32_t start, end, column;
         bool first;
     } expected[] = {
-        {ETCH_TOKEN_ETCH, 3, 7, 0, true},     {ETCH_TOKEN_INTEGER, 8, 9, 5, false}, {ETCH_TOKEN_NEWLINE, 14, 14, 11, false},
-        {ETCH_TOKEN_DIM, 17, 20, 2, true},    {ETCH_TOKEN_NAME, 21, 23, 6, false},  {ETCH_TOKEN_ASSIGN, 24, 25, 9, false},
-        {ETCH_TOKEN_INTEGER, 26, 27, 11, false}, {ETCH_TOKEN_NEWLINE, 27, 27, 12, false}, {ETCH_TOKEN_END, 28, 28, 0, true},
+        {ETCH_TOKEN_ETCH, 3, 7, 0, true},        {ETCH_TOKEN_INTEGER, 8, 9, 5, false},
+        {ETCH_TOKEN_NEWLINE, 14, 14, 11, false}, {ETCH_TOKEN_DIM, 17, 20, 2, true},
+        {ETCH_TOKEN_NAME, 21, 23, 6, false},     {ETCH_TOKEN_ASSIGN, 24, 25, 9, false},
+        {ETCH_TOKEN_INTEGER, 26, 27, 11, false}, {ETCH_TOKEN_NEWLINE, 27, 27, 12, false},
+        {ETCH_TOKEN_END, 28, 28, 0, true},
     };
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         etch_token token = etch_lexer_next(&lexer);
@@ -150,16 +153,25 @@ static void bad_texts(etch_arena *arena)
         etch_code code;
         uint32_t offset;
     } cases[] = {
-        {"a\0b", 3, ETCH_E_CONTROL_CHARACTER, 1},     {"a\x1B[0m", 5, ETCH_E_CONTROL_CHARACTER, 1},
-        {"\x7F", 1, ETCH_E_CONTROL_CHARACTER, 0},     {"\xC2\x85", 2, ETCH_E_CONTROL_CHARACTER, 0},
-        {"a\rb", 3, ETCH_E_CONTROL_CHARACTER, 1},     {"# a\0", 4, ETCH_E_CONTROL_CHARACTER, 3},
-        {"\"a\0\"", 4, ETCH_E_CONTROL_CHARACTER, 2},  {"\x80", 1, ETCH_E_BAD_UTF8, 0},
-        {"\xC3", 1, ETCH_E_BAD_UTF8, 0},              {"\xC1\xBF", 2, ETCH_E_BAD_UTF8, 0},
-        {"\xE0\x9F\xBF", 3, ETCH_E_BAD_UTF8, 0},      {"\xF4\x90\x80\x80", 4, ETCH_E_BAD_UTF8, 0},
-        {"\xF5\x80\x80\x80", 4, ETCH_E_BAD_UTF8, 0},  {"\xED\xBF\xBF", 3, ETCH_E_BAD_UTF8, 0},
-        {"# \xE2\x82", 4, ETCH_E_BAD_UTF8, 2},        {"\"abc", 4, ETCH_E_OPEN_STRING, 0},
+        {"a\0b", 3, ETCH_E_CONTROL_CHARACTER, 1},
+        {"a\x1B[0m", 5, ETCH_E_CONTROL_CHARACTER, 1},
+        {"\x7F", 1, ETCH_E_CONTROL_CHARACTER, 0},
+        {"\xC2\x85", 2, ETCH_E_CONTROL_CHARACTER, 0},
+        {"a\rb", 3, ETCH_E_CONTROL_CHARACTER, 1},
+        {"# a\0", 4, ETCH_E_CONTROL_CHARACTER, 3},
+        {"\"a\0\"", 4, ETCH_E_CONTROL_CHARACTER, 2},
+        {"\x80", 1, ETCH_E_BAD_UTF8, 0},
+        {"\xC3", 1, ETCH_E_BAD_UTF8, 0},
+        {"\xC1\xBF", 2, ETCH_E_BAD_UTF8, 0},
+        {"\xE0\x9F\xBF", 3, ETCH_E_BAD_UTF8, 0},
+        {"\xF4\x90\x80\x80", 4, ETCH_E_BAD_UTF8, 0},
+        {"\xF5\x80\x80\x80", 4, ETCH_E_BAD_UTF8, 0},
+        {"\xED\xBF\xBF", 3, ETCH_E_BAD_UTF8, 0},
+        {"# \xE2\x82", 4, ETCH_E_BAD_UTF8, 2},
+        {"\"abc", 4, ETCH_E_OPEN_STRING, 0},
         {"12ab", 4, ETCH_E_BAD_NUMBER, 0},
-        {"x $", 3, ETCH_E_BAD_CHARACTER, 2},          {"a \xF0\x9F\x98\x80", 6, ETCH_E_BAD_CHARACTER, 2},
+        {"x $", 3, ETCH_E_BAD_CHARACTER, 2},
+        {"a \xF0\x9F\x98\x80", 6, ETCH_E_BAD_CHARACTER, 2},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint32_t offset = 0;

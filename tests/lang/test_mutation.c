@@ -1,6 +1,6 @@
-/* Damaged specs: whatever is done to the text, the parser ends, stays in its memory, reports at most 20 errors with places inside the
- * text, and either reports something or returns a tree that can be walked. ETCH_TEST_SEED and ETCH_TEST_MULT in the environment choose
- * and multiply the damage. */
+/* Damaged specs: whatever is done to the text, the parser ends, stays in its memory, reports at most 20
+ * errors with places inside the text, and either reports something or returns a tree that can be walked.
+ * ETCH_TEST_SEED and ETCH_TEST_MULT in the environment choose and multiply the damage. */
 #include "corpus.h"
 #include "suite.h"
 
@@ -21,11 +21,14 @@ static uint32_t draw(generator *g, uint32_t below)
     return below ? (uint32_t)((g->state * 0x2545F4914F6CDD1DULL) >> 33) % below : 0;
 }
 
-static const char *const pieces[] = {"(",  ")",    "[",      "]",       "{",      "}",     ",",     ";",   "\n",    "=",
-                                     "==", "->",   "..",     "'",       "\"",     "#",     "~",     "@",   ":",     "|",
-                                     "^",  "-",    "*",      "/",       "//",     "module", "model", "if",  "else",  "repeat",
-                                     "as", "tag",  "weight", "dim",     "param",  "for",   "zero",  "etch", "sweep", "where",
-                                     "x",  "1.5",  "7",      "$",       "\r",     "\t",    "\xC3",  "\xE2\x86\x92", "import", "{{{{"};
+static const char *const pieces[] = {
+    "(",      ")",      "[",     "]",   "{",    "}",      ",",     ";",
+    "\n",     "=",      "==",    "->",  "..",   "'",      "\"",    "#",
+    "~",      "@",      ":",     "|",   "^",    "-",      "*",     "/",
+    "//",     "module", "model", "if",  "else", "repeat", "as",    "tag",
+    "weight", "dim",    "param", "for", "zero", "etch",   "sweep", "where",
+    "x",      "1.5",    "7",     "$",   "\r",   "\t",     "\xC3",  "\xE2\x86\x92",
+    "import", "{{{{"};
 
 static void insert(etch_buf *out, generator *g)
 {
@@ -119,8 +122,8 @@ static void mutate_all(etch_arena *arena)
         for (uint64_t round = 0; round < rounds; round++) {
             attempt a = {.item = &cases.at[i], .seed = (seed + round) * 0x9E3779B97F4A7C15ULL + i + 1};
             a.mem = etch_mem_new((size_t)64 << 20);
-            ck_assert_msg(etch_guard(a.mem, parse_damaged, &a) == ETCH_OK, "%s, ETCH_TEST_SEED=%" PRIu64 ", round %" PRIu64,
-                          a.item->path, seed, round);
+            ck_assert_msg(etch_guard(a.mem, parse_damaged, &a) == ETCH_OK,
+                          "%s, ETCH_TEST_SEED=%" PRIu64 ", round %" PRIu64, a.item->path, seed, round);
             etch_mem_free(a.mem);
         }
     }

@@ -1,0 +1,101 @@
+/* What the files of the program share: the table of commands, parsed arguments, output. The program uses nothing of
+ * etch but its public headers. */
+#ifndef ETCH_CLI_INT_H
+#define ETCH_CLI_INT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "etch/etch.h"
+
+/* Exit statuses: part of the interface. */
+typedef enum cli_exit {
+    CLI_DONE = 0,
+    CLI_INPUT = 1,   /* the input has errors, or a check is refuted */
+    CLI_USAGE = 2,
+    CLI_IO = 3,      /* input, output, memory */
+    CLI_LIMIT = 4,   /* a limit, or cancelled */
+    CLI_UNKNOWN = 5, /* could not be decided */
+    CLI_BUG = 70
+} cli_exit;
+
+cli_exit cli_exit_of(etch_status status);
+
+typedef enum cli_color { CLI_COLOR_AUTO, CLI_COLOR_ALWAYS, CLI_COLOR_NEVER } cli_color;
+typedef enum cli_format { CLI_PLAIN, CLI_JSON } cli_format;
+
+enum { CLI_MAX_WORDS = 3 };
+
+struct cli_command;
+
+/* The command line, taken apart. Texts belong to argv. */
+typedef struct cli_arguments {
+    const struct cli_command *command; /* NULL: none was given */
+    const char *words[CLI_MAX_WORDS];  /* behind the command */
+    int word_count;
+    etch_session_options session;      /* all but `spec`; `sets` has room for every word of the command line */
+    etch_output_options output;
+    etch_breakdown by;
+    cli_format format;
+    cli_color color;
+    bool human, json, quiet, verbose, help, version;
+} cli_arguments;
+
+/* ---- commands ---------------------------------------------------------------------------------------------- */
+
+typedef struct cli_command {
+    const char *name;
+    unsigned bit;         /* which options it takes: see options.c */
+    const char *words;    /* what stands behind the command, for usage: "SPEC EXPR" */
+    int least, most;      /* how many words */
+    const char *summary;  /* one line */
+    const char *details;  /* paragraphs for `etch help COMMAND` */
+    cli_exit (*run)(const cli_arguments *arguments);
+} cli_command;
+
+enum { CLI_CHECK = 1 << 0, CLI_QUERY = 1 << 1, CLI_LOWER = 1 << 2, CLI_HELP = 1 << 3, CLI_SPEC = 7, CLI_EVERY = 15 };
+
+/* The i-th command, NULL behind the last. */
+const cli_command *cli_command_at(size_t i);
+const cli_command *cli_command_of(const char *name);
+
+cli_exit cli_check(const cli_arguments *arguments);
+cli_exit cli_query(const cli_arguments *arguments);
+cli_exit cli_lower(const cli_arguments *arguments);
+cli_exit cli_help(const cli_arguments *arguments);
+cli_exit cli_help_overview(void);
+cli_exit cli_help_command(const cli_command *command);
+
+/* ---- options ------------------------------------------------------------------------------------------------ */
+
+/* Takes a command line apart; `sets` has room for `argc` texts. Anything but CLI_DONE has been said on stderr. */
+cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *arguments);
+/* Prints the options that a command takes. */
+void cli_print_options(unsigned commands);
+/* Says what is wrong with the command line, and which help to read. */
+cli_exit cli_usage_error(const cli_command *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* ---- sessions and messages ------------------------------------------------------------------------------------ */
+
+/* Opens a session on the first word. The result is NULL only when memory is out; `*status` says how it went. */
+etch_session *cli_open(const cli_arguments *arguments, etch_status *status);
+/* Puts the session's messages on stderr, closes it, and says how the program is to end. */
+cli_exit cli_close(const cli_arguments *arguments, etch_session *session, etch_status status);
+
+/* ---- results on stdout ------------------------------------------------------------------------------------------ */
+
+/* "name<padding>value". */
+void cli_print_field(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A JSON object for stdout, consumed. False when memory was out on the way. */
+bool cli_print_json(json_t *object);
+/* Adds `value` (consumed, may be NULL when memory is out) to an object or array; failures stick to `*failed`. */
+void cli_json_set(json_t *object, const char *key, json_t *value, bool *failed);
+void cli_json_append(json_t *array, json_t *value, bool *failed);
+json_t *cli_json_text(const char *text); /* null for NULL */
+json_t *cli_json_location(const etch_location *location, bool *failed);
+/* Closes stdout. A result that could not be written is a failure of its own. */
+cli_exit cli_finish(cli_exit status);
+
+#endif

@@ -1,0 +1,70 @@
+/* etch help: everything here is read off the tables of commands, options, ops and quantities. */
+#include "cli_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char quantity_notes[] =
+    "\n"
+    "P is forward, recompute, backward, sync (gradient reduction), optimizer, or step: all of them.\n"
+    "X is `model`, or a module of it. FLOP are those of the whole job, the global batch and one step, unless the\n"
+    "quantity is of one rank; rank quantities need a plan.\n"
+    "\n"
+    "  of = M              one call of a module, one iteration of a loop, or one execution of what computes a tensor,\n"
+    "                      named by its tag or as module.tensor; over the global batch\n"
+    "  op = NAME           only ops, or collectives, of this name\n"
+    "  axis = A, (A,B)     only collectives over exactly these mesh axes\n"
+    "  plan =, run =       instead of --plan, --run\n"
+    "\n"
+    "  flops(forward, of = block)      comm(step, op = all_gather, axis = tp)      flops(step)/params(model)\n";
+
+cli_exit cli_help_overview(void)
+{
+    printf("etch: exact cost formulas and Chakra traces of a model and its parallel plan\n\n");
+    const cli_command *command;
+    for (size_t i = 0; (command = cli_command_at(i)) != NULL; i++) {
+        char usage[64];
+        snprintf(usage, sizeof usage, "etch %s %s", command->name, command->words);
+        printf("  %-34s %s\n", usage, command->summary);
+    }
+    printf("\nOptions, which may stand anywhere:\n");
+    cli_print_options(CLI_EVERY);
+    printf("\nExit status: 0 done, 1 the input has errors or a check is refuted, 2 usage, 3 input/output or memory,\n"
+           "4 a limit or cancelled, 5 could not be decided, 70 a bug of etch.\n");
+    return CLI_DONE;
+}
+
+cli_exit cli_help_command(const cli_command *command)
+{
+    printf("usage: etch %s %s [options]\n\n%s%c%s", command->name, command->words, command->summary, '\n', "\n");
+    printf("%s\nOptions:\n", command->details);
+    cli_print_options(command->bit);
+    return CLI_DONE;
+}
+
+static cli_exit print_table(etch_status (*describe)(char **text), const char *notes)
+{
+    char *text;
+    etch_status status = describe(&text);
+    if (status == ETCH_OK)
+        printf("%s%s", text, notes);
+    else
+        fprintf(stderr, "etch: %s\n", etch_status_text(status));
+    etch_text_free(text);
+    return cli_exit_of(status);
+}
+
+cli_exit cli_help(const cli_arguments *arguments)
+{
+    if (arguments->word_count == 0)
+        return cli_help_overview();
+    const char *topic = arguments->words[0];
+    if (strcmp(topic, "ops") == 0)
+        return print_table(etch_describe_ops, "");
+    if (strcmp(topic, "quantities") == 0)
+        return print_table(etch_describe_quantities, quantity_notes);
+    const cli_command *command = cli_command_of(topic);
+    if (command)
+        return cli_help_command(command);
+    return cli_usage_error(arguments->command, "there is no help on '%s'", topic);
+}

@@ -1,0 +1,139 @@
+/* etch lower: traces of every rank, and what they add up to. */
+#define _POSIX_C_SOURCE 200809L
+
+#include "cli_int.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- interruption --------------------------------------------------------------------------------------------- */
+
+/* The session that is writing. A signal handler can be told nothing, so this is the program's only variable. */
+static _Atomic(etch_session *) writing;
+
+static void interrupt(int signal)
+{
+    (void)signal;
+    etch_session *session = atomic_load(&writing);
+    if (session)
+        etch_session_cancel(session);
+}
+
+/* The first signal ends the run in order, the second at once. */
+static void catch_signals(etch_session *session)
+{
+    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    atomic_store(&writing, session);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* ---- plain ------------------------------------------------------------------------------------------------------ */
+
+/* A name, a number, and how people say it. */
+static void print_number(const char *name, const char *number, const char *human, bool wanted)
+{
+    if (wanted)
+        printf("%-46s %s  (%s)\n", name, number, human);
+    else
+        printf("%-46s %s\n", name, number);
+}
+
+static void print_stage(const etch_output_stage *stage, bool human)
+{
+    char name[256];
+    print_number("rank_flops(step)", stage->flop, stage->flop_human, human);
+    print_number("traffic(step)", stage->bytes, stage->bytes_human, human);
+    for (size_t i = 0; i < stage->comm_count; i++) {
+        const etch_output_comm *comm = &stage->comm[i];
+        snprintf(name, sizeof name, "comm(step, op = %s, axis = %s)", comm->collective, comm->axes);
+        print_number(name, comm->bytes, comm->bytes_human, human);
+    }
+}
+
+static void print_plain(const etch_output_report *report, bool human)
+{
+    cli_print_field("model", "%s", report->model);
+    if (report->config)
+        cli_print_field("config", "%s", report->config);
+    cli_print_field("plan", "%s", report->plan);
+    cli_print_field("ranks", "%u in %u class%s", (unsigned)report->ranks, (unsigned)report->classes,
+                    report->classes == 1 ? "" : "es");
+    cli_print_field("groups", "%u", (unsigned)report->groups);
+    for (size_t i = 0; i < report->stage_count; i++)
+        cli_print_field("nodes", "%u for each rank%s", (unsigned)report->stages[i].nodes,
+                        report->stage_count == 1 ? "" : " of the stage");
+    cli_print_field("nodes", "%" PRIu64 " in all", report->nodes);
+    cli_print_field("bytes", "%" PRIu64 " in %" PRIu64 " files", report->bytes, report->files);
+    if (report->written)
+        cli_print_field("written", "%s", report->folder);
+    for (size_t i = 0; i < report->stage_count; i++)
+        print_stage(&report->stages[i], human);
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
+
+static json_t *stage_json(const etch_output_stage *stage, bool *failed)
+{
+    json_t *object = json_object(), *comm = json_array();
+    for (size_t i = 0; i < stage->comm_count; i++) {
+        json_t *row = json_object();
+        cli_json_set(row, "collective", json_string(stage->comm[i].collective), failed);
+        cli_json_set(row, "axes", json_string(stage->comm[i].axes), failed);
+        cli_json_set(row, "bytes", json_string(stage->comm[i].bytes), failed);
+        cli_json_set(row, "nodes", json_integer((json_int_t)stage->comm[i].nodes), failed);
+        cli_json_append(comm, row, failed);
+    }
+    cli_json_set(object, "ranks", json_integer((json_int_t)stage->ranks), failed);
+    cli_json_set(object, "nodes_per_rank", json_integer((json_int_t)stage->nodes), failed);
+    cli_json_set(object, "rank_flops", json_string(stage->flop), failed);
+    cli_json_set(object, "traffic", json_string(stage->bytes), failed);
+    cli_json_set(object, "comm", comm, failed);
+    return object;
+}
+
+static bool print_json(const etch_output_report *report)
+{
+    bool failed = false;
+    json_t *root = json_object(), *stages = json_array();
+    for (size_t i = 0; i < report->stage_count; i++)
+        cli_json_append(stages, stage_json(&report->stages[i], &failed), &failed);
+    cli_json_set(root, "schema", json_string("etch-lower/1"), &failed);
+    cli_json_set(root, "model", json_string(report->model), &failed);
+    cli_json_set(root, "config", cli_json_text(report->config), &failed);
+    cli_json_set(root, "plan", json_string(report->plan), &failed);
+    cli_json_set(root, "written", cli_json_text(report->written ? report->folder : NULL), &failed);
+    cli_json_set(root, "ranks", json_integer((json_int_t)report->ranks), &failed);
+    cli_json_set(root, "classes", json_integer((json_int_t)report->classes), &failed);
+    cli_json_set(root, "groups", json_integer((json_int_t)report->groups), &failed);
+    cli_json_set(root, "nodes", json_integer((json_int_t)report->nodes), &failed);
+    cli_json_set(root, "files", json_integer((json_int_t)report->files), &failed);
+    cli_json_set(root, "bytes", json_integer((json_int_t)report->bytes), &failed);
+    cli_json_set(root, "stages", stages, &failed);
+    return cli_print_json(root) && !failed;
+}
+
+cli_exit cli_lower(const cli_arguments *arguments)
+{
+    if (!arguments->output.folder && !arguments->output.dry_run)
+        return cli_usage_error(arguments->command, "say where the traces go with -o DIR, or ask with --dry-run");
+    etch_status status;
+    etch_session *session = cli_open(arguments, &status);
+    const etch_output_report *report;
+    if (status == ETCH_OK) {
+        catch_signals(session);
+        status = etch_session_lower(session, &arguments->output, &report);
+        atomic_store(&writing, NULL);
+    }
+    if (status == ETCH_OK) {
+        if (arguments->format == CLI_PLAIN)
+            print_plain(report, arguments->human);
+        else if (!print_json(report))
+            status = ETCH_ENOMEM;
+    }
+    return cli_close(arguments, session, status);
+}

@@ -1,0 +1,96 @@
+/* etch query: one exact number or formula, or a table that adds up to it. */
+#include "cli_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Columns of a table: wide enough for everything in them. */
+typedef struct widths {
+    int label, value;
+    bool numbers; /* all values are numbers: align them to the right */
+} widths;
+
+static void widen(int *width, const char *text)
+{
+    int length = (int)strlen(text);
+    if (length > *width)
+        *width = length;
+}
+
+static void print_amount(const etch_amount *amount, const widths *w, bool human)
+{
+    const bool says = human && amount->human;
+    const int width = w->numbers ? w->value : says ? -w->value : 0;
+    printf("%*s", width, amount->text);
+    if (says)
+        printf("  (%s)", amount->human);
+    putchar('\n');
+}
+
+static void print_plain(const etch_answer *answer, bool human)
+{
+    static const char total[] = "total";
+    widths w = {.numbers = answer->amount.is_number};
+    if (!*answer->by) {
+        print_amount(&answer->amount, &w, human);
+        return;
+    }
+    widen(&w.label, total);
+    widen(&w.value, answer->amount.text);
+    for (size_t i = 0; i < answer->row_count; i++) {
+        widen(&w.label, answer->rows[i].label);
+        widen(&w.value, answer->rows[i].amount.text);
+        w.numbers = w.numbers && answer->rows[i].amount.is_number;
+    }
+    for (size_t i = 0; i < answer->row_count; i++) {
+        printf("%-*s  ", w.label, answer->rows[i].label);
+        print_amount(&answer->rows[i].amount, &w, human);
+    }
+    printf("%-*s  ", w.label, total);
+    print_amount(&answer->amount, &w, human);
+}
+
+static void set_amount(json_t *object, const etch_amount *amount, bool human, bool *failed)
+{
+    cli_json_set(object, amount->is_number ? "value" : "formula", json_string(amount->text), failed);
+    if (human && amount->human)
+        cli_json_set(object, "human", json_string(amount->human), failed);
+}
+
+static bool print_json(const etch_answer *answer, bool human)
+{
+    bool failed = false;
+    json_t *root = json_object();
+    cli_json_set(root, "schema", json_string("etch-query/1"), &failed);
+    cli_json_set(root, "query", json_string(answer->query), &failed);
+    set_amount(root, &answer->amount, human, &failed);
+    cli_json_set(root, "unit", json_string(answer->unit), &failed);
+    if (*answer->by) {
+        json_t *rows = json_array();
+        for (size_t i = 0; i < answer->row_count; i++) {
+            json_t *row = json_object();
+            cli_json_set(row, "label", json_string(answer->rows[i].label), &failed);
+            set_amount(row, &answer->rows[i].amount, human, &failed);
+            cli_json_append(rows, row, &failed);
+        }
+        cli_json_set(root, "by", json_string(answer->by), &failed);
+        cli_json_set(root, "rows", rows, &failed);
+    }
+    return cli_print_json(root) && !failed;
+}
+
+cli_exit cli_query(const cli_arguments *arguments)
+{
+    etch_status status;
+    etch_session *session = cli_open(arguments, &status);
+    const etch_answer *answer;
+    if (status == ETCH_OK)
+        status = etch_session_query(session, arguments->words[1], arguments->by, &answer);
+    if (status == ETCH_OK) {
+        if (arguments->format == CLI_PLAIN)
+            print_plain(answer, arguments->human);
+        else if (!print_json(answer, arguments->human))
+            status = ETCH_ENOMEM;
+    }
+    return cli_close(arguments, session, status);
+}

@@ -1,0 +1,101 @@
+/* etch: formulas of what a model and its plan cost, and traces of every rank. */
+#include "cli_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+static const cli_command commands[] = {
+    {"check", CLI_CHECK, "SPEC", 1, 1, "read a spec, build everything in it, decide its own checks",
+     "Builds every model of SPEC, derives what it trains, places every plan with its mesh axes as symbols, lists what\n"
+     "the plans demand of the values they are used with, and proves or refutes the `check` lines of SPEC.\n"
+     "With --config or --set, assumptions and demands must also hold for those values, as far as they are given;\n"
+     "with --bound everything needs a value, params and axes take their defaults, and all that lowering would check\n"
+     "is checked.\n"
+     "\n"
+     "Exit status 1: the spec has errors, or a check line is refuted. 5: one could be neither proved nor refuted.\n",
+     cli_check},
+    {"query", CLI_QUERY, "SPEC EXPR", 2, 2, "a formula, or an exact number when everything is bound",
+     "EXPR is arithmetic over params, dims, mesh axes and quantities: 'flops(step)/params(model)'. `etch help\n"
+     "quantities` lists the quantities. Params that neither --set nor the config bind stay symbolic.\n"
+     "\n"
+     "  etch query models/llama.etch 'params(model)' --config llama3_8b\n"
+     "  etch query models/llama.etch 'flops(forward, of = block)'\n"
+     "  etch query models/llama.etch 'comm(step)' --plan megatron --by axis\n",
+     cli_query},
+    {"lower", CLI_LOWER, "SPEC -o DIR", 1, 1, "one configuration to traces of every rank",
+     "Binds everything and writes into DIR one Chakra trace for each rank, <name>.<rank>.et, the communication groups,\n"
+     "comm_group.json, and a summary, manifest.json. DIR is created when it is missing. When it holds nothing but an\n"
+     "earlier run, that is replaced as a whole once this one succeeds; files of others need --force, and stay. After a\n"
+     "failure everything is as it was before.\n"
+     "\n"
+     "  etch lower models/llama.etch --config llama3_8b --plan megatron_sp \\\n"
+     "      --set dp=8,tp=8,batch=16,micro=2,seq=8192 -o out\n",
+     cli_lower},
+    {"help", CLI_HELP, "[COMMAND | ops | quantities]", 0, 1, "help on a command, the ops, the quantities",
+     "etch help ops          the ops of the language, and what each costs\n"
+     "etch help quantities   what can be asked for\n",
+     cli_help},
+};
+/* clang-format on */
+enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
+
+const cli_command *cli_command_at(size_t i)
+{
+    return i < COMMAND_COUNT ? &commands[i] : NULL;
+}
+
+const cli_command *cli_command_of(const char *name)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+cli_exit cli_exit_of(etch_status status)
+{
+    switch (status) {
+    case ETCH_OK:
+        return CLI_DONE;
+    case ETCH_EINPUT:
+        return CLI_INPUT;
+    case ETCH_EUNKNOWN:
+        return CLI_UNKNOWN;
+    case ETCH_EIO:
+    case ETCH_ENOMEM:
+        return CLI_IO;
+    case ETCH_ELIMIT:
+        return CLI_LIMIT;
+    case ETCH_EINTERNAL:
+        break;
+    }
+    return CLI_BUG;
+}
+
+static cli_exit run(const cli_arguments *arguments)
+{
+    if (arguments->version) {
+        printf("etch %s\n", ETCH_VERSION);
+        return CLI_DONE;
+    }
+    if (arguments->help)
+        return arguments->command ? cli_help_command(arguments->command) : cli_help_overview();
+    return arguments->command->run(arguments);
+}
+
+int main(int argc, char **argv)
+{
+    const char **sets = calloc((size_t)argc + 1, sizeof *sets);
+    cli_arguments arguments;
+    if (!sets) {
+        fprintf(stderr, "etch: %s\n", etch_status_text(ETCH_ENOMEM));
+        return CLI_IO;
+    }
+    cli_exit status = cli_parse(argc, argv, sets, &arguments);
+    if (status == CLI_DONE)
+        status = run(&arguments);
+    free(sets);
+    return (int)cli_finish(status);
+}

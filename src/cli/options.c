@@ -1,0 +1,380 @@
+/* The table of options, and taking a command line apart by it. */
+#define _GNU_SOURCE /* getopt_long */
+
+#include "cli_int.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef enum option_id {
+    OPT_CONFIG,
+    OPT_PLAN,
+    OPT_RUN,
+    OPT_SET,
+    OPT_BY,
+    OPT_DEFAULTS,
+    OPT_BOUND,
+    OPT_FORMAT,
+    OPT_HUMAN,
+    OPT_OUTPUT,
+    OPT_NAME,
+    OPT_DRY_RUN,
+    OPT_FORCE,
+    OPT_JOBS,
+    OPT_JSON,
+    OPT_COLOR,
+    OPT_QUIET,
+    OPT_VERBOSE,
+    OPT_HELP,
+    OPT_VERSION,
+    OPT_COUNT
+} option_id;
+
+typedef struct option_row {
+    const char *name;
+    char letter;          /* 0: none */
+    const char *argument; /* NULL: takes none */
+    unsigned commands;    /* which take it */
+    const char *help;
+} option_row;
+
+/* clang-format off */
+static const option_row rows[OPT_COUNT] = {
+    [OPT_CONFIG] = {"config", 0, "NAME", CLI_SPEC, "a config of the spec: a named set of values"},
+    [OPT_PLAN] = {"plan", 0, "NAME", CLI_SPEC, "a plan of the spec; may be left out when there is one"},
+    [OPT_RUN] = {"run", 0, "NAME", CLI_SPEC, "a named train block of the spec"},
+    [OPT_SET] = {"set", 0, "NAME=EXPR", CLI_SPEC, "values of params and mesh axes, before the config's; repeatable, or\n"
+                 "joined by commas"},
+    [OPT_BY] = {"by", 0, "WHAT", CLI_QUERY, "a table by op, module, phase, collective, axis or stage"},
+    [OPT_DEFAULTS] = {"defaults", 0, NULL, CLI_QUERY, "bind params that have only a default, too"},
+    [OPT_BOUND] = {"bound", 0, NULL, CLI_CHECK, "check with everything bound, defaults too"},
+    [OPT_FORMAT] = {"format", 0, "FORMAT", CLI_SPEC, "of the result: plain (the default) or json"},
+    [OPT_HUMAN] = {"human", 0, NULL, CLI_QUERY | CLI_LOWER, "also say numbers with three digits: 8.03 G"},
+    [OPT_OUTPUT] = {"output", 'o', "DIR", CLI_LOWER, "where the traces go"},
+    [OPT_NAME] = {"name", 0, "NAME", CLI_LOWER, "of the traces, NAME.<rank>.et; the model's when left out"},
+    [OPT_DRY_RUN] = {"dry-run", 'n', NULL, CLI_LOWER, "say what would be written, and write nothing"},
+    [OPT_FORCE] = {"force", 0, NULL, CLI_LOWER, "write into a folder that holds files of others"},
+    [OPT_JOBS] = {"jobs", 'j', "N", CLI_LOWER, "threads; as many as processors when left out"},
+    [OPT_JSON] = {"json", 0, NULL, CLI_SPEC, "messages on stderr as JSON"},
+    [OPT_COLOR] = {"color", 0, "WHEN", CLI_EVERY, "colour messages: auto (the default), always or never"},
+    [OPT_QUIET] = {"quiet", 'q', NULL, CLI_SPEC, "no messages unless there are errors"},
+    [OPT_VERBOSE] = {"verbose", 'v', NULL, CLI_SPEC, "say which values are in force, and from where"},
+    [OPT_HELP] = {"help", 'h', NULL, CLI_EVERY, "this help"},
+    [OPT_VERSION] = {"version", 'V', NULL, CLI_EVERY, "the version of etch"},
+};
+/* clang-format on */
+
+enum { FIRST_LONG = 256 }; /* value of the first option for getopt_long; letters are below */
+
+void cli_print_options(unsigned commands)
+{
+    for (int i = 0; i < OPT_COUNT; i++) {
+        const option_row *row = &rows[i];
+        char text[64];
+        if (!(row->commands & commands))
+            continue;
+        snprintf(text, sizeof text, "%c%c%c --%s%s%s", row->letter ? '-' : ' ', row->letter ? row->letter : ' ',
+                 row->letter ? ',' : ' ', row->name, row->argument ? " " : "", row->argument ? row->argument : "");
+        const char *rest = row->help;
+        for (const char *label = text; rest; label = "") {
+            size_t length = strcspn(rest, "\n");
+            printf("  %-22s %.*s\n", label, (int)length, rest);
+            rest = rest[length] ? rest + length + 1 : NULL;
+        }
+    }
+}
+
+cli_exit cli_usage_error(const cli_command *command, const char *format, ...)
+{
+    va_list args;
+    fputs("etch: ", stderr);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    if (command)
+        fprintf(stderr, "usage: etch %s %s [options]\nSee `etch help %s`.\n", command->name, command->words,
+                command->name);
+    else
+        fputs("See `etch help`.\n", stderr);
+    return CLI_USAGE;
+}
+
+/* ---- values -------------------------------------------------------------------------------------------------- */
+
+/* The index of `text` among `count` choices. */
+static bool choose(const cli_arguments *a, option_id id, const char *text, const char *const *choices, int count,
+                   int *chosen)
+{
+    for (*chosen = 0; *chosen < count; ++*chosen)
+        if (strcmp(choices[*chosen], text) == 0)
+            return true;
+    const char *near = etch_suggest(text, choices, (size_t)count);
+    char names[128] = "";
+    for (int i = 0; i < count; i++) {
+        size_t length = strlen(names);
+        snprintf(names + length, sizeof names - length, "%s%s", i ? ", " : "", choices[i]);
+    }
+    if (near)
+        cli_usage_error(a->command, "--%s takes one of %s, not '%s'; did you mean '%s'?", rows[id].name, names, text,
+                        near);
+    else
+        cli_usage_error(a->command, "--%s takes one of %s, not '%s'", rows[id].name, names, text);
+    return false;
+}
+
+static bool choose_breakdown(cli_arguments *a, const char *text)
+{
+    enum { MOST = 16 };
+    const char *names[MOST];
+    int count = 0, chosen;
+    while (count < MOST && etch_breakdown_name((etch_breakdown)(count + 1))) {
+        names[count] = etch_breakdown_name((etch_breakdown)(count + 1));
+        count++;
+    }
+    if (!choose(a, OPT_BY, text, names, count, &chosen))
+        return false;
+    a->by = (etch_breakdown)(chosen + 1);
+    return true;
+}
+
+static bool choose_format(cli_arguments *a, const char *text)
+{
+    static const char *const names[] = {"plain", "json"};
+    int chosen;
+    if (!choose(a, OPT_FORMAT, text, names, 2, &chosen))
+        return false;
+    a->format = (cli_format)chosen;
+    return true;
+}
+
+static bool choose_color(cli_arguments *a, const char *text)
+{
+    static const char *const names[] = {"auto", "always", "never"};
+    int chosen;
+    if (!choose(a, OPT_COLOR, text, names, 3, &chosen))
+        return false;
+    a->color = (cli_color)chosen;
+    return true;
+}
+
+static bool read_jobs(cli_arguments *a, const char *text)
+{
+    enum { MOST = 1024 };
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || value < 1 || value > MOST) {
+        cli_usage_error(a->command, "--jobs takes a number from 1 to %d, not '%s'", MOST, text);
+        return false;
+    }
+    a->output.threads = (unsigned)value;
+    return true;
+}
+
+/* Notes one option. False after a usage error. */
+static bool store(cli_arguments *a, option_id id, const char *value, const char **sets)
+{
+    switch (id) {
+    case OPT_CONFIG:
+        a->session.config = value;
+        return true;
+    case OPT_PLAN:
+        a->session.plan = value;
+        return true;
+    case OPT_RUN:
+        a->session.run = value;
+        return true;
+    case OPT_SET:
+        sets[a->session.set_count++] = value;
+        return true;
+    case OPT_BY:
+        return choose_breakdown(a, value);
+    case OPT_DEFAULTS:
+    case OPT_BOUND:
+        a->session.defaults = true;
+        return true;
+    case OPT_FORMAT:
+        return choose_format(a, value);
+    case OPT_HUMAN:
+        a->human = true;
+        return true;
+    case OPT_OUTPUT:
+        a->output.folder = value;
+        return true;
+    case OPT_NAME:
+        a->output.name = value;
+        return true;
+    case OPT_DRY_RUN:
+        a->output.dry_run = true;
+        return true;
+    case OPT_FORCE:
+        a->output.force = true;
+        return true;
+    case OPT_JOBS:
+        return read_jobs(a, value);
+    case OPT_JSON:
+        a->json = true;
+        return true;
+    case OPT_COLOR:
+        return choose_color(a, value);
+    case OPT_QUIET:
+        a->quiet = true;
+        return true;
+    case OPT_VERBOSE:
+        a->verbose = true;
+        return true;
+    case OPT_HELP:
+        a->help = true;
+        return true;
+    case OPT_VERSION:
+        a->version = true;
+        return true;
+    case OPT_COUNT:
+        break;
+    }
+    return false;
+}
+
+/* ---- the command line -------------------------------------------------------------------------------------------- */
+
+typedef struct tables {
+    struct option longs[OPT_COUNT + 1];
+    char letters[2 * OPT_COUNT + 3];
+} tables;
+
+static void make_tables(tables *t)
+{
+    /* '-': words come in their order among the options; ':': a missing argument can be told from an unknown option. */
+    char *letter = t->letters;
+    *letter++ = '-';
+    *letter++ = ':';
+    for (int i = 0; i < OPT_COUNT; i++) {
+        t->longs[i] = (struct option){rows[i].name, rows[i].argument ? required_argument : no_argument, NULL,
+                                      FIRST_LONG + i};
+        if (!rows[i].letter)
+            continue;
+        *letter++ = rows[i].letter;
+        if (rows[i].argument)
+            *letter++ = ':';
+    }
+    *letter = '\0';
+    t->longs[OPT_COUNT] = (struct option){0};
+}
+
+static option_id option_of(int value)
+{
+    if (value >= FIRST_LONG)
+        return (option_id)(value - FIRST_LONG);
+    for (int i = 0; i < OPT_COUNT; i++)
+        if (rows[i].letter == value)
+            return (option_id)i;
+    return OPT_COUNT;
+}
+
+static cli_exit refuse_unknown(const cli_arguments *a, char **argv)
+{
+    if (optopt >= FIRST_LONG)
+        return cli_usage_error(a->command, "--%s takes no value", rows[optopt - FIRST_LONG].name);
+    if (optopt != 0)
+        return cli_usage_error(a->command, "unknown option '-%c'", optopt);
+    const char *names[OPT_COUNT];
+    for (int i = 0; i < OPT_COUNT; i++)
+        names[i] = rows[i].name;
+    const char *text = argv[optind - 1];
+    char name[32] = "";
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(text + 2, "="), text + 2);
+    const char *near = etch_suggest(name, names, OPT_COUNT);
+    if (near)
+        return cli_usage_error(a->command, "unknown option '%s'; did you mean --%s?", text, near);
+    return cli_usage_error(a->command, "unknown option '%s'", text);
+}
+
+static cli_exit refuse_command(const char *name)
+{
+    const char *names[8];
+    size_t count = 0;
+    for (const cli_command *command; (command = cli_command_at(count)) != NULL; count++)
+        names[count] = command->name;
+    const char *near = etch_suggest(name, names, count);
+    if (near)
+        return cli_usage_error(NULL, "unknown command '%s'; did you mean '%s'?", name, near);
+    return cli_usage_error(NULL, "unknown command '%s'", name);
+}
+
+/* The command, or a word behind it. */
+static cli_exit add_word(cli_arguments *a, const char *word)
+{
+    if (!a->command) {
+        a->command = cli_command_of(word);
+        return a->command ? CLI_DONE : refuse_command(word);
+    }
+    if (a->word_count == CLI_MAX_WORDS)
+        return cli_usage_error(a->command, "unexpected '%s'", word);
+    a->words[a->word_count++] = word;
+    return CLI_DONE;
+}
+
+/* Options may stand before the command: only now is known whether it takes them. */
+static cli_exit check_words(const cli_arguments *a, unsigned long given)
+{
+    const cli_command *c = a->command;
+    if (a->help || a->version)
+        return CLI_DONE;
+    if (!c) {
+        cli_usage_error(NULL, "no command");
+        return CLI_USAGE;
+    }
+    for (int i = 0; i < OPT_COUNT; i++)
+        if ((given >> i & 1) && !(rows[i].commands & c->bit))
+            return cli_usage_error(c, "`etch %s` has no option --%s", c->name, rows[i].name);
+    if (a->word_count > c->most)
+        return cli_usage_error(c, "unexpected '%s'", a->words[c->most]);
+    if (a->word_count == 0 && c->least > 0)
+        return cli_usage_error(c, "no spec given");
+    if (a->word_count < c->least)
+        return cli_usage_error(c, "no expression given");
+    if (c->least > 0 && (strcmp(a->words[0], "-") == 0 || !*a->words[0]))
+        return cli_usage_error(c, "SPEC is the path of a file: imports are relative to it");
+    return CLI_DONE;
+}
+
+static unsigned processors(void)
+{
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
+    return count < 1 ? 1 : (unsigned)count;
+}
+
+cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *a)
+{
+    tables t;
+    unsigned long given = 0;
+    int value;
+    cli_exit status = CLI_DONE;
+    *a = (cli_arguments){.session.sets = sets, .output.threads = processors()};
+    make_tables(&t);
+    opterr = 0;
+    while (status == CLI_DONE && (value = getopt_long(argc, argv, t.letters, t.longs, NULL)) != -1) {
+        if (value == 1) {
+            status = add_word(a, optarg);
+        } else if (value == '?') {
+            status = refuse_unknown(a, argv);
+        } else if (value == ':') {
+            status = cli_usage_error(a->command, "--%s needs a value", rows[option_of(optopt)].name);
+        } else {
+            given |= 1ul << option_of(value);
+            if (!store(a, option_of(value), optarg, sets))
+                status = CLI_USAGE;
+        }
+    }
+    while (status == CLI_DONE && optind < argc)
+        status = add_word(a, argv[optind++]);
+    if (a->command && a->command->bit == CLI_LOWER)
+        a->session.defaults = true; /* also for what --verbose says */
+    return status == CLI_DONE ? check_words(a, given) : status;
+}

@@ -1,0 +1,68 @@
+/* Results on stdout. */
+#include "cli_int.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void cli_print_field(const char *name, const char *format, ...)
+{
+    va_list args;
+    printf("%-9s ", name);
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    putchar('\n');
+}
+
+void cli_json_set(json_t *object, const char *key, json_t *value, bool *failed)
+{
+    if (json_object_set_new(object, key, value) != 0)
+        *failed = true;
+}
+
+void cli_json_append(json_t *array, json_t *value, bool *failed)
+{
+    if (json_array_append_new(array, value) != 0)
+        *failed = true;
+}
+
+json_t *cli_json_text(const char *text)
+{
+    return text ? json_string(text) : json_null();
+}
+
+json_t *cli_json_location(const etch_location *location, bool *failed)
+{
+    if (!location->path)
+        return json_null();
+    json_t *object = json_object();
+    cli_json_set(object, "file", json_string(location->path), failed);
+    cli_json_set(object, "line", json_integer((json_int_t)location->line), failed);
+    cli_json_set(object, "column", json_integer((json_int_t)location->column), failed);
+    cli_json_set(object, "end_line", json_integer((json_int_t)location->end_line), failed);
+    cli_json_set(object, "end_column", json_integer((json_int_t)location->end_column), failed);
+    return object;
+}
+
+bool cli_print_json(json_t *object)
+{
+    bool fine = object && json_dumpf(object, stdout, JSON_INDENT(2)) == 0;
+    json_decref(object);
+    putchar('\n');
+    return fine;
+}
+
+cli_exit cli_finish(cli_exit status)
+{
+    /* A full disk may show only now. */
+    bool failed = ferror(stdout) != 0;
+    errno = 0;
+    if (fclose(stdout) != 0)
+        failed = true;
+    if (!failed)
+        return status;
+    fprintf(stderr, "etch: cannot write the result: %s\n", errno ? strerror(errno) : "write error");
+    return CLI_IO;
+}

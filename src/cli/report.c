@@ -1,0 +1,164 @@
+/* Sessions as commands use them, and their messages on stderr. */
+#define _POSIX_C_SOURCE 200809L
+
+#include "cli_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+etch_session *cli_open(const cli_arguments *arguments, etch_status *status)
+{
+    etch_session_options options = arguments->session;
+    etch_session *session;
+    options.spec = arguments->words[0];
+    *status = etch_session_open(&options, &session);
+    return session;
+}
+
+/* ---- text --------------------------------------------------------------------------------------------------- */
+
+static bool wants_color(const cli_arguments *arguments)
+{
+    if (arguments->color != CLI_COLOR_AUTO)
+        return arguments->color == CLI_COLOR_ALWAYS;
+    const char *no_color = getenv("NO_COLOR");
+    const char *terminal = getenv("TERM");
+    return isatty(STDERR_FILENO) && !(no_color && *no_color) && !(terminal && strcmp(terminal, "dumb") == 0);
+}
+
+/* How a line of the text is shown: `length` characters of it after `plain` in a colour. */
+typedef struct highlight {
+    size_t plain, length;
+    const char *color;
+} highlight;
+
+#define BOLD_RED "\033[1;31m"
+#define BOLD_YELLOW "\033[1;33m"
+#define BOLD_CYAN "\033[1;36m"
+#define BOLD_GREEN "\033[1;32m"
+#define RESET "\033[0m"
+
+/* The caret below a source line, or the word that says what kind of message a line is. */
+static highlight find_highlight(const char *line, size_t length)
+{
+    static const struct {
+        const char *word, *color;
+    } kinds[] = {{"error[", BOLD_RED}, {"warning[", BOLD_YELLOW}, {"remark[", BOLD_CYAN},
+                 {"note: ", BOLD_CYAN}, {"help: ", BOLD_GREEN}};
+    const char *bar = memchr(line, '|', length);
+    if (bar && strspn(line, " 0123456789") == (size_t)(bar - line)) {
+        size_t plain = (size_t)(bar - line) + 1;
+        bool carets = strspn(line, " ") == plain - 1;
+        return (highlight){plain, carets ? length - plain : 0, BOLD_RED};
+    }
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const char *word = strstr(line, kinds[i].word);
+        if (word && word < line + length) {
+            const char *end = strchr(word, ':');
+            return (highlight){(size_t)(word - line), end ? (size_t)(end - word) : 0, kinds[i].color};
+        }
+    }
+    return (highlight){0, 0, ""};
+}
+
+static void print_colored(const char *text)
+{
+    while (*text) {
+        size_t length = strcspn(text, "\n");
+        highlight h = find_highlight(text, length);
+        const char *rest = text + h.plain + h.length;
+        if (h.length > 0)
+            fprintf(stderr, "%.*s%s%.*s" RESET, (int)h.plain, text, h.color, (int)h.length, text + h.plain);
+        else
+            rest = text;
+        fprintf(stderr, "%.*s\n", (int)(text + length - rest), rest);
+        text += length + (text[length] == '\n');
+    }
+}
+
+static void print_bindings(etch_session *session)
+{
+    const etch_binding_row *rows;
+    size_t count;
+    if (etch_session_bindings(session, &rows, &count) != ETCH_OK)
+        return;
+    for (size_t i = 0; i < count; i++)
+        fprintf(stderr, "%s = %s (%s)\n", rows[i].name, rows[i].value, rows[i].from);
+}
+
+/* ---- JSON --------------------------------------------------------------------------------------------------- */
+
+static json_t *comments_json(const etch_comment *comments, size_t count, bool *failed)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_t *object = json_object();
+        cli_json_set(object, "message", json_string(comments[i].text), failed);
+        cli_json_set(object, "location", cli_json_location(&comments[i].location, failed), failed);
+        cli_json_append(array, object, failed);
+    }
+    return array;
+}
+
+static json_t *message_json(const etch_message *message, bool *failed)
+{
+    json_t *object = json_object();
+    cli_json_set(object, "severity", json_string(message->severity), failed);
+    cli_json_set(object, "code", json_string(message->code), failed);
+    cli_json_set(object, "message", json_string(message->text), failed);
+    cli_json_set(object, "location", cli_json_location(&message->location, failed), failed);
+    cli_json_set(object, "notes", comments_json(message->notes, message->note_count, failed), failed);
+    cli_json_set(object, "helps", comments_json(message->helps, message->help_count, failed), failed);
+    return object;
+}
+
+/* Texts that are not UTF-8 have no place in JSON: jansson refuses them, and they are left out as a whole. */
+static bool print_json(const etch_message *messages, size_t count, etch_status status)
+{
+    bool failed = false;
+    json_t *root = json_object(), *array = json_array();
+    for (size_t i = 0; i < count; i++)
+        cli_json_append(array, message_json(&messages[i], &failed), &failed);
+    cli_json_set(root, "schema", json_string("etch-messages/1"), &failed);
+    cli_json_set(root, "status", json_string(etch_status_text(status)), &failed);
+    cli_json_set(root, "messages", array, &failed);
+    failed = json_dumpf(root, stderr, JSON_INDENT(2)) != 0 || failed;
+    fputc('\n', stderr);
+    json_decref(root);
+    return !failed;
+}
+
+/* ---- the end of a session --------------------------------------------------------------------------------------- */
+
+static size_t count_errors(const etch_message *messages, size_t count)
+{
+    size_t errors = 0;
+    for (size_t i = 0; i < count; i++)
+        errors += strcmp(messages[i].severity, "error") == 0;
+    return errors;
+}
+
+cli_exit cli_close(const cli_arguments *arguments, etch_session *session, etch_status status)
+{
+    size_t count = 0;
+    const etch_message *messages = session ? etch_session_messages(session, &count) : NULL;
+    const size_t errors = count_errors(messages, count);
+    if (session && arguments->verbose && !arguments->json)
+        print_bindings(session);
+    if (arguments->json) {
+        print_json(messages, count, status);
+    } else if (session && (errors > 0 || !arguments->quiet)) {
+        const char *text = etch_session_message_text(session);
+        if (wants_color(arguments))
+            print_colored(text);
+        else
+            fputs(text, stderr);
+    }
+    const bool unsaid = status != ETCH_OK && status != ETCH_EUNKNOWN && errors == 0;
+    if (unsaid && !arguments->json)
+        fprintf(stderr, "etch: %s\n", etch_status_text(status));
+    etch_session_close(session);
+    return cli_exit_of(status);
+}

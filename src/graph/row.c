@@ -1,0 +1,199 @@
+/* Questions about one op that its row answers: factors, roles, FLOP. */
+#include "graph/row_int.h"
+
+/* ---- questions about one op ------------------------------------------------------------------------------------ */
+
+bool etch_dim_among(etch_dim *const *dims, uint32_t count, const etch_dim *dim)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (dims[i] == dim)
+            return true;
+    return false;
+}
+
+bool etch_has_dim(const etch_tensor *tensor, const etch_dim *dim)
+{
+    return etch_dim_among(tensor->dims, tensor->rank, dim);
+}
+
+etch_factor etch_op_factor(const etch_op *op, const etch_dim *dim)
+{
+    if (etch_dim_among(op->attrs.over, op->attrs.over_count, dim))
+        return op->row->over;
+    if (etch_dim_among(op->attrs.dot, op->attrs.dot_count, dim))
+        return op->row->dot;
+    return FACTOR_PASS;
+}
+
+/* Dims of an op's operands that its first result lacks. */
+static bool sums_a_dim(const etch_op *op)
+{
+    for (uint32_t i = 0; i < op->in_count; i++)
+        for (uint32_t d = 0; d < op->ins[i]->rank; d++)
+            if (!etch_has_dim(op->outs[0], op->ins[i]->dims[d]))
+                return true;
+    return false;
+}
+
+etch_role etch_op_role(const etch_op *op)
+{
+    if (op->row->role != ROLE_PRODUCT)
+        return op->row->role;
+    return op->in_count > 1 && sums_a_dim(op) ? ROLE_KERNEL : ROLE_POINTWISE;
+}
+
+bool etch_op_is_view(const etch_op *op)
+{
+    return op->row->role == ROLE_FREE && op->row->shape != SHAPE_TOP;
+}
+
+static const etch_dim *mapped(etch_dim *const *from, etch_dim *const *to, uint32_t count, const etch_dim *dim)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (from[i] == dim)
+            return to[i];
+    return dim;
+}
+
+const etch_dim *etch_op_dim_after(const etch_op *op, const etch_dim *dim)
+{
+    return mapped(op->attrs.from, op->attrs.to, op->attrs.map_count, dim);
+}
+
+const etch_dim *etch_op_dim_before(const etch_op *op, const etch_dim *dim)
+{
+    return mapped(op->attrs.to, op->attrs.from, op->attrs.map_count, dim);
+}
+
+bool etch_op_is_matmul(const etch_op *op)
+{
+    if (!op->row->matmul)
+        return false;
+    if (op->row->role != ROLE_PRODUCT)
+        return true;
+    if (op->in_count != 2)
+        return false;
+    const etch_tensor *a = op->ins[0], *b = op->ins[1], *y = op->outs[0];
+    bool m = false, n = false, k = false;
+    for (uint32_t i = 0; i < a->rank; i++) {
+        bool other = etch_has_dim(b, a->dims[i]), kept = etch_has_dim(y, a->dims[i]);
+        m = m || (!other && kept);
+        k = k || (other && !kept);
+    }
+    for (uint32_t i = 0; i < b->rank; i++)
+        n = n || (!etch_has_dim(a, b->dims[i]) && etch_has_dim(y, b->dims[i]));
+    return m && n && k;
+}
+
+const etch_dim *etch_op_query_dim(const etch_op *op)
+{
+    const etch_tensor *q = op->ins[op->row->scores_first], *k = op->ins[op->row->scores_first + 1];
+    const etch_dim *only = NULL;
+    uint32_t candidates = 0; /* with several, only a renaming can tell */
+    for (uint32_t i = 0; i < q->rank; i++) {
+        if (etch_has_dim(k, q->dims[i]))
+            continue;
+        if (op->attrs.over_count == 1 && op->attrs.over[0]->twin == q->dims[i])
+            return q->dims[i];
+        only = q->dims[i];
+        candidates++;
+    }
+    return candidates == 1 ? only : NULL;
+}
+
+/* ---- costs of one op ---------------------------------------------------------------------------------------------- */
+
+etch_expr etch_elements(etch_sym *sym, const etch_tensor *tensor, etch_size_fn size, const void *data)
+{
+    etch_expr count = etch_int(sym, 1);
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        count = etch_mul(sym, count, size(data, tensor->dims[i]));
+    return count;
+}
+
+/* Product of all dims of operands and results; `*summed`: the first result lacks one. */
+static etch_expr all_dims(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data)
+{
+    etch_expr count = etch_elements(sym, op->outs[0], size, data);
+    for (uint32_t i = 0; i < op->in_count; i++)
+        for (uint32_t d = 0; d < op->ins[i]->rank; d++) {
+            etch_dim *dim = op->ins[i]->dims[d];
+            bool counted = etch_has_dim(op->outs[0], dim);
+            for (uint32_t j = 0; j < i && !counted; j++)
+                counted = etch_has_dim(op->ins[j], dim);
+            if (!counted)
+                count = etch_mul(sym, count, size(data, dim));
+        }
+    return count;
+}
+
+/* Pairs of query and key: S*T, or S*T - S(S-1)/2 when a query sees no later key. */
+static etch_expr score_pairs(etch_sym *sym, const etch_op *op, const etch_dim *query, etch_size_fn size,
+                             const void *data)
+{
+    etch_expr keys = etch_int(sym, 1);
+    for (uint32_t i = 0; i < op->attrs.over_count; i++)
+        keys = etch_mul(sym, keys, size(data, op->attrs.over[i]));
+    if (!query)
+        return keys;
+    etch_expr s = size(data, query), pairs = etch_mul(sym, s, keys);
+    if (!op->attrs.causal)
+        return pairs;
+    etch_expr later =
+        etch_mul(sym, etch_mul(sym, s, etch_sub(sym, s, etch_int(sym, 1))), etch_ratio(sym, 1, 2));
+    return etch_sub(sym, pairs, later);
+}
+
+/* Is it a dim that the scores sum, or one of the keys? */
+static bool is_scored(const etch_op *op, const etch_dim *dim)
+{
+    return etch_dim_among(op->attrs.dot, op->attrs.dot_count, dim) ||
+           etch_dim_among(op->attrs.over, op->attrs.over_count, dim);
+}
+
+static etch_expr scores_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data)
+{
+    const etch_tensor *q = op->ins[op->row->scores_first], *k = op->ins[op->row->scores_first + 1],
+                      *v = op->ins[op->row->scores_first + 2];
+    const etch_dim *query = op->attrs.causal ? etch_op_query_dim(op) : NULL;
+    etch_expr dot = etch_int(sym, 1), width = etch_int(sym, 1), rows = etch_int(sym, 1);
+    for (uint32_t i = 0; i < op->attrs.dot_count; i++)
+        dot = etch_mul(sym, dot, size(data, op->attrs.dot[i]));
+    for (uint32_t i = 0; i < q->rank; i++)
+        if (q->dims[i] != query && !is_scored(op, q->dims[i]))
+            rows = etch_mul(sym, rows, size(data, q->dims[i]));
+    for (uint32_t i = 0; i < k->rank; i++)
+        if (!etch_has_dim(q, k->dims[i]) && !is_scored(op, k->dims[i]))
+            rows = etch_mul(sym, rows, size(data, k->dims[i]));
+    for (uint32_t i = 0; i < v->rank; i++) { /* what v has beside heads, batch and keys is its width */
+        bool dotted = etch_dim_among(op->attrs.dot, op->attrs.dot_count, v->dims[i]);
+        bool shared = etch_has_dim(k, v->dims[i]) || etch_has_dim(q, v->dims[i]);
+        if (dotted || !shared)
+            width = etch_mul(sym, width, size(data, v->dims[i]));
+    }
+    etch_expr pairs = etch_mul(sym, rows, score_pairs(sym, op, query, size, data));
+    etch_expr work = etch_add(sym, etch_mul(sym, etch_int(sym, op->row->flop), dot),
+                              etch_mul(sym, etch_int(sym, op->row->flop_width), width));
+    return etch_mul(sym, pairs, work);
+}
+
+etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data)
+{
+    etch_expr c = etch_int(sym, op->row->flop);
+    switch (op->row->basis) {
+    case BASIS_NONE:
+        return etch_int(sym, 0);
+    case BASIS_PRODUCT:
+        return etch_mul(sym, etch_int(sym, sums_a_dim(op) ? 2 : 1), all_dims(sym, op, size, data));
+    case BASIS_RESULT:
+        return etch_mul(sym, c, etch_elements(sym, op->outs[0], size, data));
+    case BASIS_OPERAND:
+        return etch_mul(sym, c, etch_elements(sym, op->ins[0], size, data));
+    case BASIS_TOTAL:
+        return etch_mul(sym, etch_int(sym, (int64_t)op->in_count - 1),
+                        etch_elements(sym, op->outs[0], size, data));
+    case BASIS_SCORES:
+        return scores_flop(sym, op, size, data);
+    }
+    return NULL;
+}

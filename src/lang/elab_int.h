@@ -1,0 +1,97 @@
+/* What the parts of elaboration share: names of files, values of expressions, and the environment of module bodies.
+ *
+ * spec.c loads and names; value.c evaluates numbers; bind.c settings; plan.c plans; train.c train blocks; model*.c turn modules and models into graphs. */
+#ifndef ETCH_LANG_ELAB_INT_H
+#define ETCH_LANG_ELAB_INT_H
+
+#include "lang/ast_int.h"
+#include "lang/lang.h"
+
+/* ---- names of a file ------------------------------------------------------------------------------------------ */
+
+typedef enum etch_symbol_kind {
+    SYMBOL_PARAM,  /* def, param */
+    SYMBOL_DIM,    /* def */
+    SYMBOL_MODULE, /* item */
+    SYMBOL_MODEL,  /* item */
+    SYMBOL_CONFIG, /* item */
+    SYMBOL_TRAIN,  /* item; unnamed blocks are called "train" */
+    SYMBOL_INFER,  /* item */
+    SYMBOL_PLAN,   /* item */
+    SYMBOL_SWEEP   /* item */
+} etch_symbol_kind;
+
+typedef struct etch_symbol {
+    etch_symbol_kind kind;
+    uint32_t id;      /* over all files, in order of declaration */
+    const char *name; /* interned */
+    const etch_ast_item *item;
+    const etch_ast_def *def;
+    const struct etch_namespace *home; /* the file that declares it: its own names resolve there */
+    const etch_param *param;           /* SYMBOL_PARAM */
+} etch_symbol;
+
+/* The names that one file sees: its own and what it imports. */
+typedef struct etch_namespace {
+    const etch_ast *ast;
+    ETCH_VEC(const etch_symbol *) symbols; /* by order of declaration, imports first */
+} etch_namespace;
+
+/* The symbol `name` (interned) that the file sees, or NULL. */
+const etch_symbol *etch_namespace_find(const etch_namespace *space, const char *name);
+const char *etch_symbol_kind_name(etch_symbol_kind kind); /* "param", "dim", ... */
+
+struct etch_spec {
+    etch_arena *arena;
+    etch_sym *sym;
+    etch_diags *diags;
+    etch_names *names;
+    etch_ast_context context;
+    etch_ast_files files;                  /* the spec itself is the last */
+    ETCH_VEC(etch_namespace *) spaces;     /* by file */
+    etch_namespace *main;                  /* of the spec itself */
+    ETCH_VEC(const etch_symbol *) symbols; /* all, by id */
+    ETCH_VEC(etch_param) params;
+    ETCH_VEC(etch_claim) assumptions;
+    etch_dtypes dtypes;
+    const char *use_config, *use_plan; /* NULL without a `use` line */
+    ETCH_VEC(etch_plan *) plans;       /* built on demand */
+};
+
+/* Reports an unknown name, with the nearest of the names that the file sees (and of `more`, which may be empty). */
+void etch_unknown_name(etch_spec *spec, const etch_namespace *space, const char *what, etch_ast_name name,
+                       const char *const *more, uint32_t more_count);
+
+/* ---- values --------------------------------------------------------------------------------------------------------- */
+
+/* How names and calls of an expression are looked up. Both return NULL after having reported why; `call` may be NULL: only functions of the language
+ * (max min abs floor ceil ceildiv floordiv mod pow2 integer) are known then. */
+typedef struct etch_lookup {
+    etch_expr (*name)(void *data, const etch_ast_expr *expr);
+    /* Sets `*known` when the name is one that it answers for; unknown names are reported by the evaluation. */
+    etch_expr (*call)(void *data, const etch_ast_expr *expr, bool *known);
+    void *data;
+} etch_lookup;
+
+/* The exact value of an expression. NULL after an error. */
+etch_expr etch_value_of(etch_spec *spec, const etch_ast_expr *expr, const etch_lookup *lookup);
+/* A predicate: a comparison, or an expression (ETCH_REL_TRUE: holds when it is not 0). left == NULL after an error. */
+etch_claim etch_claim_of(etch_spec *spec, const etch_ast_expr *expr, const etch_lookup *lookup);
+/* Does it hold under the facts? */
+etch_truth etch_claim_holds(etch_spec *spec, const etch_claim *claim, etch_witness *witness);
+/* Params, and dims by their size, as the file sees them. */
+etch_lookup etch_global_lookup(etch_spec *spec, const etch_namespace *space);
+/* The size of a global dim, evaluated where it is declared; a dim whose size needs itself is an error. NULL after an error. */
+etch_expr etch_dim_size(etch_spec *spec, const etch_symbol *symbol);
+
+/* ---- train blocks ------------------------------------------------------------------------------------------------------ */
+
+/* The train block called `run`, or the only one that trains a model the spec sees, or NULL. */
+const etch_symbol *etch_train_symbol(etch_spec *spec, const char *run, etch_span asked);
+/* The model that a train block names; the only model when it names none. NULL after an error. */
+const etch_symbol *etch_train_model(etch_spec *spec, const etch_symbol *train);
+/* Fills `train`; `dim_of` finds the graph's dim of a global dim. False after an error. */
+bool etch_train_fill(etch_spec *spec, const etch_symbol *symbol,
+                     etch_dim *(*dim_of)(void *data, etch_ast_name name), void *data, etch_train *train);
+
+#endif

@@ -1,0 +1,396 @@
+/* Statements of modules and models, and the elaboration of a model into a graph. */
+#include <string.h>
+
+#include "lang/model_int.h"
+
+/* ---- statements ------------------------------------------------------------------------------------------------------- */
+
+static const char **tag_list(etch_spec *spec, const etch_ast_names *tags)
+{
+    const char **list = ETCH_NEW_ARRAY(spec->arena, tags->count, const char *);
+    for (uint32_t i = 0; i < tags->count; i++)
+        list[i] = tags->at[i].text;
+    return list;
+}
+
+static etch_dtype tensor_dtype(etch_spec *spec, const etch_ast_tensor *tensor, etch_dtype usual)
+{
+    if (!tensor->type.text)
+        return usual;
+    etch_dtype dtype = etch_dtype_of(tensor->type.text);
+    if (dtype != ETCH_DTYPE_COUNT)
+        return dtype;
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, tensor->type.span, "unknown dtype %s",
+                                 tensor->type.text);
+    etch_help(diag, "one of f64 f32 bf16 f16 f8 i64 i32 i8 bool");
+    return usual;
+}
+
+static bool is_frozen(const etch_ast_names *tags)
+{
+    for (uint32_t i = 0; i < tags->count; i++)
+        if (strcmp(tags->at[i].text, "frozen") == 0)
+            return true;
+    return false;
+}
+
+static void declare_weights(etch_env *env, const etch_ast_stmt *stmt)
+{
+    etch_spec *spec = env->builder->spec;
+    for (uint32_t i = 0; i < stmt->tensors.count; i++) {
+        const etch_ast_tensor *w = &stmt->tensors.at[i];
+        etch_dims dims = etch_env_shape(env, &w->axes);
+        etch_tensor *weight = dims.broken
+                                  ? NULL
+                                  : etch_graph_weight(env->builder->graph, w->name.text, dims.at, dims.count,
+                                                      tensor_dtype(spec, w, spec->dtypes.weights),
+                                                      is_frozen(&stmt->tags), w->span);
+        etch_graph_label(weight, w->name.text, tag_list(spec, &stmt->tags), stmt->tags.count, w->span);
+        etch_env_bind(env, (etch_bound){.name = w->name.text, .kind = BOUND_TENSOR, .tensor = weight});
+    }
+}
+
+static void declare_dims(etch_env *env, const etch_ast_stmt *stmt)
+{
+    for (uint32_t i = 0; i < stmt->dims.count; i++) {
+        const etch_ast_def *def = &stmt->dims.at[i];
+        etch_lookup lookup = etch_env_lookup(env);
+        etch_expr size = etch_value_of(env->builder->spec, def->value, &lookup);
+        etch_dim *dim =
+            etch_graph_dim(env->builder->graph, def->name.text, size, def->average, def->name.span);
+        etch_env_bind(env, (etch_bound){.name = def->name.text, .kind = BOUND_DIM, .dim = dim});
+    }
+}
+
+/* A name that is assigned keeps one entry, so that a loop can tell what it changes. */
+static void assign(etch_env *env, const char *name, etch_tensor *tensor)
+{
+    etch_bound *bound = etch_env_find(env, name);
+    if (bound && bound->kind == BOUND_TENSOR)
+        bound->tensor = tensor;
+    else
+        etch_env_bind(env, (etch_bound){.name = name, .kind = BOUND_TENSOR, .tensor = tensor});
+}
+
+/* Dims declared for a target: on the left, in the signature, or by the value that it replaces inside a loop. */
+static etch_dims target_dims(etch_env *env, const etch_ast_tensor *target)
+{
+    if (target->shaped)
+        return etch_env_shape(env, &target->axes);
+    etch_dims dims = etch_env_result(env, target->name.text);
+    if (dims.known)
+        return dims;
+    const etch_bound *bound = etch_env_find(env, target->name.text);
+    const etch_region *region = env->builder->graph->region;
+    if (!region->loop || !bound || bound->kind != BOUND_TENSOR || !bound->tensor)
+        return dims;
+    for (uint32_t i = 0; i < region->loop->carries.count; i++)
+        if (strcmp(region->loop->carries.at[i].in->name, target->name.text) == 0) {
+            const etch_tensor *in = region->loop->carries.at[i].in;
+            return (etch_dims){.at = (etch_dim **)(uintptr_t)in->dims, .count = in->rank, .known = true};
+        }
+    return dims;
+}
+
+static const char *shape_text(etch_spec *spec, etch_dim *const *dims, uint32_t count)
+{
+    etch_buf buf = {.arena = spec->arena};
+    etch_buf_puts(&buf, "[");
+    for (uint32_t i = 0; i < count; i++)
+        etch_buf_printf(&buf, "%s%s", i ? "," : "", dims[i]->name);
+    etch_buf_puts(&buf, "]");
+    return buf.text;
+}
+
+static bool result_fits(etch_spec *spec, const etch_ast_tensor *target, const etch_tensor *value,
+                        const etch_dims *want)
+{
+    bool fits = value->rank == want->count;
+    for (uint32_t i = 0; i < want->count && fits; i++)
+        fits = etch_has_dim(value, want->at[i]);
+    if (fits)
+        return true;
+    etch_diag *diag =
+        etch_error(spec->diags, ETCH_E_SHAPE_MISMATCH, target->span,
+                   "%s is declared %s, but its value has dims %s", target->name.text,
+                   shape_text(spec, want->at, want->count), shape_text(spec, value->dims, value->rank));
+    for (uint32_t i = 0; i < value->rank; i++) {
+        bool declared = false;
+        for (uint32_t k = 0; k < want->count; k++)
+            declared = declared || want->at[k] == value->dims[i];
+        if (!declared)
+            etch_help(diag, "%s is not summed, because no product has it in both factors",
+                      value->dims[i]->name);
+    }
+    return false;
+}
+
+static void let_one(etch_env *env, const etch_ast_stmt *stmt)
+{
+    etch_spec *spec = env->builder->spec;
+    const etch_ast_tensor *target = &stmt->tensors.at[0];
+    etch_dims want = target_dims(env, target);
+    bool fresh = false;
+    etch_tensor *value = etch_env_tensor(env, stmt->value, &want, &fresh);
+    if (value && want.known && !want.broken && !result_fits(spec, target, value, &want))
+        value = NULL;
+    if (value && !fresh && stmt->tags.count) { /* another name with tags of its own */
+        const etch_row *identity = etch_row_named("identity");
+        value = etch_graph_call(env->builder->graph, identity, &value, 1, NULL, NULL, 0, stmt->span);
+        fresh = true;
+    }
+    if (value && fresh)
+        etch_graph_label(value, target->name.text, tag_list(spec, &stmt->tags), stmt->tags.count,
+                         target->span);
+    if (value && target->type.text)
+        value->dtype = tensor_dtype(spec, target, value->dtype);
+    assign(env, target->name.text, value);
+}
+
+static void let_several(etch_env *env, const etch_ast_stmt *stmt)
+{
+    etch_spec *spec = env->builder->spec;
+    uint32_t count = stmt->tensors.count;
+    etch_tensor **values = ETCH_NEW_ARRAY(spec->arena, count, etch_tensor *);
+    bool good = false;
+    if (stmt->value->kind == ETCH_AST_CALL)
+        good = etch_env_call(env, stmt->value, NULL, values, count);
+    else if (stmt->value->kind != ETCH_AST_BROKEN)
+        etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, stmt->value->span, "only a call has several results");
+    for (uint32_t i = 0; i < count; i++) {
+        const etch_ast_tensor *target = &stmt->tensors.at[i];
+        etch_dims want = target_dims(env, target);
+        if (!good || want.broken || (want.known && !result_fits(spec, target, values[i], &want)))
+            values[i] = NULL;
+        etch_graph_label(values[i], target->name.text, tag_list(spec, &stmt->tags), stmt->tags.count,
+                         target->span);
+        assign(env, target->name.text, values[i]);
+    }
+}
+
+/* ---- loops ------------------------------------------------------------------------------------------------------------------ */
+
+typedef ETCH_VEC(const char *) name_list;
+
+static void add_name(etch_arena *arena, name_list *list, const char *name)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->at[i] == name)
+            return;
+    ETCH_PUSH(arena, list, name);
+}
+
+/* Names that the statements assign, in order. The tree's height bounds the recursion. */
+static void assigned_names(etch_arena *arena, const etch_ast_body *body, name_list *out)
+{
+    for (uint32_t i = 0; i < body->count; i++) {
+        const etch_ast_stmt *stmt = &body->at[i];
+        if (stmt->kind == ETCH_AST_LET)
+            for (uint32_t k = 0; k < stmt->tensors.count; k++)
+                add_name(arena, out, stmt->tensors.at[k].name.text);
+        else if (stmt->kind == ETCH_AST_REPEAT)
+            assigned_names(arena, &stmt->body, out);
+        else if (stmt->kind == ETCH_AST_IF)
+            for (uint32_t k = 0; k < stmt->arms.count; k++)
+                assigned_names(arena, &stmt->arms.at[k].body, out);
+    }
+}
+
+static void repeat(etch_env *env, const etch_ast_stmt *stmt)
+{
+    etch_spec *spec = env->builder->spec;
+    etch_graph *graph = env->builder->graph;
+    etch_lookup lookup = etch_env_lookup(env);
+    etch_expr count = etch_value_of(spec, stmt->count, &lookup);
+    name_list assigned = {0}, carried = {0};
+    if (!count)
+        return;
+    assigned_names(spec->arena, &stmt->body, &assigned);
+    etch_graph_begin(graph, stmt->index.text ? stmt->index.text : "loop", count, stmt->span);
+    uint32_t outer = env->names.count;
+    for (uint32_t i = 0; i < assigned.count; i++) {
+        etch_bound *bound = etch_env_find(env, assigned.at[i]);
+        if (!bound || bound->kind != BOUND_TENSOR || !bound->tensor)
+            continue;
+        bound->tensor = etch_graph_carry(graph, bound->tensor, stmt->span);
+        bound->tensor->name = assigned.at[i];
+        ETCH_PUSH(spec->arena, &carried, assigned.at[i]);
+    }
+    if (stmt->index.text)
+        etch_env_bind(env, (etch_bound){.name = stmt->index.text, .kind = BOUND_INDEX});
+    etch_env_body(env, &stmt->body);
+    etch_tensor **outs = ETCH_NEW_ARRAY(spec->arena, carried.count, etch_tensor *),
+                **results = ETCH_NEW_ARRAY(spec->arena, carried.count, etch_tensor *);
+    for (uint32_t i = 0; i < carried.count; i++)
+        outs[i] = etch_env_find(env, carried.at[i])->tensor;
+    etch_graph_end(graph, outs, results, carried.count);
+    env->names.count = outer; /* what the body made ends with it */
+    for (uint32_t i = 0; i < carried.count; i++)
+        etch_env_find(env, carried.at[i])->tensor = results[i];
+}
+
+static void branch(etch_env *env, const etch_ast_stmt *stmt)
+{
+    for (uint32_t i = 0; i < stmt->arms.count; i++) {
+        const etch_ast_arm *arm = &stmt->arms.at[i];
+        etch_truth taken = arm->test ? etch_env_decide(env, arm->test) : ETCH_YES;
+        if (taken == ETCH_UNKNOWN)
+            return;
+        if (taken == ETCH_NO)
+            continue;
+        etch_env_body(env, &arm->body);
+        return;
+    }
+}
+
+void etch_env_body(etch_env *env, const etch_ast_body *body)
+{
+    etch_builder *b = env->builder;
+    for (uint32_t i = 0; i < body->count && !b->stopped; i++) {
+        const etch_ast_stmt *stmt = &body->at[i];
+        switch (stmt->kind) {
+        case ETCH_AST_WEIGHT:
+            declare_weights(env, stmt);
+            break;
+        case ETCH_AST_DIM:
+            declare_dims(env, stmt);
+            break;
+        case ETCH_AST_LET:
+            if (stmt->tuple)
+                let_several(env, stmt);
+            else
+                let_one(env, stmt);
+            break;
+        case ETCH_AST_REPEAT:
+            repeat(env, stmt);
+            break;
+        case ETCH_AST_IF:
+            branch(env, stmt);
+            break;
+        }
+        if (b->graph->op_count <= ETCH_MODEL_OPS)
+            continue;
+        etch_error(b->spec->diags, ETCH_E_MODEL_TOO_LARGE, stmt->span,
+                   "the model has more than %d ops: write what repeats as `repeat n { ... }`",
+                   ETCH_MODEL_OPS);
+        b->stopped = true;
+    }
+}
+
+bool etch_env_results(etch_env *env, const etch_ast_item *item, etch_tensor **out)
+{
+    etch_spec *spec = env->builder->spec;
+    bool good = true;
+    for (uint32_t i = 0; i < item->results.count; i++) {
+        const etch_ast_tensor *result = &item->results.at[i];
+        const etch_bound *bound = etch_env_find(env, result->name.text);
+        if (!bound || bound->kind != BOUND_TENSOR) {
+            if (!env->builder->stopped)
+                etch_error(spec->diags, ETCH_E_RESULT_MISSING, result->span,
+                           "%s does not define its result %s", item->name.text, result->name.text);
+            good = false;
+            continue;
+        }
+        out[i] = bound->tensor;
+        etch_dims want = result->shaped ? etch_env_shape(env, &result->axes) : (etch_dims){0};
+        good = good && out[i] && !want.broken && (!want.known || result_fits(spec, result, out[i], &want));
+    }
+    return good;
+}
+
+/* ---- models -------------------------------------------------------------------------------------------------------------------- */
+
+static const etch_symbol *only_model(etch_spec *spec)
+{
+    const etch_symbol *own = NULL, *any = NULL;
+    uint32_t own_count = 0, count = 0;
+    for (uint32_t i = 0; i < spec->main->symbols.count; i++) {
+        const etch_symbol *symbol = spec->main->symbols.at[i];
+        if (symbol->kind != SYMBOL_MODEL)
+            continue;
+        any = symbol, count++;
+        if (symbol->home == spec->main)
+            own = symbol, own_count++;
+    }
+    if (own_count == 1)
+        return own;
+    if (own_count == 0 && count == 1)
+        return any;
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_NO_MODEL, (etch_span){0, 0},
+                                 count ? "the spec has %u models and no train block that names one"
+                                       : "the spec has no model",
+                                 own_count ? own_count : count);
+    etch_help(diag, "write `train { model = NAME, ... }`");
+    return NULL;
+}
+
+/* What every param is without a word from the user: for questions that structure asks. */
+static void set_defaults(etch_builder *b)
+{
+    etch_spec *spec = b->spec;
+    ETCH_VEC(etch_expr) vars = {0}, values = {0};
+    for (uint32_t i = 0; i < spec->params.count; i++) {
+        const etch_param *param = &spec->params.at[i];
+        etch_expr value = etch_settings_apply(spec->sym, b->settings, param->var);
+        if (value == param->var)
+            value = param->value;
+        if (!value)
+            continue;
+        ETCH_PUSH(spec->arena, &vars, param->var);
+        ETCH_PUSH(spec->arena, &values, value);
+    }
+    b->graph->default_vars = vars.at;
+    b->graph->default_values = values.at;
+    b->graph->default_count = vars.count;
+}
+
+static void declare_inputs(etch_env *env, const etch_ast_item *item)
+{
+    etch_spec *spec = env->builder->spec;
+    for (uint32_t i = 0; i < item->inputs.count; i++) {
+        const etch_ast_tensor *formal = &item->inputs.at[i];
+        etch_dims dims = etch_env_shape(env, &formal->axes);
+        etch_tensor *input =
+            dims.broken ? NULL
+                        : etch_graph_input(env->builder->graph, formal->name.text, dims.at, dims.count,
+                                           tensor_dtype(spec, formal, spec->dtypes.act), formal->span);
+        etch_env_bind(env, (etch_bound){.name = formal->name.text, .kind = BOUND_TENSOR, .tensor = input});
+    }
+}
+
+static etch_dim *train_dim(void *data, etch_ast_name name)
+{
+    return etch_env_dim(data, name);
+}
+
+etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_settings *settings)
+{
+    static const etch_settings nothing = {NULL, 0};
+    uint32_t errors = etch_error_count(spec->diags);
+    const etch_symbol *train = etch_train_symbol(spec, run, (etch_span){0, 0});
+    if (etch_error_count(spec->diags) != errors)
+        return NULL;
+    const etch_symbol *symbol = train ? etch_train_model(spec, train) : only_model(spec);
+    if (!symbol)
+        return NULL;
+    const etch_ast_item *item = symbol->item;
+    etch_builder b = {.spec = spec, .settings = settings ? settings : &nothing};
+    b.graph =
+        etch_graph_new(spec->arena, spec->sym, spec->diags, spec->dtypes, item->name.text, item->name.span);
+    b.global_dims = ETCH_NEW_ARRAY(spec->arena, spec->symbols.count, etch_dim *);
+    set_defaults(&b);
+    etch_env env = {.builder = &b, .home = symbol->home, .results = &item->results};
+    for (uint32_t i = 0; i < item->defs.count; i++)
+        etch_later(spec, item->defs.at[i].span, "a parameter of a model");
+    declare_inputs(&env, item);
+    etch_env_body(&env, &item->body);
+    etch_tensor **results = ETCH_NEW_ARRAY(spec->arena, item->results.count, etch_tensor *);
+    etch_env_results(&env, item, results);
+
+    etch_model *model = ETCH_NEW(spec->arena, etch_model);
+    *model = (etch_model){.graph = b.graph, .trains = train != NULL, .name = item->name.text};
+    etch_env global = {.builder = &b, .home = train ? train->home : symbol->home};
+    if (train && !etch_train_fill(spec, train, train_dim, &global, &model->train))
+        return NULL;
+    return etch_error_count(spec->diags) == errors ? model : NULL;
+}

@@ -1,0 +1,470 @@
+/* Calls: modules, with their dims and parameters, and ops of the table. */
+#include <string.h>
+
+#include "lang/model_int.h"
+
+/* Functions of the language that a later version gives meaning to. */
+static const char *const later_functions[] = {
+    "batch_norm", "bce",          "clipped",  "collect",  "concat",    "conv",    "dispatch", "gather_sum",
+    "kl",         "load_balance", "max_pool", "mean",     "normalize", "softcap", "split",    "ssd",
+    "subsample",  "token_nll",    "topk",     "triangle", "cast",      "pad",     "transpose"};
+
+/* Keywords of ops that a later version gives meaning to, unless they say "nothing" (0, false, none). */
+static const char *const later_keywords[] = {"window", "sink", "cap",   "bias",  "pairs",
+                                             "groups", "keep", "limit", "slots", "mask"};
+
+static bool is_among(const char *name, const char *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(list[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* ---- parameters of modules ---------------------------------------------------------------------------------------------- */
+
+static const etch_ast_arg *find_argument(const etch_ast_expr *call, const char *name)
+{
+    for (uint32_t i = 0; i < call->args.count; i++)
+        if (call->args.at[i].name.text && strcmp(call->args.at[i].name.text, name) == 0)
+            return &call->args.at[i];
+    return NULL;
+}
+
+static uint32_t positional_count(const etch_ast_expr *call)
+{
+    uint32_t count = 0;
+    while (count < call->args.count && !call->args.at[count].name.text)
+        count++;
+    return count;
+}
+
+/* What an argument that is a name stands for, seen from `env`; BOUND_NUMBER when it is to be evaluated. */
+static etch_bound bound_of_name(etch_env *env, etch_ast_name name)
+{
+    etch_spec *spec = env->builder->spec;
+    const etch_bound *bound = etch_env_find(env, name.text);
+    if (bound)
+        return *bound;
+    if (strcmp(name.text, "none") == 0)
+        return (etch_bound){.kind = BOUND_NOTHING};
+    const etch_symbol *symbol = etch_namespace_find(env->home, name.text);
+    if (symbol && symbol->kind == SYMBOL_DIM)
+        return (etch_bound){.kind = BOUND_DIM, .dim = etch_builder_dim(env->builder, symbol)};
+    if (symbol && symbol->kind == SYMBOL_MODULE)
+        return (etch_bound){.kind = BOUND_MODULE, .module = symbol};
+    if (symbol)
+        return (etch_bound){.kind = BOUND_NUMBER};
+    if (etch_row_called(name.text))
+        return (etch_bound){.kind = BOUND_FUNCTION, .row = etch_row_called(name.text)};
+    if (name.text[strlen(name.text) - 1] == '\'')
+        return (etch_bound){.kind = BOUND_DIM, .dim = etch_env_dim(env, name)};
+    (void)spec;
+    return (etch_bound){.kind = BOUND_NUMBER};
+}
+
+/* The value of a module parameter, evaluated in `from`: the caller, or the module itself for a default. */
+static etch_bound parameter_value(etch_env *from, const etch_ast_expr *expr)
+{
+    etch_spec *spec = from->builder->spec;
+    if (expr->kind == ETCH_AST_TRUTH)
+        return (etch_bound){.kind = BOUND_NUMBER, .number = etch_int(spec->sym, expr->truth)};
+    if (expr->kind == ETCH_AST_NAME) {
+        etch_bound bound = bound_of_name(from, expr->name);
+        if (bound.kind != BOUND_NUMBER || bound.number)
+            return bound;
+    }
+    etch_lookup lookup = etch_env_lookup(from);
+    return (etch_bound){.kind = BOUND_NUMBER, .number = etch_value_of(spec, expr, &lookup)};
+}
+
+static bool bind_parameters(etch_env *caller, etch_env *callee, const etch_ast_item *item,
+                            const etch_ast_expr *call)
+{
+    etch_spec *spec = caller->builder->spec;
+    for (uint32_t i = 0; i < item->defs.count; i++) {
+        const etch_ast_def *def = &item->defs.at[i];
+        const etch_ast_arg *given = find_argument(call, def->name.text);
+        if (!given && !def->value) {
+            etch_diag *diag = etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s needs %s",
+                                         item->name.text, def->name.text);
+            etch_note(diag, def->name.span, "declared here");
+            etch_help(diag, "write %s(..., %s = ...)", item->name.text, def->name.text);
+            return false;
+        }
+        etch_bound bound =
+            given ? parameter_value(caller, given->value) : parameter_value(callee, def->value);
+        if (bound.kind == BOUND_DIM ? !bound.dim : bound.kind == BOUND_NUMBER && !bound.number)
+            return false;
+        bound.name = def->name.text;
+        etch_env_bind(callee, bound);
+    }
+    for (uint32_t i = 0; i < call->args.count; i++) {
+        etch_ast_name name = call->args.at[i].name;
+        bool known = !name.text;
+        for (uint32_t k = 0; k < item->defs.count && !known; k++)
+            known = strcmp(item->defs.at[k].name.text, name.text) == 0;
+        if (known)
+            continue;
+        etch_diag *diag = etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, name.span, "%s has no parameter %s",
+                                     item->name.text, name.text);
+        etch_note(diag, item->name.span, "%s is declared here", item->name.text);
+        return false;
+    }
+    return true;
+}
+
+/* ---- arguments of modules ---------------------------------------------------------------------------------------------------- */
+
+static const char *dims_text(etch_spec *spec, etch_dim *const *dims, uint32_t count)
+{
+    etch_buf buf = {.arena = spec->arena};
+    etch_buf_puts(&buf, "[");
+    for (uint32_t i = 0; i < count; i++)
+        etch_buf_printf(&buf, "%s%s", i ? "," : "", dims[i] ? dims[i]->name : "?");
+    etch_buf_puts(&buf, "]");
+    return buf.text;
+}
+
+static bool is_listed(etch_dim *const *dims, uint32_t count, const etch_dim *dim)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (dims[i] == dim)
+            return true;
+    return false;
+}
+
+/* The first argument whose shape has `..` says what that stands for. */
+static void take_rest(etch_env *callee, const etch_ast_tensor *formal, const etch_tensor *value)
+{
+    etch_arena *arena = callee->builder->spec->arena;
+    ETCH_VEC(etch_dim *) named = {0}, rest = {0};
+    bool has_rest = false;
+    for (uint32_t i = 0; i < formal->axes.count; i++) {
+        const etch_ast_axis *axis = &formal->axes.at[i];
+        if (axis->rest)
+            has_rest = true;
+        else if (axis->size->kind == ETCH_AST_NAME)
+            ETCH_PUSH(arena, &named, etch_env_dim(callee, axis->size->name));
+    }
+    if (!has_rest || callee->rest.known)
+        return;
+    for (uint32_t i = 0; i < value->rank; i++)
+        if (!is_listed(named.at, named.count, value->dims[i]))
+            ETCH_PUSH(arena, &rest, value->dims[i]);
+    callee->rest = (etch_dims){.at = rest.at, .count = rest.count, .known = true};
+}
+
+/* Do the dims fit what is declared? Says both shapes where they do not. */
+static bool shape_fits(etch_env *env, const etch_ast_tensor *declared, const etch_tensor *value,
+                       const etch_ast_item *item, etch_span span)
+{
+    etch_spec *spec = env->builder->spec;
+    if (!declared->shaped)
+        return true;
+    etch_dims dims = etch_env_shape(env, &declared->axes);
+    if (dims.broken)
+        return false;
+    bool fits = dims.count == value->rank;
+    for (uint32_t i = 0; i < value->rank && fits; i++)
+        fits = is_listed(dims.at, dims.count, value->dims[i]);
+    if (fits)
+        return true;
+    etch_diag *diag =
+        etch_error(spec->diags, ETCH_E_SHAPE_MISMATCH, span, "%s has dims %s, but %s of %s is %s",
+                   value->name, dims_text(spec, value->dims, value->rank), declared->name.text,
+                   item->name.text, dims_text(spec, dims.at, dims.count));
+    etch_note(diag, declared->span, "declared here");
+    return false;
+}
+
+static bool bind_arguments(etch_env *caller, etch_env *callee, const etch_ast_item *item,
+                           const etch_ast_expr *call, etch_tensor **values)
+{
+    for (uint32_t i = 0; i < item->inputs.count; i++) {
+        const etch_ast_tensor *formal = &item->inputs.at[i];
+        take_rest(callee, formal, values[i]);
+        if (!shape_fits(callee, formal, values[i], item, call->args.at[i].value->span))
+            return false;
+        etch_tensor *inside = etch_graph_pass(caller->builder->graph, ETCH_ENTER, values[i],
+                                              formal->name.text, call->args.at[i].value->span);
+        etch_env_bind(callee,
+                      (etch_bound){.name = formal->name.text, .kind = BOUND_TENSOR, .tensor = inside});
+    }
+    for (uint32_t i = 0; i < callee->names.count; i++) { /* tensors that came as parameters */
+        etch_bound *b = &callee->names.at[i];
+        if (i < item->defs.count && b->kind == BOUND_TENSOR && b->tensor)
+            b->tensor = etch_graph_pass(caller->builder->graph, ETCH_ENTER, b->tensor, b->name, call->span);
+    }
+    return true;
+}
+
+static bool evaluate_arguments(etch_env *caller, const etch_ast_item *item, const etch_ast_expr *call,
+                               etch_tensor ***out)
+{
+    etch_spec *spec = caller->builder->spec;
+    uint32_t given = positional_count(call), wanted = item->inputs.count;
+    if (given != wanted) {
+        etch_diag *diag =
+            etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s takes %u argument%s, %u given",
+                       item->name.text, wanted, wanted == 1 ? "" : "s", given);
+        etch_note(diag, item->name.span, "%s is declared here", item->name.text);
+        return false;
+    }
+    etch_tensor **values = ETCH_NEW_ARRAY(spec->arena, wanted, etch_tensor *);
+    bool good = true;
+    for (uint32_t i = 0; i < wanted; i++) {
+        bool fresh;
+        values[i] = etch_env_tensor(caller, call->args.at[i].value, NULL, &fresh);
+        good = good && values[i];
+    }
+    *out = values;
+    return good;
+}
+
+static bool call_module(etch_env *caller, const etch_symbol *symbol, const etch_ast_expr *call,
+                        etch_tensor **out, uint32_t results)
+{
+    etch_builder *b = caller->builder;
+    const etch_ast_item *item = symbol->item;
+    if (b->depth >= ETCH_CALL_DEPTH) {
+        etch_diag *diag = etch_error(b->spec->diags, ETCH_E_CALL_DEPTH, call->span,
+                                     "more than %d calls inside each other: does %s call itself?",
+                                     ETCH_CALL_DEPTH, item->name.text);
+        etch_note(diag, item->name.span, "%s is declared here", item->name.text);
+        b->stopped = true;
+        return false;
+    }
+    if (item->results.count != results) {
+        etch_error(b->spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s has %u result%s, %u taken",
+                   item->name.text, item->results.count, item->results.count == 1 ? "" : "s", results);
+        return false;
+    }
+    etch_tensor **values;
+    if (!evaluate_arguments(caller, item, call, &values))
+        return false;
+    etch_env callee = {.builder = b, .home = symbol->home, .results = &item->results};
+    b->depth++;
+    etch_graph_enter(b->graph, item->name.text, call->span);
+    bool good =
+        bind_parameters(caller, &callee, item, call) && bind_arguments(caller, &callee, item, call, values);
+    if (good) {
+        etch_env_body(&callee, &item->body);
+        good = etch_env_results(&callee, item, out);
+    }
+    for (uint32_t i = 0; good && i < results; i++)
+        out[i] = etch_graph_pass(b->graph, ETCH_LEAVE, out[i], item->results.at[i].name.text, call->span);
+    etch_graph_leave(b->graph);
+    b->depth--;
+    return good;
+}
+
+/* ---- calls of ops ------------------------------------------------------------------------------------------------------------------ */
+
+/* The dims of `over = D` or `over = (A, B)`. */
+static bool keyword_dims(etch_env *env, const etch_ast_expr *expr, etch_dim ***dims, uint32_t *count)
+{
+    etch_spec *spec = env->builder->spec;
+    ETCH_VEC(etch_dim *) list = {0};
+    bool good = true;
+    uint32_t items = expr->kind == ETCH_AST_TUPLE ? expr->items.count : 1;
+    for (uint32_t i = 0; i < items; i++) {
+        const etch_ast_expr *item = expr->kind == ETCH_AST_TUPLE ? expr->items.at[i] : expr;
+        etch_dim *dim = NULL;
+        if (item->kind == ETCH_AST_NAME)
+            dim = etch_env_dim(env, item->name);
+        else
+            etch_error(spec->diags, ETCH_E_NOT_A_DIM, item->span, "a dim is a name");
+        good = good && dim;
+        ETCH_PUSH(spec->arena, &list, dim);
+    }
+    *dims = list.at;
+    *count = list.count;
+    return good;
+}
+
+/* The exact number of a flag or of a keyword that must say "nothing". NULL after an error; `*nothing` for `none`. */
+static etch_expr keyword_number(etch_env *env, const etch_ast_expr *expr, bool *nothing)
+{
+    etch_bound bound = parameter_value(env, expr);
+    *nothing = bound.kind == BOUND_NOTHING;
+    return bound.kind == BOUND_NUMBER ? bound.number : NULL;
+}
+
+static bool read_flag(etch_env *env, const etch_ast_arg *arg, bool *flag)
+{
+    bool nothing;
+    etch_expr value = keyword_number(env, arg->value, &nothing);
+    int64_t number;
+    if (value && etch_to_i64(value, &number) && (number == 0 || number == 1)) {
+        *flag = number == 1;
+        return true;
+    }
+    etch_error(env->builder->spec->diags, ETCH_E_CALL_ARGUMENTS, arg->value->span, "%s is true or false",
+               arg->name.text);
+    return false;
+}
+
+static bool unknown_keyword(etch_env *env, const etch_row *row, const etch_ast_arg *arg)
+{
+    etch_spec *spec = env->builder->spec;
+    if (is_among(arg->name.text, later_keywords, sizeof later_keywords / sizeof *later_keywords)) {
+        bool nothing;
+        etch_expr value = keyword_number(env, arg->value, &nothing);
+        if (nothing || (value && etch_is_zero(value)))
+            return true;
+        etch_later(spec, arg->name.span,
+                   etch_text(spec->arena, "%s(.., %s = ..)", etch_row_name(row), arg->name.text));
+        return false;
+    }
+    static const char *const known[] = {"over", "dot", "to", "causal"};
+    const char *near = etch_nearest(arg->name.text, known, sizeof known / sizeof *known);
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, arg->name.span, "%s takes no %s",
+                                 etch_row_name(row), arg->name.text);
+    if (near)
+        etch_help(diag, "did you mean %s?", near);
+    return false;
+}
+
+static bool read_keyword(etch_env *env, const etch_row *row, const etch_ast_arg *arg, etch_attrs *attrs)
+{
+    unsigned takes = etch_row_takes(row);
+    const char *name = arg->name.text;
+    if (strcmp(name, "over") == 0 && (takes & ETCH_KW_OVER))
+        return keyword_dims(env, arg->value, &attrs->over, &attrs->over_count);
+    if (strcmp(name, "dot") == 0 && (takes & ETCH_KW_DOT))
+        return keyword_dims(env, arg->value, &attrs->dot, &attrs->dot_count);
+    if (strcmp(name, "to") == 0 && (takes & ETCH_KW_TO))
+        return keyword_dims(env, arg->value, &attrs->to, &attrs->map_count);
+    if (strcmp(name, "causal") == 0 && (takes & ETCH_KW_CAUSAL))
+        return read_flag(env, arg, &attrs->causal);
+    return unknown_keyword(env, row, arg);
+}
+
+static bool needs_are_met(etch_env *env, const etch_row *row, const etch_ast_expr *call,
+                          const etch_attrs *attrs)
+{
+    const struct {
+        unsigned bit;
+        const char *name;
+        bool given;
+    } keywords[] = {{ETCH_KW_OVER, "over", attrs->over_count > 0},
+                    {ETCH_KW_DOT, "dot", attrs->dot_count > 0},
+                    {ETCH_KW_TO, "to", attrs->map_count > 0},
+                    {ETCH_KW_NUMBER, NULL, attrs->number != NULL}};
+    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++) {
+        if (!(etch_row_needs(row) & keywords[i].bit) || keywords[i].given)
+            continue;
+        etch_diag *diag = etch_error(env->builder->spec->diags, ETCH_E_CALL_ARGUMENTS, call->span,
+                                     "%s needs %s", etch_row_name(row),
+                                     keywords[i].name ? keywords[i].name : "a number as its last argument");
+        if (keywords[i].name)
+            etch_help(diag, "write %s(..., %s = DIM)", etch_row_name(row), keywords[i].name);
+        return false;
+    }
+    return true;
+}
+
+/* Operands in order; a missing optional one (`none`) is left out. */
+static bool read_operands(etch_env *env, const etch_row *row, const etch_ast_expr *call, etch_attrs *attrs,
+                          etch_tensor **ins, uint32_t *count)
+{
+    etch_spec *spec = env->builder->spec;
+    uint32_t least, most, given = positional_count(call);
+    etch_row_arity(row, &least, &most);
+    bool number = (etch_row_takes(row) & ETCH_KW_NUMBER) && given > least;
+    if (number) {
+        etch_lookup lookup = etch_env_lookup(env);
+        attrs->number = etch_value_of(spec, call->args.at[--given].value, &lookup);
+        if (!attrs->number)
+            return false;
+    }
+    if (given < least || given > most) {
+        etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span,
+                   least == most ? "%s takes %u operand%s, %u given"
+                                 : "%s takes at least %u operand%s, %u given",
+                   etch_row_name(row), least, least == 1 ? "" : "s", given);
+        return false;
+    }
+    bool good = true;
+    for (uint32_t i = 0; i < given; i++) {
+        const etch_ast_expr *arg = call->args.at[i].value;
+        const etch_bound *bound = arg->kind == ETCH_AST_NAME ? etch_env_find(env, arg->name.text) : NULL;
+        if (bound && bound->kind == BOUND_NOTHING && i >= least)
+            continue;
+        bool fresh;
+        ins[*count] = etch_env_tensor(env, arg, NULL, &fresh);
+        good = ins[(*count)++] && good;
+    }
+    return good;
+}
+
+static bool call_row(etch_env *env, const etch_row *row, const etch_ast_expr *call, const etch_dims *want,
+                     etch_tensor **out, uint32_t results)
+{
+    etch_spec *spec = env->builder->spec;
+    etch_attrs attrs = {0};
+    etch_tensor *ins[8] = {NULL};
+    uint32_t count = 0;
+    if (results != 1) {
+        etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s has one result, %u taken",
+                   etch_row_name(row), results);
+        return false;
+    }
+    if (!read_operands(env, row, call, &attrs, ins, &count))
+        return false;
+    for (uint32_t i = 0; i < call->args.count; i++)
+        if (call->args.at[i].name.text && !read_keyword(env, row, &call->args.at[i], &attrs))
+            return false;
+    if (!needs_are_met(env, row, call, &attrs))
+        return false;
+    if (etch_row_needs(row) & ETCH_KW_TO)
+        attrs.from = attrs.over; /* `over` becomes `to` */
+    out[0] = etch_graph_call(env->builder->graph, row, ins, count, &attrs, want ? want->at : NULL,
+                             want ? want->count : 0, call->span);
+    return out[0] != NULL;
+}
+
+/* ---- the door ------------------------------------------------------------------------------------------------------------------------ */
+
+static bool unknown_function(etch_env *env, const etch_ast_expr *call)
+{
+    etch_spec *spec = env->builder->spec;
+    if (is_among(call->name.text, later_functions, sizeof later_functions / sizeof *later_functions)) {
+        etch_later(spec, call->name.span, etch_text(spec->arena, "the function %s", call->name.text));
+        return false;
+    }
+    ETCH_VEC(const char *) near = {0};
+    for (uint32_t i = 0; etch_row_at(i); i++)
+        if (etch_row_is_called(etch_row_at(i)))
+            ETCH_PUSH(spec->arena, &near, etch_row_name(etch_row_at(i)));
+    etch_unknown_name(spec, env->home, "function or module", call->name, near.at, near.count);
+    return false;
+}
+
+bool etch_env_call(etch_env *env, const etch_ast_expr *call, const etch_dims *want, etch_tensor **out,
+                   uint32_t results)
+{
+    etch_spec *spec = env->builder->spec;
+    if (env->builder->stopped)
+        return false;
+    const etch_bound *bound = etch_env_find(env, call->name.text);
+    if (bound && bound->kind == BOUND_FUNCTION)
+        return call_row(env, bound->row, call, want, out, results);
+    if (bound && bound->kind == BOUND_MODULE)
+        return call_module(env, bound->module, call, out, results);
+    const etch_symbol *symbol = bound ? NULL : etch_namespace_find(env->home, call->name.text);
+    if (symbol && symbol->kind == SYMBOL_MODULE)
+        return call_module(env, symbol, call, out, results);
+    if (symbol && symbol->kind == SYMBOL_MODEL) {
+        etch_later(spec, call->span, "calling a model");
+        return false;
+    }
+    if (bound || symbol) {
+        etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->name.span, "%s is not a function or module",
+                   call->name.text);
+        return false;
+    }
+    const etch_row *row = etch_row_called(call->name.text);
+    return row ? call_row(env, row, call, want, out, results) : unknown_function(env, call);
+}

@@ -1,0 +1,220 @@
+/* Names inside modules: what they stand for, dims and their primes, numbers, branches. */
+#include <string.h>
+
+#include "lang/model_int.h"
+
+etch_bound *etch_env_find(const etch_env *env, const char *name)
+{
+    for (uint32_t i = env->names.count; i-- > 0;)
+        if (env->names.at[i].name == name)
+            return &env->names.at[i];
+    return NULL;
+}
+
+void etch_env_bind(etch_env *env, etch_bound bound)
+{
+    ETCH_PUSH(env->builder->spec->arena, &env->names, bound);
+}
+
+void etch_later(etch_spec *spec, etch_span span, const char *what)
+{
+    etch_error(spec->diags, ETCH_E_LATER, span, "%s is part of the language but is not given meaning yet",
+               what);
+}
+
+/* ---- dims --------------------------------------------------------------------------------------------------------- */
+
+etch_dim *etch_builder_dim(etch_builder *b, const etch_symbol *symbol)
+{
+    etch_dim **slot = &b->global_dims[symbol->id];
+    if (!*slot)
+        *slot = etch_graph_dim(b->graph, symbol->name, etch_dim_size(b->spec, symbol), symbol->def->average,
+                               symbol->def->name.span);
+    return *slot;
+}
+
+/* The second dim of the same size; one for each base. */
+static etch_dim *prime_of(etch_builder *b, etch_dim *base, etch_span span)
+{
+    for (uint32_t i = 0; i < b->primes.count; i++)
+        if (b->primes.at[i].base == base)
+            return b->primes.at[i].prime;
+    const char *name = etch_name_of(b->spec->names, etch_text(b->spec->arena, "%s'", base->name));
+    etch_dim *prime = etch_graph_dim(b->graph, name, base->size, base->ragged, span);
+    ETCH_PUSH(b->spec->arena, &b->primes, (etch_prime){base, prime});
+    return prime;
+}
+
+static etch_dim *not_a_dim(etch_env *env, etch_ast_name name, const char *what)
+{
+    etch_error(env->builder->spec->diags, ETCH_E_NOT_A_DIM, name.span, "%s is a %s, not a dim", name.text,
+               what);
+    return NULL;
+}
+
+/* As etch_env_dim; `*found` tells an unknown name from an error. */
+static etch_dim *find_dim(etch_env *env, etch_ast_name name, bool *found)
+{
+    static const char *const kinds[] = {"tensor",          "dim",       "number", "function", "module",
+                                        "missing operand", "loop index"};
+    *found = true;
+    const etch_bound *bound = etch_env_find(env, name.text);
+    if (bound)
+        return bound->kind == BOUND_DIM ? bound->dim : not_a_dim(env, name, kinds[bound->kind]);
+    const etch_symbol *symbol = etch_namespace_find(env->home, name.text);
+    if (symbol)
+        return symbol->kind == SYMBOL_DIM ? etch_builder_dim(env->builder, symbol)
+                                          : not_a_dim(env, name, etch_symbol_kind_name(symbol->kind));
+    size_t length = strlen(name.text);
+    if (length > 1 && name.text[length - 1] == '\'') {
+        etch_ast_name base = {etch_name(env->builder->spec->names, name.text, length - 1), name.span};
+        etch_dim *dim = find_dim(env, base, found);
+        return dim ? prime_of(env->builder, dim, name.span) : NULL;
+    }
+    *found = false;
+    return NULL;
+}
+
+etch_dim *etch_env_dim(etch_env *env, etch_ast_name name)
+{
+    bool found;
+    etch_dim *dim = find_dim(env, name, &found);
+    if (found)
+        return dim;
+    etch_spec *spec = env->builder->spec;
+    const char **near = ETCH_NEW_ARRAY(spec->arena, env->names.count, const char *);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < env->names.count; i++)
+        if (env->names.at[i].kind == BOUND_DIM)
+            near[count++] = env->names.at[i].name;
+    etch_unknown_name(spec, env->home, "dim", name, near, count);
+    return NULL;
+}
+
+etch_dims etch_env_shape(etch_env *env, const etch_ast_axes *axes)
+{
+    etch_spec *spec = env->builder->spec;
+    etch_dims dims = {.known = true};
+    ETCH_VEC(etch_dim *) list = {0};
+    for (uint32_t i = 0; i < axes->count; i++) {
+        const etch_ast_axis *axis = &axes->at[i];
+        if (axis->rest) {
+            if (!env->rest.known) {
+                etch_error(
+                    spec->diags, ETCH_E_NOT_A_DIM, axis->span,
+                    "`..` stands for the other dims of an argument, but no argument of this module has it");
+                dims.broken = true;
+            }
+            for (uint32_t k = 0; k < env->rest.count; k++)
+                ETCH_PUSH(spec->arena, &list, env->rest.at[k]);
+            continue;
+        }
+        etch_dim *dim = NULL;
+        if (axis->size->kind == ETCH_AST_NAME)
+            dim = etch_env_dim(env, axis->size->name);
+        else if (axis->size->kind != ETCH_AST_BROKEN)
+            etch_error(spec->diags, ETCH_E_NOT_A_DIM, axis->span,
+                       "a tensor's dims are names: declare `dim X = ...` and write X");
+        if (!dim)
+            dims.broken = true;
+        ETCH_PUSH(spec->arena, &list, dim);
+    }
+    dims.at = list.at;
+    dims.count = list.count;
+    return dims;
+}
+
+etch_dims etch_env_result(etch_env *env, const char *name)
+{
+    for (uint32_t i = 0; env->results && i < env->results->count; i++) {
+        const etch_ast_tensor *result = &env->results->at[i];
+        if (result->name.text == name && result->shaped)
+            return etch_env_shape(env, &result->axes);
+    }
+    return (etch_dims){0};
+}
+
+/* ---- numbers ---------------------------------------------------------------------------------------------------------- */
+
+static etch_expr lookup_name(void *data, const etch_ast_expr *expr)
+{
+    etch_env *env = data;
+    etch_spec *spec = env->builder->spec;
+    const etch_bound *bound = etch_env_find(env, expr->name.text);
+    if (!bound) {
+        etch_lookup global = etch_global_lookup(spec, env->home);
+        return global.name(global.data, expr);
+    }
+    if (bound->kind == BOUND_NUMBER)
+        return bound->number;
+    if (bound->kind == BOUND_DIM)
+        return bound->dim ? bound->dim->size : NULL;
+    if (bound->kind == BOUND_INDEX)
+        etch_later(spec, expr->span, "a value that depends on the index of a loop");
+    else
+        etch_error(spec->diags, ETCH_E_NOT_A_TENSOR, expr->span, "%s is not a number", expr->name.text);
+    return NULL;
+}
+
+etch_lookup etch_env_lookup(etch_env *env)
+{
+    return (etch_lookup){.name = lookup_name, .data = env};
+}
+
+/* ---- branches ----------------------------------------------------------------------------------------------------------- */
+
+/* What must hold when `relation` does not. */
+static bool negated(etch_relation relation, etch_relation *out)
+{
+    static const etch_relation table[] = {
+        [ETCH_REL_EQ] = ETCH_REL_NE, [ETCH_REL_NE] = ETCH_REL_EQ, [ETCH_REL_LE] = ETCH_REL_GT,
+        [ETCH_REL_GE] = ETCH_REL_LT, [ETCH_REL_LT] = ETCH_REL_GE, [ETCH_REL_GT] = ETCH_REL_LE};
+    if (relation == ETCH_REL_DIVIDES || relation == ETCH_REL_TRUE)
+        return false;
+    *out = table[relation];
+    return true;
+}
+
+static etch_truth decide(etch_spec *spec, etch_claim claim)
+{
+    if (etch_claim_holds(spec, &claim, NULL) == ETCH_YES)
+        return ETCH_YES;
+    if (etch_is_constant(claim.left) && etch_is_constant(claim.right))
+        return ETCH_NO;
+    if (!negated(claim.relation, &claim.relation))
+        return ETCH_UNKNOWN;
+    return etch_claim_holds(spec, &claim, NULL) == ETCH_YES ? ETCH_NO : ETCH_UNKNOWN;
+}
+
+static etch_claim with_defaults(const etch_builder *b, etch_claim claim)
+{
+    const etch_graph *g = b->graph;
+    claim.left = etch_subst(b->spec->sym, claim.left, g->default_count, g->default_vars, g->default_values);
+    claim.right = etch_subst(b->spec->sym, claim.right, g->default_count, g->default_vars, g->default_values);
+    return claim;
+}
+
+etch_truth etch_env_decide(etch_env *env, const etch_ast_expr *test)
+{
+    etch_builder *b = env->builder;
+    etch_spec *spec = b->spec;
+    etch_lookup lookup = etch_env_lookup(env);
+    etch_claim claim = etch_claim_of(spec, test, &lookup);
+    if (!claim.left || !claim.right)
+        return ETCH_UNKNOWN;
+    claim.left = etch_settings_apply(spec->sym, b->settings, claim.left);
+    claim.right = etch_settings_apply(spec->sym, b->settings, claim.right);
+    etch_truth truth = decide(spec, claim);
+    if (truth != ETCH_UNKNOWN)
+        return truth;
+    claim = with_defaults(b, claim);
+    truth = claim.left && claim.right ? decide(spec, claim) : ETCH_UNKNOWN;
+    if (truth != ETCH_UNKNOWN) {
+        etch_remark(spec->diags, ETCH_E_UNDECIDED, test->span, "decided by the defaults of params");
+        return truth;
+    }
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_UNDECIDED, test->span,
+                                 "neither facts nor bindings decide this branch");
+    etch_help(diag, "bind its params in a config or with --set");
+    return ETCH_UNKNOWN;
+}

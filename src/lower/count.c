@@ -1,0 +1,167 @@
+/* How large the program of an outline is, before it is unrolled: cells, nodes, parents, bytes of names. And which rows its totals have. */
+#include "lower/lower_int.h"
+
+#include <stdlib.h>
+
+/* ---- cells and counts ------------------------------------------------------------------------------------------------------- */
+
+static uint32_t digits(uint64_t number)
+{
+    uint32_t count = 1;
+    for (; number >= 10; number /= 10)
+        count++;
+    return count;
+}
+
+typedef struct counting {
+    const etch_outliner *o;
+    etch_total nodes, deps, names, cells;
+} counting;
+
+/* `times`: how often the task runs in a step. `extra`: parents that are no values, at most. */
+static void count_task(counting *c, const etch_task *task, etch_total times, uint32_t prefix)
+{
+    enum { ORDER_PARENTS = 2 }; /* the collective before it, the slot before */
+    c->nodes += times;
+    c->deps += times * ((etch_total)task->read_count + task->gradients.count + ORDER_PARENTS);
+    c->names += times * ((etch_total)prefix + task->name_length + 1);
+}
+
+static void count_body(counting *c, etch_body *body, uint32_t prefix)
+{
+    body->first_cell = (uint64_t)c->cells;
+    c->cells += (etch_total)body->runs * body->slots;
+    for (uint32_t i = 0; i < body->parts.count; i++) {
+        const etch_part *part = &body->parts.at[i];
+        if (part->task)
+            count_task(c, part->task, (etch_total)body->runs * c->o->extent->micro, prefix);
+        else
+            count_body(c, part->repeat->body,
+                       prefix + part->repeat->name_length + digits(part->repeat->count) + 1);
+    }
+}
+
+/* Each copy of a gradient may be a parent. */
+static void count_unit_tasks(counting *c, const etch_unit_tasks *list)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        const etch_unit_task *u = list->at[i];
+        count_task(c, &u->task, u->units, 3 + u->loop_name_length + digits(u->units));
+        for (uint32_t g = 0; g < u->task.gradients.count; g++)
+            c->deps += c->o->outline->gradients.at[u->task.gradients.at[g]].copies;
+    }
+}
+
+void etch_outline_count(etch_outliner *o)
+{
+    etch_outline *outline = o->outline;
+    counting c = {.o = o};
+    uint32_t prefix = 2 + digits(o->extent->micro);
+    count_body(&c, outline->forward, prefix);
+    if (outline->backward)
+        count_body(&c, outline->backward, prefix);
+    count_unit_tasks(&c, &outline->buckets);
+    count_unit_tasks(&c, &outline->updates);
+    if (outline->norm) {
+        count_task(&c, outline->norm, 1, 2);
+        c.deps += outline->gradient_cells;
+    }
+    if (outline->norm_reduce)
+        count_task(&c, outline->norm_reduce, 1, 2);
+    if (c.nodes > ETCH_MOST_NODES || c.deps > UINT32_MAX || c.names > UINT32_MAX || c.cells > UINT32_MAX)
+        etch_too_many_nodes(o, (etch_span){0, 0}, "the step is too long");
+    outline->node_count = (uint64_t)c.nodes;
+    outline->dep_count = (uint64_t)c.deps;
+    outline->name_bytes = (uint64_t)c.names;
+    outline->cell_count = (uint64_t)c.cells;
+    if (o->status == ETCH_OK && c.nodes == 0) {
+        etch_error(o->placed->diags, ETCH_E_NOTHING_TO_RUN, (etch_span){0, 0}, "model %s computes nothing",
+                   o->graph->model);
+        o->status = ETCH_EINPUT;
+    }
+}
+
+/* ---- collectives that run ---------------------------------------------------------------------------------------------------- */
+
+static void each_in_body(const etch_body *body, void (*visit)(void *data, etch_task *task), void *data)
+{
+    if (body->runs == 0)
+        return;
+    for (uint32_t i = 0; i < body->parts.count; i++) {
+        if (body->parts.at[i].task)
+            visit(data, body->parts.at[i].task);
+        else
+            each_in_body(body->parts.at[i].repeat->body, visit, data);
+    }
+}
+
+static void each_unit_task(const etch_unit_tasks *list, void (*visit)(void *data, etch_task *task),
+                           void *data)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->at[i]->units > 0)
+            visit(data, &list->at[i]->task);
+}
+
+void etch_outline_each(const etch_outline *outline, void (*visit)(void *data, etch_task *task), void *data)
+{
+    each_in_body(outline->forward, visit, data);
+    if (outline->backward)
+        each_in_body(outline->backward, visit, data);
+    each_unit_task(&outline->buckets, visit, data);
+    each_unit_task(&outline->updates, visit, data);
+    if (outline->norm)
+        visit(data, outline->norm);
+    if (outline->norm_reduce)
+        visit(data, outline->norm_reduce);
+}
+
+static int compare_tallies(const void *a, const void *b)
+{
+    const etch_tally *x = a, *y = b;
+    if (x->collective != y->collective)
+        return x->collective < y->collective ? -1 : 1;
+    return x->axes < y->axes ? -1 : x->axes > y->axes;
+}
+
+typedef struct tallying {
+    etch_arena *arena;
+    etch_outline *outline;
+} tallying;
+
+static etch_tally tally_of(const etch_task *task)
+{
+    return (etch_tally){.collective = task->collective, .axes = task->written_axes};
+}
+
+static uint32_t find_tally(const etch_outline *outline, const etch_task *task)
+{
+    etch_tally tally = tally_of(task);
+    uint32_t i = 0;
+    while (i < outline->tallies.count && compare_tallies(&outline->tallies.at[i], &tally) != 0)
+        i++;
+    return i;
+}
+
+static void add_tally(void *data, etch_task *task)
+{
+    const tallying *t = data;
+    if (task->type == ETCH_NODE_COLL && find_tally(t->outline, task) == t->outline->tallies.count)
+        ETCH_PUSH(t->arena, &t->outline->tallies, tally_of(task));
+}
+
+static void set_tally(void *data, etch_task *task)
+{
+    const tallying *t = data;
+    if (task->type == ETCH_NODE_COLL)
+        task->tally = find_tally(t->outline, task);
+}
+
+void etch_outline_tally(etch_outliner *o)
+{
+    tallying t = {o->arena, o->outline};
+    etch_outline_each(o->outline, add_tally, &t);
+    if (t.outline->tallies.count > 0)
+        qsort(t.outline->tallies.at, t.outline->tallies.count, sizeof(etch_tally), compare_tallies);
+    etch_outline_each(o->outline, set_tally, &t);
+}

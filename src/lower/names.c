@@ -1,0 +1,241 @@
+/* Names of nodes, for people: "F0.layer3.attention.q" is q of the module attention, in iteration 3 of loop layer, in the forward
+ * pass of microbatch 0. A module around everything that a loop does says nothing more than the loop, and is left out. */
+#include "lower/lower_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_MODULES = ETCH_TASK_NAME }; /* each takes a byte at least */
+
+/* At most `most` bytes of `text`, whole characters of UTF-8. */
+static uint32_t cut_length(const char *text, uint32_t most)
+{
+    size_t length = strlen(text);
+    if (length <= most)
+        return (uint32_t)length;
+    uint32_t cut = most;
+    while (cut > 0 && ((unsigned char)text[cut] & 0xC0) == 0x80)
+        cut--;
+    return cut;
+}
+
+static const char *cut_text(etch_arena *arena, const char *text, uint32_t most, uint32_t *length)
+{
+    *length = cut_length(text, most);
+    return etch_copy_text(arena, text, *length);
+}
+
+const char *etch_loop_label(etch_arena *arena, const etch_loop *loop, uint32_t *length)
+{
+    return cut_text(arena, loop->name, ETCH_LOOP_NAME, length);
+}
+
+/* ---- modules -------------------------------------------------------------------------------------------------- */
+
+typedef struct naming {
+    etch_arena *arena;
+    const char **labels; /* by scope id: the module, numbered when its caller calls it more than once */
+} naming;
+
+static uint32_t parent_id(const etch_scope *scope)
+{
+    return scope->parent ? scope->parent->id + 1 : 0;
+}
+
+static int by_caller_and_module(const void *a, const void *b)
+{
+    const etch_scope *x = *(const etch_scope *const *)a, *y = *(const etch_scope *const *)b;
+    if (parent_id(x) != parent_id(y))
+        return parent_id(x) < parent_id(y) ? -1 : 1;
+    int order = strcmp(x->module, y->module);
+    return order != 0 ? order : x->id < y->id ? -1 : x->id > y->id;
+}
+
+static void label_scopes(naming *n, const etch_graph *graph)
+{
+    uint32_t count = graph->scopes.count, number = 1;
+    const etch_scope **sorted = ETCH_NEW_ARRAY(n->arena, count, const etch_scope *);
+    for (uint32_t i = 0; i < count; i++)
+        sorted[i] = graph->scopes.at[i];
+    qsort(sorted, count, sizeof *sorted, by_caller_and_module);
+    n->labels = ETCH_NEW_ARRAY(n->arena, count, const char *);
+    for (uint32_t i = 0; i < count; i++) {
+        bool again = i > 0 && parent_id(sorted[i]) == parent_id(sorted[i - 1]) &&
+                     strcmp(sorted[i]->module, sorted[i - 1]->module) == 0;
+        number = again ? number + 1 : 1;
+        const char *module = sorted[i]->module;
+        n->labels[sorted[i]->id] = again ? etch_text(n->arena, "%s#%u", module, (unsigned)number) : module;
+    }
+}
+
+static uint32_t scope_depth(const etch_scope *scope)
+{
+    uint32_t depth = 0;
+    for (; scope; scope = scope->parent)
+        depth++;
+    return depth;
+}
+
+/* The innermost scope around both; NULL stands for no scope at all. */
+static const etch_scope *common_scope(const etch_scope *a, const etch_scope *b)
+{
+    uint32_t a_depth = scope_depth(a), b_depth = scope_depth(b);
+    for (; a_depth > b_depth; a_depth--)
+        a = a->parent;
+    for (; b_depth > a_depth; b_depth--)
+        b = b->parent;
+    while (a != b) {
+        a = a->parent;
+        b = b->parent;
+    }
+    return a;
+}
+
+/* ---- tasks ---------------------------------------------------------------------------------------------------------- */
+
+static const etch_scope *scope_of(const etch_task *task)
+{
+    return task->kernel->anchor->scope;
+}
+
+static const etch_scope *scope_around(const etch_body *body)
+{
+    const etch_scope *around = NULL;
+    bool any = false;
+    for (uint32_t i = 0; i < body->parts.count; i++) {
+        const etch_task *task = body->parts.at[i].task;
+        if (!task)
+            continue;
+        around = any ? common_scope(around, scope_of(task)) : scope_of(task);
+        any = true;
+    }
+    return around;
+}
+
+/* The tensor, behind as many of the innermost modules as there is room for. */
+static const char *path_of(const naming *n, const etch_step *step, const etch_scope *around)
+{
+    const char *modules[MOST_MODULES];
+    const char *tensor = step->outs[0]->tensor->name, *move = NULL;
+    if (!tensor)
+        tensor = etch_row_name(step->row);
+    if (step->move != ETCH_NO_MOVE)
+        move = etch_move_name(step->move);
+    uint32_t count = 0, tail = move ? (uint32_t)strlen(move) + 1 : 0;
+    uint32_t tensor_length = cut_length(tensor, ETCH_TASK_NAME - tail), length = tensor_length + tail;
+    for (const etch_scope *s = step->scope; s && s != around && count < MOST_MODULES; s = s->parent) {
+        size_t more = strlen(n->labels[s->id]) + 1;
+        if (more > ETCH_TASK_NAME - length)
+            break;
+        modules[count++] = n->labels[s->id];
+        length += (uint32_t)more;
+    }
+    etch_buf path = {.arena = n->arena};
+    while (count-- > 0)
+        etch_buf_printf(&path, "%s.", modules[count]);
+    etch_buf_add(&path, tensor, tensor_length);
+    if (move)
+        etch_buf_printf(&path, ".%s", move);
+    return path.text;
+}
+
+void etch_name_task(etch_arena *arena, etch_task *task, char phase, const char *name)
+{
+    task->phase = phase;
+    task->name = etch_copy_text(arena, name, strlen(name));
+    task->name_length = (uint32_t)strlen(name);
+}
+
+typedef struct named_task {
+    etch_task *task;
+    uint32_t order;
+} named_task;
+
+static int by_name(const void *a, const void *b)
+{
+    const named_task *x = a, *y = b;
+    if (x->task->phase != y->task->phase)
+        return x->task->phase < y->task->phase ? -1 : 1;
+    int order = strcmp(x->task->name, y->task->name);
+    return order != 0 ? order : x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* Numbers tasks of one name in issue order. */
+static void number_tasks(const naming *n, const etch_body *body)
+{
+    named_task *sorted = ETCH_NEW_ARRAY(n->arena, body->parts.count, named_task);
+    uint32_t count = 0, number = 1;
+    for (uint32_t i = 0; i < body->parts.count; i++)
+        if (body->parts.at[i].task)
+            sorted[count++] = (named_task){body->parts.at[i].task, i};
+    qsort(sorted, count, sizeof *sorted, by_name);
+    const char *last = NULL; /* as it was before it got a number */
+    char last_phase = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        etch_task *task = sorted[i].task;
+        bool again = last && task->phase == last_phase && strcmp(task->name, last) == 0;
+        number = again ? number + 1 : 1;
+        last = task->name;
+        last_phase = task->phase;
+        if (again)
+            etch_name_task(n->arena, task, task->phase,
+                           etch_text(n->arena, "%s#%u", task->name, (unsigned)number));
+    }
+}
+
+static char phase_letter(etch_phase phase)
+{
+    switch (phase) {
+    case ETCH_FORWARD:
+        return 'F';
+    case ETCH_RECOMPUTE:
+        return 'R';
+    case ETCH_BACKWARD:
+        return 'B';
+    case ETCH_SYNC:
+        return 'S';
+    case ETCH_OPTIMIZER:
+    case ETCH_PHASE_COUNT:
+        break;
+    }
+    return 'O';
+}
+
+/* Goes as deep as loops are nested. */
+static void name_body(const naming *n, etch_body *body)
+{
+    const etch_scope *around = scope_around(body);
+    for (uint32_t i = 0; i < body->parts.count; i++) {
+        etch_task *task = body->parts.at[i].task;
+        if (!task) {
+            name_body(n, body->parts.at[i].repeat->body);
+            continue;
+        }
+        const etch_step *anchor = task->kernel->anchor;
+        etch_name_task(n->arena, task, phase_letter(anchor->phase), path_of(n, anchor, around));
+    }
+    number_tasks(n, body);
+}
+
+void etch_name_tasks(etch_arena *arena, const etch_graph *graph, etch_body *body)
+{
+    naming n = {.arena = arena};
+    label_scopes(&n, graph);
+    name_body(&n, body);
+}
+
+/* ---- the end of a step ------------------------------------------------------------------------------------------------ */
+
+void etch_name_unit_task(etch_arena *arena, etch_unit_task *unit_task, const etch_unit *unit, char phase,
+                         const char *what)
+{
+    const char *name = what;
+    if (unit->loop) {
+        unit_task->loop_name = etch_loop_label(arena, unit->loop, &unit_task->loop_name_length);
+    } else if (unit->weights.count > 0) { /* what lies between loops is known by its first weight */
+        uint32_t length;
+        const char *weight = cut_text(arena, unit->weights.at[0]->name, ETCH_TASK_NAME, &length);
+        name = etch_text(arena, "%s.%s", weight, what);
+    }
+    etch_name_task(arena, &unit_task->task, phase, name);
+}

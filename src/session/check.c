@@ -1,0 +1,281 @@
+/* Checks: everything that a spec holds is built, and what it claims is decided. */
+#include "session/session_int.h"
+
+#include <string.h>
+
+typedef struct checking {
+    etch_session *session;
+    etch_check_report *report;
+    ETCH_VEC(etch_demand) demands;
+    ETCH_VEC(etch_verdict) verdicts;
+    etch_status status; /* of lowering, when everything is bound */
+    bool unknown;       /* a claim could not be decided */
+} checking;
+
+/* ---- models and plans ------------------------------------------------------------------------------------- */
+
+static bool has_demand(const checking *c, const char *plan, const char *text)
+{
+    for (uint32_t i = 0; i < c->demands.count; i++)
+        if (strcmp(c->demands.at[i].plan, plan) == 0 && strcmp(c->demands.at[i].text, text) == 0)
+            return true;
+    return false;
+}
+
+/* A demand of the plan that values contradict. What has no value yet contradicts nothing. */
+static void check_demand(etch_session *session, const etch_pipeline *p, const etch_requirement *r)
+{
+    etch_sym *sym = session->sym;
+    etch_expr size = etch_pipeline_apply(session, p, r->size);
+    etch_expr divisor = etch_pipeline_apply(session, p, r->divisor);
+    if (size && divisor && etch_is_constant(size) && etch_is_constant(divisor) &&
+        etch_divides(sym, divisor, size, NULL) == ETCH_NO)
+        etch_error(session->diags, ETCH_E_NOT_DIVISIBLE, r->span,
+                   "%s = %s is not divisible by %s = %s, as plan '%s' demands", etch_expr_text(sym, r->size),
+                   etch_expr_text(sym, size), etch_expr_text(sym, r->divisor), etch_expr_text(sym, divisor),
+                   p->plan->name);
+}
+
+static void list_demands(checking *c, const etch_pipeline *p)
+{
+    etch_session *session = c->session;
+    for (uint32_t i = 0; i < p->placed->requirements.count; i++) {
+        const etch_requirement *r = &p->placed->requirements.at[i];
+        if (!session->options.defaults)
+            check_demand(session, p, r);
+        if (etch_divides(session->sym, r->divisor, r->size, NULL) == ETCH_YES)
+            continue; /* the spec's own assumptions say so */
+        const char *text = etch_text(session->arena, "%s | %s", etch_expr_text(session->sym, r->divisor),
+                                     etch_expr_text(session->sym, r->size));
+        if (!has_demand(c, p->plan->name, text))
+            ETCH_PUSH(session->arena, &c->demands,
+                      (etch_demand){p->plan->name, text, etch_locate(session, r->span)});
+    }
+}
+
+/* One model under each plan, or under the one that was asked for. */
+static void check_run(checking *c, const char *run)
+{
+    etch_session *session = c->session;
+    const etch_check_report *report = c->report;
+    if (report->plan_count == 0) {
+        etch_pipeline_get(session, run, NULL, false, (etch_span){0, 0});
+        return;
+    }
+    for (size_t i = 0; i < report->plan_count; i++) {
+        const char *plan = session->options.plan ? session->options.plan : report->plans[i];
+        etch_pipeline *p = etch_pipeline_get(session, run, plan, true, (etch_span){0, 0});
+        const etch_job *job;
+        if (p && etch_pipeline_place(p)) {
+            list_demands(c, p);
+            if (session->options.defaults && c->status == ETCH_OK)
+                c->status = etch_pipeline_lower(session, p, &job);
+        }
+        if (session->options.plan)
+            return;
+    }
+}
+
+static void check_models(checking *c)
+{
+    const etch_check_report *report = c->report;
+    const char *const *runs;
+    const uint32_t run_count = etch_spec_list(c->session->spec, ETCH_LIST_RUNS, &runs);
+    if (c->session->options.run || (run_count == 0 && report->model_count > 0)) {
+        check_run(c, NULL);
+        return;
+    }
+    for (uint32_t i = 0; i < run_count; i++)
+        check_run(c, runs[i]);
+}
+
+/* ---- claims ------------------------------------------------------------------------------------------------ */
+
+typedef struct claim {
+    etch_sym *sym;
+    etch_expr left, right;
+    etch_witness witness;
+} claim;
+
+static etch_truth opposite(etch_truth truth)
+{
+    return truth == ETCH_YES ? ETCH_NO : truth == ETCH_NO ? ETCH_YES : ETCH_UNKNOWN;
+}
+
+/* a > b. Between integers that is a >= b + 1. */
+static etch_truth decide_above(claim *c, etch_expr a, etch_expr b)
+{
+    etch_truth reverse = etch_at_least(c->sym, b, a, NULL);
+    if (reverse == ETCH_YES)
+        return ETCH_NO;
+    if (etch_is_constant(a) && etch_is_constant(b))
+        return opposite(reverse);
+    etch_truth next = etch_at_least(c->sym, a, etch_add(c->sym, b, etch_int(c->sym, 1)), &c->witness);
+    bool integers = etch_is_integer(c->sym, a, NULL) == ETCH_YES && etch_is_integer(c->sym, b, NULL) == ETCH_YES;
+    return next == ETCH_YES || integers ? next : ETCH_UNKNOWN;
+}
+
+/* a != b for all values: one is always above the other, as far as that can be told. */
+static etch_truth decide_apart(claim *c, etch_expr a, etch_expr b)
+{
+    if (etch_equal(c->sym, a, b, NULL) == ETCH_YES)
+        return ETCH_NO;
+    if (etch_is_constant(a) && etch_is_constant(b))
+        return ETCH_YES;
+    bool above = decide_above(c, a, b) == ETCH_YES || decide_above(c, b, a) == ETCH_YES;
+    c->witness.count = 0;
+    return above ? ETCH_YES : ETCH_UNKNOWN;
+}
+
+static etch_truth decide(claim *c, etch_relation relation)
+{
+    switch (relation) {
+    case ETCH_REL_EQ:
+        return etch_equal(c->sym, c->left, c->right, &c->witness);
+    case ETCH_REL_NE:
+        return decide_apart(c, c->left, c->right);
+    case ETCH_REL_GE:
+        return etch_at_least(c->sym, c->left, c->right, &c->witness);
+    case ETCH_REL_LE:
+        return etch_at_least(c->sym, c->right, c->left, &c->witness);
+    case ETCH_REL_GT:
+        return decide_above(c, c->left, c->right);
+    case ETCH_REL_LT:
+        return decide_above(c, c->right, c->left);
+    case ETCH_REL_DIVIDES:
+        return etch_divides(c->sym, c->left, c->right, &c->witness);
+    case ETCH_REL_TRUE:
+        break;
+    }
+    return decide_apart(c, c->left, etch_int(c->sym, 0));
+}
+
+static const char *witness_text(etch_session *session, const etch_witness *w)
+{
+    etch_buf text = {.arena = session->arena};
+    for (uint32_t i = 0; i < w->count; i++)
+        etch_buf_printf(&text, "%s%s = %s", i ? ", " : "", etch_expr_text(session->sym, w->vars[i]),
+                        etch_expr_text(session->sym, w->values[i]));
+    return text.text;
+}
+
+static void explain(etch_session *session, etch_diag *diag, const claim *c)
+{
+    etch_sym *sym = session->sym;
+    const etch_span nowhere = {0, 0};
+    etch_note(diag, nowhere, "left side:  %s", etch_expr_text(sym, c->left));
+    if (!c->right)
+        return;
+    etch_note(diag, nowhere, "right side: %s", etch_expr_text(sym, c->right));
+    etch_note(diag, nowhere, "difference: %s", etch_expr_text(sym, etch_sub(sym, c->left, c->right)));
+    if (c->witness.count == 0)
+        return;
+    etch_expr left = etch_subst(sym, c->left, c->witness.count, c->witness.vars, c->witness.values);
+    etch_expr right = etch_subst(sym, c->right, c->witness.count, c->witness.vars, c->witness.values);
+    etch_note(diag, nowhere, "for %s: left %s, right %s", witness_text(session, &c->witness),
+              left ? etch_expr_text(sym, left) : "undefined", right ? etch_expr_text(sym, right) : "undefined");
+}
+
+static const char *judge(checking *c, const etch_claim *written, const etch_settings *settings)
+{
+    etch_session *session = c->session;
+    claim it = {.sym = session->sym,
+                .left = etch_settings_apply(session->sym, settings, written->left),
+                .right = etch_settings_apply(session->sym, settings, written->right)};
+    const bool defined = it.left && (it.right || !written->right);
+    const etch_truth truth = defined ? decide(&it, written->relation) : ETCH_UNKNOWN;
+    if (truth == ETCH_YES)
+        return "proved";
+    if (truth == ETCH_NO) {
+        explain(session,
+                etch_error(session->diags, ETCH_E_CHECK_REFUTED, written->span, "this check does not hold"), &it);
+        return "refuted";
+    }
+    etch_diag *diag = etch_warning(session->diags, ETCH_E_CHECK_UNKNOWN, written->span,
+                                   defined ? "this check could be neither proved nor refuted"
+                                           : "this check is undefined for these values: a divisor is 0");
+    if (defined)
+        explain(session, diag, &it);
+    c->unknown = true;
+    return "unknown";
+}
+
+static void check_claims(checking *c, const etch_settings *settings)
+{
+    etch_session *session = c->session;
+    const etch_quantities quantities = etch_session_quantities(session);
+    const etch_claim *claims;
+    const uint32_t count = etch_spec_checks(session->spec, &quantities, &claims);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!claims[i].left)
+            continue; /* reported */
+        const char *verdict = judge(c, &claims[i], settings);
+        ETCH_PUSH(session->arena, &c->verdicts,
+                  (etch_verdict){verdict, claims[i].text, etch_locate(session, claims[i].span)});
+    }
+}
+
+/* Assumptions of the spec that the values contradict. */
+static void check_assumptions(checking *c, const etch_settings *settings)
+{
+    etch_session *session = c->session;
+    const etch_claim *claims;
+    const uint32_t count = etch_spec_assumptions(session->spec, &claims);
+    for (uint32_t i = 0; i < count; i++) {
+        const etch_claim *written = &claims[i];
+        claim it = {.sym = session->sym,
+                    .left = etch_settings_apply(session->sym, settings, written->left),
+                    .right = etch_settings_apply(session->sym, settings, written->right)};
+        const bool constant = it.left && etch_is_constant(it.left) && (!it.right || etch_is_constant(it.right));
+        if (constant && decide(&it, written->relation) == ETCH_NO)
+            etch_error(session->diags, ETCH_E_FACT_BROKEN, written->span,
+                       "assumption '%s' does not hold: left side %s, right side %s", written->text,
+                       etch_expr_text(session->sym, it.left),
+                       it.right ? etch_expr_text(session->sym, it.right) : "none");
+    }
+}
+
+/* ---- the door ----------------------------------------------------------------------------------------------- */
+
+static void list_names(const etch_session *session, etch_check_report *report)
+{
+    report->model_count = etch_spec_list(session->spec, ETCH_LIST_MODELS, &report->models);
+    report->config_count = etch_spec_list(session->spec, ETCH_LIST_CONFIGS, &report->configs);
+    report->plan_count = etch_spec_list(session->spec, ETCH_LIST_PLANS, &report->plans);
+}
+
+static etch_status check(void *data)
+{
+    checking *c = data;
+    etch_session *session = c->session;
+    const etch_plan *plan;
+    const uint32_t errors = etch_error_count(session->diags);
+    c->report = ETCH_NEW(session->arena, etch_check_report);
+    list_names(session, c->report);
+    const etch_settings *settings =
+        etch_session_plan(session, &plan) ? etch_session_settings(session, plan) : NULL;
+    if (settings) {
+        if (!session->options.defaults)
+            check_assumptions(c, settings);
+        check_models(c);
+        if (etch_error_count(session->diags) == errors)
+            check_claims(c, settings);
+    }
+    c->report->demands = c->demands.at;
+    c->report->demand_count = c->demands.count;
+    c->report->verdicts = c->verdicts.at;
+    c->report->verdict_count = c->verdicts.count;
+    if (c->status != ETCH_OK)
+        return c->status;
+    if (etch_error_count(session->diags) > errors)
+        return ETCH_EINPUT;
+    return c->unknown ? ETCH_EUNKNOWN : ETCH_OK;
+}
+
+etch_status etch_session_check(etch_session *session, const etch_check_report **report)
+{
+    checking c = {.session = session};
+    etch_status status = etch_session_run(session, check, &c);
+    *report = session->broken == ETCH_OK ? c.report : NULL;
+    return status;
+}

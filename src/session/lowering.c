@@ -1,0 +1,181 @@
+/* Lowering: the spec's values and facts given to lower, its job given to emit, and a summary of what came of it. */
+#include "session/session_int.h"
+
+#include <string.h>
+
+typedef struct lowering {
+    etch_session *session;
+    const etch_output_options *options;
+    etch_output_report *report;
+} lowering;
+
+/* ---- from the spec to a job ------------------------------------------------------------------------------ */
+
+static const etch_given *list_given(etch_session *session, const etch_settings *settings)
+{
+    etch_given *given = ETCH_NEW_ARRAY(session->arena, settings->count, etch_given);
+    for (uint32_t i = 0; i < settings->count; i++) {
+        const etch_setting *s = &settings->at[i];
+        given[i] = (etch_given){s->var, s->name, s->value, s->from, s->span};
+    }
+    return given;
+}
+
+static const etch_fact *list_facts(etch_session *session, uint32_t *count)
+{
+    static const etch_fact_relation relations[] = {
+        [ETCH_REL_EQ] = ETCH_FACT_EQ, [ETCH_REL_NE] = ETCH_FACT_NE,           [ETCH_REL_LE] = ETCH_FACT_LE,
+        [ETCH_REL_GE] = ETCH_FACT_GE, [ETCH_REL_LT] = ETCH_FACT_LT,           [ETCH_REL_GT] = ETCH_FACT_GT,
+        [ETCH_REL_DIVIDES] = ETCH_FACT_DIVIDES, [ETCH_REL_TRUE] = ETCH_FACT_TRUE,
+    };
+    const etch_claim *claims;
+    *count = etch_spec_assumptions(session->spec, &claims);
+    etch_fact *facts = ETCH_NEW_ARRAY(session->arena, *count, etch_fact);
+    for (uint32_t i = 0; i < *count; i++) {
+        const etch_claim *c = &claims[i];
+        facts[i] = (etch_fact){relations[c->relation], c->left, c->right, c->text, c->span};
+    }
+    return facts;
+}
+
+etch_status etch_pipeline_lower(etch_session *session, etch_pipeline *p, const etch_job **job)
+{
+    etch_lower_options options = {.placed = p->placed,
+                                  .given = list_given(session, p->settings),
+                                  .given_count = p->settings->count,
+                                  .config = etch_spec_config(session->spec, session->options.config)};
+    options.facts = list_facts(session, &options.fact_count);
+    return etch_lower(session->arena, &options, job);
+}
+
+/* One hash over the texts of all files, the spec first. */
+static void hash_spec(etch_session *session, char text[ETCH_SHA256_TEXT])
+{
+    const etch_source **files;
+    const uint32_t count = etch_spec_files(session->spec, &files);
+    etch_piece *pieces = ETCH_NEW_ARRAY(session->arena, count, etch_piece);
+    for (uint32_t i = 0; i < count; i++)
+        pieces[i] = (etch_piece){files[i]->text, files[i]->length};
+    etch_sha256(pieces, count, text);
+}
+
+/* ---- the summary -------------------------------------------------------------------------------------------- */
+
+static const char *total_text(etch_session *session, etch_total total)
+{
+    char digits[40];
+    char *at = digits + sizeof digits - 1;
+    *at = '\0';
+    do {
+        *--at = (char)('0' + (int)(total % 10));
+        total /= 10;
+    } while (total > 0);
+    return etch_copy_text(session->arena, at, strlen(at));
+}
+
+static const char *human(etch_session *session, const char *number, const char *unit)
+{
+    return etch_human_text(session, etch_number(session->sym, number, strlen(number)), unit);
+}
+
+static const char *collective_name(uint8_t type)
+{
+    switch ((etch_comm_type)type) {
+    case ETCH_COMM_ALL_REDUCE:
+        return etch_move_name(ETCH_ALL_REDUCE);
+    case ETCH_COMM_ALL_GATHER:
+        return etch_move_name(ETCH_ALL_GATHER);
+    case ETCH_COMM_ALL_TO_ALL:
+        return etch_move_name(ETCH_ALL_TO_ALL);
+    case ETCH_COMM_REDUCE_SCATTER:
+        break;
+    }
+    return etch_move_name(ETCH_REDUCE_SCATTER);
+}
+
+static etch_output_stage summarize_stage(etch_session *session, const etch_stage_total *total)
+{
+    etch_output_stage stage = {.ranks = total->ranks, .nodes = total->nodes, .comm_count = total->comm_count};
+    stage.flop = total_text(session, total->flop);
+    stage.flop_human = human(session, stage.flop, "FLOP");
+    stage.bytes = total_text(session, total->bytes);
+    stage.bytes_human = human(session, stage.bytes, "bytes");
+    etch_output_comm *comm = ETCH_NEW_ARRAY(session->arena, total->comm_count, etch_output_comm);
+    for (uint32_t i = 0; i < total->comm_count; i++) {
+        const etch_comm_total *c = &total->comm[i];
+        const char *bytes = total_text(session, c->bytes);
+        comm[i] = (etch_output_comm){.collective = collective_name(c->collective),
+                                     .axes = etch_copy_text(session->arena, c->axes, strlen(c->axes)),
+                                     .bytes = bytes,
+                                     .bytes_human = human(session, bytes, "bytes"),
+                                     .nodes = c->count};
+    }
+    stage.comm = comm;
+    return stage;
+}
+
+static etch_output_report *summarize(const lowering *l, const etch_job *job, const etch_emit_result *result)
+{
+    etch_session *session = l->session;
+    etch_output_report *report = ETCH_NEW(session->arena, etch_output_report);
+    etch_output_stage *stages = ETCH_NEW_ARRAY(session->arena, job->stage_count, etch_output_stage);
+    for (uint32_t i = 0; i < job->stage_count; i++)
+        stages[i] = summarize_stage(session, &job->stages[i]);
+    *report = (etch_output_report){.model = job->model,
+                                   .plan = job->plan,
+                                   .config = job->config,
+                                   .folder = l->options->folder,
+                                   .written = !l->options->dry_run,
+                                   .ranks = job->rank_count,
+                                   .classes = job->program_count,
+                                   .groups = result->groups,
+                                   .nodes = result->nodes,
+                                   .files = result->files,
+                                   .bytes = result->bytes,
+                                   .stages = stages,
+                                   .stage_count = job->stage_count};
+    return report;
+}
+
+/* ---- the door ------------------------------------------------------------------------------------------------ */
+
+static etch_status lower_session(void *data)
+{
+    lowering *l = data;
+    etch_session *session = l->session;
+    const etch_output_options *o = l->options;
+    const etch_job *job;
+    etch_pipeline *p = etch_pipeline_get(session, NULL, NULL, true, (etch_span){0, 0});
+    if (!p || !etch_pipeline_place(p))
+        return ETCH_EINPUT;
+    etch_status status = etch_pipeline_lower(session, p, &job);
+    if (status != ETCH_OK)
+        return status;
+    char hash[ETCH_SHA256_TEXT];
+    hash_spec(session, hash);
+    const etch_emit_options options = {.folder = o->folder,
+                                       .name = o->name ? o->name : job->model,
+                                       .tool_version = ETCH_VERSION,
+                                       .spec_sha256 = hash,
+                                       .threads = o->threads,
+                                       .force = o->force,
+                                       .cancel = &session->cancel};
+    etch_emit_result result;
+    status = o->dry_run ? etch_emit_measure(session->mem, job, &options, session->diags, &result)
+                        : etch_emit(session->mem, job, &options, session->diags, &result);
+    if (status == ETCH_OK)
+        l->report = summarize(l, job, &result);
+    return status;
+}
+
+etch_status etch_session_lower(etch_session *session, const etch_output_options *options,
+                               const etch_output_report **report)
+{
+    lowering l = {.session = session, .options = options};
+    const bool defaults = session->options.defaults;
+    session->options.defaults = true;
+    etch_status status = etch_session_run(session, lower_session, &l);
+    session->options.defaults = defaults;
+    *report = status == ETCH_OK ? l.report : NULL;
+    return status;
+}

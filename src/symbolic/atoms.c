@@ -1,0 +1,430 @@
+/* Atoms: variables, floor, max and 1/(sum), and the rules by which the opaque ones are built. */
+#include <string.h>
+
+#include "symbolic/symbolic_int.h"
+
+enum { MAX_ARGUMENTS = 256 };
+
+/* ---- interning and order -------------------------------------------------------------------------------------- */
+
+/* Labels: visible variables below the variables of proofs, below opaque atoms, which are spread out so that new ones find
+ * a place between. */
+#define PROOF_LABELS (UINT64_C(1) << 31)
+#define LABEL_STRIDE (UINT64_C(1) << 32)
+
+sym_atom *sym_atom_new_var(etch_sym *sym, const char *name, int64_t lower)
+{
+    sym_atom *atom = ETCH_NEW(sym->arena, sym_atom);
+    atom->id = sym->atom_count++;
+    atom->kind = SYM_VAR;
+    atom->name = name;
+    atom->index = sym->vars.count;
+    atom->label = atom->index + (name ? 0 : PROOF_LABELS);
+    atom->lower = atom->declared_lower = lower;
+    atom->lower_fact = SYM_DECLARED;
+    for (const char *c = name; c && *c; c++)
+        atom->node.hash = sym_mix(atom->node.hash, (unsigned char)*c);
+    if (!name)
+        atom->node.hash = sym_mix(UINT64_C(0x736c61636b), atom->index);
+    ETCH_PUSH(sym->arena, &sym->vars, atom);
+    sym_table_add(sym, &sym->atoms, &atom->node);
+    atom->self = sym_monomial(sym, sym_mono_of(sym, atom, 1), SYM_ONE);
+    return atom;
+}
+
+/* Order of opaque atoms by structure. Their arguments hold only atoms that have their labels already. */
+static int compare_atoms(const sym_atom *a, const sym_atom *b)
+{
+    if (a->kind != b->kind)
+        return a->kind < b->kind ? -1 : 1;
+    for (uint32_t i = 0; i < a->count && i < b->count; i++) {
+        int order = sym_compare(a->args[i], b->args[i]);
+        if (order != 0)
+            return order;
+    }
+    return a->count < b->count ? -1 : a->count > b->count;
+}
+
+static void spread_labels(etch_sym *sym)
+{
+    for (uint32_t i = 0; i < sym->opaque.count; i++)
+        sym->opaque.at[i]->label = (i + 2) * LABEL_STRIDE;
+}
+
+/* Puts a new opaque atom in its place in the order. */
+static void place(etch_sym *sym, sym_atom *atom)
+{
+    uint32_t low = 0, high = sym->opaque.count;
+    if (high == SYM_MAX_ATOMS)
+        sym_limit(sym);
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (compare_atoms(sym->opaque.at[middle], atom) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    ETCH_PUSH(sym->arena, &sym->opaque, atom);
+    memmove(sym->opaque.at + low + 1, sym->opaque.at + low, (sym->opaque.count - 1 - low) * sizeof atom);
+    sym->opaque.at[low] = atom;
+    uint64_t below = low > 0 ? sym->opaque.at[low - 1]->label : LABEL_STRIDE;
+    bool last = low + 1 == sym->opaque.count;
+    uint64_t above = last ? below + 2 * LABEL_STRIDE : sym->opaque.at[low + 1]->label;
+    atom->label = below + (above - below) / 2;
+    if (atom->label == below)
+        spread_labels(sym);
+}
+
+sym_atom *sym_atom_intern(etch_sym *sym, sym_kind kind, uint32_t count, const etch_expr *args)
+{
+    uint64_t hash = sym_mix((uint64_t)kind, count);
+    uint32_t depth = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        hash = sym_mix(hash, args[i]->node.hash);
+        depth = args[i]->depth > depth ? args[i]->depth : depth;
+    }
+    uint32_t probe = 0;
+    for (sym_node *node; (node = sym_table_next(&sym->atoms, hash, &probe));) {
+        sym_atom *atom = (sym_atom *)node;
+        if (atom->kind == kind && atom->count == count && memcmp(atom->args, args, count * sizeof *args) == 0)
+            return atom;
+    }
+    if (depth >= SYM_MAX_DEPTH)
+        sym_limit(sym);
+    sym_atom *atom = ETCH_NEW(sym->arena, sym_atom);
+    etch_expr *kept = ETCH_NEW_ARRAY(sym->arena, count, etch_expr);
+    memcpy(kept, args, count * sizeof *args);
+    atom->node.hash = hash;
+    atom->id = sym->atom_count++;
+    atom->kind = kind;
+    atom->depth = depth + 1;
+    atom->count = count;
+    atom->args = kept;
+    place(sym, atom);
+    sym_table_add(sym, &sym->atoms, &atom->node);
+    atom->self = sym_monomial(sym, sym_mono_of(sym, atom, 1), SYM_ONE);
+    return atom;
+}
+
+etch_expr sym_recip_atom(etch_sym *sym, etch_expr den)
+{
+    return sym_atom_intern(sym, SYM_RECIP, 1, &den)->self;
+}
+
+/* ---- floor -------------------------------------------------------------------------------------------------------- */
+
+/* Divides the terms of `a` into those that are integers and the others; the integer part of the constant goes to the
+ * former. */
+static void split_integer_terms(etch_sym *sym, etch_expr a, etch_expr *whole, etch_expr *rest)
+{
+    sym_terms *in = sym_terms_new(sym), *out = sym_terms_new(sym);
+    for (uint32_t i = 0; i < a->count; i++) {
+        sym_term term = a->terms[i];
+        if (term.mono->count == 0) {
+            sym_coef floor = sym_coef_floor(sym, term.coef);
+            if (!sym_coef_is_zero(floor))
+                sym_terms_push(sym, in, term.mono, floor);
+            term.coef = sym_coef_sub(sym, term.coef, floor);
+            if (!sym_coef_is_zero(term.coef))
+                sym_terms_push(sym, out, term.mono, term.coef);
+        } else {
+            bool is_integer = sym_term_is_integer(sym, term.mono, term.coef);
+            sym_terms_push(sym, is_integer ? in : out, term.mono, term.coef);
+        }
+    }
+    *whole = sym_terms_finish(sym, in);
+    *rest = sym_terms_finish(sym, out);
+}
+
+static sym_coef constant_term(etch_expr a)
+{
+    for (uint32_t i = 0; i < a->count; i++)
+        if (a->terms[i].mono->count == 0)
+            return a->terms[i].coef;
+    return SYM_ZERO;
+}
+
+/* When the other terms are multiples of 1/q, q a number, the constant may be rounded down to one:
+ * floor(a/8 + 1/3) = floor(a/8 + 2/8). */
+static etch_expr snap_constant(etch_sym *sym, etch_expr a)
+{
+    sym_coef constant = constant_term(a);
+    if (sym_coef_is_zero(constant))
+        return a;
+    etch_expr others = sym_sub(sym, a, sym_constant(sym, constant)), grid;
+    if (!sym_grid(sym, others, &grid) || !sym_is_constant(grid))
+        return a;
+    sym_coef q = sym_constant_of(grid);
+    sym_coef snapped = sym_coef_div(sym, sym_coef_floor(sym, sym_coef_mul(sym, constant, q)), q);
+    return sym_add(sym, others, sym_constant(sym, snapped));
+}
+
+/* The coefficient of the leading term that is not the constant. */
+static sym_coef leading_of_varying(etch_expr a)
+{
+    return a->terms[a->terms[0].mono->count == 0 && a->count > 1].coef;
+}
+
+/* floor(a) = -floor(-a + 1 - 1/q) when a takes multiples of 1/q only: the argument that makes the leading coefficient
+ * positive, NULL when it is already or no such q is known. */
+static etch_expr reflected(etch_sym *sym, etch_expr a)
+{
+    etch_expr grid;
+    if (sym_coef_sign(leading_of_varying(a)) > 0 || !sym_grid(sym, a, &grid))
+        return NULL;
+    return sym_sub(sym, sym_add_int(sym, sym_neg(sym, a), 1), sym_div(sym, sym->one, grid));
+}
+
+/* Is coef * mono known to be positive where its inverse has a value? */
+static bool positive_term(etch_sym *sym, const sym_mono *mono, sym_coef coef)
+{
+    if (sym_coef_sign(coef) < 0)
+        return false;
+    for (uint32_t i = 0; i < mono->count; i++)
+        if (!sym_atom_is_positive(sym, mono->at[i].atom, true))
+            return false;
+    return true;
+}
+
+/* floor((floor(x) + j)/n) = floor((x + j)/n) for integers j and n > 0: the argument without the inner floor, or NULL. */
+static etch_expr without_inner_floor(etch_sym *sym, etch_expr a)
+{
+    if (a->flags & SYM_HAS_RECIP)
+        return NULL;
+    for (uint32_t i = 0; i < a->count; i++) {
+        const sym_mono *mono = a->terms[i].mono;
+        for (uint32_t j = 0; j < mono->count; j++) {
+            sym_atom *atom = mono->at[j].atom;
+            if (atom->kind != SYM_FLOOR || mono->at[j].exp != 1)
+                continue;
+            const sym_mono *n = sym_mono_div(sym, sym_mono_of(sym, atom, 1), mono);
+            sym_coef n_coef = sym_coef_inv(sym, a->terms[i].coef);
+            if (!positive_term(sym, n, n_coef) || !sym_term_is_integer(sym, n, n_coef))
+                continue;
+            etch_expr inner = sym_scale(sym, a, n, n_coef);
+            if (sym_is_integer(sym, sym_sub(sym, inner, atom->self))) {
+                etch_expr argument = sym_add(sym, sym_sub(sym, inner, atom->self), atom->args[0]);
+                return sym_div(sym, argument, sym_monomial(sym, n, n_coef));
+            }
+        }
+    }
+    return NULL;
+}
+
+static etch_expr floor_of(etch_sym *sym, etch_expr a)
+{
+    etch_expr whole, rest, other;
+    split_integer_terms(sym, a, &whole, &rest);
+    if (sym_is_constant(rest))
+        return whole; /* between 0 and 1 */
+    rest = snap_constant(sym, rest);
+    if ((other = reflected(sym, rest)))
+        return sym_sub(sym, whole, sym_floor(sym, other));
+    if ((other = without_inner_floor(sym, rest)))
+        return sym_add(sym, whole, sym_floor(sym, other));
+    if (sym_is_nonnegative(sym, rest)) {
+        if (sym_is_positive(sym, sym_sub(sym, sym->one, rest)))
+            return whole;
+    } else if (sym_is_positive(sym, sym_neg(sym, rest)) && sym_is_nonnegative(sym, sym_add_int(sym, rest, 1))) {
+        return sym_add_int(sym, whole, -1);
+    }
+    return sym_add(sym, whole, sym_atom_intern(sym, SYM_FLOOR, 1, &rest)->self);
+}
+
+etch_expr sym_floor(etch_sym *sym, etch_expr a)
+{
+    if (sym_is_constant(a))
+        return sym_constant(sym, sym_coef_floor(sym, sym_constant_of(a)));
+    etch_expr known = sym_memo_get(&sym->floors, a);
+    if (known)
+        return known;
+    etch_expr result = floor_of(sym, a);
+    sym_memo_put(sym, &sym->floors, a, result);
+    return result;
+}
+
+/* ---- max ------------------------------------------------------------------------------------------------------------ */
+
+/* The sign of `a` far out, where variables that were declared earlier outgrow all later ones: an order of expressions that
+ * is kept by adding to both sides and by positive factors. */
+static int sign_at_infinity(etch_sym *sym, etch_expr a)
+{
+    return sym_coef_sign(sym_leading_coef(sym_split(sym, a).num));
+}
+
+/* Inserts x into a list in that order unless it is there. */
+static void insert_argument(etch_sym *sym, etch_expr *list, uint32_t *count, etch_expr x)
+{
+    uint32_t at = *count;
+    for (; at > 0; at--) {
+        int sign = sign_at_infinity(sym, sym_sub(sym, list[at - 1], x));
+        if (sign == 0)
+            return;
+        if (sign < 0)
+            break;
+    }
+    if (*count == MAX_ARGUMENTS)
+        sym_limit(sym);
+    memmove(list + at + 1, list + at, (*count - at) * sizeof *list);
+    list[at] = x;
+    ++*count;
+}
+
+/* Is a variable of this power, wherever the power has a value, not negative? */
+static bool nonnegative_variable(const sym_atom *atom)
+{
+    return atom->kind == SYM_VAR && (atom->is_real || atom->lower >= 0);
+}
+
+/* The only term with a max in `a` when that is c * m * max{..} with c > 0 and a monomial m >= 0: its index; else a->count. */
+static uint32_t flat_max_term(etch_expr a)
+{
+    uint32_t found = a->count;
+    if (a->flags & SYM_HAS_RECIP)
+        return found;
+    for (uint32_t i = 0; i < a->count; i++) {
+        const sym_mono *mono = a->terms[i].mono;
+        bool has_max = false, fits = sym_coef_sign(a->terms[i].coef) > 0;
+        for (uint32_t j = 0; j < mono->count; j++) {
+            bool is_max = mono->at[j].atom->kind == SYM_MAX;
+            fits = fits && (is_max ? !has_max && mono->at[j].exp == 1 : nonnegative_variable(mono->at[j].atom));
+            has_max = has_max || is_max;
+        }
+        if (has_max && (!fits || found < a->count))
+            return a->count;
+        if (has_max)
+            found = i;
+    }
+    return found;
+}
+
+static const sym_power *max_power(const sym_mono *mono)
+{
+    for (uint32_t i = 0; i < mono->count; i++)
+        if (mono->at[i].atom->kind == SYM_MAX)
+            return &mono->at[i];
+    return NULL;
+}
+
+/* Adds an argument; r + c*m*max{k..} becomes r + c*m*k for each k. */
+static void add_argument(etch_sym *sym, etch_expr *list, uint32_t *count, etch_expr x)
+{
+    uint32_t at = flat_max_term(x);
+    if (at == x->count) {
+        insert_argument(sym, list, count, x);
+        return;
+    }
+    const sym_term *term = &x->terms[at];
+    const sym_power *power = max_power(term->mono);
+    const sym_mono *factor = sym_mono_div(sym, term->mono, sym_mono_of(sym, power->atom, 1));
+    etch_expr rest = sym_sub(sym, x, sym_monomial(sym, term->mono, term->coef));
+    for (uint32_t i = 0; i < power->atom->count; i++) {
+        etch_expr scaled = sym_mul(sym, power->atom->args[i], sym_monomial(sym, factor, term->coef));
+        insert_argument(sym, list, count, sym_add(sym, rest, scaled));
+    }
+}
+
+/* Drops arguments that are never greater than another; of equal ones the first stays. */
+static void drop_dominated(etch_sym *sym, etch_expr *list, uint32_t *count)
+{
+    sym_scratch_mark mark = sym_scratch_top(sym);
+    bool *dropped = sym_scratch_take(sym, *count, sizeof *dropped);
+    for (uint32_t i = 0; i < *count; i++)
+        for (uint32_t j = 0; j < *count && !dropped[i]; j++)
+            if (j != i && sym_is_nonnegative(sym, sym_sub(sym, list[j], list[i])))
+                dropped[i] = j < i || !sym_is_nonnegative(sym, sym_sub(sym, list[i], list[j]));
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < *count; i++)
+        if (!dropped[i])
+            list[kept++] = list[i];
+    *count = kept;
+    sym_scratch_release(sym, mark);
+}
+
+/* The monomial that can be taken out of max: common to all arguments, never negative. */
+static const sym_mono *common_factor(etch_sym *sym, const etch_expr *list, uint32_t count)
+{
+    const sym_mono *common = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        if (list[i]->flags & SYM_HAS_RECIP)
+            return sym->unit;
+        const sym_mono *content = sym_mono_content(sym, list[i]);
+        if (list[i]->count)
+            common = common ? sym_mono_meet(sym, common, content, -1) : content;
+    }
+    const sym_mono *factor = sym->unit;
+    for (uint32_t i = 0; common && i < common->count; i++)
+        if (nonnegative_variable(common->at[i].atom))
+            factor = sym_mono_mul(sym, factor, sym_mono_of(sym, common->at[i].atom, common->at[i].exp));
+    return factor;
+}
+
+/* max of arguments in order, none of which can be left out: least + g * max{0, ..}. */
+static etch_expr assemble_max(etch_sym *sym, etch_expr *list, uint32_t count)
+{
+    etch_expr least = list[0];
+    sym_coef content = SYM_ZERO;
+    for (uint32_t i = 0; i < count; i++) {
+        list[i] = sym_sub(sym, list[i], least);
+        content = sym_coef_gcd(sym, content, sym_content(sym, list[i]));
+    }
+    const sym_mono *factor = common_factor(sym, list, count);
+    const sym_mono *inverse = sym_mono_pow(sym, factor, -1);
+    for (uint32_t i = 0; i < count; i++)
+        list[i] = sym_scale(sym, list[i], inverse, sym_coef_inv(sym, content));
+    etch_expr atom = sym_atom_intern(sym, SYM_MAX, count, list)->self;
+    return sym_add(sym, least, sym_scale(sym, atom, factor, content));
+}
+
+etch_expr sym_max(etch_sym *sym, uint32_t count, const etch_expr *args)
+{
+    sym_scratch_mark mark = sym_scratch_top(sym);
+    etch_expr *list = sym_scratch_take(sym, MAX_ARGUMENTS, sizeof *list);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++)
+        add_argument(sym, list, &kept, args[i]);
+    drop_dominated(sym, list, &kept);
+    etch_expr result = kept == 1 ? list[0] : assemble_max(sym, list, kept);
+    sym_scratch_release(sym, mark);
+    return result;
+}
+
+/* ---- the door ------------------------------------------------------------------------------------------------------------ */
+
+etch_expr etch_floor(etch_sym *sym, etch_expr a)
+{
+    a = sym_refresh(sym, a);
+    return a ? sym_floor(sym, a) : NULL;
+}
+
+etch_expr etch_ceil(etch_sym *sym, etch_expr a)
+{
+    a = sym_refresh(sym, a);
+    return a ? sym_neg(sym, sym_floor(sym, sym_neg(sym, a))) : NULL;
+}
+
+etch_expr etch_floor_div(etch_sym *sym, etch_expr a, etch_expr b)
+{
+    return etch_floor(sym, etch_div(sym, a, b));
+}
+
+etch_expr etch_mod(etch_sym *sym, etch_expr a, etch_expr b)
+{
+    return etch_sub(sym, a, etch_mul(sym, b, etch_floor_div(sym, a, b)));
+}
+
+etch_expr etch_max(etch_sym *sym, etch_expr a, etch_expr b)
+{
+    etch_expr args[] = {sym_refresh(sym, a), sym_refresh(sym, b)};
+    return args[0] && args[1] ? sym_max(sym, 2, args) : NULL;
+}
+
+etch_expr etch_min(etch_sym *sym, etch_expr a, etch_expr b)
+{
+    return etch_neg(sym, etch_max(sym, etch_neg(sym, a), etch_neg(sym, b)));
+}
+
+etch_expr etch_abs(etch_sym *sym, etch_expr a)
+{
+    return etch_max(sym, a, etch_neg(sym, a));
+}

@@ -1,0 +1,149 @@
+/* The questions of the door: yes by proof, no by witness, else unknown. */
+#include <string.h>
+
+#include "symbolic/symbolic_int.h"
+
+enum { FEW_POINTS = 5, ALL_POINTS = 64 };
+
+/* Statements about two expressions. */
+typedef enum relation { EQUAL, AT_LEAST, DIVIDES } relation;
+
+typedef struct question {
+    relation relation;
+    etch_expr a, b; /* canonical */
+    etch_witness *witness;
+} question;
+
+/* ---- no, with a witness ------------------------------------------------------------------------------------------ */
+
+/* Is the statement false at this point? Where a side is undefined it says nothing. */
+static bool false_at(etch_sym *sym, const question *q, const sym_coef *point)
+{
+    sym_coef a, b;
+    if (!sym_eval(sym, q->a, point, &a) || !sym_eval(sym, q->b, point, &b))
+        return false;
+    switch (q->relation) {
+    case EQUAL:
+        return !sym_coef_equal(a, b);
+    case AT_LEAST:
+        return sym_coef_compare(a, b) < 0;
+    case DIVIDES:
+        return !sym_coef_is_zero(a) && !sym_coef_is_integer(sym_coef_div(sym, b, a));
+    }
+    return false;
+}
+
+/* Adds the variables of facts that share one with those seen, until nothing is added. */
+static void add_connected(etch_sym *sym, bool *seen, bool *scratch)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t f = 0; f < sym->facts.count; f++) {
+            bool shares = false;
+            memset(scratch, 0, sym->vars.count);
+            sym_mark_vars(sym, sym->facts.at[f].a, scratch);
+            sym_mark_vars(sym, sym->facts.at[f].b, scratch);
+            for (uint32_t i = 0; i < sym->vars.count; i++)
+                shares = shares || (scratch[i] && seen[i]);
+            for (uint32_t i = 0; shares && i < sym->vars.count; i++) {
+                changed = changed || (scratch[i] && !seen[i]);
+                seen[i] = seen[i] || scratch[i];
+            }
+        }
+    }
+}
+
+/* Writes down the point: variables of the question, and those that facts tie to them. */
+static void tell(etch_sym *sym, const question *q, const sym_coef *point)
+{
+    if (!q->witness)
+        return;
+    sym_scratch_mark mark = sym_scratch_top(sym);
+    bool *seen = sym_scratch_take(sym, sym->vars.count + 1, sizeof *seen);
+    bool *scratch = sym_scratch_take(sym, sym->vars.count + 1, sizeof *scratch);
+    sym_mark_vars(sym, q->a, seen);
+    sym_mark_vars(sym, q->b, seen);
+    add_connected(sym, seen, scratch);
+    ETCH_VEC(etch_expr) vars = {0}, values = {0};
+    for (uint32_t i = 0; i < sym->vars.count; i++)
+        if (seen[i]) {
+            ETCH_PUSH(sym->arena, &vars, sym->vars.at[i]->self);
+            ETCH_PUSH(sym->arena, &values, sym_constant(sym, point[i]));
+        }
+    *q->witness = (etch_witness){vars.count, vars.at, values.at};
+    sym_scratch_release(sym, mark);
+}
+
+static bool refuted(etch_sym *sym, const question *q, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++) {
+        const sym_coef *point = sym_point(sym, i);
+        if (!point)
+            return false;
+        if (false_at(sym, q, point)) {
+            tell(sym, q, point);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- yes, by proof --------------------------------------------------------------------------------------------------- */
+
+static bool proves_integer(etch_sym *sym, etch_expr a)
+{
+    if (sym_is_integer(sym, a))
+        return true;
+    /* a - 1 < floor(a) <= a */
+    etch_expr above = sym_sub(sym, sym_floor(sym, a), a);
+    return above->count == 0 || sym_is_nonnegative(sym, above);
+}
+
+static bool holds(etch_sym *sym, const question *q)
+{
+    if (q->relation == DIVIDES) {
+        etch_expr ratio = sym_div(sym, q->b, q->a);
+        return ratio && proves_integer(sym, ratio);
+    }
+    etch_expr difference = sym_sub(sym, q->a, q->b);
+    if (!sym_is_nonnegative(sym, difference))
+        return false;
+    return q->relation == AT_LEAST || sym_is_nonnegative(sym, sym_neg(sym, difference));
+}
+
+static etch_truth decide(etch_sym *sym, question q)
+{
+    q.a = sym_refresh(sym, q.a);
+    q.b = sym_refresh(sym, q.b);
+    if (q.witness)
+        *q.witness = (etch_witness){0};
+    if (!q.a || !q.b)
+        return ETCH_UNKNOWN;
+    if (q.a == q.b && q.relation != DIVIDES)
+        return ETCH_YES;
+    if (refuted(sym, &q, 0, FEW_POINTS))
+        return ETCH_NO;
+    if (holds(sym, &q))
+        return ETCH_YES;
+    return refuted(sym, &q, FEW_POINTS, ALL_POINTS) ? ETCH_NO : ETCH_UNKNOWN;
+}
+
+etch_truth etch_equal(etch_sym *sym, etch_expr a, etch_expr b, etch_witness *witness)
+{
+    return decide(sym, (question){EQUAL, a, b, witness});
+}
+
+etch_truth etch_at_least(etch_sym *sym, etch_expr a, etch_expr b, etch_witness *witness)
+{
+    return decide(sym, (question){AT_LEAST, a, b, witness});
+}
+
+etch_truth etch_divides(etch_sym *sym, etch_expr d, etch_expr n, etch_witness *witness)
+{
+    return decide(sym, (question){DIVIDES, d, n, witness});
+}
+
+etch_truth etch_is_integer(etch_sym *sym, etch_expr a, etch_witness *witness)
+{
+    return decide(sym, (question){DIVIDES, sym->one, a, witness});
+}

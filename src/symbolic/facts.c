@@ -1,0 +1,437 @@
+/* What is assumed, brought into the forms that the rest uses:
+ *
+ *     d | n       the ratio n/d is an integer (integrality.c); a variable of n is d times a quotient (prove.c)
+ *     a >= b      a variable is some other expression plus a slack >= 0 (prove.c); or has a greater lower bound
+ *     a == b      one variable is replaced by an expression in the others, everywhere (subst.c)
+ *
+ * Facts are kept as they were given, and an equality derives all forms again. Whether one contradicts the others is
+ * asked of prove.c; which one, by noting what the proof used. */
+#include <string.h>
+
+#include "symbolic/symbolic_int.h"
+
+void sym_new_epoch(etch_sym *sym)
+{
+    sym->epoch++;
+    sym_memo_clear(&sym->fresh);
+    sym_memo_clear(&sym->floors);
+    sym_memo_clear(&sym->proofs);
+    for (uint32_t i = 0; sym->definitions && i < sym->vars.count; i++)
+        sym->vars.at[i]->definition = sym_refresh(sym, sym->vars.at[i]->definition);
+}
+
+void sym_used_fact(etch_sym *sym, uint32_t fact)
+{
+    if (fact != SYM_DECLARED && (sym->last_fact == SYM_DECLARED || fact > sym->last_fact))
+        sym->last_fact = fact;
+}
+
+/* A variable of proofs that is at least `lower`. They are used again whenever the forms are derived again. */
+static sym_atom *proof_var(etch_sym *sym, int64_t lower)
+{
+    if (sym->proof_vars_used == sym->proof_vars.count)
+        ETCH_PUSH(sym->arena, &sym->proof_vars, sym_atom_new_var(sym, NULL, lower));
+    sym_atom *atom = sym->proof_vars.at[sym->proof_vars_used++];
+    atom->lower = lower;
+    return atom;
+}
+
+/* ---- a >= b ------------------------------------------------------------------------------------------------------ */
+
+/* The term of `a` with var^1 when no other term has the variable: its index; else a->count. */
+static uint32_t only_term_with(etch_expr a, const sym_atom *var)
+{
+    uint32_t found = a->count;
+    for (uint32_t i = 0; i < a->count; i++) {
+        int32_t exp = sym_mono_exp(a->terms[i].mono, var);
+        if (exp != 0 && (exp != 1 || found < a->count))
+            return a->count;
+        if (exp != 0)
+            found = i;
+    }
+    return found;
+}
+
+/* Solves a == 0 for the variable in term `at`, which it occurs in to the power 1 and nowhere else. */
+static etch_expr solve(etch_sym *sym, etch_expr a, uint32_t at, sym_atom *var)
+{
+    const sym_term *term = &a->terms[at];
+    const sym_mono *factor = sym_mono_div(sym, term->mono, sym_mono_of(sym, var, 1));
+    etch_expr rest = sym_sub(sym, sym_monomial(sym, term->mono, term->coef), a);
+    return sym_scale(sym, rest, sym_mono_pow(sym, factor, -1), sym_coef_inv(sym, term->coef));
+}
+
+static bool positive_variables(etch_sym *sym, const sym_mono *mono)
+{
+    for (uint32_t i = 0; i < mono->count; i++)
+        if (!sym_atom_is_positive(sym, mono->at[i].atom, false))
+            return false;
+    return true;
+}
+
+/* The ways to write a variable of gap = coef * var * factor + rest >= 0 as solution +- slack: those whose coefficient has
+ * the sign of `sign`. */
+static bool add_bound_alternatives(etch_sym *sym, etch_expr gap, sym_atom *slack, uint32_t fact, int sign)
+{
+    bool any = false;
+    for (uint32_t v = 0; v < sym->vars.count; v++) {
+        sym_atom *var = sym->vars.at[v];
+        uint32_t at = only_term_with(gap, var);
+        if (at == gap->count || sym_coef_sign(gap->terms[at].coef) != sign)
+            continue;
+        if (!positive_variables(sym, sym_mono_div(sym, gap->terms[at].mono, sym_mono_of(sym, var, 1))))
+            continue;
+        etch_expr value = solve(sym, gap, at, var);
+        value = sign > 0 ? sym_add(sym, value, slack->self) : sym_sub(sym, value, slack->self);
+        ETCH_PUSH(sym->arena, &sym->alternatives, (sym_alternative){var, value, slack, fact, sign > 0});
+        any = true;
+    }
+    return any;
+}
+
+/* c * var + k >= 0: raises the lower bound of the variable. */
+static bool raise_lower(etch_sym *sym, etch_expr gap, uint32_t fact)
+{
+    if (gap->count > 2 || gap->terms[0].mono->count != 1 || (gap->count == 2 && gap->terms[1].mono->count != 0))
+        return false;
+    sym_atom *var = gap->terms[0].mono->at[0].atom;
+    if (gap->terms[0].mono->at[0].exp != 1 || var->is_real || sym_coef_sign(gap->terms[0].coef) < 0)
+        return false;
+    sym_coef least = sym_constant_of(solve(sym, gap, 0, var));
+    least = sym_coef_neg(sym, sym_coef_floor(sym, sym_coef_neg(sym, least)));
+    if (!sym_coef_is_small(least))
+        return false;
+    if (least.num > var->lower) {
+        var->lower = least.num;
+        var->lower_fact = fact;
+    }
+    return true;
+}
+
+/* Takes gap >= 0. ETCH_EUNKNOWN: of no use for proofs. */
+static etch_status add_bound(etch_sym *sym, etch_expr gap, uint32_t fact)
+{
+    if (gap->flags & SYM_HAS_RECIP) {
+        sym_fraction x = sym_split(sym, gap);
+        if (!sym_is_positive(sym, x.den))
+            return ETCH_EUNKNOWN;
+        gap = x.num;
+    }
+    gap = sym_clear_denominators(sym, gap);
+    if (!gap || (gap->flags & SYM_HAS_OPAQUE))
+        return ETCH_EUNKNOWN;
+    const sym_mono *common = sym_mono_content(sym, gap);
+    if (positive_variables(sym, common))
+        gap = sym_scale(sym, gap, sym_mono_pow(sym, common, -1), SYM_ONE);
+    if (raise_lower(sym, gap, fact))
+        return ETCH_OK;
+    sym_atom *slack = proof_var(sym, 0);
+    /* writing the greater side through the smaller keeps coefficients positive */
+    if (!add_bound_alternatives(sym, gap, slack, fact, 1) && !add_bound_alternatives(sym, gap, slack, fact, -1))
+        return ETCH_EUNKNOWN;
+    ETCH_PUSH(sym->arena, &sym->bounds, (sym_bound){gap, slack, fact});
+    return ETCH_OK;
+}
+
+static etch_status take_at_least(etch_sym *sym, etch_expr a, etch_expr b, uint32_t fact)
+{
+    etch_expr gap = sym_sub(sym, a, b);
+    if (sym_is_positive(sym, sym_neg(sym, gap)))
+        return ETCH_EINPUT;
+    return sym_is_nonnegative(sym, gap) ? ETCH_OK : add_bound(sym, gap, fact);
+}
+
+/* ---- d | n ------------------------------------------------------------------------------------------------------------ */
+
+/* What the quotient coef * mono, a known integer, is at least; -1 when its sign is not known. */
+static int64_t least_quotient(etch_sym *sym, const sym_mono *mono)
+{
+    int64_t least = 1;
+    for (uint32_t i = 0; i < mono->count; i++) {
+        const sym_power *power = &mono->at[i];
+        if (sym_atom_is_positive(sym, power->atom, power->exp < 0))
+            continue;
+        if (power->atom->kind != SYM_VAR || power->atom->lower < 0)
+            return -1;
+        least = 0;
+    }
+    return least;
+}
+
+/* var = quotient / (coef * mono/var) for the variables of the numerator. */
+static void add_ratio_alternatives(etch_sym *sym, const sym_ratio *ratio)
+{
+    for (uint32_t i = 0; i < ratio->mono->count; i++) {
+        sym_power power = ratio->mono->at[i];
+        if (power.exp != 1)
+            continue;
+        const sym_mono *others = sym_mono_div(sym, ratio->mono, sym_mono_of(sym, power.atom, 1));
+        if (!positive_variables(sym, sym_mono_part(sym, others, 1)))
+            continue;
+        etch_expr value = sym_scale(sym, ratio->quotient->self, sym_mono_pow(sym, others, -1),
+                                    sym_coef_inv(sym, ratio->coef));
+        ETCH_PUSH(sym->arena, &sym->alternatives,
+                  (sym_alternative){power.atom, value, ratio->quotient, ratio->fact, false});
+    }
+}
+
+/* Integers of one monomial: h/2 and h/3 make h/6; and a plain product is an integer itself. */
+static sym_coef finest(etch_sym *sym, const sym_mono *mono, sym_coef coef)
+{
+    coef = sym_coef_abs(sym, coef);
+    if (!(mono->flags & SYM_HAS_NEGATIVE))
+        coef = sym_coef_gcd(sym, coef, SYM_ONE);
+    for (uint32_t i = 0; i < sym->ratios.count; i++)
+        if (sym->ratios.at[i].mono == mono)
+            coef = sym_coef_gcd(sym, coef, sym->ratios.at[i].coef);
+    return coef;
+}
+
+/* Takes that the single term `a` is an integer. ETCH_EUNKNOWN: of no use. */
+static etch_status add_ratio(etch_sym *sym, etch_expr a, uint32_t fact)
+{
+    const sym_mono *mono = a->terms[0].mono;
+    for (uint32_t i = 0; i < mono->count; i++)
+        if (!sym_atom_is_integer(sym, mono->at[i].atom))
+            return ETCH_EUNKNOWN;
+    sym_ratio ratio = {mono, finest(sym, mono, a->terms[0].coef), NULL, fact};
+    int64_t least = mono->flags & SYM_HAS_OPAQUE ? -1 : least_quotient(sym, mono);
+    if (least >= 0) {
+        ratio.quotient = proof_var(sym, least);
+        add_ratio_alternatives(sym, &ratio);
+    }
+    ETCH_PUSH(sym->arena, &sym->ratios, ratio);
+    if (least == 1 && sym_mono_part(sym, mono, 1) == sym->unit) {
+        /* tp | 8: tp is at most 8 */
+        etch_expr below = sym_monomial(sym, sym_mono_pow(sym, mono, -1), SYM_ONE);
+        (void)add_bound(sym, sym_sub(sym, sym_constant(sym, ratio.coef), below), fact);
+    }
+    return ETCH_OK;
+}
+
+static etch_status take_divides(etch_sym *sym, etch_expr d, etch_expr n, uint32_t fact)
+{
+    etch_expr ratio = sym_div(sym, n, d);
+    if (!ratio)
+        return ETCH_EINPUT;
+    if (sym_is_constant(ratio))
+        return sym_coef_is_integer(sym_constant_of(ratio)) ? ETCH_OK : ETCH_EINPUT;
+    if (sym_is_positive(sym, ratio) && sym_is_positive(sym, sym_sub(sym, sym->one, ratio)))
+        return ETCH_EINPUT;
+    if (ratio->count == 1 && !(ratio->flags & SYM_HAS_RECIP))
+        return add_ratio(sym, ratio, fact);
+    return sym_is_integer(sym, ratio) ? ETCH_OK : ETCH_EUNKNOWN;
+}
+
+/* ---- a == b ------------------------------------------------------------------------------------------------------------- */
+
+/* How good it is to replace a variable by `value`; less is better. */
+static int replacement_rank(etch_sym *sym, const sym_atom *var, etch_expr value)
+{
+    bool subtracts = false, integer_atoms = true;
+    for (uint32_t i = 0; i < value->count; i++) {
+        subtracts = subtracts || sym_coef_sign(value->terms[i].coef) < 0;
+        for (uint32_t j = 0; j < value->terms[i].mono->count; j++)
+            integer_atoms = integer_atoms && sym_atom_is_integer(sym, value->terms[i].mono->at[j].atom);
+    }
+    /* that the value is an integer can be kept as a fact when it is a single term */
+    bool keeps_integer = var->is_real || sym_is_integer(sym, value) || (value->count <= 1 && integer_atoms);
+    return !keeps_integer ? 2 : subtracts ? 1 : 0;
+}
+
+/* Solves a == 0 for the best variable, among equally good ones the one declared last. NULL: for none. */
+static sym_atom *isolate(etch_sym *sym, etch_expr a, etch_expr *value)
+{
+    sym_atom *best = NULL;
+    int best_rank = 0;
+    sym_scratch_mark mark = sym_scratch_top(sym);
+    bool *inside = sym_scratch_take(sym, sym->vars.count, sizeof *inside);
+    for (uint32_t i = 0; i < a->count; i++)
+        for (uint32_t j = 0; j < a->terms[i].mono->count; j++) {
+            const sym_atom *atom = a->terms[i].mono->at[j].atom;
+            for (uint32_t k = 0; k < atom->count; k++)
+                sym_mark_vars(sym, atom->args[k], inside);
+        }
+    for (uint32_t v = sym->vars.count; v-- > 0;) {
+        sym_atom *var = sym->vars.at[v];
+        uint32_t at = inside[v] ? a->count : only_term_with(a, var);
+        if (at == a->count)
+            continue;
+        etch_expr solution = solve(sym, a, at, var);
+        int rank = replacement_rank(sym, var, solution);
+        if (best && rank >= best_rank)
+            continue;
+        best = var;
+        best_rank = rank;
+        *value = solution;
+    }
+    sym_scratch_release(sym, mark);
+    return best;
+}
+
+/* Takes what the variable's declaration says of the expression that replaced it. */
+static etch_status constrain_definition(etch_sym *sym, const sym_atom *var)
+{
+    etch_expr value = var->definition;
+    if (!value)
+        return ETCH_EINPUT;
+    if (sym_is_constant(value)) {
+        sym_coef c = sym_constant_of(value);
+        if (var->is_real)
+            return sym_coef_sign(c) > 0 ? ETCH_OK : ETCH_EINPUT;
+        if (!sym_coef_is_integer(c))
+            return ETCH_EINPUT;
+    }
+    if (!var->is_real && value->count == 1 && !sym_is_integer(sym, value))
+        (void)add_ratio(sym, value, var->definition_fact);
+    etch_expr gap = sym_sub(sym, value, sym_constant(sym, sym_coef_of(sym, var->declared_lower, 1)));
+    if (sym_is_positive(sym, sym_neg(sym, gap)))
+        return ETCH_EINPUT;
+    if (!sym_is_nonnegative(sym, gap))
+        (void)add_bound(sym, gap, var->definition_fact);
+    return ETCH_OK;
+}
+
+static etch_status take_fact(etch_sym *sym, const sym_fact *fact, uint32_t index);
+
+/* Derives the forms of all facts again. ETCH_EINPUT: sym->last_fact contradicts those before it. */
+static etch_status derive_all(etch_sym *sym)
+{
+    sym->ratios.count = sym->bounds.count = sym->alternatives.count = sym->proof_vars_used = 0;
+    for (uint32_t i = 0; i < sym->vars.count; i++) {
+        sym->vars.at[i]->lower = sym->vars.at[i]->declared_lower;
+        sym->vars.at[i]->lower_fact = SYM_DECLARED;
+    }
+    sym_new_epoch(sym);
+    for (uint32_t i = 0; i < sym->vars.count; i++) {
+        const sym_atom *var = sym->vars.at[i];
+        if (var->definition_fact == SYM_DECLARED)
+            continue;
+        etch_status status = constrain_definition(sym, var);
+        if (status != ETCH_OK) {
+            sym_used_fact(sym, var->definition_fact);
+            return status;
+        }
+    }
+    for (uint32_t i = 0; i < sym->facts.count; i++)
+        if (take_fact(sym, &sym->facts.at[i], i) == ETCH_EINPUT) {
+            sym->last_fact = i;
+            return ETCH_EINPUT;
+        }
+    return ETCH_OK;
+}
+
+/* Replaces the variable everywhere. When that contradicts an older fact everything is put back. */
+static etch_status define(etch_sym *sym, sym_atom *var, etch_expr value, uint32_t fact)
+{
+    sym_scratch_mark mark = sym_scratch_top(sym);
+    etch_expr *before = sym_scratch_take(sym, sym->vars.count, sizeof *before);
+    uint32_t count = sym->vars.count;
+    for (uint32_t i = 0; i < count; i++)
+        before[i] = sym->vars.at[i]->definition;
+    var->definition = value;
+    var->definition_fact = fact;
+    sym->definitions++;
+    etch_status status = derive_all(sym);
+    if (status != ETCH_OK) {
+        uint32_t culprit = sym->last_fact;
+        var->definition_fact = SYM_DECLARED;
+        sym->definitions--;
+        for (uint32_t i = 0; i < count; i++)
+            sym->vars.at[i]->definition = before[i];
+        (void)derive_all(sym);
+        sym->last_fact = culprit;
+    }
+    sym_scratch_release(sym, mark);
+    return status;
+}
+
+/* Is there something in a - b == 0 that cannot be? */
+static bool cannot_be_zero(etch_sym *sym, etch_expr a)
+{
+    return (sym_is_constant(a) && a->count) || sym_is_positive(sym, a) || sym_is_positive(sym, sym_neg(sym, a));
+}
+
+static etch_status take_equal(etch_sym *sym, etch_expr a, etch_expr b, uint32_t fact)
+{
+    etch_expr difference = sym_split(sym, sym_sub(sym, a, b)).num, value = NULL;
+    if (difference->count == 0)
+        return ETCH_OK;
+    if (cannot_be_zero(sym, difference))
+        return ETCH_EINPUT;
+    if (fact < sym->facts.count)
+        return ETCH_EUNKNOWN; /* an old fact that could not be used before */
+    difference = sym_scale(sym, difference, sym_mono_pow(sym, sym_mono_below(sym, difference), -1), SYM_ONE);
+    sym_atom *var = isolate(sym, difference, &value);
+    return var ? define(sym, var, value, fact) : ETCH_EUNKNOWN;
+}
+
+/* ---- the door ------------------------------------------------------------------------------------------------------------- */
+
+static etch_status take_fact(etch_sym *sym, const sym_fact *fact, uint32_t index)
+{
+    etch_expr a = sym_refresh(sym, fact->a), b = sym_refresh(sym, fact->b);
+    if (!a || !b)
+        return ETCH_EINPUT; /* a denominator is 0 */
+    switch (fact->kind) {
+    case SYM_FACT_DIVIDES:
+        return take_divides(sym, a, b, index);
+    case SYM_FACT_AT_LEAST:
+        return take_at_least(sym, a, b, index);
+    case SYM_FACT_EQUAL:
+        return take_equal(sym, a, b, index);
+    }
+    return ETCH_EUNKNOWN;
+}
+
+/* Notes the equalities that replaced variables of `a`. */
+static void use_definitions(etch_sym *sym, etch_expr a)
+{
+    sym_scratch_mark mark = sym_scratch_top(sym);
+    bool *seen = sym_scratch_take(sym, sym->vars.count, sizeof *seen);
+    sym_mark_vars(sym, a, seen);
+    for (uint32_t i = 0; i < sym->vars.count; i++)
+        if (seen[i])
+            sym_used_fact(sym, sym->vars.at[i]->definition_fact);
+    sym_scratch_release(sym, mark);
+}
+
+static etch_status assume(etch_sym *sym, sym_fact fact, int64_t *other)
+{
+    int64_t unused;
+    other = other ? other : &unused;
+    *other = -1;
+    if (!fact.a || !fact.b)
+        return ETCH_EUNKNOWN;
+    sym->tracing = true;
+    sym->last_fact = SYM_DECLARED;
+    etch_status status = take_fact(sym, &fact, sym->facts.count);
+    sym->tracing = false;
+    if (status == ETCH_EINPUT) {
+        if (sym->last_fact == SYM_DECLARED) {
+            use_definitions(sym, fact.a);
+            use_definitions(sym, fact.b);
+        }
+        if (sym->last_fact < sym->facts.count)
+            *other = sym->facts.at[sym->last_fact].origin;
+    } else {
+        ETCH_PUSH(sym->arena, &sym->facts, fact);
+    }
+    sym_new_epoch(sym);
+    return status;
+}
+
+etch_status etch_assume_divides(etch_sym *sym, etch_expr d, etch_expr n, int64_t origin, int64_t *other)
+{
+    return assume(sym, (sym_fact){SYM_FACT_DIVIDES, d, n, origin}, other);
+}
+
+etch_status etch_assume_equal(etch_sym *sym, etch_expr a, etch_expr b, int64_t origin, int64_t *other)
+{
+    return assume(sym, (sym_fact){SYM_FACT_EQUAL, a, b, origin}, other);
+}
+
+etch_status etch_assume_at_least(etch_sym *sym, etch_expr a, etch_expr b, int64_t origin, int64_t *other)
+{
+    return assume(sym, (sym_fact){SYM_FACT_AT_LEAST, a, b, origin}, other);
+}

@@ -1,0 +1,268 @@
+/* Exact values, and assignments that satisfy all facts: they refute false statements and are shown as witnesses. */
+#include <string.h>
+
+#include "symbolic/symbolic_int.h"
+
+/* ---- evaluation ------------------------------------------------------------------------------------------------ */
+
+/* Powers with more bits than this have no value here: points are small numbers. */
+enum { MOST_BITS = 20000 };
+
+typedef enum value_state { NOT_YET, DEFINED, UNDEFINED } value_state;
+
+/* The value of an opaque atom in the evaluation with this stamp. */
+typedef struct sym_value {
+    uint32_t stamp;
+    value_state state;
+    sym_coef value;
+} sym_value;
+
+static bool eval(etch_sym *sym, etch_expr a, const sym_coef *values, sym_coef *result);
+
+static bool eval_opaque(etch_sym *sym, const sym_atom *atom, const sym_coef *values, sym_coef *result)
+{
+    if (!eval(sym, atom->args[0], values, result))
+        return false;
+    if (atom->kind == SYM_FLOOR)
+        *result = sym_coef_floor(sym, *result);
+    if (atom->kind == SYM_RECIP) {
+        if (sym_coef_is_zero(*result))
+            return false;
+        *result = sym_coef_inv(sym, *result);
+    }
+    for (uint32_t i = 1; i < atom->count; i++) {
+        sym_coef other;
+        if (!eval(sym, atom->args[i], values, &other))
+            return false;
+        if (sym_coef_compare(other, *result) > 0)
+            *result = other;
+    }
+    return true;
+}
+
+static bool eval_atom(etch_sym *sym, const sym_atom *atom, const sym_coef *values, sym_coef *result)
+{
+    if (atom->kind == SYM_VAR) {
+        *result = values[atom->index];
+        return true;
+    }
+    sym_value *known = &sym->atom_values[atom->id];
+    if (known->stamp != sym->atom_values_stamp) {
+        bool defined = eval_opaque(sym, atom, values, &known->value);
+        known->stamp = sym->atom_values_stamp;
+        known->state = defined ? DEFINED : UNDEFINED;
+    }
+    *result = known->value;
+    return known->state == DEFINED;
+}
+
+static bool eval_power(etch_sym *sym, const sym_power *power, const sym_coef *values, sym_coef *result)
+{
+    int64_t exp = power->exp;
+    if (!eval_atom(sym, power->atom, values, result) || (exp < 0 && sym_coef_is_zero(*result)))
+        return false;
+    if ((exp < 0 ? -exp : exp) * (int64_t)sym_coef_limbs(*result) * 64 > MOST_BITS)
+        return false;
+    if (exp != 1)
+        *result = sym_coef_pow(sym, *result, exp);
+    return true;
+}
+
+static bool eval(etch_sym *sym, etch_expr a, const sym_coef *values, sym_coef *result)
+{
+    sym_coef total = SYM_ZERO;
+    for (uint32_t i = 0; i < a->count; i++) {
+        const sym_mono *mono = a->terms[i].mono;
+        sym_coef product = a->terms[i].coef, factor;
+        for (uint32_t j = 0; j < mono->count; j++) {
+            if (!eval_power(sym, &mono->at[j], values, &factor))
+                return false;
+            product = sym_coef_mul(sym, product, factor);
+        }
+        total = sym_coef_add(sym, total, product);
+    }
+    *result = total;
+    return true;
+}
+
+bool sym_eval(etch_sym *sym, etch_expr a, const sym_coef *values, sym_coef *result)
+{
+    if (sym->atom_values_capacity < sym->atom_count) {
+        sym->atom_values_capacity = sym->atom_count * 2;
+        sym->atom_values = ETCH_NEW_ARRAY(sym->arena, sym->atom_values_capacity, sym_value);
+    }
+    sym->atom_values_stamp++;
+    return eval(sym, a, values, result);
+}
+
+/* ---- candidates --------------------------------------------------------------------------------------------------- */
+
+enum { POINTS = 64, TRIES = 600, REPAIRS = 6, REFUTING_POINTS = 5 };
+
+static uint64_t random_bits(uint64_t candidate, uint64_t index)
+{
+    uint64_t x = (candidate << 32) + index + 1;
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+static void first_guess(etch_sym *sym, uint32_t candidate, sym_coef *values)
+{
+    static const uint32_t spread[] = {1, 12, 3, 40, 2, 5, 8, 16, 4, 25, 100, 6, 1000, 10, 3, 1 << 20};
+    uint64_t range = spread[candidate % (sizeof spread / sizeof *spread)];
+    for (uint32_t i = 0; i < sym->vars.count; i++) {
+        const sym_atom *var = sym->vars.at[i];
+        uint64_t bits = random_bits(candidate, i);
+        if (var->is_real)
+            values[i] = sym_coef_of(sym, 1 + (int64_t)(bits % (2 * range)), 1 + (int64_t)((bits >> 32) % 4));
+        else
+            values[i] = sym_coef_add(sym, sym_coef_of(sym, var->lower, 1), sym_coef_of(sym, (int64_t)(bits % range), 1));
+    }
+}
+
+/* ---- repairs ------------------------------------------------------------------------------------------------------- */
+
+static bool repair_definitions(etch_sym *sym, sym_coef *values)
+{
+    bool changed = false;
+    for (uint32_t i = 0; sym->definitions && i < sym->vars.count; i++) {
+        const sym_atom *var = sym->vars.at[i];
+        sym_coef value;
+        if (!var->definition || !sym_eval(sym, var->definition, values, &value) || sym_coef_equal(value, values[i]))
+            continue;
+        values[i] = value;
+        changed = true;
+    }
+    return changed;
+}
+
+/* Makes the ratio an integer: multiplies a variable of its numerator by what is missing, or divides one below. */
+static bool repair_ratio(etch_sym *sym, const sym_ratio *ratio, sym_coef *values)
+{
+    sym_coef value;
+    if (!sym_eval(sym, sym_monomial(sym, ratio->mono, ratio->coef), values, &value) || sym_coef_is_integer(value))
+        return false;
+    sym_coef missing = sym_coef_denominator(sym, value);
+    for (int want = 1; want >= -1; want -= 2)
+        for (uint32_t i = 0; i < ratio->mono->count; i++) {
+            const sym_power *power = &ratio->mono->at[i];
+            if (power->atom->kind != SYM_VAR || power->exp != want)
+                continue;
+            sym_coef *place = &values[power->atom->index];
+            sym_coef better = want > 0 ? sym_coef_mul(sym, *place, missing) : sym_coef_div(sym, *place, missing);
+            if (!sym_coef_is_integer(better))
+                continue;
+            *place = better;
+            return true;
+        }
+    return false;
+}
+
+/* Moves a variable to where the bound holds with equality, rounded to the inside. */
+static bool repair_bound(etch_sym *sym, const sym_bound *bound, sym_coef *values)
+{
+    sym_coef value;
+    if (!sym_eval(sym, bound->gap, values, &value) || sym_coef_sign(value) >= 0)
+        return false;
+    for (uint32_t i = 0; i < sym->alternatives.count; i++) {
+        const sym_alternative *way = &sym->alternatives.at[i];
+        if (way->spends != bound->slack || !sym_eval(sym, way->value, values, &value))
+            continue;
+        /* the slack counts as 0: var = value, or var >= value, or var <= value */
+        sym_coef floor = sym_coef_floor(sym, value);
+        bool upwards = !sym_coef_equal(floor, value) && way->is_lower;
+        values[way->var->index] = upwards ? sym_coef_add(sym, floor, SYM_ONE) : floor;
+        return true;
+    }
+    return false;
+}
+
+static void repair(etch_sym *sym, sym_coef *values)
+{
+    bool changed = true;
+    for (int round = 0; changed && round < REPAIRS; round++) {
+        changed = false;
+        for (uint32_t i = 0; i < sym->bounds.count; i++)
+            changed |= repair_bound(sym, &sym->bounds.at[i], values);
+        for (uint32_t i = 0; i < sym->ratios.count; i++)
+            changed |= repair_ratio(sym, &sym->ratios.at[i], values);
+        changed |= repair_definitions(sym, values);
+    }
+}
+
+/* ---- checks ---------------------------------------------------------------------------------------------------------- */
+
+static bool fact_holds(etch_sym *sym, const sym_fact *fact, const sym_coef *values)
+{
+    sym_coef a, b;
+    if (!sym_eval(sym, fact->a, values, &a) || !sym_eval(sym, fact->b, values, &b))
+        return false;
+    switch (fact->kind) {
+    case SYM_FACT_DIVIDES:
+        return !sym_coef_is_zero(a) && sym_coef_is_integer(sym_coef_div(sym, b, a));
+    case SYM_FACT_EQUAL:
+        return sym_coef_equal(a, b);
+    case SYM_FACT_AT_LEAST:
+        return sym_coef_compare(a, b) >= 0;
+    }
+    return false;
+}
+
+static bool allowed(etch_sym *sym, const sym_coef *values)
+{
+    for (uint32_t i = 0; i < sym->vars.count; i++) {
+        const sym_atom *var = sym->vars.at[i];
+        if (!var->name)
+            continue;
+        sym_coef above = sym_coef_sub(sym, values[i], sym_coef_of(sym, var->lower, 1));
+        bool in_range = var->is_real ? sym_coef_sign(values[i]) > 0
+                                     : sym_coef_sign(above) >= 0 && sym_coef_is_integer(values[i]);
+        if (!in_range)
+            return false;
+    }
+    for (uint32_t i = 0; i < sym->facts.count; i++)
+        if (!fact_holds(sym, &sym->facts.at[i], values))
+            return false;
+    return true;
+}
+
+/* ---- the bank of points ------------------------------------------------------------------------------------------------ */
+
+const sym_coef *sym_point(etch_sym *sym, uint32_t i)
+{
+    sym_points *bank = &sym->points;
+    if (bank->epoch != sym->epoch || bank->vars != sym->vars.count) {
+        bank->epoch = sym->epoch;
+        bank->vars = sym->vars.count;
+        bank->tried = bank->found.count = 0;
+    }
+    while (bank->found.count <= i && bank->found.count < POINTS && bank->tried < TRIES) {
+        sym_scratch_mark mark = sym_scratch_top(sym);
+        sym_coef *values = sym_scratch_take(sym, bank->vars, sizeof *values);
+        for (uint32_t v = 0; v < bank->vars; v++)
+            values[v] = SYM_ZERO;
+        first_guess(sym, bank->tried++, values);
+        repair(sym, values);
+        if (allowed(sym, values)) {
+            sym_coef *kept = ETCH_NEW_ARRAY(sym->arena, bank->vars, sym_coef);
+            memcpy(kept, values, bank->vars * sizeof *kept);
+            ETCH_PUSH(sym->arena, &bank->found, kept);
+        }
+        sym_scratch_release(sym, mark);
+    }
+    return i < bank->found.count ? bank->found.at[i] : NULL;
+}
+
+bool sym_refuted_nonnegative(etch_sym *sym, etch_expr a)
+{
+    sym_coef value;
+    for (uint32_t i = 0; i < REFUTING_POINTS; i++) {
+        const sym_coef *point = sym_point(sym, i);
+        if (!point)
+            return false;
+        if (sym_eval(sym, a, point, &value) && sym_coef_sign(value) < 0)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,432 @@
+/* Proofs of p >= 0 and p > 0 for all values that the facts allow. Sound and incomplete: every step replaces the
+ * statement by one that implies it.
+ *
+ *     1/(sum)     multiply by the sum when its sign is known
+ *     floor(R)    lies between R - 1 + 1/q and R, where R takes multiples of 1/q; is at least n when R is
+ *     max{..}     is one of its arguments, and at least each of them
+ *     facts       n = d * quotient;  a = b + slack
+ *     the end     multiply by the denominators, write x = lower + x', expand: no coefficient is negative
+ *
+ * The search is bounded by a number of steps. Statements that are false at a known point are given up at once. */
+#include <string.h>
+
+#include "symbolic/symbolic_int.h"
+
+enum { PROOF_STEPS = 300, ALL_STEPS = 5000, PROOF_DEPTH = 12, SHIFTED_TERMS = 5000 };
+
+/* Marks in the memo of finished proofs. */
+static const char proved, failed;
+
+/* One statement on its way, and what was used to get there. */
+typedef struct proof {
+    etch_sym *sym;
+    uint32_t steps;    /* left */
+    sym_memo *failed;  /* statements met before */
+    bool *spent;       /* by index: quotients and slacks in use */
+    uint32_t facts[PROOF_DEPTH];
+    uint32_t fact_count;
+} proof;
+
+static bool prove(proof *p, etch_expr a, uint32_t depth);
+
+/* ---- the end of a proof ---------------------------------------------------------------------------------------- */
+
+/* Never negative, as a power that has a value. One argument of a max is 0. */
+static bool nonnegative_power(const sym_power *power)
+{
+    const sym_atom *atom = power->atom;
+    return power->exp % 2 == 0 || atom->kind == SYM_MAX || (atom->kind == SYM_VAR && (atom->is_real || atom->lower >= 0));
+}
+
+static bool nonnegative_monomial(const sym_mono *mono)
+{
+    for (uint32_t i = 0; i < mono->count; i++)
+        if (!nonnegative_power(&mono->at[i]))
+            return false;
+    return true;
+}
+
+static bool plainly_nonnegative(etch_expr a)
+{
+    for (uint32_t i = 0; i < a->count; i++)
+        if (sym_coef_sign(a->terms[i].coef) < 0 || !nonnegative_monomial(a->terms[i].mono))
+            return false;
+    return true;
+}
+
+/* Notes that the proof succeeded with what is in use, and with lower bounds that facts gave to variables of `a`. */
+static bool succeed(proof *p, etch_expr a)
+{
+    etch_sym *sym = p->sym;
+    if (!sym->tracing)
+        return true;
+    for (uint32_t i = 0; i < p->fact_count; i++)
+        sym_used_fact(sym, p->facts[i]);
+    for (uint32_t i = 0; i < a->count; i++)
+        for (uint32_t j = 0; j < a->terms[i].mono->count; j++)
+            sym_used_fact(sym, a->terms[i].mono->at[j].atom->lower_fact);
+    return true;
+}
+
+etch_expr sym_clear_denominators(etch_sym *sym, etch_expr a)
+{
+    const sym_mono *below = sym_mono_below(sym, a);
+    for (uint32_t i = 0; i < below->count; i++)
+        if (!sym_atom_is_positive(sym, below->at[i].atom, true))
+            return NULL;
+    return sym_scale(sym, a, sym_mono_pow(sym, below, -1), SYM_ONE);
+}
+
+/* The least value of each variable of `original`, as the sum x + lower to put in its place; false when that would make too
+ * many terms. */
+static bool shifts_of(etch_sym *sym, etch_expr original, etch_expr cleared, etch_expr *shift)
+{
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < cleared->count; i++) {
+        uint64_t terms = 1;
+        const sym_mono *mono = cleared->terms[i].mono;
+        for (uint32_t j = 0; j < mono->count && terms <= SHIFTED_TERMS; j++) {
+            const sym_atom *atom = mono->at[j].atom;
+            terms *= (uint64_t)mono->at[j].exp + 1;
+            if (!shift[atom->index] && atom->lower != 0)
+                shift[atom->index] = sym_add_int(sym, atom->self, atom->lower);
+        }
+        total += terms;
+    }
+    /* a variable in a denominator is not 0 */
+    for (uint32_t i = 0; i < original->count; i++)
+        for (uint32_t j = 0; j < original->terms[i].mono->count; j++) {
+            const sym_power *power = &original->terms[i].mono->at[j];
+            if (power->exp < 0 && power->atom->lower == 0 && !power->atom->is_real)
+                shift[power->atom->index] = sym_add_int(sym, power->atom->self, 1);
+        }
+    return total <= SHIFTED_TERMS;
+}
+
+/* For expressions in variables only: is every coefficient >= 0 once the variables start from 0? */
+static bool nonnegative_from_lower_bounds(etch_sym *sym, etch_expr a)
+{
+    etch_expr cleared = sym_clear_denominators(sym, a);
+    /* shifting leaves the leading term as it is */
+    if (!cleared || sym_coef_sign(sym_leading_coef(cleared)) < 0)
+        return false;
+    sym_scratch_mark mark = sym_scratch_top(sym);
+    etch_expr *shift = sym_scratch_take(sym, sym->vars.count, sizeof *shift);
+    bool ok = shifts_of(sym, a, cleared, shift);
+    if (ok) {
+        etch_expr shifted = sym_replace(sym, cleared, shift);
+        for (uint32_t i = 0; ok && i < shifted->count; i++)
+            ok = sym_coef_sign(shifted->terms[i].coef) >= 0;
+    }
+    sym_scratch_release(sym, mark);
+    return ok;
+}
+
+/* ---- variables: facts ---------------------------------------------------------------------------------------------- */
+
+/* Does the variable occur in `a`; with negative exponents? */
+static bool occurs(etch_expr a, const sym_atom *var, bool *negative)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < a->count; i++) {
+        int32_t exp = sym_mono_exp(a->terms[i].mono, var);
+        found = found || exp != 0;
+        *negative = *negative || exp < 0;
+    }
+    return found;
+}
+
+static etch_expr replace_one(etch_sym *sym, etch_expr a, const sym_atom *var, etch_expr value)
+{
+    sym_scratch_mark mark = sym_scratch_top(sym);
+    etch_expr *values = sym_scratch_take(sym, sym->vars.count, sizeof *values);
+    values[var->index] = value;
+    etch_expr result = sym_replace(sym, a, values);
+    sym_scratch_release(sym, mark);
+    return result;
+}
+
+static bool prove_by_facts(proof *p, etch_expr a, uint32_t depth)
+{
+    etch_sym *sym = p->sym;
+    for (uint32_t i = 0; i < sym->alternatives.count; i++) {
+        sym_alternative way = sym->alternatives.at[i];
+        bool negative = false;
+        if (p->spent[way.spends->index] || !occurs(a, way.var, &negative) || (negative && way.value->count != 1))
+            continue;
+        p->spent[way.spends->index] = true;
+        p->facts[p->fact_count++] = way.fact;
+        bool ok = prove(p, replace_one(sym, a, way.var, way.value), depth - 1);
+        p->fact_count--;
+        p->spent[way.spends->index] = false;
+        if (ok)
+            return true;
+    }
+    return false;
+}
+
+/* ---- opaque atoms ---------------------------------------------------------------------------------------------------- */
+
+/* a = factor * atom + rest; the factor may hold further powers of the atom. */
+typedef struct pivot {
+    sym_atom *atom;
+    etch_expr factor, rest;
+} pivot;
+
+static pivot pivot_on(etch_sym *sym, etch_expr a, sym_atom *atom)
+{
+    const sym_mono *one_power = sym_mono_of(sym, atom, 1);
+    sym_terms *factor = sym_terms_new(sym), *rest = sym_terms_new(sym);
+    for (uint32_t i = 0; i < a->count; i++) {
+        const sym_mono *mono = a->terms[i].mono;
+        if (sym_mono_exp(mono, atom) > 0)
+            sym_terms_push(sym, factor, sym_mono_div(sym, mono, one_power), a->terms[i].coef);
+        else
+            sym_terms_push(sym, rest, mono, a->terms[i].coef);
+    }
+    etch_expr f = sym_terms_finish(sym, factor), r = sym_terms_finish(sym, rest);
+    return (pivot){atom, f, r};
+}
+
+/* rest + factor * value */
+static bool prove_with(proof *p, etch_expr rest, etch_expr factor, etch_expr value, uint32_t depth)
+{
+    etch_sym *sym = p->sym;
+    return prove(p, sym_add(sym, rest, sym_mul(sym, factor, value)), depth - 1);
+}
+
+/* The greatest integer that the expression may be proved to reach: its least value over a few points, rounded down. */
+static bool guess_lower_bound(etch_sym *sym, etch_expr a, etch_expr *bound)
+{
+    enum { POINTS = 4 };
+    sym_coef least = SYM_ZERO, value;
+    bool found = false;
+    for (uint32_t i = 0; i < POINTS; i++) {
+        const sym_coef *point = sym_point(sym, i);
+        if (!point || !sym_eval(sym, a, point, &value))
+            continue;
+        if (!found || sym_coef_compare(value, least) < 0)
+            least = value;
+        found = true;
+    }
+    *bound = sym_constant(sym, sym_coef_floor(sym, least));
+    return found && sym_is_nonnegative(sym, sym_sub(sym, a, *bound));
+}
+
+/* rest + plus * floor(R) - minus * floor(R) with plus, minus >= 0. */
+static bool prove_floor(proof *p, const sym_atom *atom, etch_expr rest, etch_expr plus, etch_expr minus, uint32_t depth)
+{
+    etch_sym *sym = p->sym;
+    etch_expr R = atom->args[0], grid, bound;
+    if (minus->count)
+        rest = sym_sub(sym, rest, sym_mul(sym, minus, R));
+    if (!plus->count)
+        return prove(p, rest, depth - 1);
+    etch_expr lowest = sym_add_int(sym, R, -1);
+    if (sym_grid(sym, R, &grid))
+        lowest = sym_add(sym, lowest, sym_div(sym, sym->one, grid));
+    if (prove_with(p, rest, plus, lowest, depth))
+        return true;
+    if (guess_lower_bound(sym, R, &bound))
+        return prove_with(p, rest, plus, bound, depth);
+    return sym_is_nonnegative(sym, R) && prove_with(p, rest, plus, sym->zero, depth);
+}
+
+/* Divides a sum into the terms that are plainly >= 0 and, with the opposite sign, those that are plainly <= 0. */
+static bool split_by_sign(etch_sym *sym, etch_expr a, etch_expr *plus, etch_expr *minus)
+{
+    sym_terms *up = sym_terms_new(sym), *down = sym_terms_new(sym);
+    bool ok = true;
+    for (uint32_t i = 0; i < a->count; i++) {
+        sym_term term = a->terms[i];
+        ok = ok && nonnegative_monomial(term.mono);
+        if (sym_coef_sign(term.coef) > 0)
+            sym_terms_push(sym, up, term.mono, term.coef);
+        else
+            sym_terms_push(sym, down, term.mono, sym_coef_neg(sym, term.coef));
+    }
+    *plus = sym_terms_finish(sym, up);
+    *minus = sym_terms_finish(sym, down);
+    return ok;
+}
+
+static bool prove_by_floor(proof *p, const pivot *v, uint32_t depth)
+{
+    etch_sym *sym = p->sym;
+    etch_expr plus, minus;
+    if (sym_is_nonnegative(sym, v->factor))
+        return prove_floor(p, v->atom, v->rest, v->factor, sym->zero, depth);
+    etch_expr opposite = sym_neg(sym, v->factor);
+    if (sym_is_nonnegative(sym, opposite))
+        return prove_floor(p, v->atom, v->rest, sym->zero, opposite, depth);
+    return split_by_sign(sym, v->factor, &plus, &minus) && prove_floor(p, v->atom, v->rest, plus, minus, depth);
+}
+
+static bool prove_by_max(proof *p, const pivot *v, uint32_t depth)
+{
+    etch_sym *sym = p->sym;
+    bool all = true;
+    for (uint32_t i = 0; all && i < v->atom->count; i++)
+        all = prove_with(p, v->rest, v->factor, v->atom->args[i], depth);
+    if (all)
+        return true;
+    if (!sym_is_nonnegative(sym, v->factor))
+        return false;
+    for (uint32_t i = 0; i < v->atom->count; i++)
+        if (prove_with(p, v->rest, v->factor, v->atom->args[i], depth))
+            return true;
+    return false;
+}
+
+/* c * floor(x) - c * floor(y) >= 0 when c >= 0 and x >= y: leaves the pair out. */
+static bool prove_by_monotone_pair(proof *p, etch_expr a, sym_atom *const *atoms, uint32_t count, uint32_t depth)
+{
+    etch_sym *sym = p->sym;
+    for (uint32_t i = 0; i < count; i++) {
+        pivot x = pivot_on(sym, a, atoms[i]);
+        if (atoms[i]->kind != SYM_FLOOR || !sym_is_nonnegative(sym, x.factor))
+            continue;
+        for (uint32_t j = 0; j < count; j++) {
+            if (j == i || atoms[j]->kind != SYM_FLOOR)
+                continue;
+            pivot y = pivot_on(sym, x.rest, atoms[j]);
+            if (sym_add(sym, x.factor, y.factor) != sym->zero)
+                continue;
+            etch_expr difference = sym_sub(sym, atoms[i]->args[0], atoms[j]->args[0]);
+            if (sym_is_nonnegative(sym, difference) && prove(p, y.rest, depth - 1))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* The opaque atoms of `a`, each once, in the scratch memory; at most `limit`. */
+static sym_atom **opaque_atoms(etch_sym *sym, etch_expr a, uint32_t limit, uint32_t *count)
+{
+    sym_atom **atoms = sym_scratch_take(sym, limit, sizeof *atoms);
+    *count = 0;
+    for (uint32_t i = 0; i < a->count; i++)
+        for (uint32_t j = 0; j < a->terms[i].mono->count; j++) {
+            sym_atom *atom = a->terms[i].mono->at[j].atom;
+            bool known = atom->kind == SYM_VAR;
+            for (uint32_t k = 0; !known && k < *count; k++)
+                known = atoms[k] == atom;
+            if (!known && *count < limit)
+                atoms[(*count)++] = atom;
+        }
+    return atoms;
+}
+
+static bool prove_opaque(proof *p, etch_expr a, uint32_t depth)
+{
+    enum { ATOMS = 16 };
+    etch_sym *sym = p->sym;
+    /* further steps need every opaque atom with exponents > 0 */
+    a = sym_clear_denominators(sym, a);
+    if (!a)
+        return false;
+    sym_scratch_mark mark = sym_scratch_top(sym);
+    uint32_t count;
+    sym_atom **atoms = opaque_atoms(sym, a, ATOMS, &count);
+    bool ok = prove_by_monotone_pair(p, a, atoms, count, depth);
+    for (uint32_t i = 0; !ok && i < count; i++) {
+        pivot v = pivot_on(sym, a, atoms[i]);
+        ok = atoms[i]->kind == SYM_FLOOR ? prove_by_floor(p, &v, depth) : prove_by_max(p, &v, depth);
+    }
+    sym_scratch_release(sym, mark);
+    return ok;
+}
+
+/* N/D >= 0: the sign of D decides which way N has to lie. */
+static bool prove_fraction(proof *p, etch_expr a, uint32_t depth)
+{
+    etch_sym *sym = p->sym;
+    sym_fraction x = sym_split(sym, a);
+    if (sym_is_positive(sym, x.den))
+        return prove(p, x.num, depth - 1);
+    return sym_is_positive(sym, sym_neg(sym, x.den)) && prove(p, sym_neg(sym, x.num), depth - 1);
+}
+
+/* ---- the search ---------------------------------------------------------------------------------------------------- */
+
+static bool prove(proof *p, etch_expr a, uint32_t depth)
+{
+    etch_sym *sym = p->sym;
+    if (plainly_nonnegative(a))
+        return succeed(p, a);
+    if (sym_is_constant(a) || sym_memo_get(p->failed, a))
+        return false;
+    bool ok = false;
+    if (!(a->flags & SYM_HAS_OPAQUE) && nonnegative_from_lower_bounds(sym, a)) {
+        ok = succeed(p, a);
+    } else if (depth > 0 && p->steps > 0 && sym->proof_steps > 0) {
+        p->steps--;
+        sym->proof_steps--;
+        if (a->flags & SYM_HAS_RECIP)
+            ok = prove_fraction(p, a, depth);
+        else if (a->flags & SYM_HAS_OPAQUE)
+            ok = prove_opaque(p, a, depth);
+        else
+            ok = prove_by_facts(p, a, depth);
+    }
+    if (!ok)
+        sym_memo_put(sym, p->failed, a, &failed);
+    return ok;
+}
+
+/* A proof from the beginning; proofs that it asks for on its way are nested in it and share its steps. */
+static bool prove_anew(etch_sym *sym, etch_expr a)
+{
+    if (sym->proof_nesting == 0)
+        sym->proof_steps = ALL_STEPS;
+    else if (sym->proof_nesting == SYM_MAX_NESTED)
+        return false;
+    sym_scratch_mark mark = sym_scratch_top(sym);
+    proof p = {.sym = sym, .steps = PROOF_STEPS, .failed = &sym->failed[sym->proof_nesting++]};
+    p.spent = sym_scratch_take(sym, sym->vars.count, sizeof *p.spent);
+    sym_memo_clear(p.failed);
+    bool ok = prove(&p, a, PROOF_DEPTH);
+    sym->proof_nesting--;
+    sym_scratch_release(sym, mark);
+    return ok;
+}
+
+bool sym_is_nonnegative(etch_sym *sym, etch_expr a)
+{
+    if (sym_is_constant(a))
+        return sym_coef_sign(sym_constant_of(a)) >= 0;
+    const void *known = sym->tracing ? NULL : sym_memo_get(&sym->proofs, a);
+    if (known)
+        return known == &proved;
+    bool ok = !sym_refuted_nonnegative(sym, a) && prove_anew(sym, a);
+    /* a failure for lack of steps is no answer for a question that has them all */
+    bool cut_short = !ok && sym->proof_nesting > 0 && sym->proof_steps == 0;
+    if (!sym->tracing && !cut_short)
+        sym_memo_put(sym, &sym->proofs, a, ok ? &proved : &failed);
+    return ok;
+}
+
+bool sym_is_positive(etch_sym *sym, etch_expr a)
+{
+    if (sym_is_constant(a))
+        return sym_coef_sign(sym_constant_of(a)) > 0;
+    if (a->flags & SYM_HAS_RECIP) {
+        sym_fraction x = sym_split(sym, a);
+        if (sym_is_positive(sym, x.den))
+            return sym_is_positive(sym, x.num);
+        return sym_is_positive(sym, sym_neg(sym, x.den)) && sym_is_positive(sym, sym_neg(sym, x.num));
+    }
+    etch_expr grid;
+    if (sym_grid(sym, a, &grid))
+        return sym_is_nonnegative(sym, sym_sub(sym, a, sym_div(sym, sym->one, grid)));
+    if (!plainly_nonnegative(a))
+        return false;
+    for (uint32_t i = 0; i < a->count; i++) {
+        bool positive = true;
+        for (uint32_t j = 0; positive && j < a->terms[i].mono->count; j++)
+            positive = sym_atom_is_positive(sym, a->terms[i].mono->at[j].atom, a->terms[i].mono->at[j].exp < 0);
+        if (positive)
+            return true;
+    }
+    return false;
+}
