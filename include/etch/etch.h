@@ -150,7 +150,7 @@ ETCH_API etch_status etch_session_check(etch_session *session, const etch_check_
 /* What a quantity can be split by. */
 typedef enum etch_breakdown {
     ETCH_BY_NOTHING,
-    ETCH_BY_OP,         /* the op table's name: matmul, rms_norm */
+    ETCH_BY_OP,         /* the op table's name: einsum, rms_norm */
     ETCH_BY_MODULE,     /* dotted path of modules from the model: llama.block.attention */
     ETCH_BY_PHASE,      /* forward, recompute, backward, sync, optimizer */
     ETCH_BY_COLLECTIVE, /* all_reduce, reduce_scatter, all_gather, all_to_all */

@@ -12,7 +12,7 @@
 /* Exit statuses: part of the interface. */
 typedef enum cli_exit {
     CLI_DONE = 0,
-    CLI_INPUT = 1,   /* the input has errors, or a check is refuted */
+    CLI_INPUT = 1, /* the input has errors, or a check is refuted */
     CLI_USAGE = 2,
     CLI_IO = 3,      /* input, output, memory */
     CLI_LIMIT = 4,   /* a limit, or cancelled */
@@ -34,7 +34,7 @@ typedef struct cli_arguments {
     const struct cli_command *command; /* NULL: none was given */
     const char *words[CLI_MAX_WORDS];  /* behind the command */
     int word_count;
-    etch_session_options session;      /* all but `spec`; `sets` has room for every word of the command line */
+    etch_session_options session; /* all but `spec`; `sets` has room for every word of the command line */
     etch_output_options output;
     etch_breakdown by;
     cli_format format;
@@ -46,15 +46,22 @@ typedef struct cli_arguments {
 
 typedef struct cli_command {
     const char *name;
-    unsigned bit;         /* which options it takes: see options.c */
-    const char *words;    /* what stands behind the command, for usage: "SPEC EXPR" */
-    int least, most;      /* how many words */
-    const char *summary;  /* one line */
-    const char *details;  /* paragraphs for `etch help COMMAND` */
+    unsigned bit;        /* which options it takes: see options.c */
+    const char *words;   /* what stands behind the command, for usage: "SPEC EXPR" */
+    int least, most;     /* how many words */
+    const char *summary; /* one line */
+    const char *details; /* paragraphs for `etch help COMMAND` */
     cli_exit (*run)(const cli_arguments *arguments);
 } cli_command;
 
-enum { CLI_CHECK = 1 << 0, CLI_QUERY = 1 << 1, CLI_LOWER = 1 << 2, CLI_HELP = 1 << 3, CLI_SPEC = 7, CLI_EVERY = 15 };
+enum {
+    CLI_CHECK = 1 << 0,
+    CLI_QUERY = 1 << 1,
+    CLI_LOWER = 1 << 2,
+    CLI_HELP = 1 << 3,
+    CLI_SPEC = 7,
+    CLI_EVERY = 15
+};
 
 /* The i-th command, NULL behind the last. */
 const cli_command *cli_command_at(size_t i);
@@ -71,8 +78,8 @@ cli_exit cli_help_command(const cli_command *command);
 
 /* Takes a command line apart; `sets` has room for `argc` texts. Anything but CLI_DONE has been said on stderr. */
 cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *arguments);
-/* Prints the options that a command takes. */
-void cli_print_options(unsigned commands);
+/* Prints the options that one of the commands takes, or only those that `all` of them take. */
+void cli_print_options(unsigned commands, bool all);
 /* Says what is wrong with the command line, and which help to read. */
 cli_exit cli_usage_error(const cli_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -93,7 +100,7 @@ bool cli_print_json(json_t *object);
 /* Adds `value` (consumed, may be NULL when memory is out) to an object or array; failures stick to `*failed`. */
 void cli_json_set(json_t *object, const char *key, json_t *value, bool *failed);
 void cli_json_append(json_t *array, json_t *value, bool *failed);
-json_t *cli_json_text(const char *text); /* null for NULL */
+json_t *cli_json_text(const char *text); /* null for NULL; bytes that are not UTF-8 become ? */
 json_t *cli_json_location(const etch_location *location, bool *failed);
 /* Closes stdout. A result that could not be written is a failure of its own. */
 cli_exit cli_finish(cli_exit status);

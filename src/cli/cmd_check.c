@@ -33,7 +33,7 @@ static json_t *names_json(const char *const *names, size_t count, bool *failed)
 {
     json_t *array = json_array();
     for (size_t i = 0; i < count; i++)
-        cli_json_append(array, json_string(names[i]), failed);
+        cli_json_append(array, cli_json_text(names[i]), failed);
     return array;
 }
 
@@ -43,15 +43,15 @@ static bool print_json(const etch_check_report *report)
     json_t *root = json_object(), *demands = json_array(), *verdicts = json_array();
     for (size_t i = 0; i < report->demand_count; i++) {
         json_t *row = json_object();
-        cli_json_set(row, "plan", json_string(report->demands[i].plan), &failed);
-        cli_json_set(row, "requires", json_string(report->demands[i].text), &failed);
+        cli_json_set(row, "plan", cli_json_text(report->demands[i].plan), &failed);
+        cli_json_set(row, "requires", cli_json_text(report->demands[i].text), &failed);
         cli_json_set(row, "location", cli_json_location(&report->demands[i].location, &failed), &failed);
         cli_json_append(demands, row, &failed);
     }
     for (size_t i = 0; i < report->verdict_count; i++) {
         json_t *row = json_object();
-        cli_json_set(row, "verdict", json_string(report->verdicts[i].verdict), &failed);
-        cli_json_set(row, "check", json_string(report->verdicts[i].text), &failed);
+        cli_json_set(row, "verdict", cli_json_text(report->verdicts[i].verdict), &failed);
+        cli_json_set(row, "check", cli_json_text(report->verdicts[i].text), &failed);
         cli_json_set(row, "location", cli_json_location(&report->verdicts[i].location, &failed), &failed);
         cli_json_append(verdicts, row, &failed);
     }

@@ -6,17 +6,21 @@
 
 static const char quantity_notes[] =
     "\n"
-    "P is forward, recompute, backward, sync (gradient reduction), optimizer, or step: all of them.\n"
-    "X is `model`, or a module of it. FLOP are those of the whole job, the global batch and one step, unless the\n"
-    "quantity is of one rank; rank quantities need a plan.\n"
+    "P is forward, recompute, backward, sync (gradient reduction), optimizer, or step:\n"
+    "all of them. X is `model`, or a module of it. FLOP are those of the whole job, the\n"
+    "global batch and one step, unless the quantity is of one rank. Quantities of a\n"
+    "rank need a plan.\n"
     "\n"
-    "  of = M              one call of a module, one iteration of a loop, or one execution of what computes a tensor,\n"
-    "                      named by its tag or as module.tensor; over the global batch\n"
-    "  op = NAME           only ops, or collectives, of this name\n"
-    "  axis = A, (A,B)     only collectives over exactly these mesh axes\n"
-    "  plan =, run =       instead of --plan, --run\n"
+    "  of = M          one call of a module, one iteration of a loop, or one execution\n"
+    "                  of what computes a tensor, named by its tag or as module.tensor;\n"
+    "                  over the global batch\n"
+    "  op = NAME       only ops, or collectives, of this name\n"
+    "  axis = A, (A,B) only collectives over exactly these mesh axes\n"
+    "  plan =, run =   instead of --plan, --run\n"
     "\n"
-    "  flops(forward, of = block)      comm(step, op = all_gather, axis = tp)      flops(step)/params(model)\n";
+    "  flops(forward, of = block)\n"
+    "  comm(step, op = all_gather, axis = tp)\n"
+    "  flops(step)/params(model)\n";
 
 cli_exit cli_help_overview(void)
 {
@@ -25,20 +29,22 @@ cli_exit cli_help_overview(void)
     for (size_t i = 0; (command = cli_command_at(i)) != NULL; i++) {
         char usage[64];
         snprintf(usage, sizeof usage, "etch %s %s", command->name, command->words);
-        printf("  %-34s %s\n", usage, command->summary);
+        printf("  %-24s %s\n", usage, command->summary);
     }
-    printf("\nOptions, which may stand anywhere:\n");
-    cli_print_options(CLI_EVERY);
-    printf("\nExit status: 0 done, 1 the input has errors or a check is refuted, 2 usage, 3 input/output or memory,\n"
-           "4 a limit or cancelled, 5 could not be decided, 70 a bug of etch.\n");
+    printf("\nOptions of check, query and lower, which may stand anywhere:\n");
+    cli_print_options(CLI_SPEC, true);
+    printf("\n`etch help COMMAND` says what else a command takes.\n");
+    printf("\nExit status: 0 done, 1 the input has errors or a check is refuted, 2 usage,\n"
+           "3 input/output or memory, 4 a limit or cancelled, 5 could not be decided,\n"
+           "70 a bug of etch.\n");
     return CLI_DONE;
 }
 
 cli_exit cli_help_command(const cli_command *command)
 {
-    printf("usage: etch %s %s [options]\n\n%s%c%s", command->name, command->words, command->summary, '\n', "\n");
+    printf("usage: etch %s %s [options]\n\n%s\n\n", command->name, command->words, command->summary);
     printf("%s\nOptions:\n", command->details);
-    cli_print_options(command->bit);
+    cli_print_options(command->bit, false);
     return CLI_DONE;
 }
 

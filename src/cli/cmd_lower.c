@@ -82,16 +82,16 @@ static json_t *stage_json(const etch_output_stage *stage, bool *failed)
     json_t *object = json_object(), *comm = json_array();
     for (size_t i = 0; i < stage->comm_count; i++) {
         json_t *row = json_object();
-        cli_json_set(row, "collective", json_string(stage->comm[i].collective), failed);
-        cli_json_set(row, "axes", json_string(stage->comm[i].axes), failed);
-        cli_json_set(row, "bytes", json_string(stage->comm[i].bytes), failed);
+        cli_json_set(row, "collective", cli_json_text(stage->comm[i].collective), failed);
+        cli_json_set(row, "axes", cli_json_text(stage->comm[i].axes), failed);
+        cli_json_set(row, "bytes", cli_json_text(stage->comm[i].bytes), failed);
         cli_json_set(row, "nodes", json_integer((json_int_t)stage->comm[i].nodes), failed);
         cli_json_append(comm, row, failed);
     }
     cli_json_set(object, "ranks", json_integer((json_int_t)stage->ranks), failed);
     cli_json_set(object, "nodes_per_rank", json_integer((json_int_t)stage->nodes), failed);
-    cli_json_set(object, "rank_flops", json_string(stage->flop), failed);
-    cli_json_set(object, "traffic", json_string(stage->bytes), failed);
+    cli_json_set(object, "rank_flops", cli_json_text(stage->flop), failed);
+    cli_json_set(object, "traffic", cli_json_text(stage->bytes), failed);
     cli_json_set(object, "comm", comm, failed);
     return object;
 }
@@ -103,9 +103,9 @@ static bool print_json(const etch_output_report *report)
     for (size_t i = 0; i < report->stage_count; i++)
         cli_json_append(stages, stage_json(&report->stages[i], &failed), &failed);
     cli_json_set(root, "schema", json_string("etch-lower/1"), &failed);
-    cli_json_set(root, "model", json_string(report->model), &failed);
+    cli_json_set(root, "model", cli_json_text(report->model), &failed);
     cli_json_set(root, "config", cli_json_text(report->config), &failed);
-    cli_json_set(root, "plan", json_string(report->plan), &failed);
+    cli_json_set(root, "plan", cli_json_text(report->plan), &failed);
     cli_json_set(root, "written", cli_json_text(report->written ? report->folder : NULL), &failed);
     cli_json_set(root, "ranks", json_integer((json_int_t)report->ranks), &failed);
     cli_json_set(root, "classes", json_integer((json_int_t)report->classes), &failed);
@@ -120,7 +120,8 @@ static bool print_json(const etch_output_report *report)
 cli_exit cli_lower(const cli_arguments *arguments)
 {
     if (!arguments->output.folder && !arguments->output.dry_run)
-        return cli_usage_error(arguments->command, "say where the traces go with -o DIR, or ask with --dry-run");
+        return cli_usage_error(arguments->command,
+                               "say where the traces go with -o DIR, or ask with --dry-run");
     etch_status status;
     etch_session *session = cli_open(arguments, &status);
     const etch_output_report *report;

@@ -52,9 +52,9 @@ static void print_plain(const etch_answer *answer, bool human)
 
 static void set_amount(json_t *object, const etch_amount *amount, bool human, bool *failed)
 {
-    cli_json_set(object, amount->is_number ? "value" : "formula", json_string(amount->text), failed);
+    cli_json_set(object, amount->is_number ? "value" : "formula", cli_json_text(amount->text), failed);
     if (human && amount->human)
-        cli_json_set(object, "human", json_string(amount->human), failed);
+        cli_json_set(object, "human", cli_json_text(amount->human), failed);
 }
 
 static bool print_json(const etch_answer *answer, bool human)
@@ -62,18 +62,18 @@ static bool print_json(const etch_answer *answer, bool human)
     bool failed = false;
     json_t *root = json_object();
     cli_json_set(root, "schema", json_string("etch-query/1"), &failed);
-    cli_json_set(root, "query", json_string(answer->query), &failed);
+    cli_json_set(root, "query", cli_json_text(answer->query), &failed);
     set_amount(root, &answer->amount, human, &failed);
-    cli_json_set(root, "unit", json_string(answer->unit), &failed);
+    cli_json_set(root, "unit", cli_json_text(answer->unit), &failed);
     if (*answer->by) {
         json_t *rows = json_array();
         for (size_t i = 0; i < answer->row_count; i++) {
             json_t *row = json_object();
-            cli_json_set(row, "label", json_string(answer->rows[i].label), &failed);
+            cli_json_set(row, "label", cli_json_text(answer->rows[i].label), &failed);
             set_amount(row, &answer->rows[i].amount, human, &failed);
             cli_json_append(rows, row, &failed);
         }
-        cli_json_set(root, "by", json_string(answer->by), &failed);
+        cli_json_set(root, "by", cli_json_text(answer->by), &failed);
         cli_json_set(root, "rows", rows, &failed);
     }
     return cli_print_json(root) && !failed;

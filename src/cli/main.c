@@ -7,35 +7,44 @@
 
 /* clang-format off */
 static const cli_command commands[] = {
-    {"check", CLI_CHECK, "SPEC", 1, 1, "read a spec, build everything in it, decide its own checks",
-     "Builds every model of SPEC, derives what it trains, places every plan with its mesh axes as symbols, lists what\n"
-     "the plans demand of the values they are used with, and proves or refutes the `check` lines of SPEC.\n"
-     "With --config or --set, assumptions and demands must also hold for those values, as far as they are given;\n"
-     "with --bound everything needs a value, params and axes take their defaults, and all that lowering would check\n"
-     "is checked.\n"
+    {"check", CLI_CHECK, "SPEC", 1, 1, "build everything in a spec, decide its own checks",
+     "Builds every model of SPEC, derives what it trains, places every plan with its\n"
+     "mesh axes as symbols, lists what the plans demand of values, and proves or\n"
+     "refutes the `check` lines of SPEC.\n"
      "\n"
-     "Exit status 1: the spec has errors, or a check line is refuted. 5: one could be neither proved nor refuted.\n",
+     "With --config or --set, assumptions and demands must also hold for those values,\n"
+     "as far as they are given. With --bound, params and axes take their defaults,\n"
+     "everything needs a value, and all that lowering would check is checked.\n"
+     "\n"
+     "Exit status 1: the spec has errors, or a check line is refuted. 5: a check line\n"
+     "could be neither proved nor refuted.\n",
      cli_check},
-    {"query", CLI_QUERY, "SPEC EXPR", 2, 2, "a formula, or an exact number when everything is bound",
-     "EXPR is arithmetic over params, dims, mesh axes and quantities: 'flops(step)/params(model)'. `etch help\n"
-     "quantities` lists the quantities. Params that neither --set nor the config bind stay symbolic.\n"
+    {"query", CLI_QUERY, "SPEC EXPR", 2, 2, "a formula, or an exact number",
+     "EXPR is arithmetic over params, dims, mesh axes and quantities, which\n"
+     "`etch help quantities` lists. Params that neither --set nor the config bind stay\n"
+     "symbols: the value is a formula, or a number when everything is bound.\n"
      "\n"
      "  etch query models/llama.etch 'params(model)' --config llama3_8b\n"
      "  etch query models/llama.etch 'flops(forward, of = block)'\n"
-     "  etch query models/llama.etch 'comm(step)' --plan megatron --by axis\n",
+     "  etch query models/llama.etch 'comm(step)' --plan megatron --by axis\n"
+     "  etch query models/llama.etch 'flops(step)/params(model)'\n",
      cli_query},
     {"lower", CLI_LOWER, "SPEC -o DIR", 1, 1, "one configuration to traces of every rank",
-     "Binds everything and writes into DIR one Chakra trace for each rank, <name>.<rank>.et, the communication groups,\n"
-     "comm_group.json, and a summary, manifest.json. DIR is created when it is missing. When it holds nothing but an\n"
-     "earlier run, that is replaced as a whole once this one succeeds; files of others need --force, and stay. After a\n"
-     "failure everything is as it was before.\n"
+     "Binds everything and writes into DIR a Chakra trace for each rank,\n"
+     "<name>.<rank>.et, the communication groups, comm_group.json, and a summary,\n"
+     "manifest.json.\n"
+     "\n"
+     "DIR is created when it is missing. When it holds nothing but an earlier run, that\n"
+     "is replaced as a whole once this one succeeds; files of others need --force, and\n"
+     "stay. After a failure everything is as it was before.\n"
      "\n"
      "  etch lower models/llama.etch --config llama3_8b --plan megatron_sp \\\n"
      "      --set dp=8,tp=8,batch=16,micro=2,seq=8192 -o out\n",
      cli_lower},
-    {"help", CLI_HELP, "[COMMAND | ops | quantities]", 0, 1, "help on a command, the ops, the quantities",
+    {"help", CLI_HELP, "[TOPIC]", 0, 1, "help on a command, on `ops`, on `quantities`",
+     "etch help COMMAND      how to use it\n"
      "etch help ops          the ops of the language, and what each costs\n"
-     "etch help quantities   what can be asked for\n",
+     "etch help quantities   what a query can ask for\n",
      cli_help},
 };
 /* clang-format on */

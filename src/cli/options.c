@@ -46,22 +46,23 @@ typedef struct option_row {
 /* clang-format off */
 static const option_row rows[OPT_COUNT] = {
     [OPT_CONFIG] = {"config", 0, "NAME", CLI_SPEC, "a config of the spec: a named set of values"},
-    [OPT_PLAN] = {"plan", 0, "NAME", CLI_SPEC, "a plan of the spec; may be left out when there is one"},
+    [OPT_PLAN] = {"plan", 0, "NAME", CLI_SPEC, "a plan of the spec; needed where it has several"},
     [OPT_RUN] = {"run", 0, "NAME", CLI_SPEC, "a named train block of the spec"},
-    [OPT_SET] = {"set", 0, "NAME=EXPR", CLI_SPEC, "values of params and mesh axes, before the config's; repeatable, or\n"
-                 "joined by commas"},
-    [OPT_BY] = {"by", 0, "WHAT", CLI_QUERY, "a table by op, module, phase, collective, axis or stage"},
+    [OPT_SET] = {"set", 0, "NAME=EXPR", CLI_SPEC, "values of params and mesh axes, instead of the\n"
+                 "config's; repeatable, or joined by commas"},
+    [OPT_BY] = {"by", 0, "WHAT", CLI_QUERY, "a table by op, module, phase, collective, axis,\n"
+               "stage"},
     [OPT_DEFAULTS] = {"defaults", 0, NULL, CLI_QUERY, "bind params that have only a default, too"},
     [OPT_BOUND] = {"bound", 0, NULL, CLI_CHECK, "check with everything bound, defaults too"},
     [OPT_FORMAT] = {"format", 0, "FORMAT", CLI_SPEC, "of the result: plain (the default) or json"},
     [OPT_HUMAN] = {"human", 0, NULL, CLI_QUERY | CLI_LOWER, "also say numbers with three digits: 8.03 G"},
     [OPT_OUTPUT] = {"output", 'o', "DIR", CLI_LOWER, "where the traces go"},
-    [OPT_NAME] = {"name", 0, "NAME", CLI_LOWER, "of the traces, NAME.<rank>.et; the model's when left out"},
+    [OPT_NAME] = {"name", 0, "NAME", CLI_LOWER, "of the traces, NAME.<rank>.et; else the model's"},
     [OPT_DRY_RUN] = {"dry-run", 'n', NULL, CLI_LOWER, "say what would be written, and write nothing"},
     [OPT_FORCE] = {"force", 0, NULL, CLI_LOWER, "write into a folder that holds files of others"},
     [OPT_JOBS] = {"jobs", 'j', "N", CLI_LOWER, "threads; as many as processors when left out"},
     [OPT_JSON] = {"json", 0, NULL, CLI_SPEC, "messages on stderr as JSON"},
-    [OPT_COLOR] = {"color", 0, "WHEN", CLI_EVERY, "colour messages: auto (the default), always or never"},
+    [OPT_COLOR] = {"color", 0, "WHEN", CLI_EVERY, "colour messages: auto (default), always, never"},
     [OPT_QUIET] = {"quiet", 'q', NULL, CLI_SPEC, "no messages unless there are errors"},
     [OPT_VERBOSE] = {"verbose", 'v', NULL, CLI_SPEC, "say which values are in force, and from where"},
     [OPT_HELP] = {"help", 'h', NULL, CLI_EVERY, "this help"},
@@ -71,19 +72,20 @@ static const option_row rows[OPT_COUNT] = {
 
 enum { FIRST_LONG = 256 }; /* value of the first option for getopt_long; letters are below */
 
-void cli_print_options(unsigned commands)
+void cli_print_options(unsigned commands, bool all)
 {
     for (int i = 0; i < OPT_COUNT; i++) {
         const option_row *row = &rows[i];
         char text[64];
-        if (!(row->commands & commands))
+        if (all ? (row->commands & commands) != commands : (row->commands & commands) == 0)
             continue;
-        snprintf(text, sizeof text, "%c%c%c --%s%s%s", row->letter ? '-' : ' ', row->letter ? row->letter : ' ',
-                 row->letter ? ',' : ' ', row->name, row->argument ? " " : "", row->argument ? row->argument : "");
+        snprintf(text, sizeof text, "%c%c%c --%s%s%s", row->letter ? '-' : ' ',
+                 row->letter ? row->letter : ' ', row->letter ? ',' : ' ', row->name,
+                 row->argument ? " " : "", row->argument ? row->argument : "");
         const char *rest = row->help;
         for (const char *label = text; rest; label = "") {
             size_t length = strcspn(rest, "\n");
-            printf("  %-22s %.*s\n", label, (int)length, rest);
+            printf("  %-21s %.*s\n", label, (int)length, rest);
             rest = rest[length] ? rest + length + 1 : NULL;
         }
     }
@@ -108,8 +110,8 @@ cli_exit cli_usage_error(const cli_command *command, const char *format, ...)
 /* ---- values -------------------------------------------------------------------------------------------------- */
 
 /* The index of `text` among `count` choices. */
-static bool choose(const cli_arguments *a, option_id id, const char *text, const char *const *choices, int count,
-                   int *chosen)
+static bool choose(const cli_arguments *a, option_id id, const char *text, const char *const *choices,
+                   int count, int *chosen)
 {
     for (*chosen = 0; *chosen < count; ++*chosen)
         if (strcmp(choices[*chosen], text) == 0)
@@ -121,8 +123,8 @@ static bool choose(const cli_arguments *a, option_id id, const char *text, const
         snprintf(names + length, sizeof names - length, "%s%s", i ? ", " : "", choices[i]);
     }
     if (near)
-        cli_usage_error(a->command, "--%s takes one of %s, not '%s'; did you mean '%s'?", rows[id].name, names, text,
-                        near);
+        cli_usage_error(a->command, "--%s takes one of %s, not '%s'; did you mean '%s'?", rows[id].name,
+                        names, text, near);
     else
         cli_usage_error(a->command, "--%s takes one of %s, not '%s'", rows[id].name, names, text);
     return false;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void cli_print_field(const char *name, const char *format, ...)
@@ -30,7 +31,19 @@ void cli_json_append(json_t *array, json_t *value, bool *failed)
 
 json_t *cli_json_text(const char *text)
 {
-    return text ? json_string(text) : json_null();
+    if (!text)
+        return json_null();
+    json_t *string = json_string(text);
+    if (string)
+        return string;
+    /* A path may hold bytes that are not UTF-8, which JSON cannot say. */
+    size_t length = strlen(text);
+    char *plain = malloc(length + 1);
+    for (size_t i = 0; plain && i <= length; i++)
+        plain[i] = (unsigned char)text[i] < 0x80 ? text[i] : '?';
+    string = plain ? json_string(plain) : NULL;
+    free(plain);
+    return string;
 }
 
 json_t *cli_json_location(const etch_location *location, bool *failed)
@@ -38,7 +51,7 @@ json_t *cli_json_location(const etch_location *location, bool *failed)
     if (!location->path)
         return json_null();
     json_t *object = json_object();
-    cli_json_set(object, "file", json_string(location->path), failed);
+    cli_json_set(object, "file", cli_json_text(location->path), failed);
     cli_json_set(object, "line", json_integer((json_int_t)location->line), failed);
     cli_json_set(object, "column", json_integer((json_int_t)location->column), failed);
     cli_json_set(object, "end_line", json_integer((json_int_t)location->end_line), failed);

@@ -45,8 +45,11 @@ static highlight find_highlight(const char *line, size_t length)
 {
     static const struct {
         const char *word, *color;
-    } kinds[] = {{"error[", BOLD_RED}, {"warning[", BOLD_YELLOW}, {"remark[", BOLD_CYAN},
-                 {"note: ", BOLD_CYAN}, {"help: ", BOLD_GREEN}};
+    } kinds[] = {{"error[", BOLD_RED},
+                 {"warning[", BOLD_YELLOW},
+                 {"remark[", BOLD_CYAN},
+                 {"note: ", BOLD_CYAN},
+                 {"help: ", BOLD_GREEN}};
     const char *bar = memchr(line, '|', length);
     if (bar && strspn(line, " 0123456789") == (size_t)(bar - line)) {
         size_t plain = (size_t)(bar - line) + 1;
@@ -95,7 +98,7 @@ static json_t *comments_json(const etch_comment *comments, size_t count, bool *f
     json_t *array = json_array();
     for (size_t i = 0; i < count; i++) {
         json_t *object = json_object();
-        cli_json_set(object, "message", json_string(comments[i].text), failed);
+        cli_json_set(object, "message", cli_json_text(comments[i].text), failed);
         cli_json_set(object, "location", cli_json_location(&comments[i].location, failed), failed);
         cli_json_append(array, object, failed);
     }
@@ -105,16 +108,15 @@ static json_t *comments_json(const etch_comment *comments, size_t count, bool *f
 static json_t *message_json(const etch_message *message, bool *failed)
 {
     json_t *object = json_object();
-    cli_json_set(object, "severity", json_string(message->severity), failed);
-    cli_json_set(object, "code", json_string(message->code), failed);
-    cli_json_set(object, "message", json_string(message->text), failed);
+    cli_json_set(object, "severity", cli_json_text(message->severity), failed);
+    cli_json_set(object, "code", cli_json_text(message->code), failed);
+    cli_json_set(object, "message", cli_json_text(message->text), failed);
     cli_json_set(object, "location", cli_json_location(&message->location, failed), failed);
     cli_json_set(object, "notes", comments_json(message->notes, message->note_count, failed), failed);
     cli_json_set(object, "helps", comments_json(message->helps, message->help_count, failed), failed);
     return object;
 }
 
-/* Texts that are not UTF-8 have no place in JSON: jansson refuses them, and they are left out as a whole. */
 static bool print_json(const etch_message *messages, size_t count, etch_status status)
 {
     bool failed = false;
@@ -122,7 +124,7 @@ static bool print_json(const etch_message *messages, size_t count, etch_status s
     for (size_t i = 0; i < count; i++)
         cli_json_append(array, message_json(&messages[i], &failed), &failed);
     cli_json_set(root, "schema", json_string("etch-messages/1"), &failed);
-    cli_json_set(root, "status", json_string(etch_status_text(status)), &failed);
+    cli_json_set(root, "status", cli_json_text(etch_status_text(status)), &failed);
     cli_json_set(root, "messages", array, &failed);
     failed = json_dumpf(root, stderr, JSON_INDENT(2)) != 0 || failed;
     fputc('\n', stderr);

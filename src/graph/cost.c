@@ -62,21 +62,6 @@ static const etch_op *forward_op(const etch_op *op)
     return op;
 }
 
-static etch_cost item_of_op(const listing *l, etch_measure measure, const etch_op *op, place at)
-{
-    return (etch_cost){
-        .measure = measure,
-        .times = times_of(l, at, op->phase),
-        .phase = op->phase,
-        .row = op->row,
-        .matmul = etch_op_is_matmul(op),
-        .scope = forward_op(op)->scope,
-        .loop = at.loop,
-        .tensor = op->outs[0],
-        .span = op->span,
-    };
-}
-
 /* ---- the graph itself ---------------------------------------------------------------------------------- */
 
 static etch_expr size_in_graph(const void *data, const etch_dim *dim)
@@ -94,8 +79,18 @@ static void list_region(const listing *l, const etch_region *region, place at)
             list_region(l, loop->body, place_inside(l, at, loop));
             continue;
         }
-        etch_cost item = item_of_op(l, ETCH_FLOPS, op, at);
-        item.each = etch_op_flop(l->sym, op, size_in_graph, l->training);
+        etch_cost item = {
+            .measure = ETCH_FLOPS,
+            .each = etch_op_flop(l->sym, op, size_in_graph, l->training),
+            .times = times_of(l, at, op->phase),
+            .phase = op->phase,
+            .row = op->row,
+            .matmul = etch_op_is_matmul(op),
+            .scope = forward_op(op)->scope,
+            .loop = at.loop,
+            .tensor = op->outs[0],
+            .span = op->span,
+        };
         push(l, item);
     }
 }
@@ -240,17 +235,19 @@ static void list_clip_result(const listing *l)
 
 static etch_cost item_of_step(const listing *l, etch_measure measure, const etch_step *step, place at)
 {
-    etch_cost item = {
-        .scope = step->scope, .tensor = step->outs[0]->tensor, .span = step->outs[0]->tensor->span};
-    if (step->op)
-        item = item_of_op(l, measure, step->op, at);
-    item.measure = measure;
-    item.times = times_of(l, at, step->phase);
-    item.phase = step->phase;
-    item.row = step->row;
-    item.loop = at.loop;
-    item.tensor = step->outs[0]->tensor;
-    return item;
+    const etch_op *op = step->op; /* NULL: a move */
+    const etch_tensor *tensor = step->outs[0]->tensor;
+    return (etch_cost){
+        .measure = measure,
+        .times = times_of(l, at, step->phase),
+        .phase = step->phase,
+        .row = step->row,
+        .matmul = op && etch_op_is_matmul(op),
+        .scope = op ? forward_op(op)->scope : step->scope,
+        .loop = at.loop,
+        .tensor = tensor,
+        .span = op ? op->span : tensor->span,
+    };
 }
 
 static void list_kernel(const listing *l, const etch_kernel *kernel, place at)
@@ -260,7 +257,6 @@ static void list_kernel(const listing *l, const etch_kernel *kernel, place at)
         item.each = kernel->bytes;
         item.move = kernel->anchor->move;
         item.axes = kernel->anchor->axes;
-        item.matmul = false;
         push_comm(l, item);
         return;
     }

@@ -457,32 +457,36 @@ static etch_unit *unit_at(etch_training *training, uint32_t segment, etch_loop *
     return unit;
 }
 
-static void add_weight(deriver *d, etch_unit *unit, etch_tensor *weight, etch_expr copies, bool *seen)
+/* How often a weight exists in one unit: once for each iteration of the loops around its declaration inside the outermost one. */
+static etch_expr copies_in_unit(etch_sym *sym, const etch_tensor *weight)
+{
+    etch_expr copies = etch_int(sym, 1);
+    for (const etch_region *r = weight->region; r && r->loop && r->parent->loop; r = r->parent)
+        copies = etch_mul(sym, copies, r->loop->count);
+    return copies;
+}
+
+static void add_weight(deriver *d, etch_unit *unit, etch_tensor *weight, bool *seen)
 {
     if (seen[weight->id] || !is_trainable(weight))
         return;
     seen[weight->id] = true;
     ETCH_PUSH(d->graph->arena, &unit->weights, weight);
-    ETCH_PUSH(d->graph->arena, &unit->copies, copies);
+    ETCH_PUSH(d->graph->arena, &unit->copies, copies_in_unit(d->graph->sym, weight));
 }
 
-/* Assigns weights in order of first use. Segments count up over the items of the top level: even between loops, odd for loops. A weight of the top level that a
- * loop uses first is complete only when the loop has been undone: it belongs to the segment before. */
+/* Assigns weights in order of first use. Segments count up over the items of the top level: even between loops, odd for
+ * loops. A weight of the top level that a loop uses first is complete only when the loop has been undone: it belongs to the
+ * segment before. */
 static void unit_region(deriver *d, const etch_region *region, etch_loop *outermost, uint32_t *segment,
-                        etch_expr copies, bool *seen)
+                        bool *seen)
 {
-    etch_training *training = d->training;
-    etch_sym *sym = d->graph->sym;
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_item *item = &region->items.at[i];
         if (item->loop) {
-            bool top = !outermost;
-            if (top)
-                (*segment)++;
-            unit_region(d, item->loop->body, top ? item->loop : outermost, segment,
-                        top ? copies : etch_mul(sym, copies, item->loop->count), seen);
-            if (top)
-                (*segment)++;
+            *segment += !outermost;
+            unit_region(d, item->loop->body, outermost ? outermost : item->loop, segment, seen);
+            *segment += !outermost;
             continue;
         }
         for (uint32_t k = 0; k < item->op->in_count; k++) {
@@ -490,8 +494,8 @@ static void unit_region(deriver *d, const etch_region *region, etch_loop *outerm
             if (w->kind != ETCH_WEIGHT)
                 continue;
             bool shared = outermost && !w->region->loop;
-            etch_unit *unit = unit_at(training, shared ? *segment - 1 : *segment, shared ? NULL : outermost);
-            add_weight(d, unit, w, shared ? etch_int(sym, 1) : copies, seen);
+            etch_unit *unit = unit_at(d->training, *segment - shared, shared ? NULL : outermost);
+            add_weight(d, unit, w, seen);
         }
     }
 }
@@ -577,7 +581,7 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
     derive_region(&d, graph->forward, training->backward);
     uint32_t segment = 0;
     bool *seen = ETCH_NEW_ARRAY(graph->arena, graph->tensors.count, bool);
-    unit_region(&d, graph->forward, NULL, &segment, etch_int(graph->sym, 1), seen);
+    unit_region(&d, graph->forward, NULL, &segment, seen);
     sort_units(training);
     graph->region = graph->forward;
     return d.failed ? NULL : training;

@@ -325,9 +325,26 @@ typedef struct etch_override {
     etch_span span;
 } etch_override;
 
+/* A name for a product of mesh axes: `axis dp = (edp, ep)`. Shards and pins hold the axes themselves. */
+typedef struct etch_product {
+    const char *name;
+    uint32_t axes[ETCH_MAX_AXES]; /* indices into the mesh, outermost first */
+    uint32_t axis_count;
+    etch_span span;
+} etch_product;
+
+/* A line of a plan that has no meaning yet, and no effect as long as its axes are 1. */
+typedef struct etch_pending {
+    const char *text; /* as written: "stage layer" */
+    uint32_t axes;    /* bits of mesh axes */
+    etch_span span;
+} etch_pending;
+
 typedef struct etch_plan {
     const char *name;
     ETCH_VEC(etch_axis) mesh; /* outermost first */
+    ETCH_VEC(etch_product) products;
+    ETCH_VEC(etch_pending) pending;
     ETCH_VEC(etch_shard) shards;
     ETCH_VEC(etch_pin) pins;
     ETCH_VEC(etch_override) overrides;

@@ -36,13 +36,20 @@ static bool has_partial(const placer *p, const etch_value *value)
     return false;
 }
 
+/* Is the walk where the tensor is made, and not deeper in a loop? */
+static bool is_at_home(const placer *p, const etch_tensor *tensor)
+{
+    const etch_loop *here = p->region->loop ? p->region->loop->loop : NULL;
+    return tensor->region && tensor->region->loop == here;
+}
+
 static etch_value *bring(placer *p, etch_value *value, const etch_state *need, uint32_t mask,
                          etch_phase phase, etch_scope *scope, const char *reason)
 {
     etch_value *moved = etch_move_value(p, value, need, mask, phase, scope, reason);
     uint32_t id = value->tensor->id;
-    if (phase != ETCH_BACKWARD && moved != value && !p->resolved[id] && has_partial(p, value) &&
-        !has_partial(p, moved))
+    bool resolves = moved != value && has_partial(p, value) && !has_partial(p, moved);
+    if (phase != ETCH_BACKWARD && resolves && !p->resolved[id] && is_at_home(p, value->tensor))
         p->resolved[id] = moved;
     return moved;
 }

@@ -31,15 +31,31 @@ typedef struct etch_symbol {
     const etch_param *param;           /* SYMBOL_PARAM */
 } etch_symbol;
 
+/* What a file, or else what it imports, says of a class of tensors: `dtype act = bf16`. */
+typedef struct etch_dtype_line {
+    bool given;
+    etch_dtype dtype;
+    etch_span span;
+} etch_dtype_line;
+enum { ETCH_DTYPE_CLASSES = 4 }; /* act, weights, grads, optim */
+
 /* The names that one file sees: its own and what it imports. */
 typedef struct etch_namespace {
     const etch_ast *ast;
     ETCH_VEC(const etch_symbol *) symbols; /* by order of declaration, imports first */
+    ETCH_VEC(const char *) names;          /* of each: what this file calls it, "x.B" after `import .. as x` */
+    etch_dtype_line dtypes[ETCH_DTYPE_CLASSES];
 } etch_namespace;
 
 /* The symbol `name` (interned) that the file sees, or NULL. */
 const etch_symbol *etch_namespace_find(const etch_namespace *space, const char *name);
 const char *etch_symbol_kind_name(etch_symbol_kind kind); /* "param", "dim", ... */
+
+/* What values a param may have. */
+typedef struct etch_range {
+    int64_t least; /* of an integer */
+    bool real;     /* any number above 0 instead */
+} etch_range;
 
 struct etch_spec {
     etch_arena *arena;
@@ -52,11 +68,40 @@ struct etch_spec {
     etch_namespace *main;                  /* of the spec itself */
     ETCH_VEC(const etch_symbol *) symbols; /* all, by id */
     ETCH_VEC(etch_param) params;
+    etch_range *ranges;   /* by param */
+    etch_expr *dim_sizes; /* by symbol id, as far as dim_states says that they are known */
+    uint8_t *dim_states;
+    uint32_t dim_depth;
     ETCH_VEC(etch_claim) assumptions;
     etch_dtypes dtypes;
     const char *use_config, *use_plan; /* NULL without a `use` line */
     ETCH_VEC(etch_plan *) plans;       /* built on demand */
+    ETCH_VEC(const etch_symbol *) broken_plans; /* those with errors, which have been reported */
 };
+
+/* A piece of text as it stands in its source. */
+const char *etch_written(etch_spec *spec, etch_span span);
+/* The only symbol of a kind that the spec itself declares or, when it declares none, imports. `*count`: how many there are; NULL unless 1. */
+const etch_symbol *etch_only_symbol(const etch_spec *spec, etch_symbol_kind kind, uint32_t *count);
+/* "a, b, c": what the spec calls them; "none". */
+const char *etch_listing_text(etch_spec *spec, etch_listing what);
+/* Adds "did you mean ..?" when one of the names is near. */
+void etch_suggest_name(etch_diag *diag, const char *text, const char *const *names, uint32_t count);
+
+/* ---- steps of loading, in this order -------------------------------------------------------------------------- */
+
+/* Fills spaces and symbols. */
+void etch_names_collect(etch_spec *spec);
+/* Declares the variables of params. */
+void etch_params_declare(etch_spec *spec);
+/* Gives the assumptions of all files to the symbolic core. */
+void etch_facts_collect(etch_spec *spec);
+/* Sizes of dims, defaults of params. */
+void etch_params_evaluate(etch_spec *spec);
+/* The dtypes that the spec itself ends with. */
+void etch_dtypes_collect(etch_spec *spec);
+/* Defaults that need themselves; configs that bind twice, or what is nowhere declared. */
+void etch_bindings_check(etch_spec *spec);
 
 /* Reports an unknown name, with the nearest of the names that the file sees (and of `more`, which may be empty). */
 void etch_unknown_name(etch_spec *spec, const etch_namespace *space, const char *what, etch_ast_name name,
@@ -73,9 +118,12 @@ typedef struct etch_lookup {
     void *data;
 } etch_lookup;
 
+/* Names of the functions of the language; ends with NULL. */
+extern const char *const etch_value_functions[];
+bool etch_is_value_function(const char *name);
 /* The exact value of an expression. NULL after an error. */
 etch_expr etch_value_of(etch_spec *spec, const etch_ast_expr *expr, const etch_lookup *lookup);
-/* A predicate: a comparison, or an expression (ETCH_REL_TRUE: holds when it is not 0). left == NULL after an error. */
+/* A predicate: a comparison, or an expression (ETCH_REL_TRUE: holds when it is not 0; right is 0). left == NULL after an error. */
 etch_claim etch_claim_of(etch_spec *spec, const etch_ast_expr *expr, const etch_lookup *lookup);
 /* Does it hold under the facts? */
 etch_truth etch_claim_holds(etch_spec *spec, const etch_claim *claim, etch_witness *witness);
@@ -93,5 +141,20 @@ const etch_symbol *etch_train_model(etch_spec *spec, const etch_symbol *train);
 /* Fills `train`; `dim_of` finds the graph's dim of a global dim. False after an error. */
 bool etch_train_fill(etch_spec *spec, const etch_symbol *symbol,
                      etch_dim *(*dim_of)(void *data, etch_ast_name name), void *data, etch_train *train);
+
+/* The train blocks to choose from when none is named: the spec's own; without any, and without models of its own, those of imports
+ * whose model the spec sees. */
+uint32_t etch_train_candidates(const etch_spec *spec, const etch_symbol *const **list);
+
+/* ---- plans ---------------------------------------------------------------------------------------------------------------- */
+
+/* Is `name` an axis, a product of axes or a variable in the mesh of a plan that the spec sees? Says so without building plans. */
+bool etch_plans_mention(const etch_spec *spec, const char *name);
+/* The size of an axis or product of axes, or the variable of the mesh called `name`. NULL when there is none (no error). */
+etch_expr etch_plan_value(etch_spec *spec, const etch_plan *plan, const char *name);
+/* The variables that sizes of the mesh are made of and that are no params, in order of first use; each is at least 1. */
+uint32_t etch_plan_vars(etch_spec *spec, const etch_plan *plan, const etch_axis **vars);
+/* Params and dims as `space` sees them, then names of the plan (NULL: of any plan). */
+etch_lookup etch_plan_lookup(etch_spec *spec, const etch_namespace *space, const etch_plan *plan);
 
 #endif

@@ -78,6 +78,10 @@ etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_set
  * as variables. */
 const etch_plan *etch_spec_plan(etch_spec *spec, const char *name, bool needed, etch_span asked);
 
+/* May quantities of one rank be asked? False after an error: a line of the plan that has no meaning yet would have an effect, because its mesh axis has no
+ * value, or one larger than 1. */
+bool etch_spec_plan_ready(etch_spec *spec, const etch_plan *plan, const etch_settings *settings);
+
 /* ---- expressions ----------------------------------------------------------------------------------------------------- */
 
 /* A quantity in an expression, as written: comm(step, op = all_reduce, axis = (dp,tp), of = block). */

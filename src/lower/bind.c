@@ -28,7 +28,7 @@ struct etch_bound {
     ETCH_VEC(missing_value) missing;
 };
 
-/* ---- values ------------------------------------------------------------------------------------------------ */
+/* ---- values -------------------------------------------------------------------------------------------- */
 
 static bound_entry *find_entry(bound_entry *entries, size_t capacity, etch_expr expr)
 {
@@ -88,18 +88,21 @@ static void settle_given(etch_bound *b)
     }
 }
 
-/* ---- messages ---------------------------------------------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------------------------------------ */
 
 const char *etch_bound_text(etch_bound *b, etch_expr expr)
 {
     return expr ? etch_expr_text(b->sym, expr) : "undefined";
 }
 
-/* "kv_heads = 8", or "8" for a number. */
-static const char *with_value(etch_bound *b, etch_expr expr)
+/* "K = kv_heads = 8"; "tp = 3" where the size has the name of its variable. */
+static const char *named_value(etch_bound *b, const char *name, etch_expr expr)
 {
-    const char *value = etch_bound_text(b, etch_bound_value(b, expr));
-    return etch_is_constant(expr) ? value : etch_text(b->arena, "%s = %s", etch_bound_text(b, expr), value);
+    const char *text = etch_bound_text(b, expr), *value = etch_bound_text(b, etch_bound_value(b, expr));
+    const char *var = expr ? etch_var_name(expr) : NULL;
+    if (!expr || etch_is_constant(expr) || (var && strcmp(var, name) == 0))
+        return etch_text(b->arena, "%s = %s", name, value);
+    return etch_text(b->arena, "%s = %s = %s", name, text, value);
 }
 
 static const etch_given *given_to(const etch_bound *b, etch_expr var)
@@ -123,7 +126,7 @@ static void note_values(etch_bound *b, etch_diag *diag, etch_expr expr)
     }
 }
 
-/* ---- what needs a value ------------------------------------------------------------------------------------ */
+/* ---- what needs a value -------------------------------------------------------------------------------- */
 
 static bool is_known_missing(const etch_bound *b, etch_expr var)
 {
@@ -236,7 +239,7 @@ static void report_missing(etch_bound *b)
     etch_help(diag, "give %s: --set %s", b->missing.count > 1 ? "them" : "it", set.text);
 }
 
-/* ---- what values must be -------------------------------------------------------------------------------------- */
+/* ---- what values must be ------------------------------------------------------------------------------- */
 
 static void check_given(etch_bound *b)
 {
@@ -252,9 +255,9 @@ static void check_given(etch_bound *b)
     }
 }
 
-/* Is `expr` an integer from `least` on, that fits? Reports what is not. */
-static bool check_size(etch_bound *b, etch_expr expr, int64_t least, etch_span span, const char *what,
-                       uint64_t *size)
+/* Is `expr` an integer from `least` on, that fits? Reports what is not, as kind and name. */
+static bool check_size(etch_bound *b, etch_expr expr, int64_t least, etch_span span, const char *kind,
+                       const char *name, uint64_t *size)
 {
     etch_expr value = etch_bound_value(b, expr);
     if (value && !etch_is_constant(value))
@@ -273,7 +276,7 @@ static bool check_size(etch_bound *b, etch_expr expr, int64_t least, etch_span s
                   ? etch_text(b->arena, "is less than %" PRId64, least)
                   : "is too large";
     etch_diag *diag =
-        etch_error(b->diags, ETCH_E_BOUND_SIZE, span, "%s = %s %s", what, with_value(b, expr), why);
+        etch_error(b->diags, ETCH_E_BOUND_SIZE, span, "%s%s %s", kind, named_value(b, name, expr), why);
     note_values(b, diag, expr);
     return false;
 }
@@ -285,8 +288,7 @@ static void check_dims(etch_bound *b)
     for (uint32_t i = 0; i < count; i++) {
         uint64_t size;
         if (!dims[i]->ragged) /* an average may be a fraction */
-            check_size(b, dims[i]->size, 1, dims[i]->span, etch_text(b->arena, "dim %s", dims[i]->name),
-                       &size);
+            check_size(b, dims[i]->size, 1, dims[i]->span, "dim ", dims[i]->name, &size);
     }
 }
 
@@ -301,7 +303,7 @@ static void check_loops(etch_bound *b, const etch_placed_region *region, uint32_
         uint64_t count;
         const char *what = etch_text(b->arena, "the count of loop %s", loop->loop->name);
         if (!loop->loop->forward) /* a backward loop has the count of the loop that it undoes */
-            check_size(b, loop->loop->count, 0, loop->loop->span, what, &count);
+            check_size(b, loop->loop->count, 0, loop->loop->span, "", what, &count);
         check_loops(b, loop->body, depth + 1);
     }
 }
@@ -316,7 +318,7 @@ static etch_status check_extent(etch_bound *b, etch_extent *extent)
     extent->axis_count = plan->mesh.count;
     for (uint32_t i = 0; i < plan->mesh.count; i++) {
         const etch_axis *axis = &plan->mesh.at[i];
-        if (!check_size(b, axis->size, 1, axis->span, etch_text(b->arena, "mesh axis %s", axis->name), &size))
+        if (!check_size(b, axis->size, 1, axis->span, "mesh axis ", axis->name, &size))
             continue;
         ranks = ranks > ETCH_MAX_RANKS || size > ETCH_MAX_RANKS ? ETCH_MAX_RANKS + 1 : ranks * size;
         extent->axis_size[i] = size > ETCH_MAX_RANKS ? ETCH_MAX_RANKS + 1 : (uint32_t)size;
@@ -325,7 +327,7 @@ static etch_status check_extent(etch_bound *b, etch_extent *extent)
     }
     extent->micro = 1;
     if (train->micro)
-        check_size(b, train->micro, 1, train->span, "the number of microbatches", &extent->micro);
+        check_size(b, train->micro, 1, train->span, "", "the number of microbatches", &extent->micro);
     if (ranks > ETCH_MAX_RANKS) {
         etch_error(b->diags, ETCH_E_TOO_MANY_RANKS, plan->span,
                    "the mesh has more than the %d ranks that can be lowered", (int)ETCH_MAX_RANKS);
@@ -335,7 +337,7 @@ static etch_status check_extent(etch_bound *b, etch_extent *extent)
     return ETCH_OK;
 }
 
-/* ---- facts -------------------------------------------------------------------------------------------------------- */
+/* ---- facts --------------------------------------------------------------------------------------------- */
 
 static bool divides(etch_sym *sym, etch_expr divisor, etch_expr number)
 {
@@ -394,7 +396,7 @@ static void check_fact(etch_bound *b, const etch_fact *fact)
     note_values(b, diag, unary ? fact->left : etch_add(b->sym, etch_pow(b->sym, fact->left, 2), fact->right));
 }
 
-/* ---- requirements of the plan ----------------------------------------------------------------------------------------- */
+/* ---- requirements of the plan -------------------------------------------------------------------------- */
 
 /* The divisor in words: "mesh axis tp = 3", "mesh axes dp * tp = 8 * 3 = 24". */
 static const char *describe_divisor(etch_bound *b, const etch_requirement *r)
@@ -454,18 +456,15 @@ static void check_requirement(etch_bound *b, const etch_requirement *r)
         return; /* reported as missing or undefined */
     if (divides(b->sym, divisor, size))
         return;
-    const char *what = with_value(b, r->size);
-    const char *text = etch_bound_text(b, r->size);
-    bool named = strcmp(text, r->dim->name) == 0;
-    etch_diag *diag = etch_error(b->diags, ETCH_E_NOT_DIVISIBLE, r->span, "%s%s%s is not divisible by %s",
-                                 named ? "" : r->dim->name, named ? "" : " = ", what, describe_divisor(b, r));
+    etch_diag *diag = etch_error(b->diags, ETCH_E_NOT_DIVISIBLE, r->span, "%s is not divisible by %s",
+                                 named_value(b, r->dim->name, r->size), describe_divisor(b, r));
     etch_note(diag, r->dim->span, "%s is declared here", r->dim->name);
     note_values(b, diag, r->size);
     note_values(b, diag, r->divisor);
     suggest_axis(b, diag, r);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------------ */
+/* ---- the whole ----------------------------------------------------------------------------------------- */
 
 etch_status etch_bind(etch_arena *scratch, const etch_lower_options *options, etch_bound **bound,
                       etch_extent *extent)

@@ -1,9 +1,10 @@
-/* How large the program of an outline is, before it is unrolled: cells, nodes, parents, bytes of names. And which rows its totals have. */
+/* How large the program of an outline is, before it is unrolled: cells, nodes, parents, bytes of names.
+ * And which rows its totals have. */
 #include "lower/lower_int.h"
 
 #include <stdlib.h>
 
-/* ---- cells and counts ------------------------------------------------------------------------------------------------------- */
+/* ---- cells and counts ---------------------------------------------------------------------------------- */
 
 static uint32_t digits(uint64_t number)
 {
@@ -18,7 +19,7 @@ typedef struct counting {
     etch_total nodes, deps, names, cells;
 } counting;
 
-/* `times`: how often the task runs in a step. `extra`: parents that are no values, at most. */
+/* `times`: how often the task runs in a step. `prefix`: bytes of its name before its own, at most. */
 static void count_task(counting *c, const etch_task *task, etch_total times, uint32_t prefix)
 {
     enum { ORDER_PARENTS = 2 }; /* the collective before it, the slot before */
@@ -81,7 +82,7 @@ void etch_outline_count(etch_outliner *o)
     }
 }
 
-/* ---- collectives that run ---------------------------------------------------------------------------------------------------- */
+/* ---- collectives that run ------------------------------------------------------------------------------ */
 
 static void each_in_body(const etch_body *body, void (*visit)(void *data, etch_task *task), void *data)
 {

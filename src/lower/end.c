@@ -1,8 +1,8 @@
-/* The end of a step: the gradients are synchronised while the last microbatch goes back, their norm is taken, the weights are
- * updated. */
+/* The end of a step: the gradients are synchronised while the last microbatch goes back, their norm is
+ * taken, the weights are updated. */
 #include "lower/lower_int.h"
 
-/* ---- gradients ----------------------------------------------------------------------------------------------------- */
+/* ---- gradients ----------------------------------------------------------------------------------------- */
 
 /* Copies: one for each iteration of the loops around the weight. */
 static void count_copies(etch_outliner *o, const etch_tensor *weight, etch_gradient *gradient)
@@ -18,7 +18,8 @@ static void count_copies(etch_outliner *o, const etch_tensor *weight, etch_gradi
         outermost = region->loop;
         unit_copies = copies;
         copies *= count;
-        etch_lower_require(o->arena, copies <= ETCH_MOST_NODES); /* the outline has counted the same loops */
+        if (copies > ETCH_MOST_NODES) /* then a loop around it does not run: all runs have been counted */
+            copies = ETCH_MOST_NODES;
     }
     gradient->copies = (uint64_t)copies;
     gradient->unit_copies = outermost ? (uint64_t)unit_copies : 1;
@@ -40,7 +41,7 @@ void etch_end_gradients(etch_outliner *o)
     }
 }
 
-/* ---- when gradients are complete ------------------------------------------------------------------------------------- */
+/* ---- when gradients are complete ----------------------------------------------------------------------- */
 
 /* Writes to last[g] the number, from 1, of the part of the backward body that adds to gradient g last. */
 static void mark_last_parts(const etch_body *body, uint32_t number, uint32_t *last)
@@ -74,7 +75,8 @@ static etch_repeat *undoing(const etch_body *backward, const etch_loop *loop)
     return NULL;
 }
 
-/* A bucket stands behind what completes its gradients: each iteration of the loop of its unit, or all up to the next loop. */
+/* A bucket stands behind what completes its gradients: each iteration of the loop of its unit, or all up
+ * to the next loop. */
 static void place_bucket(etch_outliner *o, etch_unit_task *bucket, const etch_unit *unit,
                          const uint32_t *last)
 {
@@ -94,7 +96,7 @@ static void place_bucket(etch_outliner *o, etch_unit_task *bucket, const etch_un
     ETCH_PUSH(o->arena, &backward->parts.at[at].after, bucket);
 }
 
-/* ---- tasks --------------------------------------------------------------------------------------------------------------- */
+/* ---- tasks --------------------------------------------------------------------------------------------- */
 
 static void read_gradient(etch_outliner *o, etch_task *task, const etch_tensor *gradient)
 {

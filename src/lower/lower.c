@@ -133,8 +133,9 @@ etch_status etch_lower(etch_arena *arena, const etch_lower_options *options, con
     if (status == ETCH_OK)
         *job = l.job;
     if (status == ETCH_ELIMIT && etch_error_count(options->placed->diags) == errors) {
-        etch_diag *diag = etch_error(options->placed->diags, ETCH_E_PROGRAM_MEMORY, (etch_span){0, 0},
-                                     "lowering needs more memory than the session may use");
+        etch_diag *diag =
+            etch_error(options->placed->diags, ETCH_E_PROGRAM_MEMORY, (etch_span){0, 0},
+                       "lowering passed a limit of the session: memory, or the size of an expression");
         if (l.nodes > 0)
             etch_note(diag, (etch_span){0, 0}, "each rank would run %llu nodes", (unsigned long long)l.nodes);
         etch_help(diag, "fewer microbatches make fewer nodes");

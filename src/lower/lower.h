@@ -1,7 +1,8 @@
 /* The door of lower: from a placed training graph and one binding to the programs of the ranks.
  *
- * Ranks whose program is equal up to group ids form a class; a class has one program. A job is everything that emission needs: it holds no
- * expression any more, only numbers, and is not written to again (any number of threads may read it). */
+ * Ranks whose program is equal up to group ids form a class; a class has one program. A job is everything
+ * that emission needs: it holds no expression any more, only numbers, and is not written to again (any
+ * number of threads may read it). */
 #ifndef ETCH_LOWER_H
 #define ETCH_LOWER_H
 
@@ -18,10 +19,9 @@ typedef enum etch_comm_type {
 
 /* One node. Its id is its index in the program: the issue order. */
 typedef struct etch_node {
-    uint64_t flop; /* COMP: FLOP, at least 1 (see `padded_flop` of the totals) */
-    uint64_t
-        bytes; /* COMP: bytes read plus written, at least 1; COLL: payload as comm_size counts it, at least 64 */
-    uint32_t name;      /* offset into `names` of a NUL-terminated name */
+    uint64_t flop;  /* COMP: FLOP, at least 1 (see `padded_flop` of the totals) */
+    uint64_t bytes; /* COMP: read plus written, at least 1; COLL: payload as comm_size has it, at least 64 */
+    uint32_t name;  /* offset into `names` of a NUL-terminated name */
     uint32_t first_dep; /* index into `deps` */
     uint32_t dep_count; /* ids of parents: ascending, unique, each below this node's id */
     uint16_t family;    /* COLL: index into `families` of the job */
@@ -36,9 +36,10 @@ typedef struct etch_program {
     const char *names;
 } etch_program;
 
-/* Communication groups over one set of mesh axes: every combination of the other axes' coordinates is one group. Ids of a family are consecutive,
- * in the order of those coordinates, outermost axis first. Families are few and in the order of first id. Only families that some node uses exist, and
- * none has groups of one rank. */
+/* Communication groups over one set of mesh axes: every combination of the other axes' coordinates is one
+ * group. Ids of a family are consecutive, in the order of those coordinates, outermost axis first.
+ * Families are few and in the order of first id. Only families that some node uses exist, and none has
+ * groups of one rank. */
 typedef struct etch_family {
     uint32_t first_id; /* ids start at 1 over all families */
     uint32_t count;    /* groups in the family */
@@ -94,7 +95,7 @@ typedef struct etch_job {
     const char *model, *plan, *config; /* names; config may be NULL */
 } etch_job;
 
-/* ---- making a job -------------------------------------------------------------------------------------------------- */
+/* ---- making a job -------------------------------------------------------------------------------------- */
 
 /* The value given to a variable: a param, or the size of a mesh axis. */
 typedef struct etch_given {
@@ -116,7 +117,8 @@ typedef enum etch_fact_relation {
     ETCH_FACT_TRUE     /* left is not 0 */
 } etch_fact_relation;
 
-/* Something that the spec assumes and that has to hold. Without a value for each of its variables it binds nothing, and is not looked at. */
+/* Something that the spec assumes and that has to hold. Without a value for each of its variables it binds
+ * nothing, and is not looked at. */
 typedef struct etch_fact {
     etch_fact_relation relation;
     etch_expr left, right; /* NULL: not to be looked at */
@@ -135,14 +137,14 @@ typedef struct etch_lower_options {
 
 enum { ETCH_MAX_RANKS = 1 << 20 };
 
-/* Binds a placed graph to values and unrolls it. The job lives in `arena`, `placed` may end before it. Everything but ETCH_OK comes with a diagnostic
- * of `placed` (except ETCH_ENOMEM), and sets no job:
- * ETCH_EINPUT a value is missing, an assumption or a requirement of the plan does not hold, a size is not an integer;
- * ETCH_ELIMIT too many ranks or nodes, a node too large for a trace, or more memory than the session may use. */
+/* Binds a placed graph to values and unrolls it. The job lives in `arena`; `placed` may end before it. What
+ * is not ETCH_OK comes with a diagnostic of `placed` (except ETCH_ENOMEM and ETCH_EINTERNAL) and sets no job:
+ *   ETCH_EINPUT  a value is missing, an assumption or a requirement does not hold, a size is no integer
+ *   ETCH_ELIMIT  too many ranks or nodes, a node too large for a trace, more memory than the session has */
 etch_status etch_lower(etch_arena *arena, const etch_lower_options *options,
                        const etch_job **job) ETCH_MUST_CHECK;
 
-/* ---- groups ----------------------------------------------------------------------------------------------------------- */
+/* ---- groups -------------------------------------------------------------------------------------------- */
 
 /* The id of the group of `family` that `rank` belongs to. */
 uint32_t etch_group_id(const etch_job *job, const etch_family *family, uint32_t rank);

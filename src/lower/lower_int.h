@@ -1,5 +1,5 @@
-/* Inside lower: bind -> outline -> unroll. An outline is the placed graph in numbers, its loops still loops; unrolling it
- * gives the program of a rank. */
+/* Inside lower: bind -> outline -> unroll. An outline is the placed graph in numbers, its loops still
+ * loops; unrolling it gives the program of a rank. */
 #ifndef ETCH_LOWER_INT_H
 #define ETCH_LOWER_INT_H
 
@@ -21,7 +21,7 @@ enum {
 /* Ends with ETCH_EINTERNAL unless what must hold for every placed graph does. */
 void etch_lower_require(etch_arena *arena, bool holds);
 
-/* ---- bind.c: values -------------------------------------------------------------------------------------------- */
+/* ---- bind.c: values ------------------------------------------------------------------------------------ */
 
 typedef struct etch_bound etch_bound;
 
@@ -34,25 +34,26 @@ typedef struct etch_extent {
     uint64_t micro; /* microbatches of a step */
 } etch_extent;
 
-/* Looks at everything that lowering reads: values, assumptions, sizes, requirements. ETCH_OK, or the status that the
- * diagnostics explain. `scratch` keeps what is bound. */
+/* Looks at everything that lowering reads: values, assumptions, sizes, requirements. ETCH_OK, or the
+ * status that the diagnostics explain. `scratch` keeps what is bound. */
 etch_status etch_bind(etch_arena *scratch, const etch_lower_options *options, etch_bound **bound,
                       etch_extent *extent) ETCH_MUST_CHECK;
-/* The value of an expression, computed once: a constant when `etch_bind` went well, NULL when it is undefined. */
+/* The value of an expression, computed once: a constant when `etch_bind` went well, NULL when it is
+ * undefined. */
 etch_expr etch_bound_value(etch_bound *bound, etch_expr expr);
 /* Its text, "undefined" for NULL. */
 const char *etch_bound_text(etch_bound *bound, etch_expr expr);
 /* The values given, in the order of the options; texts live in `arena`. */
 const etch_binding *etch_bound_list(etch_bound *bound, etch_arena *arena);
 
-/* ---- groups.c ---------------------------------------------------------------------------------------------------- */
+/* ---- groups.c ------------------------------------------------------------------------------------------ */
 
-/* Sets the families of the job, whose mesh is set: one for each set of axes in `sets`, in rising order of the sets. Writes the
- * family of sets[i] to family_of[i]. Sets hold wide axes only, at least one. */
+/* Sets the families of the job, whose mesh is set: one for each set of axes in `sets`, in rising order of
+ * the sets. Writes the family of sets[i] to family_of[i]. Sets hold wide axes only, at least one. */
 void etch_families_make(etch_arena *arena, const etch_placed *placed, const uint32_t *sets, uint32_t count,
                         etch_job *job, uint16_t *family_of);
 
-/* ---- schedule.c -------------------------------------------------------------------------------------------------- */
+/* ---- schedule.c ---------------------------------------------------------------------------------------- */
 
 /* What a stage does without pause: one microbatch in one direction. */
 typedef struct etch_slot {
@@ -64,9 +65,10 @@ typedef struct etch_slot {
 uint64_t etch_slot_count(uint64_t micro, bool trains);
 etch_slot etch_slot_at(uint64_t index, bool trains);
 
-/* ---- outline.c: the program before it is unrolled ------------------------------------------------------------------ */
+/* ---- outline.c: the program before it is unrolled ------------------------------------------------------ */
 
-/* Where the maker of a value is looked up: a body keeps its cells once for each time that it runs in a microbatch. */
+/* Where the maker of a value is looked up: a body keeps its cells once for each time that it runs in a
+ * microbatch. */
 typedef struct etch_cell {
     const struct etch_body *body; /* NULL: no node makes it */
     uint32_t slot;
@@ -126,8 +128,9 @@ typedef struct etch_part {
     etch_unit_tasks after; /* when the step ends: behind it */
 } etch_part;
 
-/* What a region of the placed graph does. Its n-th run in a microbatch is counted over the loops around it, outermost first, by the
- * forward order of their iterations: so a backward body finds what the forward body of the same iterations made. */
+/* What a region of the placed graph does. Its n-th run in a microbatch is counted over the loops around
+ * it, outermost first, by the forward order of their iterations: so a backward body finds what the forward
+ * body of the same iterations made. */
 typedef struct etch_body {
     ETCH_VEC(etch_part) parts; /* in issue order */
     struct etch_body *parent;  /* NULL: top level */
@@ -138,7 +141,8 @@ typedef struct etch_body {
     uint64_t first_cell;
 } etch_body;
 
-/* The accumulator of a weight's gradient: a copy for each iteration of the forward loops around the weight. */
+/* The accumulator of a weight's gradient: a copy for each iteration of the forward loops around the
+ * weight. */
 typedef struct etch_gradient {
     uint32_t depth;       /* loops around the weight */
     uint64_t copies;      /* over all of them */
@@ -165,14 +169,13 @@ typedef struct etch_outline {
     uint64_t dep_count, name_bytes; /* at most */
 } etch_outline;
 
-/* The outline under a binding. Fills the families of `job`. ETCH_EINPUT and ETCH_ELIMIT come with a diagnostic. */
+/* The outline under a binding, without families. ETCH_EINPUT and ETCH_ELIMIT come with a diagnostic. */
 etch_status etch_outline_make(etch_arena *scratch, const etch_placed *placed, etch_bound *bound,
                               const etch_extent *extent, etch_outline *outline) ETCH_MUST_CHECK;
 /* Goes over every task that runs at least once. */
 void etch_outline_each(const etch_outline *outline, void (*visit)(void *data, etch_task *task), void *data);
 
-/* ---- end.c: what follows the backward pass -------------------------------------------------------------------------- */
-
+/* An outline in the making. */
 typedef struct etch_outliner {
     etch_arena *arena; /* scratch */
     const etch_placed *placed;
@@ -183,30 +186,32 @@ typedef struct etch_outliner {
     etch_cell *made_by;       /* by step id: the task's cell; body NULL: a step that is no node */
     etch_cell *handed;        /* by value id: of values that loops hand on */
     uint32_t *gradient_index; /* by tensor id of a gradient */
-    etch_status status;
+    etch_status status;       /* of the first thing that was reported */
 } etch_outliner;
 
-/* Gradients, buckets, clipping and updates. Gradients come before the bodies' tasks are linked, the rest after. */
-void etch_end_gradients(etch_outliner *o);
-void etch_end_tasks(etch_outliner *o);
-/* The value of a node as a number; reports what it cannot be. `what`: "FLOP", "bytes"; `kernel` may be NULL. */
+/* FLOP or bytes (`what`) of a node; reports what they cannot be. `kernel` is NULL at the end of the step. */
 uint64_t etch_task_number(etch_outliner *o, etch_expr expr, const char *what, const etch_kernel *kernel,
                           const char *name);
-
 /* Reports, once, that `what` makes a program too long. */
 void etch_too_many_nodes(etch_outliner *o, etch_span span, const char *what);
 
-/* ---- count.c ------------------------------------------------------------------------------------------------------- */
+/* ---- end.c: the end of a step -------------------------------------------------------------------------- */
 
-/* Rows of the totals: what collectives run, and the row of each. */
+/* Gradients are known before the tasks that add into them, and what synchronises and uses them after. */
+void etch_end_gradients(etch_outliner *o);
+void etch_end_tasks(etch_outliner *o);
+
+/* ---- count.c ------------------------------------------------------------------------------------------- */
+
+/* Rows of the totals: which collectives run, and the row of each. */
 void etch_outline_tally(etch_outliner *o);
 /* Places the cells and sums up what unrolling will need. */
 void etch_outline_count(etch_outliner *o);
 
-/* ---- names.c -------------------------------------------------------------------------------------------------------- */
+/* ---- names.c ------------------------------------------------------------------------------------------- */
 
-/* Names the tasks of a body and of the bodies in it by module and tensor; no two of a body have the same name. */
-void etch_name_tasks(etch_arena *arena, const etch_graph *graph, etch_body *body);
+/* Names the tasks of all bodies by module and tensor; no two of a body have the same name. */
+void etch_name_tasks(etch_arena *arena, const etch_placed *placed, const etch_outline *outline);
 /* Names a task of the end of a step. */
 void etch_name_unit_task(etch_arena *arena, etch_unit_task *unit_task, const etch_unit *unit, char phase,
                          const char *what);
@@ -214,7 +219,7 @@ void etch_name_task(etch_arena *arena, etch_task *task, char phase, const char *
 /* The name of a loop as nodes have it. */
 const char *etch_loop_label(etch_arena *arena, const etch_loop *loop, uint32_t *length);
 
-/* ---- unroll.c --------------------------------------------------------------------------------------------------------- */
+/* ---- unroll.c ------------------------------------------------------------------------------------------ */
 
 typedef struct etch_sums {
     etch_total flop, padded_flop, bytes, padded_bytes;

@@ -1,5 +1,6 @@
-/* Names of nodes, for people: "F0.layer3.attention.q" is q of the module attention, in iteration 3 of loop layer, in the forward
- * pass of microbatch 0. A module around everything that a loop does says nothing more than the loop, and is left out. */
+/* Names of nodes, for people: "F0.layer3.attention.q" is q of the module attention, in iteration 3 of loop
+ * layer, in the forward pass of microbatch 0. A module around everything that a loop does says nothing
+ * more than the loop, and is left out. */
 #include "lower/lower_int.h"
 
 #include <stdlib.h>
@@ -30,7 +31,7 @@ const char *etch_loop_label(etch_arena *arena, const etch_loop *loop, uint32_t *
     return cut_text(arena, loop->name, ETCH_LOOP_NAME, length);
 }
 
-/* ---- modules -------------------------------------------------------------------------------------------------- */
+/* ---- modules ------------------------------------------------------------------------------------------- */
 
 typedef struct naming {
     etch_arena *arena;
@@ -91,23 +92,15 @@ static const etch_scope *common_scope(const etch_scope *a, const etch_scope *b)
     return a;
 }
 
-/* ---- tasks ---------------------------------------------------------------------------------------------------------- */
+/* ---- tasks --------------------------------------------------------------------------------------------- */
 
-static const etch_scope *scope_of(const etch_task *task)
-{
-    return task->kernel->anchor->scope;
-}
-
-static const etch_scope *scope_around(const etch_body *body)
+/* The innermost scope around all kernels of a region, without those of its loops. */
+static const etch_scope *scope_around(const etch_placed_region *region)
 {
     const etch_scope *around = NULL;
-    bool any = false;
-    for (uint32_t i = 0; i < body->parts.count; i++) {
-        const etch_task *task = body->parts.at[i].task;
-        if (!task)
-            continue;
-        around = any ? common_scope(around, scope_of(task)) : scope_of(task);
-        any = true;
+    for (uint32_t i = 0; i < region->kernels.count; i++) {
+        const etch_scope *scope = region->kernels.at[i]->anchor->scope;
+        around = i > 0 ? common_scope(around, scope) : scope;
     }
     return around;
 }
@@ -201,14 +194,17 @@ static char phase_letter(etch_phase phase)
     return 'O';
 }
 
-/* Goes as deep as loops are nested. */
-static void name_body(const naming *n, etch_body *body)
+/* `forward`: the region of the forward pass that the body runs, repeats or undoes. Goes as deep as loops
+ * are nested. */
+static void name_body(const naming *n, etch_body *body, const etch_placed_region *forward)
 {
-    const etch_scope *around = scope_around(body);
+    const etch_scope *around = scope_around(forward);
     for (uint32_t i = 0; i < body->parts.count; i++) {
         etch_task *task = body->parts.at[i].task;
         if (!task) {
-            name_body(n, body->parts.at[i].repeat->body);
+            const etch_repeat *repeat = body->parts.at[i].repeat;
+            const etch_placed_loop *undone = repeat->loop->forward;
+            name_body(n, repeat->body, undone ? undone->body : repeat->loop->body);
             continue;
         }
         const etch_step *anchor = task->kernel->anchor;
@@ -217,14 +213,16 @@ static void name_body(const naming *n, etch_body *body)
     number_tasks(n, body);
 }
 
-void etch_name_tasks(etch_arena *arena, const etch_graph *graph, etch_body *body)
+void etch_name_tasks(etch_arena *arena, const etch_placed *placed, const etch_outline *outline)
 {
     naming n = {.arena = arena};
-    label_scopes(&n, graph);
-    name_body(&n, body);
+    label_scopes(&n, placed->training->graph);
+    name_body(&n, outline->forward, placed->forward);
+    if (outline->backward)
+        name_body(&n, outline->backward, placed->forward);
 }
 
-/* ---- the end of a step ------------------------------------------------------------------------------------------------ */
+/* ---- the end of a step --------------------------------------------------------------------------------- */
 
 void etch_name_unit_task(etch_arena *arena, etch_unit_task *unit_task, const etch_unit *unit, char phase,
                          const char *what)

@@ -1,10 +1,11 @@
-/* The placed graph in numbers: regions become bodies, kernels become tasks, and what a kernel reads becomes the cell that will
- * hold its maker. A collective over axes of one rank each is no task: its result is its operand. */
+/* The placed graph in numbers: regions become bodies, kernels become tasks, and what a kernel reads
+ * becomes the cell that will hold its maker. A collective over axes of one rank each is no task: its
+ * result is its operand. */
 #include "lower/lower_int.h"
 
 #include <inttypes.h>
 
-/* ---- numbers ------------------------------------------------------------------------------------------------------ */
+/* ---- numbers ------------------------------------------------------------------------------------------- */
 
 /* Names the first dim of `value` that the mesh does not divide evenly. */
 static void note_uneven_dim(etch_outliner *o, etch_diag *diag, const etch_value *value)
@@ -98,7 +99,7 @@ uint64_t etch_task_number(etch_outliner *o, etch_expr expr, const char *what, co
     return 0;
 }
 
-/* ---- bodies ---------------------------------------------------------------------------------------------------------- */
+/* ---- bodies -------------------------------------------------------------------------------------------- */
 
 void etch_too_many_nodes(etch_outliner *o, etch_span span, const char *what)
 {
@@ -128,7 +129,8 @@ static uint8_t collective_of(etch_move move)
     return 0;
 }
 
-/* The task of a kernel and the cell of its body that keeps its node; none for a collective that moves nothing. */
+/* The task of a kernel and the cell of its body that keeps its node; none for a collective that moves
+ * nothing. */
 static void add_task(etch_outliner *o, etch_body *body, const etch_kernel *kernel)
 {
     const etch_step *anchor = kernel->anchor;
@@ -208,15 +210,17 @@ static etch_body *add_body(etch_outliner *o, const etch_placed_region *region, e
         add_parts(o, body, region);
         return body;
     }
-    etch_error(o->placed->diags, ETCH_E_LOOPS_TOO_DEEP, repeat->loop->loop->span,
-               "more than %d loops are nested", (int)ETCH_LOOP_DEPTH);
+    if (o->status == ETCH_OK)
+        etch_error(o->placed->diags, ETCH_E_LOOPS_TOO_DEEP, repeat->loop->loop->span,
+                   "more than %d loops are nested", (int)ETCH_LOOP_DEPTH);
     o->status = ETCH_ELIMIT;
     return body;
 }
 
-/* ---- what tasks read ----------------------------------------------------------------------------------------------------- */
+/* ---- what tasks read ----------------------------------------------------------------------------------- */
 
-/* The cell of what makes `value`, as a task in `reader` finds it: behind views, and collectives that move nothing. */
+/* The cell of what makes `value`, as a task in `reader` finds it: behind views, and collectives that move
+ * nothing. */
 static etch_cell cell_of(etch_outliner *o, const etch_value *value, const etch_body *reader)
 {
     etch_cell cell = {NULL, 0};
@@ -301,7 +305,8 @@ static etch_task *task_at(const etch_body *body, uint32_t slot)
     return NULL;
 }
 
-/* A view, or a collective that moves nothing, may be what adds into a gradient: then the maker of its operand does. */
+/* A view, or a collective that moves nothing, may be what adds into a gradient: then the maker of its
+ * operand does. */
 static void link_views(etch_outliner *o, etch_body *body, const etch_placed_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
@@ -339,7 +344,7 @@ static void link_body(etch_outliner *o, etch_body *body, const etch_placed_regio
     link_views(o, body, region);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the whole ----------------------------------------------------------------------------------------- */
 
 etch_status etch_outline_make(etch_arena *scratch, const etch_placed *placed, etch_bound *bound,
                               const etch_extent *extent, etch_outline *outline)
@@ -362,9 +367,7 @@ etch_status etch_outline_make(etch_arena *scratch, const etch_placed *placed, et
         outline->backward = add_body(&o, placed->backward, NULL, NULL);
     if (o.status != ETCH_OK)
         return o.status;
-    etch_name_tasks(scratch, graph, outline->forward);
-    if (outline->backward)
-        etch_name_tasks(scratch, graph, outline->backward);
+    etch_name_tasks(scratch, placed, outline);
     etch_end_gradients(&o);
     link_body(&o, outline->forward, placed->forward);
     if (outline->backward)

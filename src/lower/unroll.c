@@ -1,8 +1,9 @@
 /* The program of a rank: every run of every task, in issue order, with the nodes that it waits for.
  *
- * A node waits for the makers of what it reads, and for those that hold the order: a collective for the one before it; a node that
- * waits for nothing in its slot, for the last computation before the slot. A node that adds into a gradient waits for the one that did
- * so before, so that the last of them stands for all. */
+ * A node waits for the makers of what it reads, and for those that hold the order: a collective for the
+ * one before it; a node that waits for nothing in its slot, for the last computation before the slot. A
+ * node that adds into a gradient waits for the one that did so before, so that the last of them stands for
+ * all. */
 #include "lower/lower_int.h"
 
 #include <assert.h>
@@ -44,7 +45,7 @@ typedef struct unroller {
     bool ending;      /* the last microbatch goes back */
 } unroller;
 
-/* ---- text --------------------------------------------------------------------------------------------------------- */
+/* ---- text ---------------------------------------------------------------------------------------------- */
 
 static void add_bytes(char *text, uint32_t *length, const char *bytes, uint32_t count)
 {
@@ -81,7 +82,7 @@ static uint32_t add_name(unroller *u, const etch_task *task)
     return start;
 }
 
-/* ---- nodes ---------------------------------------------------------------------------------------------------------- */
+/* ---- nodes --------------------------------------------------------------------------------------------- */
 
 static int compare_ids(const void *a, const void *b)
 {
@@ -165,7 +166,7 @@ static uint32_t issue(unroller *u, const etch_task *task, uint32_t first_dep)
     return id;
 }
 
-/* ---- bodies ------------------------------------------------------------------------------------------------------------ */
+/* ---- kernels ------------------------------------------------------------------------------------------- */
 
 static uint32_t *cell_at(const unroller *u, const etch_body *body, uint32_t slot)
 {
@@ -194,7 +195,7 @@ static void run_task(unroller *u, const etch_task *task, const etch_body *body)
     }
 }
 
-/* ---- the end of a step ---------------------------------------------------------------------------------------- */
+/* ---- the end of a step --------------------------------------------------------------------------------- */
 
 /* The makers of a gradient's copies in one unit. */
 static uint32_t *unit_gradients(const unroller *u, const etch_gradient *gradient, uint64_t unit)
@@ -202,7 +203,8 @@ static uint32_t *unit_gradients(const unroller *u, const etch_gradient *gradient
     return &u->gradients[gradient->first_cell + unit * gradient->unit_copies];
 }
 
-/* Runs a task of the end of the step for one of its units; a collective becomes the maker of its gradients. */
+/* Runs a task of the end of the step for one of its units; a collective becomes the maker of its
+ * gradients. */
 static void run_unit_task(unroller *u, const etch_unit_task *unit_task, uint64_t unit)
 {
     const etch_task *task = &unit_task->task;
@@ -260,11 +262,12 @@ static void run_updates(unroller *u)
             run_unit_task(u, u->outline->updates.at[i], unit);
 }
 
-/* ---- bodies --------------------------------------------------------------------------------------------------------- */
+/* ---- bodies -------------------------------------------------------------------------------------------- */
 
 static void run_body(unroller *u, const etch_body *body);
 
-/* Iterations hand values on: what the last one left goes into the next, and the loop's result is what the last of all left. */
+/* Iterations hand values on: what the last one left goes into the next, and the loop's result is what the
+ * last of all left. */
 static void run_repeat(unroller *u, const etch_repeat *repeat, const etch_body *around)
 {
     const etch_body *body = repeat->body;
@@ -303,7 +306,7 @@ static void run_body(unroller *u, const etch_body *body)
     }
 }
 
-/* ---- slots ------------------------------------------------------------------------------------------------------------ */
+/* ---- slots --------------------------------------------------------------------------------------------- */
 
 /* The frame of a microbatch: the one that it has, or one that is free. */
 static frame *frame_of(unroller *u, uint64_t microbatch)

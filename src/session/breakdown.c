@@ -4,9 +4,12 @@
 #include <string.h>
 
 static const char *const breakdown_names[] = {
-    [ETCH_BY_NOTHING] = "",      [ETCH_BY_OP] = "op",
-    [ETCH_BY_MODULE] = "module", [ETCH_BY_PHASE] = "phase",
-    [ETCH_BY_COLLECTIVE] = "collective", [ETCH_BY_AXIS] = "axis",
+    [ETCH_BY_NOTHING] = "",
+    [ETCH_BY_OP] = "op",
+    [ETCH_BY_MODULE] = "module",
+    [ETCH_BY_PHASE] = "phase",
+    [ETCH_BY_COLLECTIVE] = "collective",
+    [ETCH_BY_AXIS] = "axis",
     [ETCH_BY_STAGE] = "stage",
 };
 enum { BREAKDOWN_COUNT = sizeof breakdown_names / sizeof *breakdown_names };
@@ -18,7 +21,9 @@ const char *etch_breakdown_name(etch_breakdown by)
 
 const char *etch_cost_op_name(const etch_cost *cost)
 {
-    return cost->move != ETCH_NO_MOVE ? etch_move_name(cost->move) : cost->row ? etch_row_name(cost->row) : "";
+    return cost->move != ETCH_NO_MOVE ? etch_move_name(cost->move)
+           : cost->row                ? etch_row_name(cost->row)
+                                      : "";
 }
 
 /* llama.block.attention */
@@ -32,7 +37,8 @@ static const char *module_path(etch_arena *arena, const etch_pipeline *p, const 
     return text;
 }
 
-const char *etch_cost_label(etch_session *session, const etch_pipeline *p, const etch_cost *cost, etch_breakdown by)
+const char *etch_cost_label(etch_session *session, const etch_pipeline *p, const etch_cost *cost,
+                            etch_breakdown by)
 {
     switch (by) {
     case ETCH_BY_NOTHING:

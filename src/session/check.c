@@ -111,7 +111,8 @@ static etch_truth decide_above(claim *c, etch_expr a, etch_expr b)
     if (etch_is_constant(a) && etch_is_constant(b))
         return opposite(reverse);
     etch_truth next = etch_at_least(c->sym, a, etch_add(c->sym, b, etch_int(c->sym, 1)), &c->witness);
-    bool integers = etch_is_integer(c->sym, a, NULL) == ETCH_YES && etch_is_integer(c->sym, b, NULL) == ETCH_YES;
+    bool integers =
+        etch_is_integer(c->sym, a, NULL) == ETCH_YES && etch_is_integer(c->sym, b, NULL) == ETCH_YES;
     return next == ETCH_YES || integers ? next : ETCH_UNKNOWN;
 }
 
@@ -173,7 +174,8 @@ static void explain(etch_session *session, etch_diag *diag, const claim *c)
     etch_expr left = etch_subst(sym, c->left, c->witness.count, c->witness.vars, c->witness.values);
     etch_expr right = etch_subst(sym, c->right, c->witness.count, c->witness.vars, c->witness.values);
     etch_note(diag, nowhere, "for %s: left %s, right %s", witness_text(session, &c->witness),
-              left ? etch_expr_text(sym, left) : "undefined", right ? etch_expr_text(sym, right) : "undefined");
+              left ? etch_expr_text(sym, left) : "undefined",
+              right ? etch_expr_text(sym, right) : "undefined");
 }
 
 static const char *judge(checking *c, const etch_claim *written, const etch_settings *settings)
@@ -188,7 +190,8 @@ static const char *judge(checking *c, const etch_claim *written, const etch_sett
         return "proved";
     if (truth == ETCH_NO) {
         explain(session,
-                etch_error(session->diags, ETCH_E_CHECK_REFUTED, written->span, "this check does not hold"), &it);
+                etch_error(session->diags, ETCH_E_CHECK_REFUTED, written->span, "this check does not hold"),
+                &it);
         return "refuted";
     }
     etch_diag *diag = etch_warning(session->diags, ETCH_E_CHECK_UNKNOWN, written->span,
@@ -226,7 +229,8 @@ static void check_assumptions(checking *c, const etch_settings *settings)
         claim it = {.sym = session->sym,
                     .left = etch_settings_apply(session->sym, settings, written->left),
                     .right = etch_settings_apply(session->sym, settings, written->right)};
-        const bool constant = it.left && etch_is_constant(it.left) && (!it.right || etch_is_constant(it.right));
+        const bool constant =
+            it.left && etch_is_constant(it.left) && (!it.right || etch_is_constant(it.right));
         if (constant && decide(&it, written->relation) == ETCH_NO)
             etch_error(session->diags, ETCH_E_FACT_BROKEN, written->span,
                        "assumption '%s' does not hold: left side %s, right side %s", written->text,

@@ -24,8 +24,9 @@ static const etch_given *list_given(etch_session *session, const etch_settings *
 static const etch_fact *list_facts(etch_session *session, uint32_t *count)
 {
     static const etch_fact_relation relations[] = {
-        [ETCH_REL_EQ] = ETCH_FACT_EQ, [ETCH_REL_NE] = ETCH_FACT_NE,           [ETCH_REL_LE] = ETCH_FACT_LE,
-        [ETCH_REL_GE] = ETCH_FACT_GE, [ETCH_REL_LT] = ETCH_FACT_LT,           [ETCH_REL_GT] = ETCH_FACT_GT,
+        [ETCH_REL_EQ] = ETCH_FACT_EQ,           [ETCH_REL_NE] = ETCH_FACT_NE,
+        [ETCH_REL_LE] = ETCH_FACT_LE,           [ETCH_REL_GE] = ETCH_FACT_GE,
+        [ETCH_REL_LT] = ETCH_FACT_LT,           [ETCH_REL_GT] = ETCH_FACT_GT,
         [ETCH_REL_DIVIDES] = ETCH_FACT_DIVIDES, [ETCH_REL_TRUE] = ETCH_FACT_TRUE,
     };
     const etch_claim *claims;

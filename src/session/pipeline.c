@@ -62,8 +62,7 @@ etch_pipeline *etch_pipeline_get(etch_session *session, const char *run, const c
         run = session->options.run;
     if (!plan_name)
         plan_name = session->options.plan;
-    const etch_plan *plan =
-        etch_spec_plan(session->spec, plan_name, needs_plan || plan_name != NULL, asked);
+    const etch_plan *plan = etch_spec_plan(session->spec, plan_name, needs_plan || plan_name != NULL, asked);
     if (!plan && (needs_plan || plan_name))
         return NULL;
     const etch_settings *settings = etch_session_settings(session, plan);

@@ -83,13 +83,14 @@ void etch_quantity_describe_all(etch_buf *out)
 /* Which items count. */
 typedef struct filter {
     const etch_quantity_row *row;
-    unsigned phases;     /* bits 1 << etch_phase */
-    const char *op;      /* NULL: any */
-    uint32_t axes;       /* 0: any */
+    unsigned phases;       /* bits 1 << etch_phase */
+    const char *op;        /* NULL: any */
+    uint32_t axes;         /* 0: any */
     const etch_part *part; /* NULL: everything */
 } filter;
 
-static void refuse_argument(etch_session *session, const etch_quantity *q, const char *argument, etch_span span)
+static void refuse_argument(etch_session *session, const etch_quantity *q, const char *argument,
+                            etch_span span)
 {
     etch_error(session->diags, ETCH_E_QUERY_ARGUMENT, span, "'%s' has no argument '%s'", q->name, argument);
 }
@@ -97,8 +98,9 @@ static void refuse_argument(etch_session *session, const etch_quantity *q, const
 static bool check_arguments(etch_session *session, const etch_quantity *q, const etch_quantity_row *row)
 {
     if (row->later || q->stage) {
-        etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_LATER, q->span, "%s%s is not given meaning yet",
-                                     row->later ? q->name : "stage =", row->later ? "(..)" : "");
+        etch_diag *diag =
+            etch_error(session->diags, ETCH_E_QUERY_LATER, q->span, "%s%s is not given meaning yet",
+                       row->later ? q->name : "stage =", row->later ? "(..)" : "");
         etch_note(diag, (etch_span){0, 0}, "this is etch %s; a later version computes it", ETCH_VERSION);
         return false;
     }
@@ -131,9 +133,9 @@ static bool find_phases(etch_session *session, const etch_quantity *q, unsigned 
         if (strcmp(q->first, "step") == 0)
             return true;
     }
-    etch_diag *diag =
-        etch_error(session->diags, ETCH_E_QUERY_PHASE, q->first ? q->first_span : q->span,
-                   q->first ? "'%s' is no phase of a step" : "'%s' needs a phase", q->first ? q->first : q->name);
+    etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_PHASE, q->first ? q->first_span : q->span,
+                                 q->first ? "'%s' is no phase of a step" : "'%s' needs a phase",
+                                 q->first ? q->first : q->name);
     const char *near = q->first ? etch_nearest(q->first, names, ETCH_PHASE_COUNT + 1) : NULL;
     if (near)
         etch_help(diag, "did you mean '%s'?", near);
@@ -146,7 +148,8 @@ static const char *op_name_at(const etch_quantity_row *row, uint32_t i)
 {
     if (!of_collectives(row))
         return etch_row_at(i) ? etch_row_name(etch_row_at(i)) : NULL;
-    return i + ETCH_REDUCE_SCATTER < ETCH_MOVE_COUNT ? etch_move_name((etch_move)(i + ETCH_REDUCE_SCATTER)) : NULL;
+    return i + ETCH_REDUCE_SCATTER < ETCH_MOVE_COUNT ? etch_move_name((etch_move)(i + ETCH_REDUCE_SCATTER))
+                                                     : NULL;
 }
 
 static bool find_op(etch_session *session, const etch_quantity *q, const etch_quantity_row *row)
@@ -268,11 +271,12 @@ etch_expr etch_picks_sum(etch_session *session, const etch_picks *picks)
 static void report_calls(etch_session *session, const char *selector, etch_span span, const etch_part *first,
                          etch_expr first_value, const etch_part *other, etch_expr other_value)
 {
-    etch_diag *diag =
-        etch_error(session->diags, ETCH_E_QUERY_CALLS, span, "what '%s' names costs more here than there", selector);
+    etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_CALLS, span,
+                                 "what '%s' names costs more here than there", selector);
     etch_note(diag, etch_part_span(first), "here: %s", etch_expr_text(session->sym, first_value));
     etch_note(diag, etch_part_span(other), "there: %s", etch_expr_text(session->sym, other_value));
-    etch_help(diag, "say which one by the module around it, as `--by module` shows them: caller.%s", selector);
+    etch_help(diag, "say which one by the module around it, as `--by module` shows them: caller.%s",
+              selector);
 }
 
 /* The items of the first part of that name; all others must cost the same. */
@@ -302,8 +306,9 @@ static bool is_trained(etch_session *session, const etch_pipeline *p, const etch
 {
     if (f->row->subject != ETCH_OF_PHASE || f->phases == 1u << ETCH_FORWARD || p->model->trains)
         return true;
-    etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_TRAIN, q->first_span,
-                                 "'%s' needs a train block: model '%s' is not trained", q->first, p->model->name);
+    etch_diag *diag =
+        etch_error(session->diags, ETCH_E_QUERY_TRAIN, q->first_span,
+                   "'%s' needs a train block: model '%s' is not trained", q->first, p->model->name);
     etch_help(diag, "ask for 'forward', or add `train { model = %s, optimizer = adamw }` to the spec",
               p->model->name);
     return false;
@@ -313,12 +318,14 @@ etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *q,
                                   etch_picks *out)
 {
     filter f = {.row = row, .op = q->op};
-    if (!check_arguments(session, q, row) || (row->subject == ETCH_OF_PHASE && !find_phases(session, q, &f.phases)) ||
+    if (!check_arguments(session, q, row) ||
+        (row->subject == ETCH_OF_PHASE && !find_phases(session, q, &f.phases)) ||
         (q->op && !find_op(session, q, row)))
         return NULL;
-    etch_pipeline *p =
-        etch_pipeline_get(session, q->run, q->plan, etch_quantity_of_rank(row), q->plan ? q->plan_span : q->span);
-    if (!p || !is_trained(session, p, q, &f) || (q->axis_count > 0 && !find_axes(session, q, p->plan, &f.axes)))
+    etch_pipeline *p = etch_pipeline_get(session, q->run, q->plan, etch_quantity_of_rank(row),
+                                         q->plan ? q->plan_span : q->span);
+    if (!p || !is_trained(session, p, q, &f) ||
+        (q->axis_count > 0 && !find_axes(session, q, p->plan, &f.axes)))
         return NULL;
     const etch_cost_list *costs = etch_pipeline_costs(p, row->measure);
     if (!costs)

@@ -15,8 +15,9 @@ typedef struct asking {
 /* The quantity that the expression consists of; NULL when it is more than one or none. */
 static const etch_quantity_row *single_quantity(const asking *a, etch_quantity *quantity)
 {
-    return etch_spec_quantity(a->session->spec, a->text, QUERY_NAME, quantity) ? etch_quantity_row_of(quantity->name)
-                                                                               : NULL;
+    return etch_spec_quantity(a->session->spec, a->text, QUERY_NAME, quantity)
+               ? etch_quantity_row_of(quantity->name)
+               : NULL;
 }
 
 static bool check_breakdown(const asking *a, const etch_quantity_row *row, const etch_quantity *quantity)
@@ -47,7 +48,8 @@ typedef struct group {
 } group;
 typedef ETCH_VEC(group) groups;
 
-static groups group_picks(etch_session *session, const etch_pipeline *p, const etch_picks *picks, etch_breakdown by)
+static groups group_picks(etch_session *session, const etch_pipeline *p, const etch_picks *picks,
+                          etch_breakdown by)
 {
     groups all = {0};
     for (uint32_t i = 0; i < picks->count; i++) {

@@ -73,7 +73,8 @@ static bool ends_at(path p, uint32_t count, const etch_scope *scope)
     return true;
 }
 
-static void find_scopes(etch_session *session, const etch_graph *graph, const survey *s, path p, etch_parts *out)
+static void find_scopes(etch_session *session, const etch_graph *graph, const survey *s, path p,
+                        etch_parts *out)
 {
     for (uint32_t i = 0; i < graph->scopes.count; i++) {
         etch_scope *scope = graph->scopes.at[i];
@@ -119,8 +120,8 @@ static void find_tensors(etch_session *session, const etch_graph *graph, path p,
     }
 }
 
-static void report_unknown(etch_session *session, const etch_graph *graph, const survey *s, const char *selector,
-                           etch_span span)
+static void report_unknown(etch_session *session, const etch_graph *graph, const survey *s,
+                           const char *selector, etch_span span)
 {
     ETCH_VEC(const char *) names = {0};
     for (uint32_t i = 0; i < graph->scopes.count; i++)
@@ -131,8 +132,8 @@ static void report_unknown(etch_session *session, const etch_graph *graph, const
         for (uint32_t k = 0; graph->tensors.at[i] && k < graph->tensors.at[i]->tag_count; k++)
             ETCH_PUSH(session->arena, &names, graph->tensors.at[i]->tags[k]);
     etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_PART, span,
-                                 "model '%s' has no module, loop, tag or module.tensor called '%s'", graph->model,
-                                 selector);
+                                 "model '%s' has no module, loop, tag or module.tensor called '%s'",
+                                 graph->model, selector);
     const char *near = etch_nearest(selector, names.at, names.count);
     if (near)
         etch_help(diag, "did you mean '%s'?", near);
@@ -140,8 +141,8 @@ static void report_unknown(etch_session *session, const etch_graph *graph, const
         etch_help(diag, "a query with `--by module` shows the modules that are called");
 }
 
-bool etch_parts_find(etch_session *session, const etch_pipeline *pipeline, const char *selector, etch_span span,
-                     etch_parts *out)
+bool etch_parts_find(etch_session *session, const etch_pipeline *pipeline, const char *selector,
+                     etch_span span, etch_parts *out)
 {
     const etch_graph *graph = pipeline->training->graph;
     const survey s = survey_graph(session->arena, graph);

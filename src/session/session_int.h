@@ -13,8 +13,8 @@
 /* One model under one train block and one set of values, as far as it was needed: costs of the whole job need no
  * plan, costs of one rank need it placed. */
 typedef struct etch_pipeline {
-    const char *run;         /* as asked; NULL: the spec's choice */
-    const etch_plan *plan;   /* may be NULL */
+    const char *run;       /* as asked; NULL: the spec's choice */
+    const etch_plan *plan; /* may be NULL */
     const etch_settings *settings;
     etch_model *model;       /* NULL: could not be built, and that has been reported */
     etch_training *training; /* without a backward pass when the model is not trained */
@@ -33,10 +33,10 @@ typedef struct etch_in_force {
 
 struct etch_session {
     etch_mem *mem;
-    etch_arena *reports;    /* what messages are made of: outlives an exhausted session */
+    etch_arena *reports; /* what messages are made of: outlives an exhausted session */
     etch_diags *diags;
-    etch_arena *arena;      /* everything else; NULL when a call was cut short */
-    etch_status broken;     /* when it is not ETCH_OK, every call ends with it */
+    etch_arena *arena;  /* everything else; NULL when a call was cut short */
+    etch_status broken; /* when it is not ETCH_OK, every call ends with it */
     etch_session_options options;
     etch_sym *sym;
     etch_spec *spec;
@@ -63,7 +63,8 @@ const etch_cost_list *etch_pipeline_costs(etch_pipeline *pipeline, etch_measure 
 etch_expr etch_pipeline_apply(etch_session *session, const etch_pipeline *pipeline, etch_expr expr);
 
 /* Lowers a placed pipeline to a job, which checks every value; nothing is written. */
-etch_status etch_pipeline_lower(etch_session *session, etch_pipeline *pipeline, const etch_job **job) ETCH_MUST_CHECK;
+etch_status etch_pipeline_lower(etch_session *session, etch_pipeline *pipeline,
+                                const etch_job **job) ETCH_MUST_CHECK;
 
 /* ---- quantities ------------------------------------------------------------------------------------------- */
 
@@ -72,11 +73,11 @@ typedef enum etch_subject { ETCH_OF_PHASE, ETCH_OF_PART, ETCH_OF_CLASS } etch_su
 /* One quantity of the language of queries. Dispatch, listings and breakdowns follow from this table. */
 typedef struct etch_quantity_row {
     const char *name;
-    etch_subject subject;   /* what its first argument is */
+    etch_subject subject; /* what its first argument is */
     etch_measure measure;
     enum { ETCH_ALL, ETCH_ONLY_MATMUL, ETCH_ONLY_ELEMENTWISE, ETCH_ONLY_TRAINABLE } only;
-    unsigned breakdowns;    /* bits 1 << etch_breakdown */
-    bool later;             /* has a meaning in a later version only */
+    unsigned breakdowns; /* bits 1 << etch_breakdown */
+    bool later;          /* has a meaning in a later version only */
     const char *unit;
     const char *help;
 } etch_quantity_row;
@@ -104,16 +105,16 @@ etch_expr etch_picks_sum(etch_session *session, const etch_picks *picks);
 
 /* Something in a graph that happens at one place of the program: a call of a module, a loop, a tensor. */
 typedef struct etch_part {
-    etch_scope *scope;         /* one of the three */
+    etch_scope *scope; /* one of the three */
     const etch_loop *loop;
     const etch_tensor *tensor;
-    etch_expr around;          /* how often it happens in one microbatch: the product of the loops around */
+    etch_expr around; /* how often it happens in one microbatch: the product of the loops around */
 } etch_part;
 typedef ETCH_VEC(etch_part) etch_parts;
 
 /* All parts that a selector names, in program order; at least one, or false after a reported error. */
-bool etch_parts_find(etch_session *session, const etch_pipeline *pipeline, const char *selector, etch_span span,
-                     etch_parts *out);
+bool etch_parts_find(etch_session *session, const etch_pipeline *pipeline, const char *selector,
+                     etch_span span, etch_parts *out);
 bool etch_part_holds(const etch_part *part, const etch_cost *cost);
 etch_span etch_part_span(const etch_part *part);
 
@@ -131,6 +132,7 @@ const char *etch_human_text(etch_session *session, etch_expr constant, const cha
 etch_location etch_locate(etch_session *session, etch_span span);
 
 /* Runs `body(data)` under the session's guard, unless the session is broken. */
-etch_status etch_session_run(etch_session *session, etch_status (*body)(void *data), void *data) ETCH_MUST_CHECK;
+etch_status etch_session_run(etch_session *session, etch_status (*body)(void *data),
+                             void *data) ETCH_MUST_CHECK;
 
 #endif

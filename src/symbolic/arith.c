@@ -222,8 +222,10 @@ etch_expr etch_sum(etch_sym *sym, uint32_t count, const etch_expr *terms)
     etch_expr fractions = sym->zero;
     for (uint32_t i = 0; i < count; i++) {
         etch_expr term = sym_refresh(sym, terms[i]);
-        if (!term)
+        if (!term) {
+            sym_terms_free(sym, out);
             return NULL;
+        }
         if (has_recip(term))
             fractions = sym_add(sym, fractions, term);
         else

@@ -3,7 +3,7 @@
 
 #include "symbolic/symbolic_int.h"
 
-enum { MAX_ARGUMENTS = 256 };
+enum { MAX_ARGUMENTS = 256, MAX_FLAT_ARGUMENTS = 64, MAX_ROUNDS = 6 };
 
 /* ---- interning and order -------------------------------------------------------------------------------------- */
 
@@ -21,7 +21,7 @@ sym_atom *sym_atom_new_var(etch_sym *sym, const char *name, int64_t lower)
     atom->index = sym->vars.count;
     atom->label = atom->index + (name ? 0 : PROOF_LABELS);
     atom->lower = atom->declared_lower = lower;
-    atom->lower_fact = SYM_DECLARED;
+    atom->lower_fact = atom->definition_fact = SYM_DECLARED;
     for (const char *c = name; c && *c; c++)
         atom->node.hash = sym_mix(atom->node.hash, (unsigned char)*c);
     if (!name)
@@ -100,6 +100,7 @@ sym_atom *sym_atom_intern(etch_sym *sym, sym_kind kind, uint32_t count, const et
     atom->depth = depth + 1;
     atom->count = count;
     atom->args = kept;
+    atom->lower_fact = atom->definition_fact = SYM_DECLARED;
     place(sym, atom);
     sym_table_add(sym, &sym->atoms, &atom->node);
     atom->self = sym_monomial(sym, sym_mono_of(sym, atom, 1), SYM_ONE);
@@ -276,52 +277,111 @@ static bool nonnegative_variable(const sym_atom *atom)
     return atom->kind == SYM_VAR && (atom->is_real || atom->lower >= 0);
 }
 
-/* The only term with a max in `a` when that is c * m * max{..} with c > 0 and a monomial m >= 0: its index; else a->count. */
-static uint32_t flat_max_term(etch_expr a)
+/* The max of a monomial m * max{..} with m never negative: such a term can be taken apart. NULL: it is not of that form. */
+static sym_atom *flat_max(const sym_mono *mono)
 {
-    uint32_t found = a->count;
-    if (a->flags & SYM_HAS_RECIP)
-        return found;
-    for (uint32_t i = 0; i < a->count; i++) {
-        const sym_mono *mono = a->terms[i].mono;
-        bool has_max = false, fits = sym_coef_sign(a->terms[i].coef) > 0;
-        for (uint32_t j = 0; j < mono->count; j++) {
-            bool is_max = mono->at[j].atom->kind == SYM_MAX;
-            fits = fits && (is_max ? !has_max && mono->at[j].exp == 1 : nonnegative_variable(mono->at[j].atom));
-            has_max = has_max || is_max;
-        }
-        if (has_max && (!fits || found < a->count))
-            return a->count;
-        if (has_max)
-            found = i;
+    sym_atom *found = NULL;
+    for (uint32_t i = 0; i < mono->count; i++) {
+        sym_atom *atom = mono->at[i].atom;
+        if (atom->kind == SYM_MAX && mono->at[i].exp == 1 && !found)
+            found = atom;
+        else if (!nonnegative_variable(atom))
+            return NULL;
     }
     return found;
 }
 
-static const sym_power *max_power(const sym_mono *mono)
+static sym_coef coefficient_of(etch_expr a, const sym_mono *mono)
 {
-    for (uint32_t i = 0; i < mono->count; i++)
-        if (mono->at[i].atom->kind == SYM_MAX)
-            return &mono->at[i];
-    return NULL;
+    for (uint32_t i = 0; i < a->count; i++)
+        if (a->terms[i].mono == mono)
+            return a->terms[i].coef;
+    return SYM_ZERO;
 }
 
-/* Adds an argument; r + c*m*max{k..} becomes r + c*m*k for each k. */
-static void add_argument(etch_sym *sym, etch_expr *list, uint32_t *count, etch_expr x)
+/* The part of all terms c * m * max{..} that every argument has: c is the coefficient nearest to 0 when all are of one
+ * sign. */
+static etch_expr common_max_terms(etch_sym *sym, const etch_expr *list, uint32_t count)
 {
-    uint32_t at = flat_max_term(x);
-    if (at == x->count) {
+    sym_terms *common = sym_terms_new(sym);
+    for (uint32_t j = 0; (list[0]->flags & SYM_HAS_OPAQUE) && j < list[0]->count; j++) {
+        const sym_mono *mono = list[0]->terms[j].mono;
+        sym_coef shared = list[0]->terms[j].coef;
+        int sign = flat_max(mono) ? sym_coef_sign(shared) : 0;
+        for (uint32_t k = 1; k < count && sign != 0; k++) {
+            sym_coef c = coefficient_of(list[k], mono);
+            if (sym_coef_sign(c) != sign)
+                sign = 0;
+            else if (sym_coef_compare(c, shared) * sign < 0)
+                shared = c;
+        }
+        if (sign != 0)
+            sym_terms_push(sym, common, mono, shared);
+    }
+    return sym_terms_finish(sym, common);
+}
+
+static uint32_t flat_max_terms(etch_expr a)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; (a->flags & SYM_HAS_OPAQUE) && i < a->count; i++)
+        count += flat_max(a->terms[i].mono) != NULL;
+    return count;
+}
+
+/* A max that `a` can be taken apart by; NULL when there is none, or one to be subtracted. */
+static sym_atom *some_flat_max(etch_expr a)
+{
+    sym_atom *found = NULL;
+    for (uint32_t i = 0; (a->flags & SYM_HAS_OPAQUE) && i < a->count; i++) {
+        sym_atom *atom = flat_max(a->terms[i].mono);
+        if (atom && sym_coef_sign(a->terms[i].coef) < 0)
+            return NULL;
+        found = found ? found : atom;
+    }
+    return found;
+}
+
+/* a = factor * atom + rest for those terms that can be taken apart. */
+static void take_apart(etch_sym *sym, etch_expr a, sym_atom *atom, etch_expr *factor, etch_expr *rest)
+{
+    const sym_mono *power = sym_mono_of(sym, atom, 1);
+    sym_terms *in = sym_terms_new(sym), *out = sym_terms_new(sym);
+    for (uint32_t i = 0; i < a->count; i++) {
+        const sym_mono *mono = a->terms[i].mono;
+        if (flat_max(mono) == atom)
+            sym_terms_push(sym, in, sym_mono_div(sym, mono, power), a->terms[i].coef);
+        else
+            sym_terms_push(sym, out, mono, a->terms[i].coef);
+    }
+    *factor = sym_terms_finish(sym, in);
+    *rest = sym_terms_finish(sym, out);
+}
+
+/* How many arguments x makes once every max in it is taken apart, at most `limit`. */
+static uint32_t flat_count(etch_sym *sym, etch_expr x, uint32_t limit)
+{
+    etch_expr factor;
+    uint32_t count = 1;
+    for (sym_atom *atom; count < limit && (atom = some_flat_max(x));) {
+        take_apart(sym, x, atom, &factor, &x);
+        count *= atom->count;
+    }
+    return count < limit ? count : limit;
+}
+
+/* Adds r + c*m*k for every argument k of every max in x = r + c*m*max{k..}; all c > 0. */
+static void add_flattened(etch_sym *sym, etch_expr *list, uint32_t *count, etch_expr x)
+{
+    sym_atom *atom = some_flat_max(x);
+    if (!atom) {
         insert_argument(sym, list, count, x);
         return;
     }
-    const sym_term *term = &x->terms[at];
-    const sym_power *power = max_power(term->mono);
-    const sym_mono *factor = sym_mono_div(sym, term->mono, sym_mono_of(sym, power->atom, 1));
-    etch_expr rest = sym_sub(sym, x, sym_monomial(sym, term->mono, term->coef));
-    for (uint32_t i = 0; i < power->atom->count; i++) {
-        etch_expr scaled = sym_mul(sym, power->atom->args[i], sym_monomial(sym, factor, term->coef));
-        insert_argument(sym, list, count, sym_add(sym, rest, scaled));
-    }
+    etch_expr factor, rest;
+    take_apart(sym, x, atom, &factor, &rest);
+    for (uint32_t i = 0; i < atom->count; i++)
+        add_flattened(sym, list, count, sym_add(sym, rest, sym_mul(sym, factor, atom->args[i])));
 }
 
 /* Drops arguments that are never greater than another; of equal ones the first stays. */
@@ -359,32 +419,104 @@ static const sym_mono *common_factor(etch_sym *sym, const etch_expr *list, uint3
     return factor;
 }
 
-/* max of arguments in order, none of which can be left out: least + g * max{0, ..}. */
-static etch_expr assemble_max(etch_sym *sym, etch_expr *list, uint32_t count)
+/* Takes the list of arguments in order apart where a max is added in one; not when that makes too many. */
+static void flatten(etch_sym *sym, etch_expr *list, uint32_t *count)
 {
-    etch_expr least = list[0];
+    uint32_t total = 0, flattened = 0;
+    for (uint32_t i = 0; i < *count && total <= MAX_FLAT_ARGUMENTS; i++)
+        total += flat_count(sym, list[i], MAX_FLAT_ARGUMENTS + 1);
+    if (*count == 1 || total == *count || total > MAX_FLAT_ARGUMENTS)
+        return;
+    etch_expr *flat = sym_scratch_take(sym, MAX_ARGUMENTS, sizeof *flat);
+    for (uint32_t i = 0; i < *count; i++)
+        add_flattened(sym, flat, &flattened, list[i]);
+    drop_dominated(sym, flat, &flattened);
+    memcpy(list, flat, flattened * sizeof *list);
+    *count = flattened;
+}
+
+/* Moves the argument that the others are measured from to the front: the least of those with the fewest max inside. */
+static void put_base_first(etch_expr *list, uint32_t count)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < count; i++)
+        if (flat_max_terms(list[i]) < flat_max_terms(list[best]))
+            best = i;
+    etch_expr base = list[best];
+    memmove(list + 1, list, best * sizeof *list);
+    list[0] = base;
+}
+
+static etch_expr max_of(etch_sym *sym, uint32_t count, const etch_expr *args, uint32_t rounds);
+
+/* max of the list as base + g * max{0, ..}. Unless the list is that already, the max on the right goes through the rules
+ * again: so an atom's arguments are ones that no rule changes. */
+static etch_expr assemble_max(etch_sym *sym, etch_expr *list, uint32_t count, uint32_t rounds)
+{
+    put_base_first(list, count);
+    etch_expr base = list[0];
     sym_coef content = SYM_ZERO;
     for (uint32_t i = 0; i < count; i++) {
-        list[i] = sym_sub(sym, list[i], least);
+        list[i] = sym_sub(sym, list[i], base);
         content = sym_coef_gcd(sym, content, sym_content(sym, list[i]));
     }
-    const sym_mono *factor = common_factor(sym, list, count);
-    const sym_mono *inverse = sym_mono_pow(sym, factor, -1);
+    const sym_mono *factor = common_factor(sym, list, count), *inverse = sym_mono_pow(sym, factor, -1);
+    bool settled = base->count == 0 && factor->count == 0 && sym_coef_is_one(content);
+    if (rounds == 0 || settled)
+        return sym_add(sym, base, sym_atom_intern(sym, SYM_MAX, count, list)->self);
     for (uint32_t i = 0; i < count; i++)
         list[i] = sym_scale(sym, list[i], inverse, sym_coef_inv(sym, content));
-    etch_expr atom = sym_atom_intern(sym, SYM_MAX, count, list)->self;
-    return sym_add(sym, least, sym_scale(sym, atom, factor, content));
+    etch_expr max = max_of(sym, count, list, rounds - 1);
+    return sym_add(sym, base, sym_mul(sym, max, sym_monomial(sym, factor, content)));
+}
+
+/* Are all of `args` in the list? */
+static bool unchanged(uint32_t count, const etch_expr *args, const etch_expr *list, uint32_t list_count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = 0;
+        while (at < list_count && list[at] != args[i])
+            at++;
+        if (at == list_count)
+            return false;
+    }
+    return count == list_count;
+}
+
+static etch_expr max_of(etch_sym *sym, uint32_t count, const etch_expr *args, uint32_t rounds)
+{
+    sym_scratch_mark mark = sym_scratch_top(sym);
+    etch_expr *list = sym_scratch_take(sym, MAX_ARGUMENTS, sizeof *list), result;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++)
+        insert_argument(sym, list, &kept, args[i]);
+    etch_expr common = common_max_terms(sym, list, kept);
+    for (uint32_t i = 0; common->count && i < kept; i++)
+        list[i] = sym_sub(sym, list[i], common);
+    drop_dominated(sym, list, &kept);
+    flatten(sym, list, &kept);
+    if (kept == 1)
+        result = list[0];
+    else if (rounds == 0 || unchanged(count, args, list, kept))
+        result = assemble_max(sym, list, kept, rounds);
+    else
+        result = max_of(sym, kept, list, rounds - 1);
+    sym_scratch_release(sym, mark);
+    return sym_add(sym, common, result);
 }
 
 etch_expr sym_max(etch_sym *sym, uint32_t count, const etch_expr *args)
 {
+    return max_of(sym, count, args, MAX_ROUNDS);
+}
+
+etch_expr sym_min(etch_sym *sym, uint32_t count, const etch_expr *args)
+{
     sym_scratch_mark mark = sym_scratch_top(sym);
-    etch_expr *list = sym_scratch_take(sym, MAX_ARGUMENTS, sizeof *list);
-    uint32_t kept = 0;
+    etch_expr *opposite = sym_scratch_take(sym, count, sizeof *opposite);
     for (uint32_t i = 0; i < count; i++)
-        add_argument(sym, list, &kept, args[i]);
-    drop_dominated(sym, list, &kept);
-    etch_expr result = kept == 1 ? list[0] : assemble_max(sym, list, kept);
+        opposite[i] = sym_neg(sym, args[i]);
+    etch_expr result = sym_neg(sym, sym_max(sym, count, opposite));
     sym_scratch_release(sym, mark);
     return result;
 }
@@ -421,7 +553,8 @@ etch_expr etch_max(etch_sym *sym, etch_expr a, etch_expr b)
 
 etch_expr etch_min(etch_sym *sym, etch_expr a, etch_expr b)
 {
-    return etch_neg(sym, etch_max(sym, etch_neg(sym, a), etch_neg(sym, b)));
+    etch_expr args[] = {sym_refresh(sym, a), sym_refresh(sym, b)};
+    return args[0] && args[1] ? sym_min(sym, 2, args) : NULL;
 }
 
 etch_expr etch_abs(etch_sym *sym, etch_expr a)

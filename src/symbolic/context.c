@@ -188,7 +188,7 @@ void etch_var_at_least(etch_sym *sym, etch_expr var, int64_t lower)
     sym_atom *atom = var ? sym_atom_of(var) : NULL;
     if (!atom || atom->kind != SYM_VAR)
         return;
-    atom->lower = lower;
+    atom->lower = atom->declared_lower = lower;
     atom->is_real = false;
     sym_new_epoch(sym);
 }
@@ -198,7 +198,7 @@ void etch_var_real(etch_sym *sym, etch_expr var)
     sym_atom *atom = var ? sym_atom_of(var) : NULL;
     if (!atom || atom->kind != SYM_VAR)
         return;
-    atom->lower = 0;
+    atom->lower = atom->declared_lower = 0;
     atom->is_real = true;
     sym_new_epoch(sym);
 }

@@ -11,12 +11,12 @@
 
 enum { GCD_BUDGET = 200000, GCD_DEPTH = 40 };
 
-typedef struct budget {
+typedef struct gcd_budget {
     int64_t left; /* products of terms */
     int depth;
-} budget;
+} gcd_budget;
 
-static bool spend(budget *b, uint64_t work)
+static bool spend(gcd_budget *b, uint64_t work)
 {
     b->left = work < (uint64_t)GCD_BUDGET ? b->left - (int64_t)work - 1 : -1;
     return b->left >= 0;
@@ -35,7 +35,7 @@ static const sym_mono *monomial_quotient(etch_sym *sym, const sym_mono *m, const
 
 /* Divides a by b: a = quotient * b + remainder, no term of the remainder divisible by the leading monomial of b. With
  * `exact` set gives up (false) at the first term of a remainder, or when the budget is spent. */
-static bool divide(etch_sym *sym, etch_expr a, etch_expr b, budget *exact, etch_expr *quotient, etch_expr *remainder)
+static bool divide(etch_sym *sym, etch_expr a, etch_expr b, gcd_budget *exact, etch_expr *quotient, etch_expr *remainder)
 {
     sym_terms *left = sym_terms_new(sym), *next = sym_terms_new(sym);
     sym_terms *whole = sym_terms_new(sym), *rest = sym_terms_new(sym);
@@ -72,7 +72,7 @@ static bool divide(etch_sym *sym, etch_expr a, etch_expr b, budget *exact, etch_
     return ok;
 }
 
-static etch_expr divide_exactly(etch_sym *sym, etch_expr a, etch_expr b, budget *budget)
+static etch_expr divide_exactly(etch_sym *sym, etch_expr a, etch_expr b, gcd_budget *budget)
 {
     etch_expr quotient, remainder;
     return divide(sym, a, b, budget, &quotient, &remainder) ? quotient : NULL;
@@ -140,10 +140,10 @@ static sym_atom *main_atom(etch_expr a)
     return best;
 }
 
-static etch_expr gcd(etch_sym *sym, etch_expr a, etch_expr b, budget *budget);
+static etch_expr gcd(etch_sym *sym, etch_expr a, etch_expr b, gcd_budget *budget);
 
 /* gcd of `b` and all coefficients of `a` as a polynomial in x; b == 0: of the coefficients alone. */
-static etch_expr fold_coefficients(etch_sym *sym, etch_expr a, sym_atom *x, etch_expr b, budget *budget)
+static etch_expr fold_coefficients(etch_sym *sym, etch_expr a, sym_atom *x, etch_expr b, gcd_budget *budget)
 {
     for (int32_t exp = degree_in(a, x); exp >= 0 && b != sym->one; exp--) {
         if (!spend(budget, a->count))
@@ -156,7 +156,7 @@ static etch_expr fold_coefficients(etch_sym *sym, etch_expr a, sym_atom *x, etch
 }
 
 /* The remainder of a power of b's leading coefficient times a, divided by b, as polynomials in x; NULL beyond the budget. */
-static etch_expr pseudo_remainder(etch_sym *sym, etch_expr a, etch_expr b, sym_atom *x, budget *budget)
+static etch_expr pseudo_remainder(etch_sym *sym, etch_expr a, etch_expr b, sym_atom *x, gcd_budget *budget)
 {
     int32_t degree = degree_in(b, x);
     etch_expr leading = coefficient(sym, b, x, degree);
@@ -171,7 +171,7 @@ static etch_expr pseudo_remainder(etch_sym *sym, etch_expr a, etch_expr b, sym_a
 }
 
 /* Euclid's algorithm for two primitive polynomials in the same atoms. */
-static etch_expr euclid(etch_sym *sym, etch_expr a, etch_expr b, budget *budget)
+static etch_expr euclid(etch_sym *sym, etch_expr a, etch_expr b, gcd_budget *budget)
 {
     sym_atom *x = main_atom(b);
     etch_expr a_content = fold_coefficients(sym, a, x, sym->zero, budget);
@@ -200,7 +200,7 @@ static etch_expr euclid(etch_sym *sym, etch_expr a, etch_expr b, budget *budget)
 }
 
 /* Of two primitive polynomials: their greatest common divisor, or 1 when the budget does not suffice. */
-static etch_expr gcd(etch_sym *sym, etch_expr a, etch_expr b, budget *budget)
+static etch_expr gcd(etch_sym *sym, etch_expr a, etch_expr b, gcd_budget *budget)
 {
     if (a == b)
         return a;
@@ -268,7 +268,7 @@ etch_expr sym_join(etch_sym *sym, etch_expr num, etch_expr den)
 
     const sym_mono *shift = sym_mono_content(sym, num);
     etch_expr shifted = sym_scale(sym, num, sym_mono_pow(sym, shift, -1), SYM_ONE);
-    budget budget = {GCD_BUDGET, GCD_DEPTH};
+    gcd_budget budget = {GCD_BUDGET, GCD_DEPTH};
     etch_expr whole = divide_exactly(sym, shifted, base, &budget);
     if (whole)
         return sym_scale(sym, whole, shift, SYM_ONE);

@@ -143,7 +143,10 @@ bool sym_atom_is_positive(etch_sym *sym, const sym_atom *atom, bool in_denominat
     case SYM_FLOOR:
         return sym_is_nonnegative(sym, in_denominator ? atom->self : sym_add_int(sym, atom->self, -1));
     case SYM_MAX: /* one argument is 0 */
-        return in_denominator || sym_is_positive(sym, atom->self);
+        for (uint32_t i = 0; !in_denominator && i < atom->count; i++)
+            if (sym_is_positive(sym, atom->args[i]))
+                return true;
+        return in_denominator;
     case SYM_RECIP:
         return sym_is_positive(sym, atom->args[0]);
     }

@@ -114,7 +114,9 @@ static void first_guess(etch_sym *sym, uint32_t candidate, sym_coef *values)
     for (uint32_t i = 0; i < sym->vars.count; i++) {
         const sym_atom *var = sym->vars.at[i];
         uint64_t bits = random_bits(candidate, i);
-        if (var->is_real)
+        if (!var->name)
+            values[i] = SYM_ZERO;
+        else if (var->is_real)
             values[i] = sym_coef_of(sym, 1 + (int64_t)(bits % (2 * range)), 1 + (int64_t)((bits >> 32) % 4));
         else
             values[i] = sym_coef_add(sym, sym_coef_of(sym, var->lower, 1), sym_coef_of(sym, (int64_t)(bits % range), 1));
@@ -240,8 +242,6 @@ const sym_coef *sym_point(etch_sym *sym, uint32_t i)
     while (bank->found.count <= i && bank->found.count < POINTS && bank->tried < TRIES) {
         sym_scratch_mark mark = sym_scratch_top(sym);
         sym_coef *values = sym_scratch_take(sym, bank->vars, sizeof *values);
-        for (uint32_t v = 0; v < bank->vars; v++)
-            values[v] = SYM_ZERO;
         first_guess(sym, bank->tried++, values);
         repair(sym, values);
         if (allowed(sym, values)) {

@@ -165,7 +165,7 @@ typedef struct sym_atom {
     uint32_t definition_fact;
     /* opaque atoms */
     uint32_t count;
-    const etch_expr *args; /* floor: 1; 1/(sum): 1; max: at least 2, in increasing order, the first is 0 */
+    const etch_expr *args; /* floor: 1; 1/(sum): 1; max: at least 2, the first is 0, the others in increasing order */
     bool is_integer;       /* known in epoch `checked`; once known it stays so */
     uint32_t checked;
 } sym_atom;
@@ -292,7 +292,8 @@ etch_expr sym_div(etch_sym *sym, etch_expr a, etch_expr b); /* NULL when b is 0 
 sym_atom *sym_atom_new_var(etch_sym *sym, const char *name, int64_t lower);
 sym_atom *sym_atom_intern(etch_sym *sym, sym_kind kind, uint32_t count, const etch_expr *args);
 etch_expr sym_floor(etch_sym *sym, etch_expr a);
-etch_expr sym_max(etch_sym *sym, uint32_t count, const etch_expr *args);
+etch_expr sym_max(etch_sym *sym, uint32_t count, const etch_expr *args); /* count >= 1 */
+etch_expr sym_min(etch_sym *sym, uint32_t count, const etch_expr *args);
 etch_expr sym_recip_atom(etch_sym *sym, etch_expr den); /* den as fraction.c prepares it */
 
 /* ---- integrality.c ---------------------------------------------------------------------------------------------- */
@@ -332,7 +333,7 @@ typedef struct sym_fact {
     int64_t origin;
 } sym_fact;
 
-enum { SYM_DECLARED = UINT32_MAX }; /* in place of a fact: a declaration */
+#define SYM_DECLARED UINT32_MAX /* in place of a fact: a declaration */
 
 /* coef * mono is an integer. */
 typedef struct sym_ratio {

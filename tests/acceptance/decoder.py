@@ -1,25 +1,13 @@
 """What a step of the shipped decoders computes and communicates, derived by hand from the plans: a reader can check
-each line on paper. Sizes are numbers (exact: Fraction) or sympy symbols.
+each line on paper. `v` has a size for each name that is asked for.
 
 Tensor parallelism divides heads, MLP and vocabulary. The first product of a block needs the whole residual, the last
 one leaves partial sums. With sequence parallelism the residual is held in shards of the sequence, so that partial
 sums become shards (reduce-scatter) and shards are gathered before a product; without it the sums are all-reduced."""
 
 import collections
-from fractions import Fraction
-from types import SimpleNamespace
 
 BF16, F32 = 2, 4
-NAMES = ("batch seq micro layers hidden heads kv_heads head_dim ffn vocab positions dp tp").split()
-
-
-def sizes(**numbers):
-    return SimpleNamespace(**{name: Fraction(number) for name, number in numbers.items()})
-
-
-def symbols():
-    import sympy
-    return SimpleNamespace(**{name: sympy.Symbol(name, positive=True) for name in NAMES})
 
 
 def add(tally, phase, op, axis, amount):

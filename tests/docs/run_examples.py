@@ -2,7 +2,8 @@
 
 An example is a fenced block of kind `console`: lines `$ COMMAND`, a trailing backslash continues on the next line,
 each followed by what the command prints on stdout and then on stderr. A line `...` stands for any number of lines.
-Commands of one file run one after the other in one folder that holds `models`. They must end with status 0,
+Commands of one file run one after the other in one folder that holds `models`, and what blocks of kind `etch NAME` say:
+each is a spec with that file name. They must end with status 0,
 unless their output is said to begin with an error. With UPDATE=1 the files are written anew; blocks with `...`
 stay as they are.
 """
@@ -15,6 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 import console  # noqa: E402
 
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SPEC = re.compile(r"^```etch (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def commands(block):
@@ -71,6 +73,8 @@ def run_file(path):
         return f"```console\n{block}```"
 
     text = path.read_text(encoding="utf-8")
+    for spec in SPEC.finditer(text):
+        (shell.folder / "work" / spec[1]).write_text(spec[2], encoding="utf-8")
     changed = BLOCK.sub(replace, text)
     if console.UPDATE and changed != text:
         path.write_text(changed, encoding="utf-8")

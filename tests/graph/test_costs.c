@@ -23,7 +23,8 @@ static sample *nested_model(etch_arena *arena)
     etch_graph_begin(graph, "layer", etch_int(x->sym, 2), nowhere);
     etch_tensor *inner = etch_graph_carry(graph, outer, nowhere);
     etch_graph_enter(graph, "mlp", nowhere);
-    etch_tensor *y = sample_mlp(x, inner);
+    etch_tensor *y = sample_mlp(x, etch_graph_pass(graph, ETCH_ENTER, inner, "x", nowhere));
+    y = etch_graph_pass(graph, ETCH_LEAVE, y, "y", nowhere);
     etch_graph_leave(graph);
     etch_tensor *dropped = sample_call(x, "d", "dropout", y, NULL, 0, etch_ratio(x->sym, 1, 10));
     etch_tensor *z = sample_sum(x, "z", inner, dropped);
@@ -142,6 +143,72 @@ static void clipping_adds_a_norm_and_one_reduction(etch_arena *arena)
 START_TEST(test_clip)
 {
     etch_with_arena(clipping_adds_a_norm_and_one_reduction);
+}
+END_TEST
+
+/* ---- formulas ------------------------------------------------------------------------------------------ */
+
+static void use_variables(sample *x)
+{
+    x->b->size = etch_var(x->sym, "batch");
+    x->s->size = etch_var(x->sym, "seq");
+    x->h->size = etch_var(x->sym, "hidden");
+    x->f->size = etch_var(x->sym, "ffn");
+    x->v->size = etch_var(x->sym, "vocab");
+    x->train.micro = etch_var(x->sym, "micro");
+    x->plan.mesh.at[DP].size = etch_var(x->sym, "dp");
+    x->plan.mesh.at[TP].size = etch_var(x->sym, "tp");
+}
+
+static etch_expr formula(sample *x, const etch_cost_list *items, etch_measure measure, etch_phase phase)
+{
+    etch_expr sum = etch_int(x->sym, 0);
+    for (uint32_t i = 0; i < items->count; i++)
+        if (items->at[i].measure == measure && items->at[i].phase == phase)
+            sum = etch_add(x->sym, sum, etch_mul(x->sym, items->at[i].each, items->at[i].times));
+    return sum;
+}
+
+#define ASSERT_FORMULA(x, items, measure, phase, text) \
+    ck_assert_str_eq(etch_expr_text((x)->sym, formula((x), (items), (measure), (phase))), normal((x), (text)))
+
+/* The formula `text` as the printer writes it. */
+static const char *normal(sample *x, const char *text)
+{
+    size_t error_at = 0;
+    etch_expr parsed = etch_expr_parse(x->sym, text, strlen(text), &error_at);
+    ck_assert_msg(parsed != NULL, "%s, at %zu", text, error_at);
+    return etch_expr_text(x->sym, parsed);
+}
+
+/* The number of microbatches cancels where work is in proportion to tokens, and stays where weights are
+ * read. */
+static void sizes_may_be_variables(etch_arena *arena)
+{
+    sample *x = residual_model(arena);
+    use_variables(x);
+    etch_placed *placed = sample_place(x);
+    etch_cost_list job = {0}, rank = {0};
+    etch_graph_costs(placed->training, &job);
+    etch_placed_costs(placed, &rank);
+    ASSERT_FORMULA(x, &job, ETCH_FLOPS, ETCH_FORWARD,
+                   "batch*seq*(9*hidden + 6*hidden*ffn + 6*ffn + 2*hidden*vocab + 5*vocab)");
+    ASSERT_FORMULA(x, &job, ETCH_FLOPS, ETCH_OPTIMIZER, "12*(2*hidden + 3*hidden*ffn + hidden*vocab)");
+    ASSERT_FORMULA(x, &rank, ETCH_RANK_FLOPS, ETCH_FORWARD,
+                   "batch*seq/dp*(9*hidden + 6*hidden*ffn/tp + 6*ffn/tp + 2*hidden*vocab + 5*vocab)");
+    ASSERT_FORMULA(x, &rank, ETCH_COMM, ETCH_FORWARD, "2*batch*seq*hidden/dp");
+    ASSERT_FORMULA(x, &rank, ETCH_WIRE, ETCH_BACKWARD, "2*(tp - 1)/tp*2*batch*seq*hidden/dp");
+    ASSERT_FORMULA(x, &rank, ETCH_COMM, ETCH_SYNC, "4*(2*hidden + 3*hidden*ffn/tp + hidden*vocab)");
+    /* For each token: ten times a row of hidden (x h; h; h; y; x y z n; n), six of ffn (gate s; s up a;
+     * a), the logits twice, a label and a statistic. For each microbatch: the weights and the loss. */
+    ASSERT_FORMULA(x, &rank, ETCH_TRAFFIC, ETCH_FORWARD,
+                   "batch*seq/dp*(2*10*hidden + 2*6*ffn/tp + 2*2*vocab + 8)"
+                   " + micro*(4*hidden + 6*hidden*ffn/tp + 2*hidden*vocab + 4)");
+}
+
+START_TEST(test_formulas)
+{
+    etch_with_arena(sizes_may_be_variables);
 }
 END_TEST
 
@@ -317,7 +384,7 @@ END_TEST
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("costs");
-    ETCH_ADD_TESTS(suite, test_job, test_rank, test_rings, test_clip, test_loops, test_recomputation,
-                   test_filters, test_one_story, test_one_rank);
+    ETCH_ADD_TESTS(suite, test_job, test_rank, test_rings, test_clip, test_formulas, test_loops,
+                   test_recomputation, test_filters, test_one_story, test_one_rank);
     return suite;
 }

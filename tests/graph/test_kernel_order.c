@@ -62,7 +62,7 @@ static void add_statement(pool *p)
     const char *dims = wide ? "bsf" : "bsh";
     char over = wide ? 'f' : 'h';
     etch_tensor *value = any(p, wide);
-    switch (roll(p->dice, 7)) {
+    switch (roll(p->dice, 8)) {
     case 0:
         keep(p, wide, sample_call(x, fresh(p, "u"), "silu", value, NULL, 0, NULL));
         break;
@@ -80,6 +80,9 @@ static void add_statement(pool *p)
         keep(p, wide, sample_call(x, fresh(p, "n"), "rms_norm", value, g, over, NULL));
         break;
     }
+    case 5:
+        keep(p, wide, etch_graph_pass(x->graph, ETCH_ENTER, value, fresh(p, "i"), (etch_span){0, 0}));
+        break;
     default:
         add_projection(p, !wide);
         break;

@@ -179,6 +179,58 @@ START_TEST(test_tables)
 }
 END_TEST
 
+/* Causal attention of one head of width F over a sequence of 16: 136 pairs. Scores are never in memory;
+ * backward reads the operands, the result and a statistic. Rotations join what makes their operand, in
+ * both passes. */
+static void attention_keeps_its_scores(etch_arena *arena)
+{
+    const etch_span nowhere = {0, 0};
+    sample *x = sample_new(arena);
+    etch_dim *t = etch_graph_dim(x->graph, "T", etch_int(x->sym, 16), false, nowhere);
+    etch_dim *const keys[] = {x->b, t, x->f};
+    etch_attrs attrs = {.over = &t, .over_count = 1, .dot = &x->f, .dot_count = 1, .causal = true};
+    etch_tensor *in = sample_input(x, "x", "bsh", ETCH_BF16);
+    etch_tensor *wq = sample_weight(x, "wq", "hf"), *wk = sample_weight(x, "wk", "hf");
+    etch_tensor *wv = sample_weight(x, "wv", "hf"), *wo = sample_weight(x, "wo", "fh");
+    etch_tensor *q = sample_call(x, "qr", "rope", sample_product(x, "q", in, wq, "bsf"), NULL, 'f', NULL);
+    etch_tensor *xt = etch_graph_rename(x->graph, in, &x->s, &t, 1, nowhere);
+    etch_tensor *k = etch_graph_product(x->graph, xt, wk, keys, 3, nowhere);
+    etch_tensor *v = etch_graph_product(x->graph, xt, wv, keys, 3, nowhere);
+    etch_graph_label(k, "k", NULL, 0, nowhere);
+    etch_graph_label(v, "v", NULL, 0, nowhere);
+    k = sample_call(x, "kr", "rope", k, NULL, 'f', NULL);
+    etch_tensor *qkv[] = {q, k, v};
+    etch_tensor *o = etch_graph_call(x->graph, etch_row_called("sdpa"), qkv, 3, &attrs, NULL, 0, nowhere);
+    etch_graph_label(o, "o", NULL, 0, nowhere);
+    sample_loss(x, sample_product(x, "y", o, wo, "bsh"));
+    sample_shard(x, "B", DP);
+    etch_placed *placed = sample_place(x);
+    assert_kernels(placed, placed->forward,
+                   "einsum+rope: x wq -> qr, 137216 FLOP, 10240 bytes\n"
+                   "einsum+rope: x wk -> kr, 137216 FLOP, 10240 bytes\n"
+                   "einsum: x wv -> v, 131072 FLOP, 10240 bytes\n"
+                   "sdpa: qr kr v -> o stat, 69632 FLOP, 16512 bytes\n"
+                   "einsum: o wo -> y, 131072 FLOP, 10240 bytes\n"
+                   "einsum: y head -> logits, 262144 FLOP, 18432 bytes\n"
+                   "cross_entropy: logits labels -> l stat, 20480 FLOP, 8452 bytes\n");
+    assert_kernels(placed, placed->backward,
+                   "cross_entropy_dx: one logits labels stat -> dlogits, 16384 FLOP, 16644 bytes\n"
+                   "einsum: dlogits head -> dy, 262144 FLOP, 18432 bytes\n"
+                   "einsum: dlogits y ->, adds dhead, 262144 FLOP, 43008 bytes\n"
+                   "einsum: dy wo -> do, 131072 FLOP, 10240 bytes\n"
+                   "einsum: dy o ->, adds dwo, 131072 FLOP, 22528 bytes\n"
+                   "sdpa_bwd+rope_dx+rope_dx: do qr kr v o stat -> dv dk dq, 186368 FLOP, 32896 bytes\n"
+                   "einsum: dv x ->, adds dwv, 131072 FLOP, 22528 bytes\n"
+                   "einsum: dk x ->, adds dwk, 131072 FLOP, 22528 bytes\n"
+                   "einsum: dq x ->, adds dwq, 131072 FLOP, 22528 bytes\n");
+}
+
+START_TEST(test_attention)
+{
+    etch_with_arena(attention_keeps_its_scores);
+}
+END_TEST
+
 /* The vocabulary over tp: a rank looks up what it has of 32 rows, and the loss reduces three numbers for
  * each token. */
 static void a_vocabulary_is_divided(etch_arena *arena)
@@ -332,7 +384,7 @@ Suite *etch_suite(void)
 {
     Suite *suite = suite_create("kernels");
     ETCH_ADD_TESTS(suite, test_residual_joins_product, test_residual_joins_norm, test_sharded_residual,
-                   test_placements_apart, test_masks, test_tables, test_vocabulary, test_recomputation,
-                   test_units, test_buckets);
+                   test_placements_apart, test_masks, test_tables, test_attention, test_vocabulary,
+                   test_recomputation, test_units, test_buckets);
     return suite;
 }

@@ -1,4 +1,5 @@
-/* Group ids and members against the definition: ranks that share all coordinates but those of some axes are a group. */
+/* Group ids and members against the definition: ranks that share all coordinates but those of some axes
+ * are a group. */
 #include "suite.h"
 
 #include "lower/lower.h"

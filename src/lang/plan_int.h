@@ -1,0 +1,47 @@
+/* What the files that build plans share: the mesh of the plan at hand, and names that plans may select. */
+#ifndef ETCH_LANG_PLAN_INT_H
+#define ETCH_LANG_PLAN_INT_H
+
+#include "lang/elab_int.h"
+
+/* An axis of the mesh, or a product of axes, while the plan is built. */
+typedef struct etch_mesh_name {
+    etch_ast_name name;
+    const etch_ast_def *def;     /* of an axis */
+    const etch_ast_place *place; /* of a product */
+    uint8_t state;               /* of its evaluation */
+} etch_mesh_name;
+
+typedef struct etch_plan_builder {
+    etch_spec *spec;
+    const etch_symbol *symbol;
+    etch_plan *plan;
+    ETCH_VEC(etch_mesh_name) axes; /* as in plan->mesh */
+    ETCH_VEC(etch_mesh_name) products;
+} etch_plan_builder;
+
+/* An ordered list of mesh axes. */
+typedef struct etch_axis_list {
+    uint32_t at[ETCH_MAX_AXES];
+    uint32_t count;
+    uint32_t bits;
+} etch_axis_list;
+
+/* ---- plan_mesh.c ---- */
+
+/* Reads the mesh and the products of axes of the plan. */
+void etch_mesh_build(etch_plan_builder *b);
+/* The axes that stand behind '@', products expanded. False after an error. */
+bool etch_mesh_axes(etch_plan_builder *b, const etch_ast_mesh *mesh, etch_axis_list *out);
+
+/* ---- plan_select.c: plans are bound late, so a name that nothing has is a warning ---- */
+
+/* Warns when no dim of the spec has this name. */
+void etch_select_dim(etch_spec *spec, etch_ast_name dim);
+/* Warns when the spec has no such tag or module.tensor. */
+void etch_select_tensor(etch_spec *spec, etch_ast_name selector);
+/* Is it a module or model, so that a scope can be made for it? Otherwise it is reported: a warning when nothing has this name, an error when
+ * scopes of that kind have no meaning yet. */
+bool etch_select_scope(etch_spec *spec, etch_ast_name selector);
+
+#endif

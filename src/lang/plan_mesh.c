@@ -1,0 +1,383 @@
+/* The mesh of a plan: axes, their sizes, names for products of axes. */
+#include "lang/plan_int.h"
+
+#include <string.h>
+
+enum { STATE_NEW, STATE_OPEN, STATE_DONE };
+
+static int32_t find(const etch_mesh_name *names, uint32_t count, const char *name)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (names[i].name.text == name)
+            return (int32_t)i;
+    return -1;
+}
+
+/* ---- axes ------------------------------------------------------------------------------------------------ */
+
+static void add_axis(etch_plan_builder *b, const etch_ast_def *def)
+{
+    etch_spec *spec = b->spec;
+    const int32_t other = find(b->axes.at, b->axes.count, def->name.text);
+    if (other >= 0) {
+        etch_diag *diag = etch_error(spec->diags, ETCH_E_MESH, def->name.span,
+                                     "the mesh has two axes called '%s'", def->name.text);
+        etch_note(diag, b->axes.at[other].name.span, "this is the first");
+        return;
+    }
+    if (b->axes.count == ETCH_MAX_AXES) {
+        etch_error(spec->diags, ETCH_E_MESH, def->name.span, "a mesh has at most %d axes", ETCH_MAX_AXES);
+        return;
+    }
+    ETCH_PUSH(spec->arena, &b->axes, (etch_mesh_name){.name = def->name, .def = def});
+    ETCH_PUSH(spec->arena, &b->plan->mesh, (etch_axis){.name = def->name.text, .span = def->span});
+}
+
+/* The param or dim that a name in the mesh stands for: as the plan's file sees it, else as the spec does. */
+static const etch_symbol *find_number(const etch_plan_builder *b, const char *name)
+{
+    const etch_namespace *const spaces[] = {b->symbol->home, b->spec->main};
+    for (uint32_t i = 0; i < 2; i++) {
+        const etch_symbol *symbol = etch_namespace_find(spaces[i], name);
+        if (symbol && (symbol->kind == SYMBOL_PARAM || symbol->kind == SYMBOL_DIM))
+            return symbol;
+    }
+    return NULL;
+}
+
+static etch_expr size_of(etch_plan_builder *b, uint32_t index);
+
+static etch_expr mesh_name(void *data, const etch_ast_expr *expr)
+{
+    etch_plan_builder *b = data;
+    const int32_t axis = find(b->axes.at, b->axes.count, expr->name.text);
+    if (axis >= 0)
+        return size_of(b, (uint32_t)axis);
+    const etch_symbol *symbol = find_number(b, expr->name.text);
+    if (!symbol)
+        return etch_var(b->spec->sym, expr->name.text); /* a size that only the mesh speaks of */
+    return symbol->kind == SYMBOL_PARAM ? symbol->param->var : etch_dim_size(b->spec, symbol);
+}
+
+static etch_expr own_size(etch_plan_builder *b, etch_mesh_name *axis)
+{
+    etch_spec *spec = b->spec;
+    const etch_symbol *symbol = find_number(b, axis->name.text);
+    const bool is_param = symbol && symbol->kind == SYMBOL_PARAM;
+    if (!axis->def->value)
+        return is_param ? symbol->param->var : etch_var(spec->sym, axis->name.text);
+    if (is_param) {
+        etch_diag *diag = etch_error(spec->diags, ETCH_E_MESH, axis->def->span,
+                                     "mesh axis '%s' has a size of its own, but a param has its name",
+                                     axis->name.text);
+        etch_note(diag, symbol->def->name.span, "the param is declared here");
+        return NULL;
+    }
+    const etch_lookup lookup = {.name = mesh_name, .data = b};
+    return etch_value_of(spec, axis->def->value, &lookup);
+}
+
+/* Recursion is no deeper than the mesh has axes. */
+static etch_expr size_of(etch_plan_builder *b, uint32_t index)
+{
+    etch_mesh_name *axis = &b->axes.at[index];
+    if (axis->state == STATE_OPEN) {
+        etch_error(b->spec->diags, ETCH_E_AXIS_CYCLE, axis->name.span, "the size of mesh axis '%s' needs itself",
+                   axis->name.text);
+        return NULL;
+    }
+    if (axis->state == STATE_NEW) {
+        axis->state = STATE_OPEN;
+        b->plan->mesh.at[index].size = own_size(b, axis);
+        axis->state = STATE_DONE;
+    }
+    return b->plan->mesh.at[index].size;
+}
+
+static void read_axes(etch_plan_builder *b)
+{
+    const etch_ast_line *first = NULL;
+    const etch_ast_lines *lines = &b->symbol->item->lines;
+    for (uint32_t i = 0; i < lines->count; i++) {
+        const etch_ast_line *line = &lines->at[i];
+        if (line->kind != ETCH_AST_MESH)
+            continue;
+        if (first) {
+            etch_diag *diag = etch_error(b->spec->diags, ETCH_E_MESH, line->span, "a plan has one mesh");
+            etch_note(diag, first->span, "it is here");
+            return;
+        }
+        first = line;
+        for (uint32_t k = 0; k < line->defs.count; k++)
+            add_axis(b, &line->defs.at[k]);
+    }
+    for (uint32_t i = 0; i < b->axes.count; i++)
+        size_of(b, i);
+}
+
+/* ---- products of axes ------------------------------------------------------------------------------------ */
+
+static void unknown_axis(etch_plan_builder *b, etch_ast_name name)
+{
+    etch_spec *spec = b->spec;
+    ETCH_VEC(const char *) names = {0};
+    etch_buf list = {.arena = spec->arena};
+    for (uint32_t i = 0; i < b->axes.count; i++) {
+        ETCH_PUSH(spec->arena, &names, b->axes.at[i].name.text);
+        etch_buf_printf(&list, "%s%s", i ? ", " : "", b->axes.at[i].name.text);
+    }
+    for (uint32_t i = 0; i < b->products.count; i++)
+        ETCH_PUSH(spec->arena, &names, b->products.at[i].name.text);
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_UNKNOWN_AXIS, name.span, "plan '%s' has no mesh axis '%s'",
+                                 b->symbol->name, name.text);
+    etch_suggest_name(diag, name.text, names.at, names.count);
+    etch_note(diag, (etch_span){0, 0}, "its mesh is [%s]", b->axes.count ? list.text : "");
+}
+
+static bool append_axis(etch_plan_builder *b, etch_ast_name name, uint32_t axis, etch_axis_list *out)
+{
+    if (out->bits >> axis & 1) {
+        etch_error(b->spec->diags, ETCH_E_AXIS_REPEATED, name.span, "mesh axis '%s' stands twice in this list",
+                   b->axes.at[axis].name.text);
+        return false;
+    }
+    out->bits |= 1u << axis;
+    out->at[out->count++] = axis;
+    return true;
+}
+
+static bool append(etch_plan_builder *b, etch_ast_name name, uint32_t depth, etch_axis_list *out)
+{
+    const int32_t axis = find(b->axes.at, b->axes.count, name.text);
+    if (axis >= 0)
+        return append_axis(b, name, (uint32_t)axis, out);
+    const int32_t product = find(b->products.at, b->products.count, name.text);
+    if (product < 0) {
+        unknown_axis(b, name);
+        return false;
+    }
+    if (depth > ETCH_MAX_AXES) {
+        etch_error(b->spec->diags, ETCH_E_AXIS_CYCLE, name.span, "'%s' is a product of itself", name.text);
+        return false;
+    }
+    const etch_ast_mesh *mesh = &b->products.at[product].place->mesh;
+    bool fine = true;
+    for (uint32_t i = 0; fine && i < mesh->axes.count; i++) {
+        const etch_ast_name part = {mesh->axes.at[i].text, depth > 0 ? name.span : mesh->axes.at[i].span};
+        fine = append(b, part, depth + 1, out);
+    }
+    return fine;
+}
+
+bool etch_mesh_axes(etch_plan_builder *b, const etch_ast_mesh *mesh, etch_axis_list *out)
+{
+    *out = (etch_axis_list){0};
+    for (uint32_t i = 0; i < mesh->axes.count; i++)
+        if (!append(b, mesh->axes.at[i], 1, out))
+            return false;
+    return true;
+}
+
+static void add_product(etch_plan_builder *b, const etch_ast_place *place)
+{
+    const int32_t axis = find(b->axes.at, b->axes.count, place->name.text);
+    const int32_t product = find(b->products.at, b->products.count, place->name.text);
+    if (axis >= 0 || product >= 0) {
+        etch_diag *diag = etch_error(b->spec->diags, ETCH_E_MESH, place->name.span,
+                                     "'%s' is a name of mesh axes already", place->name.text);
+        etch_note(diag, axis >= 0 ? b->axes.at[axis].name.span : b->products.at[product].name.span,
+                  "it is declared here");
+        return;
+    }
+    ETCH_PUSH(b->spec->arena, &b->products, (etch_mesh_name){.name = place->name, .place = place});
+}
+
+static bool speaks_of(etch_spec *spec, etch_expr size, etch_expr var)
+{
+    const etch_expr *vars = NULL;
+    const uint32_t count = size ? etch_vars_of(spec->sym, size, &vars) : 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (vars[i] == var)
+            return true;
+    return false;
+}
+
+/* `axis dp = (edp, ep)` beside `edp = dp/ep`: the product must be what the mesh calls by its name. */
+static void check_product(etch_plan_builder *b, const etch_product *product)
+{
+    etch_spec *spec = b->spec;
+    etch_expr size = etch_int(spec->sym, 1);
+    for (uint32_t i = 0; i < product->axis_count; i++)
+        size = etch_mul(spec->sym, size, b->plan->mesh.at[product->axes[i]].size);
+    if (!size)
+        return;
+    bool used = false;
+    const etch_symbol *symbol = find_number(b, product->name);
+    const bool is_param = symbol && symbol->kind == SYMBOL_PARAM;
+    for (uint32_t i = 0; i < b->plan->mesh.count; i++)
+        for (uint32_t k = 0; !used && k < 1; k++) {
+            const etch_expr *vars = NULL;
+            etch_expr axis = b->plan->mesh.at[i].size;
+            const uint32_t count = axis ? etch_vars_of(spec->sym, axis, &vars) : 0;
+            for (uint32_t v = 0; v < count; v++)
+                used = used || strcmp(etch_var_name(vars[v]), product->name) == 0;
+        }
+    if (!used)
+        return;
+    etch_expr var = is_param ? symbol->param->var : etch_var(spec->sym, product->name);
+    if (!speaks_of(spec, size, var) || etch_equal(spec->sym, size, var, NULL) == ETCH_NO)
+        etch_error(spec->diags, ETCH_E_AXIS_PRODUCT, product->span,
+                   "the axes of '%s' are %s ranks together, but the mesh calls another number '%s'",
+                   product->name, etch_expr_text(spec->sym, size), product->name);
+}
+
+static void read_products(etch_plan_builder *b)
+{
+    const etch_ast_lines *lines = &b->symbol->item->lines;
+    for (uint32_t i = 0; i < lines->count; i++)
+        for (uint32_t k = 0; lines->at[i].kind == ETCH_AST_AXIS && k < lines->at[i].places.count; k++)
+            add_product(b, &lines->at[i].places.at[k]);
+    for (uint32_t i = 0; i < b->products.count; i++) {
+        const etch_mesh_name *name = &b->products.at[i];
+        etch_product product = {.name = name->name.text, .span = name->place->span};
+        etch_axis_list axes = {0};
+        if (!append(b, name->name, 0, &axes))
+            continue;
+        memcpy(product.axes, axes.at, sizeof axes.at);
+        product.axis_count = axes.count;
+        ETCH_PUSH(b->spec->arena, &b->plan->products, product);
+        check_product(b, &product);
+    }
+}
+
+void etch_mesh_build(etch_plan_builder *b)
+{
+    read_axes(b);
+    read_products(b);
+}
+
+/* ---- names of meshes, for values ------------------------------------------------------------------------- */
+
+/* Does a name occur in the expression? Trees are no higher than ETCH_AST_DEPTH. */
+static bool occurs(const etch_ast_expr *expr, const char *name)
+{
+    if (expr->kind == ETCH_AST_NAME)
+        return expr->name.text == name;
+    if (expr->kind == ETCH_AST_BINARY || expr->kind == ETCH_AST_NEGATE)
+        return occurs(expr->left, name) || (expr->right && occurs(expr->right, name));
+    for (uint32_t i = 0; expr->kind == ETCH_AST_CALL && i < expr->args.count; i++)
+        if (occurs(expr->args.at[i].value, name))
+            return true;
+    return false;
+}
+
+static bool line_mentions(const etch_ast_line *line, const char *name)
+{
+    for (uint32_t i = 0; line->kind == ETCH_AST_MESH && i < line->defs.count; i++) {
+        const etch_ast_def *def = &line->defs.at[i];
+        if (def->name.text == name || (def->value && occurs(def->value, name)))
+            return true;
+    }
+    for (uint32_t i = 0; line->kind == ETCH_AST_AXIS && i < line->places.count; i++)
+        if (line->places.at[i].name.text == name)
+            return true;
+    return false;
+}
+
+bool etch_plans_mention(const etch_spec *spec, const char *name)
+{
+    for (uint32_t i = 0; i < spec->main->symbols.count; i++) {
+        const etch_symbol *symbol = spec->main->symbols.at[i];
+        for (uint32_t k = 0; symbol->kind == SYMBOL_PLAN && k < symbol->item->lines.count; k++)
+            if (line_mentions(&symbol->item->lines.at[k], name))
+                return true;
+    }
+    return false;
+}
+
+static bool is_param_var(const etch_spec *spec, etch_expr var)
+{
+    for (uint32_t i = 0; i < spec->params.count; i++)
+        if (spec->params.at[i].var == var)
+            return true;
+    return false;
+}
+
+uint32_t etch_plan_vars(etch_spec *spec, const etch_plan *plan, const etch_axis **vars)
+{
+    ETCH_VEC(etch_axis) list = {0};
+    for (uint32_t i = 0; i < plan->mesh.count; i++) {
+        const etch_axis *axis = &plan->mesh.at[i];
+        const etch_expr *used = NULL;
+        const uint32_t count = etch_vars_of(spec->sym, axis->size, &used);
+        for (uint32_t v = 0; v < count; v++) {
+            bool known = is_param_var(spec, used[v]);
+            for (uint32_t k = 0; k < list.count; k++)
+                known = known || list.at[k].size == used[v];
+            if (!known)
+                ETCH_PUSH(spec->arena, &list,
+                          (etch_axis){.name = etch_var_name(used[v]), .size = used[v], .span = axis->span});
+        }
+    }
+    *vars = list.at;
+    return list.count;
+}
+
+etch_expr etch_plan_value(etch_spec *spec, const etch_plan *plan, const char *name)
+{
+    for (uint32_t i = 0; i < plan->mesh.count; i++)
+        if (strcmp(plan->mesh.at[i].name, name) == 0)
+            return plan->mesh.at[i].size;
+    for (uint32_t i = 0; i < plan->products.count; i++) {
+        const etch_product *product = &plan->products.at[i];
+        if (strcmp(product->name, name) != 0)
+            continue;
+        etch_expr size = etch_int(spec->sym, 1);
+        for (uint32_t k = 0; k < product->axis_count; k++)
+            size = etch_mul(spec->sym, size, plan->mesh.at[product->axes[k]].size);
+        return size;
+    }
+    const etch_axis *vars;
+    const uint32_t count = etch_plan_vars(spec, plan, &vars);
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(vars[i].name, name) == 0)
+            return vars[i].size;
+    return NULL;
+}
+
+typedef struct plan_names {
+    etch_spec *spec;
+    const etch_namespace *space;
+    const etch_plan *plan;
+} plan_names;
+
+static etch_expr name_with_plan(void *data, const etch_ast_expr *expr)
+{
+    const plan_names *n = data;
+    etch_spec *spec = n->spec;
+    if (!etch_namespace_find(n->space, expr->name.text)) {
+        etch_expr value = n->plan ? etch_plan_value(spec, n->plan, expr->name.text) : NULL;
+        if (!value && !n->plan && etch_plans_mention(spec, expr->name.text))
+            value = etch_var(spec->sym, expr->name.text);
+        if (value)
+            return value;
+    }
+    const char *names[ETCH_MAX_AXES];
+    const uint32_t count = n->plan ? n->plan->mesh.count : 0;
+    for (uint32_t i = 0; i < count; i++)
+        names[i] = n->plan->mesh.at[i].name;
+    const size_t length = strlen(expr->name.text);
+    if (!etch_namespace_find(n->space, expr->name.text) && expr->name.text[length - 1] != '\'') {
+        etch_unknown_name(spec, n->space, "name", expr->name, names, count);
+        return NULL;
+    }
+    const etch_lookup global = etch_global_lookup(spec, n->space);
+    return global.name(global.data, expr);
+}
+
+etch_lookup etch_plan_lookup(etch_spec *spec, const etch_namespace *space, const etch_plan *plan)
+{
+    plan_names *n = ETCH_NEW(spec->arena, plan_names);
+    *n = (plan_names){spec, space, plan};
+    return (etch_lookup){.name = name_with_plan, .data = n};
+}

@@ -1,0 +1,143 @@
+"""Scopes and pins of plans: `for mlp { ... }` with other axes, pins on a module's tensor. Collectives by hand."""
+
+import collections
+import itertools
+
+import decoder
+from decoder import BF16, F32, add
+from etchtest import BASE, LLAMA, Case, ask, lower, main, run
+from test_collectives import COLLECTIVES
+from test_numbers import LLAMA_DIMS
+
+PLANS = """
+parallel whole_mlp {                             # attention and vocabulary over tp, every rank computes the MLP
+  mesh  [dp, tp]
+  shard B @ dp, K @ tp, F @ tp, V @ tp
+  for mlp { shard F @ () }
+}
+parallel other_axis {                            # the MLP on an axis of its own
+  mesh  [dp, tp, xp]
+  shard B @ dp, K @ tp, V @ tp
+  for mlp { shard F @ xp }
+}
+parallel batch_mlp {                             # the MLP is data parallel over both axes
+  mesh  [dp, tp]
+  shard B @ dp, K @ tp, V @ tp
+  for mlp { shard B @ (dp,tp) }
+}
+parallel pinned_whole {                          # says what is so anyway
+  mesh  [dp, tp]
+  shard B @ dp, K @ tp, F @ tp, V @ tp
+  pin   residual [B@dp, S, H]
+  pin   attention.q [B@dp, S, K@tp, G, D]
+}
+parallel pinned_output {                         # the result of the scores over the sequence, and back
+  mesh  [dp, tp]
+  shard B @ dp, K @ tp, F @ tp, V @ tp
+  pin   core.o [B@dp, S@tp, K, G, D]
+}
+"""
+SIZES = dict(layers=3, hidden=64, heads=8, kv_heads=4, head_dim=16, ffn=96, vocab=128)
+MESH = dict(dp=2, tp=4, micro=2, batch=16, seq=32)
+
+
+def mlp_weights(v):
+    return 3 * v.layers * v.hidden * v.ffn
+
+
+def collectives(plan, v):
+    tally = collections.defaultdict(int)
+    products, gains = decoder.llama_weights(v)
+    tokens = v.batch / v.micro / v.dp * v.seq
+    whole = BF16 * tokens * v.hidden
+    calls = v.micro * v.layers
+    add(tally, "forward", "all_reduce", "tp", v.micro * (3 * F32 * tokens + whole) + calls * whole)
+    add(tally, "backward", "all_reduce", "tp", v.micro * whole + calls * whole)
+    add(tally, "sync", "all_reduce", "dp", F32 * ((products - mlp_weights(v)) / v.tp + gains))
+    if plan == "whole_mlp":
+        add(tally, "sync", "all_reduce", "dp", F32 * mlp_weights(v))
+    elif plan == "other_axis":
+        add(tally, "forward", "all_reduce", "xp", calls * whole)
+        add(tally, "backward", "all_reduce", "xp", calls * whole)
+        add(tally, "sync", "all_reduce", "dp", F32 * mlp_weights(v) / v.xp)
+    elif plan == "batch_mlp":
+        # Each rank takes its share of the batch at the door, for nothing; the results are gathered behind the module,
+        # and so is the cotangent of what went in.
+        add(tally, "forward", "all_gather", "tp", calls * whole / v.tp)
+        add(tally, "backward", "all_gather", "tp", calls * whole / v.tp)
+        add(tally, "sync", "all_reduce", "(dp,tp)", F32 * mlp_weights(v))
+    else:
+        add(tally, "forward", "all_reduce", "tp", calls * whole)
+        add(tally, "backward", "all_reduce", "tp", calls * whole)
+        add(tally, "sync", "all_reduce", "dp", F32 * mlp_weights(v) / v.tp)
+    if plan == "pinned_output":
+        # From heads to sequence and back for wo, and back once more in backward; the cotangent is made where o was.
+        result = BF16 * tokens * v.heads * v.head_dim / v.tp
+        add(tally, "forward", "all_to_all", "tp", calls * 2 * result)
+        add(tally, "backward", "all_to_all", "tp", calls * result)
+    return tally
+
+
+class Scopes(Case):
+    def setUp(self):
+        super().setUp()
+        self.write("base.etch", BASE.read_text(encoding="utf-8"))
+        self.text = LLAMA.read_text(encoding="utf-8")
+        self.spec = self.write("llama.etch", self.text + PLANS)
+
+    def compare(self, plan, axes):
+        for phase, op, axis in itertools.product(("forward", "backward", "sync"), COLLECTIVES, axes):
+            with self.subTest(phase=phase, op=op, axis=axis):
+                text = ask(self.spec, f"comm({phase}, op = {op}, axis = {axis})", plan=plan)
+                self.assertFormula(lambda v: collectives(plan, v).get((phase, op, axis), 0), text, LLAMA_DIMS)
+
+    def traces(self, plan, more=None):
+        sets = {**SIZES, **MESH, **(more or {})}
+        folder = lower(self.scratch / plan, self.spec, plan=plan, sets=sets)
+        self.assertFine(folder)
+        self.assertTotals(folder, self.spec, None, plan, sets)
+
+    def test_a_scope_clears_an_axis(self):
+        self.compare("whole_mlp", ("dp", "tp", "(dp,tp)"))
+        self.traces("whole_mlp")
+
+    def test_a_scope_takes_another_axis(self):
+        self.compare("other_axis", ("dp", "tp", "xp", "(dp,tp)", "(dp,xp)", "(tp,xp)", "(dp,tp,xp)"))
+        self.traces("other_axis", dict(tp=2, xp=3))
+        self.traces("other_axis", dict(tp=2, xp=1))
+
+    def test_a_scope_divides_the_batch_further(self):
+        self.compare("batch_mlp", ("dp", "tp", "(dp,tp)"))
+        self.traces("batch_mlp")
+
+    def test_a_pin_that_says_what_is_so(self):
+        self.compare("pinned_whole", ("dp", "tp", "(dp,tp)"))
+        for query in ("comm(step)", "rank_flops(step)", "traffic(step)", "wire(backward)"):
+            self.assertEqual(ask(self.spec, query, plan="megatron"), ask(self.spec, query, plan="pinned_whole"))
+
+    def test_a_pin_on_a_tensor_of_a_module(self):
+        self.compare("pinned_output", ("dp", "tp", "(dp,tp)"))
+        self.traces("pinned_output")
+
+    def test_pins_and_scopes_that_name_nothing(self):
+        # A plan may be used with other models: what this one lacks is said, and does no harm.
+        for line in ("pin   attention.nothing [B@dp, S, H]", "for nothing { shard F @ () }", "shard Nothing @ tp"):
+            with self.subTest(line):
+                text = self.text.replace("  shard B @ dp, K @ tp, F @ tp, V @ tp\n}",
+                                         f"  shard B @ dp, K @ tp, F @ tp, V @ tp\n  {line}\n}}")
+                self.assertNotEqual(self.text, text)
+                spec = self.write("late.etch", text)
+                done = run("query", spec, "comm(step)", "--plan", "megatron")
+                self.assertEqual(0, done.status, done)
+                self.assertIn("othing", done.err)
+                self.assertEqual(ask(self.spec, "comm(step)", plan="megatron"), done.out.strip())
+
+    def test_a_pin_with_a_dim_that_the_tensor_lacks(self):
+        spec = self.write("pin.etch", self.text.replace("[B@dp, S@tp, H]", "[B@dp, S@tp, V]"))
+        done = run("query", spec, "comm(step)", "--plan", "megatron_sp")
+        self.assertEqual((1, 1), (done.status, len(done.errors())), done)
+        self.assertEqual(spec.name, done.errors()[0]["path"].split("/")[-1])
+
+
+if __name__ == "__main__":
+    main()

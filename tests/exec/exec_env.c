@@ -1,0 +1,129 @@
+#include "exec_env.h"
+
+#include <check.h>
+#include <stdio.h>
+
+exec_env exec_env_new(etch_arena *arena, const etch_training *training)
+{
+    return (exec_env){
+        .arena = arena,
+        .training = training,
+        .now = ETCH_NEW_ARRAY(arena, training->graph->loop_count, uint32_t),
+        .micro = exec_integer(training->train.micro),
+    };
+}
+
+void exec_fail(exec_env *env, const char *format, ...)
+{
+    if (env->failure)
+        return;
+    char text[600];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    env->failure = etch_text(env->arena, "%s", text);
+}
+
+/* ---- sizes --------------------------------------------------------------------------------------------- */
+
+uint32_t exec_integer(etch_expr constant)
+{
+    int64_t value = 0;
+    ck_assert(etch_to_i64(constant, &value) && value >= 0 && value <= INT32_MAX);
+    return (uint32_t)value;
+}
+
+double exec_real(etch_sym *sym, etch_expr constant)
+{
+    const int64_t unit = 1000000000;
+    int64_t value = 0;
+    ck_assert(etch_to_i64(etch_floor(sym, etch_mul(sym, constant, etch_int(sym, unit))), &value));
+    return (double)value / (double)unit;
+}
+
+uint32_t exec_size(const exec_env *env, const etch_dim *dim)
+{
+    return exec_integer(etch_training_size(env->training, dim));
+}
+
+exec_array *exec_whole(const exec_env *env, etch_arena *arena, const etch_tensor *tensor)
+{
+    exec_array *array = ETCH_NEW(arena, exec_array);
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        exec_array_add_dim(array, tensor->dims[i], 0, exec_size(env, tensor->dims[i]));
+    exec_array_fill(arena, array);
+    return array;
+}
+
+/* ---- loops --------------------------------------------------------------------------------------------- */
+
+/* Of a loop that runs a forward loop again: that loop; NULL for others. */
+static const etch_loop *repeated(const etch_loop *loop)
+{
+    for (uint32_t i = 0; i < loop->body->items.count && !loop->forward; i++) {
+        const etch_item *item = &loop->body->items.at[i];
+        if (item->loop) {
+            const etch_loop *inner = repeated(item->loop);
+            return inner ? inner->body->parent->loop : NULL;
+        }
+        return item->op->phase == ETCH_RECOMPUTE ? item->op->forward->outs[0]->region->loop : NULL;
+    }
+    return NULL;
+}
+
+void exec_iterate(exec_env *env, const etch_loop *loop, uint32_t iteration)
+{
+    env->now[loop->id] = iteration;
+    const etch_loop *again = repeated(loop);
+    if (again)
+        exec_iterate(env, again, iteration);
+    if (loop->forward)
+        exec_iterate(env, loop->forward, exec_integer(loop->count) - 1 - iteration);
+}
+
+uint32_t exec_instances(const etch_loop *home)
+{
+    uint32_t count = 1;
+    for (const etch_loop *loop = home; loop; loop = loop->body->parent->loop)
+        count *= exec_integer(loop->count);
+    return count;
+}
+
+uint32_t exec_instance(const exec_env *env, const etch_loop *home)
+{
+    uint32_t index = 0, weight = 1;
+    for (const etch_loop *loop = home; loop; loop = loop->body->parent->loop) {
+        index += weight * env->now[loop->id];
+        weight *= exec_integer(loop->count);
+    }
+    return index;
+}
+
+exec_store exec_store_new(etch_arena *arena, uint32_t count)
+{
+    return (exec_store){.arena = arena, .count = count, .at = ETCH_NEW_ARRAY(arena, count, exec_array **)};
+}
+
+exec_array **exec_slot(const exec_env *env, exec_store *store, uint32_t id, const etch_loop *home)
+{
+    ck_assert_uint_lt(id, store->count);
+    if (!store->at[id])
+        store->at[id] = ETCH_NEW_ARRAY(store->arena, exec_instances(home), exec_array *);
+    return &store->at[id][exec_instance(env, home)];
+}
+
+/* ---- numbers ------------------------------------------------------------------------------------------- */
+
+uint64_t exec_mix(uint64_t a, uint64_t b)
+{
+    uint64_t x = a * 0x9e3779b97f4a7c15u + b + 0x632be59bd9b4e019u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+double exec_random(uint64_t a, uint64_t b)
+{
+    return (double)(exec_mix(a, b) >> 11) / (double)((uint64_t)1 << 53);
+}

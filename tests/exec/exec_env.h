@@ -1,0 +1,48 @@
+/* Where a run is: sizes of dims, the iteration of every loop, the microbatch; and what went wrong first. */
+#ifndef ETCH_TEST_EXEC_ENV_H
+#define ETCH_TEST_EXEC_ENV_H
+
+#include "exec_tensor.h"
+
+typedef struct exec_env {
+    etch_arena *arena; /* for what lives as long as the run */
+    const etch_training *training;
+    uint32_t *now; /* by loop id: the iteration that is run, undone or run again */
+    uint32_t micro, microbatch;
+    const char *failure; /* NULL while all is well */
+} exec_env;
+
+exec_env exec_env_new(etch_arena *arena, const etch_training *training);
+/* Keeps the first failure. */
+void exec_fail(exec_env *env, const char *format, ...) ETCH_PRINTF(2, 3);
+
+/* The value of a constant expression; a ratio, to nine digits. */
+uint32_t exec_integer(etch_expr constant);
+double exec_real(etch_sym *sym, etch_expr constant);
+/* Elements of a dim in one microbatch. */
+uint32_t exec_size(const exec_env *env, const etch_dim *dim);
+/* All of a tensor in one microbatch, zero. */
+exec_array *exec_whole(const exec_env *env, etch_arena *arena, const etch_tensor *tensor);
+
+/* Begins an iteration of a loop, and of the loops whose values it reads: those that it undoes or repeats. */
+void exec_iterate(exec_env *env, const etch_loop *loop, uint32_t iteration);
+
+/* Arrays by id, one for each iteration of the loops around their home. */
+typedef struct exec_store {
+    etch_arena *arena;
+    uint32_t count;
+    exec_array ***at;
+} exec_store;
+
+exec_store exec_store_new(etch_arena *arena, uint32_t count);
+/* The array in force of what lives in the body of `home` (NULL: at top level); to be set or read. */
+exec_array **exec_slot(const exec_env *env, exec_store *store, uint32_t id, const etch_loop *home);
+/* Iterations that the body of `home` has in all, and the one in force. */
+uint32_t exec_instances(const etch_loop *home);
+uint32_t exec_instance(const exec_env *env, const etch_loop *home);
+
+/* A number in [0, 1) that depends on nothing but the arguments. */
+double exec_random(uint64_t a, uint64_t b);
+uint64_t exec_mix(uint64_t a, uint64_t b);
+
+#endif

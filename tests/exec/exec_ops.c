@@ -1,0 +1,676 @@
+#include "exec_ops.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A walk over all indices of the arrays named, which must agree. */
+#define WALK(...)                                        \
+    walk_over(call, (const exec_array *[]){__VA_ARGS__}, \
+              sizeof((const exec_array *[]){__VA_ARGS__}) / sizeof(const exec_array *))
+
+static void mismatch(exec_call *call, const exec_array *a, const exec_array *b)
+{
+    exec_fail(call->env, "%s: %s meets %s", etch_row_name(call->op->row), exec_array_text(call->arena, a),
+              exec_array_text(call->arena, b));
+}
+
+static bool agree(exec_call *call, const exec_array *a, const exec_array *b)
+{
+    if (exec_arrays_agree(a, b))
+        return true;
+    mismatch(call, a, b);
+    return false;
+}
+
+static exec_walk walk_over(exec_call *call, const exec_array *const *arrays, size_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (!agree(call, arrays[i], arrays[k]))
+                return (exec_walk){.ended = true};
+    return exec_walk_over((uint32_t)count, arrays);
+}
+
+/* The element of `array` at the walk's indices, `special` (may be NULL) at `index`. */
+static double element(exec_call *call, const exec_walk *walk, const exec_array *array,
+                      const etch_dim *special, uint32_t index)
+{
+    const double *found = exec_walk_lookup(walk, array, special, index);
+    if (!found)
+        exec_fail(call->env, "%s reads what is not there: only %s", etch_row_name(call->op->row),
+                  exec_array_text(call->arena, array));
+    return found ? *found : 0;
+}
+
+/* Does the op see all of these dims in `array`? The number of their combinations, 0 if not. */
+static uint32_t whole(exec_call *call, const exec_array *array, etch_dim *const *dims, uint32_t count)
+{
+    uint32_t product = 1;
+    for (uint32_t i = 0; i < count; i++) {
+        int at = exec_array_find(array, dims[i]);
+        if (at < 0 || array->count[at] != exec_size(call->env, dims[i])) {
+            exec_fail(call->env, "%s needs all of %s and has %s", etch_row_name(call->op->row), dims[i]->name,
+                      exec_array_text(call->arena, array));
+            return 0;
+        }
+        product *= array->count[at];
+    }
+    return product;
+}
+
+static exec_array *rows_of(exec_call *call, const exec_array *x)
+{
+    const etch_attrs *attrs = &call->op->attrs;
+    return exec_array_less(call->arena, x, attrs->over, attrs->over_count);
+}
+
+/* ---- products and sums --------------------------------------------------------------------------------- */
+
+/* A mask that hides later keys; no dims: nothing is hidden. */
+typedef struct mask {
+    const etch_dim *query, *key;
+} mask;
+
+/* y += sum of a*b over the dims that y lacks. Returns the number of combinations that are not hidden. */
+static int64_t contract(exec_call *call, exec_array *y, const exec_array *a, const exec_array *b, mask hide)
+{
+    int64_t combinations = 0;
+    exec_walk w = WALK(y, a, b);
+    while (exec_walk_next(&w)) {
+        if (hide.key && exec_walk_index(&w, hide.key) > exec_walk_index(&w, hide.query))
+            continue;
+        y->at[w.at[0]] += a->at[w.at[1]] * b->at[w.at[2]];
+        combinations++;
+    }
+    return combinations;
+}
+
+/* Multiplications alone when nothing is summed. */
+static void run_einsum(exec_call *call)
+{
+    bool sums = false;
+    for (uint32_t k = 0; k < 2; k++)
+        for (uint32_t i = 0; i < call->ins[k]->rank; i++)
+            sums = sums || exec_array_find(call->outs[0], call->ins[k]->dims[i]) < 0;
+    int64_t combinations = contract(call, call->outs[0], call->ins[0], call->ins[1], (mask){0});
+    call->flop += combinations * (sums ? 2 : 1);
+}
+
+static void run_add(exec_call *call)
+{
+    const double sign = strcmp(etch_row_name(call->op->row), "sub") == 0 ? -1 : 1;
+    exec_walk w = WALK(call->outs[0], call->ins[0], call->ins[1]);
+    while (exec_walk_next(&w)) {
+        call->outs[0]->at[w.at[0]] = call->ins[0]->at[w.at[1]] + sign * call->ins[1]->at[w.at[2]];
+        call->flop++;
+    }
+}
+
+/* Also a copy: then no dim is summed. */
+static void run_sum(exec_call *call)
+{
+    const double sign = strcmp(etch_row_name(call->op->row), "negated_sum") == 0 ? -1 : 1;
+    exec_walk w = WALK(call->outs[0], call->ins[0]);
+    while (exec_walk_next(&w)) {
+        call->outs[0]->at[w.at[0]] += sign * call->ins[0]->at[w.at[1]];
+        call->flop++;
+    }
+}
+
+static void run_broadcast(exec_call *call)
+{
+    exec_walk w = WALK(call->outs[0], call->ins[0]);
+    while (exec_walk_next(&w))
+        call->outs[0]->at[w.at[0]] = call->ins[0]->at[w.at[1]];
+}
+
+static void run_total(exec_call *call)
+{
+    for (uint32_t i = 0; i < call->op->in_count; i++) {
+        if (!exec_arrays_alike(call->outs[0], call->ins[i]))
+            mismatch(call, call->outs[0], call->ins[i]);
+        exec_walk w = WALK(call->outs[0], call->ins[i]);
+        while (exec_walk_next(&w)) {
+            call->outs[0]->at[w.at[0]] += call->ins[i]->at[w.at[1]];
+            call->flop += i > 0;
+        }
+    }
+}
+
+/* ---- views --------------------------------------------------------------------------------------------- */
+
+/* The operand as the result calls its dims. */
+static exec_array renamed(const exec_call *call, const exec_array *x)
+{
+    const etch_attrs *attrs = &call->op->attrs;
+    exec_array seen = *x;
+    for (uint32_t i = 0; i < seen.rank; i++)
+        for (uint32_t m = 0; m < attrs->map_count; m++)
+            if (x->dims[i] == attrs->from[m])
+                seen.dims[i] = attrs->to[m];
+    return seen;
+}
+
+static void run_rename(exec_call *call)
+{
+    const exec_array seen = renamed(call, call->ins[0]);
+    if (!exec_arrays_alike(&seen, call->outs[0]))
+        mismatch(call, &seen, call->outs[0]);
+    exec_walk w = WALK(call->outs[0], &seen);
+    while (exec_walk_next(&w))
+        call->outs[0]->at[w.at[0]] = seen.at[w.at[1]];
+}
+
+static void run_slice(exec_call *call)
+{
+    const exec_array seen = renamed(call, call->ins[0]);
+    if (!agree(call, call->ins[0], call->outs[0]) || !whole(call, call->ins[0], call->op->attrs.from, 1))
+        return;
+    exec_walk w = WALK(call->outs[0]);
+    while (exec_walk_next(&w))
+        call->outs[0]->at[w.at[0]] = element(call, &w, &seen, NULL, 0);
+}
+
+static void run_slice_dx(exec_call *call)
+{
+    const exec_array seen = renamed(call, call->outs[0]);
+    if (!agree(call, call->ins[0], call->outs[0]) || !whole(call, call->outs[0], call->op->attrs.from, 1))
+        return;
+    exec_walk w = WALK(call->ins[0]);
+    while (exec_walk_next(&w)) {
+        double *into = exec_walk_lookup(&w, &seen, NULL, 0);
+        if (into)
+            *into += call->ins[0]->at[w.at[0]];
+        call->flop++;
+    }
+}
+
+/* ---- one element at a time ------------------------------------------------------------------------------ */
+
+static double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+static double gelu_tanh(double x)
+{
+    return tanh(0.7978845608028654 * (x + 0.044715 * x * x * x));
+}
+
+static double gelu_dx(double x)
+{
+    double t = gelu_tanh(x), inner = 0.7978845608028654 * (1 + 3 * 0.044715 * x * x);
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * inner;
+}
+
+static double unary(const char *name, double x)
+{
+    if (strcmp(name, "relu") == 0)
+        return x > 0 ? x : 0;
+    if (strcmp(name, "sigmoid") == 0)
+        return sigmoid(x);
+    if (strcmp(name, "silu") == 0)
+        return x * sigmoid(x);
+    if (strcmp(name, "gelu") == 0)
+        return 0.5 * x * (1 + gelu_tanh(x));
+    if (strcmp(name, "tanh") == 0)
+        return tanh(x);
+    if (strcmp(name, "exp") == 0)
+        return exp(x);
+    return log1p(exp(x)); /* softplus */
+}
+
+static double unary_dx(const char *name, double x)
+{
+    double s = sigmoid(x);
+    if (strcmp(name, "relu_dx") == 0)
+        return x > 0 ? 1 : 0;
+    if (strcmp(name, "sigmoid_dx") == 0)
+        return s * (1 - s);
+    if (strcmp(name, "silu_dx") == 0)
+        return s + x * s * (1 - s);
+    if (strcmp(name, "gelu_dx") == 0)
+        return gelu_dx(x);
+    if (strcmp(name, "tanh_dx") == 0)
+        return 1 - tanh(x) * tanh(x);
+    if (strcmp(name, "exp_dx") == 0)
+        return exp(x);
+    return s; /* softplus_dx */
+}
+
+static void run_unary(exec_call *call)
+{
+    exec_walk w = WALK(call->outs[0], call->ins[0]);
+    while (exec_walk_next(&w))
+        call->outs[0]->at[w.at[0]] = unary(etch_row_name(call->op->row), call->ins[0]->at[w.at[1]]);
+}
+
+static void run_unary_dx(exec_call *call)
+{
+    exec_walk w = WALK(call->outs[0], call->ins[0], call->ins[1]);
+    while (exec_walk_next(&w))
+        call->outs[0]->at[w.at[0]] =
+            call->ins[0]->at[w.at[1]] * unary_dx(etch_row_name(call->op->row), call->ins[1]->at[w.at[2]]);
+}
+
+static void run_scale(exec_call *call)
+{
+    const double number = exec_real(call->env->training->graph->sym, call->op->attrs.number);
+    exec_walk w = WALK(call->outs[0], call->ins[0]);
+    while (exec_walk_next(&w))
+        call->outs[0]->at[w.at[0]] = number * call->ins[0]->at[w.at[1]];
+}
+
+static void run_shift(exec_call *call)
+{
+    const double number = exec_real(call->env->training->graph->sym, call->op->attrs.number);
+    exec_walk w = WALK(call->outs[0], call->ins[0]);
+    while (exec_walk_next(&w))
+        call->outs[0]->at[w.at[0]] = number + call->ins[0]->at[w.at[1]];
+}
+
+/* Index of an element in the whole batch, whatever the microbatch. */
+static uint32_t index_in_job(const exec_call *call, const exec_walk *walk, const etch_dim *dim)
+{
+    const exec_env *env = call->env;
+    uint32_t index = exec_walk_index(walk, dim);
+    return dim == env->training->train.batch ? index + env->microbatch * exec_size(env, dim) : index;
+}
+
+/* Rotates pairs of `over` by an angle that the other dims decide. */
+static void run_rope(exec_call *call)
+{
+    const exec_array *x = call->ins[0];
+    const etch_dim *over = call->op->attrs.over[0];
+    const double turn = strcmp(etch_row_name(call->op->row), "rope_dx") == 0 ? -1 : 1;
+    uint32_t width = whole(call, x, call->op->attrs.over, call->op->attrs.over_count);
+    if (!width)
+        return;
+    exec_walk w = WALK(call->outs[0], x);
+    while (exec_walk_next(&w)) {
+        uint32_t i = exec_walk_index(&w, over), other = i ^ 1u;
+        double position = 0;
+        for (uint32_t d = 0; d < x->rank; d++)
+            if (x->dims[d] != over)
+                position += index_in_job(call, &w, x->dims[d]) * (1.0 + x->dims[d]->id % 5);
+        double angle = turn * position / (1 + i / 2), here = x->at[w.at[1]];
+        call->outs[0]->at[w.at[0]] =
+            other >= width
+                ? here
+                : here * cos(angle) + (i % 2 ? 1 : -1) * sin(angle) * element(call, &w, x, over, other);
+    }
+}
+
+/* The mask depends on the op, the iteration and the element's place in the whole tensor, not on who asks. */
+static void run_dropout(exec_call *call)
+{
+    const double rate = exec_real(call->env->training->graph->sym, call->op->attrs.number);
+    const exec_array *x = call->ins[0];
+    exec_walk w = WALK(call->outs[0], x, call->outs[1]);
+    while (exec_walk_next(&w)) {
+        uint64_t element = 0;
+        for (uint32_t d = 0; d < x->rank; d++)
+            element += exec_mix(x->dims[d]->id, index_in_job(call, &w, x->dims[d]));
+        double kept = exec_random(call->salt, element) < rate ? 0 : 1;
+        call->outs[0]->at[w.at[0]] = kept * x->at[w.at[1]] / (1 - rate);
+        call->outs[1]->at[w.at[2]] = kept;
+    }
+}
+
+static void run_dropout_dx(exec_call *call)
+{
+    const double rate = exec_real(call->env->training->graph->sym, call->op->attrs.number);
+    exec_walk w = WALK(call->outs[0], call->ins[0], call->ins[1]);
+    while (exec_walk_next(&w))
+        call->outs[0]->at[w.at[0]] = call->ins[0]->at[w.at[1]] * call->ins[1]->at[w.at[2]] / (1 - rate);
+}
+
+/* ---- normalisation -------------------------------------------------------------------------------------- */
+
+static bool is_centred(const exec_call *call)
+{
+    return strncmp(etch_row_name(call->op->row), "layer", 5) == 0;
+}
+
+/* (x - mean) / deviation, or x / root mean square; `scale` gets one over the divisor of each row. */
+static exec_array *normalised(exec_call *call, const exec_array *x, exec_array *scale)
+{
+    const double n = whole(call, x, call->op->attrs.over, call->op->attrs.over_count);
+    exec_array *mean = rows_of(call, x), *result = exec_array_like(call->arena, x);
+    if (is_centred(call)) {
+        exec_walk w = WALK(x, mean);
+        while (exec_walk_next(&w))
+            mean->at[w.at[1]] += x->at[w.at[0]] / n;
+    }
+    exec_walk s = WALK(x, mean, scale);
+    while (exec_walk_next(&s)) {
+        double centred = x->at[s.at[0]] - mean->at[s.at[1]];
+        scale->at[s.at[2]] += centred * centred / n;
+    }
+    for (size_t i = 0; i < scale->size; i++)
+        scale->at[i] = 1 / sqrt(scale->at[i] + 1e-5);
+    exec_walk r = WALK(x, mean, scale, result);
+    while (exec_walk_next(&r))
+        result->at[r.at[3]] = (x->at[r.at[0]] - mean->at[r.at[1]]) * scale->at[r.at[2]];
+    return result;
+}
+
+static void run_norm(exec_call *call)
+{
+    exec_array *y = call->outs[0];
+    const exec_array *x = call->ins[0], *bare = normalised(call, x, rows_of(call, x));
+    exec_walk w = WALK(y, bare);
+    while (exec_walk_next(&w)) {
+        double gain = call->op->in_count > 1 ? element(call, &w, call->ins[1], NULL, 0) : 1;
+        double bias = call->op->in_count > 2 ? element(call, &w, call->ins[2], NULL, 0) : 0;
+        y->at[w.at[0]] = bare->at[w.at[1]] * gain + bias;
+    }
+}
+
+static void run_norm_bwd(exec_call *call)
+{
+    const exec_array *d = call->ins[0], *x = call->ins[1],
+                     *gain = call->op->in_count > 2 ? call->ins[2] : NULL;
+    exec_array *scale = rows_of(call, x), *along = rows_of(call, x), *mean = rows_of(call, x);
+    const double n = whole(call, x, call->op->attrs.over, call->op->attrs.over_count);
+    const exec_array *bare = normalised(call, x, scale);
+    exec_array *pulled = exec_array_like(call->arena, x); /* cotangent of the bare norm */
+    exec_walk w = WALK(d, bare, pulled, along, mean);
+    while (exec_walk_next(&w)) {
+        double g = gain ? element(call, &w, gain, NULL, 0) : 1;
+        pulled->at[w.at[2]] = d->at[w.at[0]] * g;
+        along->at[w.at[3]] += d->at[w.at[0]] * g * bare->at[w.at[1]] / n;
+        mean->at[w.at[4]] += is_centred(call) ? d->at[w.at[0]] * g / n : 0;
+    }
+    exec_walk r = WALK(call->outs[0], pulled, bare, scale, along, mean);
+    while (exec_walk_next(&r))
+        call->outs[0]->at[r.at[0]] = scale->at[r.at[3]] * (pulled->at[r.at[1]] - mean->at[r.at[5]] -
+                                                           bare->at[r.at[2]] * along->at[r.at[4]]);
+    for (uint32_t i = 1; i < call->op->out_count; i++) { /* gain, bias */
+        exec_walk g = WALK(d, bare, call->outs[i]);
+        while (exec_walk_next(&g))
+            call->outs[i]->at[g.at[2]] += d->at[g.at[0]] * (i == 1 ? bare->at[g.at[1]] : 1);
+    }
+}
+
+/* The logarithm of the sum of exponentials of each row. */
+static void log_sums(exec_call *call, const exec_array *x, exec_array *rows)
+{
+    exec_array *largest = exec_array_like(call->arena, rows);
+    for (size_t i = 0; i < largest->size; i++)
+        largest->at[i] = -INFINITY;
+    exec_walk m = WALK(x, largest);
+    while (exec_walk_next(&m))
+        largest->at[m.at[1]] = fmax(largest->at[m.at[1]], x->at[m.at[0]]);
+    exec_walk s = WALK(x, largest, rows);
+    while (exec_walk_next(&s))
+        rows->at[s.at[2]] += exp(x->at[s.at[0]] - largest->at[s.at[1]]);
+    for (size_t i = 0; i < rows->size; i++)
+        rows->at[i] = log(rows->at[i]) + largest->at[i];
+}
+
+static void run_softmax(exec_call *call)
+{
+    const exec_array *x = call->ins[0];
+    if (!whole(call, x, call->op->attrs.over, call->op->attrs.over_count))
+        return;
+    exec_array *rows = rows_of(call, x);
+    log_sums(call, x, rows);
+    exec_walk w = WALK(call->outs[0], x, rows);
+    while (exec_walk_next(&w))
+        call->outs[0]->at[w.at[0]] = exp(x->at[w.at[1]] - rows->at[w.at[2]]);
+}
+
+static void run_softmax_dx(exec_call *call)
+{
+    const exec_array *d = call->ins[0], *p = call->ins[1];
+    if (!whole(call, p, call->op->attrs.over, call->op->attrs.over_count))
+        return;
+    exec_array *rows = rows_of(call, p);
+    exec_walk s = WALK(d, p, rows);
+    while (exec_walk_next(&s))
+        rows->at[s.at[2]] += d->at[s.at[0]] * p->at[s.at[1]];
+    exec_walk w = WALK(call->outs[0], d, p, rows);
+    while (exec_walk_next(&w))
+        call->outs[0]->at[w.at[0]] = p->at[w.at[2]] * (d->at[w.at[1]] - rows->at[w.at[3]]);
+}
+
+/* ---- attention ------------------------------------------------------------------------------------------ */
+
+static mask causal_mask(const exec_call *call)
+{
+    const etch_dim *key = call->op->attrs.over[0];
+    return call->op->attrs.causal ? (mask){key->twin, key} : (mask){0};
+}
+
+static double scores_scale(exec_call *call, const exec_array *q)
+{
+    return 1 / sqrt(whole(call, q, call->op->attrs.dot, call->op->attrs.dot_count));
+}
+
+/* q k summed over `dot`: zeros with the dims of both less `dot`. */
+static exec_array *scores_like(exec_call *call, const exec_array *q, const exec_array *k)
+{
+    const etch_attrs *attrs = &call->op->attrs;
+    exec_array *scores = ETCH_NEW(call->arena, exec_array);
+    const exec_array *sides[] = {exec_array_less(call->arena, q, attrs->dot, attrs->dot_count),
+                                 exec_array_less(call->arena, k, attrs->dot, attrs->dot_count)};
+    for (uint32_t s = 0; s < 2; s++)
+        for (uint32_t i = 0; i < sides[s]->rank; i++)
+            if (exec_array_find(scores, sides[s]->dims[i]) < 0)
+                exec_array_add_dim(scores, sides[s]->dims[i], sides[s]->first[i], sides[s]->count[i]);
+    exec_array_fill(call->arena, scores);
+    return scores;
+}
+
+/* Scaled scores; hidden ones are minus infinity. */
+static exec_array *scores_of(exec_call *call, const exec_array *q, const exec_array *k)
+{
+    const mask hide = causal_mask(call);
+    const double scale = scores_scale(call, q);
+    exec_array *scores = scores_like(call, q, k);
+    call->flop += 2 * contract(call, scores, q, k, hide);
+    exec_walk w = WALK(scores);
+    while (exec_walk_next(&w)) {
+        bool hidden = hide.key && exec_walk_index(&w, hide.key) > exec_walk_index(&w, hide.query);
+        scores->at[w.at[0]] = hidden ? -INFINITY : scale * scores->at[w.at[0]];
+    }
+    return scores;
+}
+
+static void exponentials(exec_call *call, exec_array *scores, const exec_array *log_sum)
+{
+    exec_walk w = WALK(scores, log_sum);
+    while (exec_walk_next(&w))
+        scores->at[w.at[0]] = exp(scores->at[w.at[0]] - log_sum->at[w.at[1]]);
+}
+
+static void run_sdpa(exec_call *call)
+{
+    const exec_array *q = call->ins[0], *k = call->ins[1], *v = call->ins[2];
+    if (!whole(call, k, call->op->attrs.over, call->op->attrs.over_count))
+        return;
+    exec_array *p = scores_of(call, q, k);
+    log_sums(call, p, call->outs[1]);
+    exponentials(call, p, call->outs[1]);
+    call->flop += 2 * contract(call, call->outs[0], p, v, causal_mask(call));
+}
+
+static void run_sdpa_bwd(exec_call *call)
+{
+    const exec_array *d = call->ins[0], *q = call->ins[1], *k = call->ins[2], *v = call->ins[3],
+                     *o = call->ins[4], *stat = call->ins[5];
+    const mask hide = causal_mask(call);
+    const double scale = scores_scale(call, q);
+    if (!whole(call, k, call->op->attrs.over, call->op->attrs.over_count))
+        return;
+    exec_array *p = scores_of(call, q, k), *dp = exec_array_like(call->arena, p);
+    exponentials(call, p, stat);
+    call->flop += 2 * contract(call, dp, d, v, hide);
+    exec_array *delta = exec_array_like(call->arena, stat);
+    exec_walk s = WALK(delta, d, o);
+    while (exec_walk_next(&s))
+        delta->at[s.at[0]] += d->at[s.at[1]] * o->at[s.at[2]];
+    exec_walk w = WALK(dp, p, delta);
+    while (exec_walk_next(&w))
+        dp->at[w.at[0]] = scale * p->at[w.at[1]] * (dp->at[w.at[0]] - delta->at[w.at[2]]);
+    call->flop += 2 * contract(call, call->outs[0], dp, k, hide);
+    call->flop += 2 * contract(call, call->outs[1], dp, q, hide);
+    call->flop += 2 * contract(call, call->outs[2], p, d, hide);
+}
+
+/* ---- tables and losses ----------------------------------------------------------------------------------- */
+
+static uint32_t index_at(const exec_call *call, const exec_array *ids, size_t at, const etch_dim *dim)
+{
+    return (uint32_t)ids->at[at] % exec_size(call->env, dim);
+}
+
+/* Rows that a rank does not hold are zero: another rank has them. */
+static void run_gather(exec_call *call)
+{
+    const exec_array *table = call->ins[0], *ids = call->ins[1];
+    const etch_dim *over = call->op->attrs.over[0];
+    if (!agree(call, table, call->outs[0]))
+        return;
+    exec_walk w = WALK(call->outs[0], ids);
+    while (exec_walk_next(&w)) {
+        const double *row = exec_walk_lookup(&w, table, over, index_at(call, ids, w.at[1], over));
+        call->outs[0]->at[w.at[0]] = row ? *row : 0;
+    }
+}
+
+static void run_scatter(exec_call *call)
+{
+    const exec_array *d = call->ins[0], *ids = call->ins[1];
+    const etch_dim *over = call->op->attrs.over[0];
+    if (!agree(call, d, call->outs[0]))
+        return;
+    exec_walk w = WALK(d, ids);
+    while (exec_walk_next(&w)) {
+        double *row = exec_walk_lookup(&w, call->outs[0], over, index_at(call, ids, w.at[1], over));
+        if (row)
+            *row += d->at[w.at[0]];
+    }
+}
+
+/* Tokens of a step over the whole job: what the loss is the mean of. */
+static double tokens_of(const exec_array *labels)
+{
+    double count = 1;
+    for (uint32_t i = 0; i < labels->rank; i++)
+        count *= exec_integer(labels->dims[i]->size);
+    return count;
+}
+
+static void run_cross_entropy(exec_call *call)
+{
+    const exec_array *z = call->ins[0], *labels = call->ins[1];
+    const etch_dim *over = call->op->attrs.over[0];
+    if (!whole(call, z, call->op->attrs.over, call->op->attrs.over_count))
+        return;
+    exec_array *log_sum = call->outs[1];
+    log_sums(call, z, log_sum);
+    exec_walk w = WALK(log_sum, labels);
+    while (exec_walk_next(&w)) {
+        double target = element(call, &w, z, over, index_at(call, labels, w.at[1], over));
+        call->outs[0]->at[0] += (log_sum->at[w.at[0]] - target) / tokens_of(labels);
+    }
+}
+
+static void run_cross_entropy_dx(exec_call *call)
+{
+    const exec_array *d = call->ins[0], *z = call->ins[1], *labels = call->ins[2], *log_sum = call->ins[3];
+    const etch_dim *over = call->op->attrs.over[0];
+    exec_walk w = WALK(call->outs[0], z, labels, log_sum);
+    while (exec_walk_next(&w)) {
+        double p = exp(z->at[w.at[1]] - log_sum->at[w.at[3]]);
+        bool target = exec_walk_index(&w, over) == index_at(call, labels, w.at[2], over);
+        call->outs[0]->at[w.at[0]] = d->at[0] * (p - target) / tokens_of(labels);
+    }
+}
+
+/* ---- the rows -------------------------------------------------------------------------------------------- */
+
+/* FLOP of one element of the first result or of the first operand; COUNTED: the evaluation counts them. */
+enum { OPERAND = 100, COUNTED = 1000 };
+
+static const struct {
+    const char *name;
+    void (*run)(exec_call *call);
+    int flop;
+} rows[] = {
+    {"einsum", run_einsum, COUNTED},
+    {"add", run_add, COUNTED},
+    {"sub", run_add, COUNTED},
+    {"sum", run_sum, COUNTED},
+    {"negated_sum", run_sum, COUNTED},
+    {"broadcast", run_broadcast, 0},
+    {"scale", run_scale, 1},
+    {"shift", run_shift, 1},
+    {"identity", run_rename, 0},
+    {"rename", run_rename, 0},
+    {"renamed_back", run_rename, 0},
+    {"cache", run_rename, 0},
+    {"slice", run_slice, 0},
+    {"slice_dx", run_slice_dx, COUNTED},
+    {"relu", run_unary, 1},
+    {"sigmoid", run_unary, 4},
+    {"silu", run_unary, 5},
+    {"gelu", run_unary, 8},
+    {"tanh", run_unary, 5},
+    {"exp", run_unary, 1},
+    {"softplus", run_unary, 3},
+    {"relu_dx", run_unary_dx, 1},
+    {"sigmoid_dx", run_unary_dx, 7},
+    {"silu_dx", run_unary_dx, 9},
+    {"gelu_dx", run_unary_dx, 14},
+    {"tanh_dx", run_unary_dx, 8},
+    {"exp_dx", run_unary_dx, 2},
+    {"softplus_dx", run_unary_dx, 5},
+    {"rope", run_rope, 3},
+    {"rope_dx", run_rope, 3},
+    {"dropout", run_dropout, 2},
+    {"dropout_dx", run_dropout_dx, 2},
+    {"rms_norm", run_norm, 4},
+    {"rms_norm_bwd", run_norm_bwd, OPERAND + 9},
+    {"layer_norm", run_norm, 5},
+    {"layer_norm_bwd", run_norm_bwd, OPERAND + 9},
+    {"softmax", run_softmax, 5},
+    {"softmax_dx", run_softmax_dx, 4},
+    {"sdpa", run_sdpa, COUNTED},
+    {"sdpa_bwd", run_sdpa_bwd, COUNTED},
+    {"gather", run_gather, 0},
+    {"scatter", run_scatter, OPERAND + 1},
+    {"cross_entropy", run_cross_entropy, OPERAND + 5},
+    {"cross_entropy_dx", run_cross_entropy_dx, 4},
+    {"total", run_total, COUNTED},
+    {"accumulate", run_sum, COUNTED},
+};
+
+static int find_row(const char *name)
+{
+    for (int i = 0; i < (int)(sizeof rows / sizeof *rows); i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+bool exec_knows(const char *row)
+{
+    return find_row(row) >= 0;
+}
+
+void exec_op(exec_call *call)
+{
+    int row = find_row(etch_row_name(call->op->row));
+    if (row < 0) {
+        exec_fail(call->env, "the executor has no row %s", etch_row_name(call->op->row));
+        return;
+    }
+    rows[row].run(call);
+    if (rows[row].flop < OPERAND)
+        call->flop = rows[row].flop * (int64_t)call->outs[0]->size;
+    else if (rows[row].flop < COUNTED)
+        call->flop = (rows[row].flop - OPERAND) * (int64_t)call->ins[0]->size;
+}

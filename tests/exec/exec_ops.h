@@ -1,0 +1,27 @@
+/* What every row of the op table computes, written down naively: by name, in double precision. It is the
+ * oracle of the table, and shares nothing with it but names. */
+#ifndef ETCH_TEST_EXEC_OPS_H
+#define ETCH_TEST_EXEC_OPS_H
+
+#include "exec_env.h"
+
+enum { EXEC_MAX_OPERANDS = 16, EXEC_MAX_RESULTS = 4 };
+
+typedef struct exec_call {
+    exec_env *env;
+    etch_arena *arena; /* for intermediate arrays */
+    const etch_op *op;
+    const exec_array *ins[EXEC_MAX_OPERANDS];
+    exec_array *outs[EXEC_MAX_RESULTS]; /* zeros with the ranges that are wanted */
+    uint64_t salt;                      /* tells executions of one random op apart */
+    int64_t flop;                       /* of this execution, counted */
+} exec_call;
+
+/* Computes the results from the operands. Fails when the ranges of operands and results do not go together, or
+ * when the op needs more of an operand than is there. */
+void exec_op(exec_call *call);
+
+/* Does the executor know the row? */
+bool exec_knows(const char *row);
+
+#endif

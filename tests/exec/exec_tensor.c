@@ -1,0 +1,160 @@
+#include "exec_tensor.h"
+
+#include <check.h>
+#include <math.h>
+
+/* ---- arrays -------------------------------------------------------------------------------------------- */
+
+void exec_array_add_dim(exec_array *array, const etch_dim *dim, uint32_t first, uint32_t count)
+{
+    ck_assert_uint_lt(array->rank, EXEC_MAX_RANK);
+    array->dims[array->rank] = dim;
+    array->first[array->rank] = first;
+    array->count[array->rank] = count;
+    array->rank++;
+}
+
+void exec_array_fill(etch_arena *arena, exec_array *array)
+{
+    array->size = 1;
+    for (uint32_t i = 0; i < array->rank; i++)
+        array->size *= array->count[i];
+    array->at = ETCH_NEW_ARRAY(arena, array->size, double);
+}
+
+exec_array *exec_array_less(etch_arena *arena, const exec_array *like, etch_dim *const *less, uint32_t count)
+{
+    exec_array *array = ETCH_NEW(arena, exec_array);
+    for (uint32_t i = 0; i < like->rank; i++) {
+        bool gone = false;
+        for (uint32_t k = 0; k < count; k++)
+            gone = gone || less[k] == like->dims[i];
+        if (!gone)
+            exec_array_add_dim(array, like->dims[i], like->first[i], like->count[i]);
+    }
+    exec_array_fill(arena, array);
+    return array;
+}
+
+exec_array *exec_array_like(etch_arena *arena, const exec_array *like)
+{
+    return exec_array_less(arena, like, NULL, 0);
+}
+
+int exec_array_find(const exec_array *array, const etch_dim *dim)
+{
+    for (uint32_t i = 0; i < array->rank; i++)
+        if (array->dims[i] == dim)
+            return (int)i;
+    return -1;
+}
+
+bool exec_arrays_agree(const exec_array *a, const exec_array *b)
+{
+    for (uint32_t i = 0; i < a->rank; i++) {
+        int k = exec_array_find(b, a->dims[i]);
+        if (k >= 0 && (a->first[i] != b->first[k] || a->count[i] != b->count[k]))
+            return false;
+    }
+    return true;
+}
+
+bool exec_arrays_alike(const exec_array *a, const exec_array *b)
+{
+    if (a->rank != b->rank)
+        return false;
+    for (uint32_t i = 0; i < a->rank; i++)
+        if (exec_array_find(b, a->dims[i]) < 0)
+            return false;
+    return exec_arrays_agree(a, b);
+}
+
+double exec_array_largest(const exec_array *array)
+{
+    double largest = 0;
+    for (size_t i = 0; i < array->size; i++)
+        largest = fmax(largest, fabs(array->at[i]));
+    return largest;
+}
+
+const char *exec_array_text(etch_arena *arena, const exec_array *array)
+{
+    etch_buf text = {.arena = arena};
+    for (uint32_t i = 0; i < array->rank; i++)
+        etch_buf_printf(&text, "%s%s[%u..%u)", i ? " " : "", array->dims[i]->name, array->first[i],
+                        array->first[i] + array->count[i]);
+    return array->rank ? text.text : "scalar";
+}
+
+/* ---- walks --------------------------------------------------------------------------------------------- */
+
+static uint32_t walk_dim(exec_walk *walk, const exec_array *array, uint32_t i)
+{
+    uint32_t d = 0;
+    while (d < walk->rank && walk->dims[d] != array->dims[i])
+        d++;
+    if (d == walk->rank) {
+        ck_assert_uint_lt(walk->rank, EXEC_WALK_DIMS);
+        walk->dims[d] = array->dims[i];
+        walk->first[d] = array->first[i];
+        walk->count[d] = array->count[i];
+        walk->rank++;
+    }
+    return d;
+}
+
+exec_walk exec_walk_over(uint32_t count, const exec_array *const *arrays)
+{
+    ck_assert_uint_le(count, EXEC_WALK_ARRAYS);
+    exec_walk walk = {.arrays = count};
+    for (uint32_t k = 0; k < count; k++) {
+        size_t stride = 1;
+        for (uint32_t i = arrays[k]->rank; i-- > 0;) {
+            walk.stride[k][walk_dim(&walk, arrays[k], i)] = stride;
+            stride *= arrays[k]->count[i];
+        }
+    }
+    return walk;
+}
+
+bool exec_walk_next(exec_walk *walk)
+{
+    if (!walk->begun) {
+        walk->begun = true;
+        return !walk->ended;
+    }
+    for (uint32_t d = 0; d < walk->rank && !walk->ended; d++) {
+        bool carry = ++walk->index[d] == walk->count[d];
+        for (uint32_t k = 0; k < walk->arrays; k++)
+            if (carry)
+                walk->at[k] -= walk->stride[k][d] * (walk->count[d] - 1);
+            else
+                walk->at[k] += walk->stride[k][d];
+        if (!carry)
+            return true;
+        walk->index[d] = 0;
+    }
+    walk->ended = true;
+    return false;
+}
+
+uint32_t exec_walk_index(const exec_walk *walk, const etch_dim *dim)
+{
+    for (uint32_t d = 0; d < walk->rank; d++)
+        if (walk->dims[d] == dim)
+            return walk->first[d] + walk->index[d];
+    return 0;
+}
+
+double *exec_walk_lookup(const exec_walk *walk, const exec_array *array, const etch_dim *special,
+                         uint32_t index)
+{
+    size_t at = 0;
+    for (uint32_t i = 0; i < array->rank; i++) {
+        uint32_t here = array->dims[i] == special ? index : exec_walk_index(walk, array->dims[i]);
+        if (here < array->first[i] || here >= array->first[i] + array->count[i])
+            return NULL;
+        at = at * array->count[i] + (here - array->first[i]);
+    }
+    return &array->at[at];
+}

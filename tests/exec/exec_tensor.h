@@ -1,0 +1,59 @@
+/* Arrays of real numbers with named dims: what a tensor is on one rank, and walks over their indices. */
+#ifndef ETCH_TEST_EXEC_TENSOR_H
+#define ETCH_TEST_EXEC_TENSOR_H
+
+#include "graph/graph.h"
+
+enum { EXEC_MAX_RANK = 8, EXEC_WALK_DIMS = 12, EXEC_WALK_ARRAYS = 6 };
+
+/* The elements of a tensor that one rank holds: of each dim a range of its indices. */
+typedef struct exec_array {
+    uint32_t rank;
+    const etch_dim *dims[EXEC_MAX_RANK];
+    uint32_t first[EXEC_MAX_RANK], count[EXEC_MAX_RANK];
+    size_t size;
+    double *at; /* the last dim runs fastest */
+} exec_array;
+
+/* Adds a dim to an array that has no elements yet. */
+void exec_array_add_dim(exec_array *array, const etch_dim *dim, uint32_t first, uint32_t count);
+/* Gives the array its elements, all zero. */
+void exec_array_fill(etch_arena *arena, exec_array *array);
+/* Zeros with the dims and ranges of `like`; without the dims `less`. */
+exec_array *exec_array_like(etch_arena *arena, const exec_array *like);
+exec_array *exec_array_less(etch_arena *arena, const exec_array *like, etch_dim *const *less, uint32_t count);
+/* Place of `dim` among those of the array, or -1. */
+int exec_array_find(const exec_array *array, const etch_dim *dim);
+/* Do both hold the same ranges of the dims that they share? */
+bool exec_arrays_agree(const exec_array *a, const exec_array *b);
+/* The same dims and the same ranges? */
+bool exec_arrays_alike(const exec_array *a, const exec_array *b);
+double exec_array_largest(const exec_array *array); /* of absolute values */
+/* "S[2..4) H[0..8)" */
+const char *exec_array_text(etch_arena *arena, const exec_array *array);
+
+/* All combinations of the indices of the dims of some arrays, and where each array is at:
+ *     exec_walk w = exec_walk_over(3, (const exec_array *[]){y, a, b});
+ *     while (exec_walk_next(&w))
+ *         y->at[w.at[0]] += a->at[w.at[1]] * b->at[w.at[2]]; */
+typedef struct exec_walk {
+    uint32_t rank, arrays;
+    const etch_dim *dims[EXEC_WALK_DIMS];
+    uint32_t first[EXEC_WALK_DIMS], count[EXEC_WALK_DIMS], index[EXEC_WALK_DIMS];
+    size_t stride[EXEC_WALK_ARRAYS][EXEC_WALK_DIMS];
+    size_t at[EXEC_WALK_ARRAYS];
+    bool begun, ended;
+} exec_walk;
+
+/* The arrays must agree. */
+exec_walk exec_walk_over(uint32_t count, const exec_array *const *arrays);
+/* Goes to the first, then to the next combination; false when there is none. */
+bool exec_walk_next(exec_walk *walk);
+/* Index of the walk's dim in the whole tensor; 0 for a dim that is not walked. */
+uint32_t exec_walk_index(const exec_walk *walk, const etch_dim *dim);
+/* The element of `array` at the walk's indices, where `special` (may be NULL) has the index `index`; NULL when
+ * the array does not hold it. */
+double *exec_walk_lookup(const exec_walk *walk, const exec_array *array, const etch_dim *special,
+                         uint32_t index);
+
+#endif

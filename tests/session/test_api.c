@@ -1,0 +1,219 @@
+/* The library as a program uses it: public headers only. */
+#include "etch/etch.h"
+#include "suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *spec_path(char path[4096], const char *name)
+{
+    snprintf(path, 4096, "%s/%s", getenv("ETCH_SOURCE_DIR"), name);
+    return path;
+}
+
+static etch_session *open_spec(const char *name, const char *config)
+{
+    char path[4096];
+    etch_session_options options = {.spec = spec_path(path, name), .config = config};
+    etch_session *session;
+    ck_assert_int_eq(etch_session_open(&options, &session), ETCH_OK);
+    return session;
+}
+
+static bool has_code(etch_session *session, const char *code)
+{
+    size_t count;
+    const etch_message *messages = etch_session_messages(session, &count);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(messages[i].code, code) == 0)
+            return true;
+    return false;
+}
+
+START_TEST(a_query_gives_an_exact_number_or_a_formula)
+{
+    const etch_answer *answer;
+    etch_session *session = open_spec("models/llama.etch", "llama3_8b");
+    ck_assert_int_eq(etch_session_query(session, "params(model)", ETCH_BY_NOTHING, &answer), ETCH_OK);
+    ck_assert_str_eq(answer->amount.text, "8030261248");
+    ck_assert(answer->amount.is_number);
+    ck_assert_str_eq(answer->amount.human, "8.03 G");
+    ck_assert_str_eq(answer->unit, "elements");
+    ck_assert_int_eq(etch_session_query(session, "flops(step)", ETCH_BY_NOTHING, &answer), ETCH_OK);
+    ck_assert(!answer->amount.is_number);
+    ck_assert_ptr_null(answer->amount.human);
+    etch_session_close(session);
+}
+END_TEST
+
+START_TEST(a_session_answers_again_after_an_error)
+{
+    const etch_answer *answer;
+    etch_session *session = open_spec("models/llama.etch", "llama3_8b");
+    ck_assert_int_eq(etch_session_query(session, "parms(model)", ETCH_BY_NOTHING, &answer), ETCH_EINPUT);
+    ck_assert_ptr_null(answer);
+    size_t count;
+    const etch_message *messages = etch_session_messages(session, &count);
+    ck_assert_uint_eq(count, 1);
+    ck_assert_str_eq(messages[0].severity, "error");
+    ck_assert_uint_eq(messages[0].location.line, 1);
+    ck_assert_uint_eq(messages[0].location.column, 1);
+    ck_assert_ptr_nonnull(strstr(etch_session_message_text(session), "parms"));
+    ck_assert_int_eq(etch_session_query(session, "params(model)", ETCH_BY_NOTHING, &answer), ETCH_OK);
+    ck_assert_str_eq(answer->amount.text, "8030261248");
+    etch_session_close(session);
+}
+END_TEST
+
+START_TEST(answers_live_as_long_as_the_session)
+{
+    const etch_answer *first, *second;
+    etch_session *session = open_spec("models/gpt.etch", "gpt2");
+    ck_assert_int_eq(etch_session_query(session, "params(model)", ETCH_BY_MODULE, &first), ETCH_OK);
+    ck_assert_int_eq(etch_session_query(session, "params(model) + 1", ETCH_BY_NOTHING, &second), ETCH_OK);
+    ck_assert_str_eq(first->amount.text, "124439808");
+    ck_assert_str_eq(second->amount.text, "124439809");
+    ck_assert_str_eq(first->by, "module");
+    ck_assert_uint_gt(first->row_count, 2);
+    ck_assert_str_eq(first->rows[0].label, "gpt");
+    etch_session_close(session);
+}
+END_TEST
+
+START_TEST(a_file_that_is_not_there_is_an_io_error)
+{
+    etch_session_options options = {.spec = "no/such/file.etch"};
+    etch_session *session;
+    const etch_answer *answer;
+    ck_assert_int_eq(etch_session_open(&options, &session), ETCH_EIO);
+    ck_assert_ptr_nonnull(session);
+    size_t count;
+    etch_session_messages(session, &count);
+    ck_assert_uint_eq(count, 1);
+    ck_assert_int_eq(etch_session_query(session, "1", ETCH_BY_NOTHING, &answer), ETCH_EIO);
+    etch_session_close(session);
+}
+END_TEST
+
+START_TEST(a_check_reports_names_demands_and_verdicts)
+{
+    const etch_check_report *report;
+    etch_session *session = open_spec("models/llama.etch", NULL);
+    ck_assert_int_eq(etch_session_check(session, &report), ETCH_OK);
+    ck_assert_uint_eq(report->model_count, 1);
+    ck_assert_str_eq(report->models[0], "llama");
+    ck_assert_uint_eq(report->plan_count, 3);
+    ck_assert_uint_gt(report->demand_count, 0);
+    ck_assert_uint_gt(report->verdict_count, 0);
+    for (size_t i = 0; i < report->verdict_count; i++)
+        ck_assert_str_eq(report->verdicts[i].verdict, "proved");
+    etch_session_close(session);
+}
+END_TEST
+
+START_TEST(a_dry_run_needs_no_folder)
+{
+    char path[4096];
+    const char *sets[] = {"batch=4,seq=64", "dp=2,tp=2,layers=2"};
+    etch_session_options options = {.spec = spec_path(path, "models/llama.etch"),
+                                    .config = "llama3_8b",
+                                    .plan = "megatron",
+                                    .sets = sets,
+                                    .set_count = 2};
+    etch_output_options output = {.dry_run = true};
+    etch_session *session;
+    const etch_output_report *report;
+    ck_assert_int_eq(etch_session_open(&options, &session), ETCH_OK);
+    ck_assert_int_eq(etch_session_lower(session, &output, &report), ETCH_OK);
+    ck_assert_uint_eq(report->ranks, 4);
+    ck_assert(!report->written);
+    ck_assert_uint_eq(report->files, 6);
+    ck_assert_uint_eq(report->stage_count, 1);
+    ck_assert_uint_eq(report->nodes, UINT64_C(4) * report->stages[0].nodes);
+    etch_session_close(session);
+}
+END_TEST
+
+START_TEST(a_cancelled_session_writes_nothing)
+{
+    char path[4096];
+    const char *sets[] = {"batch=4,seq=64,layers=2"};
+    etch_session_options options = {.spec = spec_path(path, "models/llama.etch"),
+                                    .config = "llama3_8b",
+                                    .plan = "megatron",
+                                    .sets = sets,
+                                    .set_count = 1};
+    etch_output_options output = {.folder = "cancelled-traces", .threads = 2};
+    etch_session *session;
+    const etch_output_report *report;
+    ck_assert_int_eq(etch_session_open(&options, &session), ETCH_OK);
+    etch_session_cancel(session);
+    ck_assert_int_eq(etch_session_lower(session, &output, &report), ETCH_ELIMIT);
+    ck_assert_ptr_null(report);
+    ck_assert(has_code(session, "E0705"));
+    ck_assert_ptr_null(fopen("cancelled-traces/manifest.json", "rb"));
+    etch_session_close(session);
+}
+END_TEST
+
+/* What becomes of one query in `limit` bytes. */
+static etch_status query_within(size_t limit)
+{
+    char path[4096];
+    etch_session_options options = {
+        .spec = spec_path(path, "models/llama.etch"), .plan = "megatron_sp", .memory_limit = limit};
+    etch_session *session;
+    const etch_answer *answer;
+    etch_status status = etch_session_open(&options, &session);
+    if (status == ETCH_OK)
+        status = etch_session_query(session, "comm(step)", ETCH_BY_AXIS, &answer);
+    if (status == ETCH_ELIMIT) {
+        size_t count;
+        ck_assert_int_eq(etch_session_query(session, "1", ETCH_BY_NOTHING, &answer), ETCH_ELIMIT);
+        etch_session_messages(session, &count);
+        ck_assert_ptr_nonnull(etch_session_message_text(session));
+    }
+    etch_session_close(session);
+    return status;
+}
+
+START_TEST(a_memory_limit_ends_a_call_and_not_the_process)
+{
+    size_t limit = 1 << 10, limited = 0;
+    etch_status status;
+    while ((status = query_within(limit)) != ETCH_OK) {
+        ck_assert(status == ETCH_ELIMIT || status == ETCH_ENOMEM);
+        limited++;
+        limit += limit / 3;
+        ck_assert_uint_lt(limit, ETCH_MEMORY_LIMIT);
+    }
+    ck_assert_uint_gt(limited, 5);
+}
+END_TEST
+
+START_TEST(listings_need_no_session)
+{
+    char *text;
+    ck_assert_int_eq(etch_describe_ops(&text), ETCH_OK);
+    ck_assert_ptr_nonnull(strstr(text, "rms_norm"));
+    etch_text_free(text);
+    ck_assert_int_eq(etch_describe_quantities(&text), ETCH_OK);
+    ck_assert_ptr_nonnull(strstr(text, "matmul_flops(P)"));
+    etch_text_free(text);
+    const char *const names[] = {"check", "query"};
+    ck_assert_str_eq(etch_suggest("qurey", names, 2), "query");
+    ck_assert_ptr_null(etch_suggest("zzzzzz", names, 2));
+}
+END_TEST
+
+Suite *etch_suite(void)
+{
+    Suite *suite = suite_create("api");
+    ETCH_ADD_TESTS(suite, a_query_gives_an_exact_number_or_a_formula, a_session_answers_again_after_an_error,
+                   answers_live_as_long_as_the_session, a_file_that_is_not_there_is_an_io_error,
+                   a_check_reports_names_demands_and_verdicts, a_dry_run_needs_no_folder,
+                   a_cancelled_session_writes_nothing, a_memory_limit_ends_a_call_and_not_the_process,
+                   listings_need_no_session);
+    return suite;
+}
