@@ -272,7 +272,7 @@ static int remove_folder(const char *path, int (*remove_entry)(void *data, int f
 
 static etch_status replace_earlier(etch_folder *folder)
 {
-    const char *aside;
+    const char *aside = NULL;
     etch_status status = create_hidden(folder, folder->parent, &aside);
     if (status != ETCH_OK)
         return status;

@@ -129,6 +129,9 @@ etch_claim etch_claim_of(etch_spec *spec, const etch_ast_expr *expr, const etch_
 etch_truth etch_claim_holds(etch_spec *spec, const etch_claim *claim, etch_witness *witness);
 /* Params, and dims by their size, as the file sees them. */
 etch_lookup etch_global_lookup(etch_spec *spec, const etch_namespace *space);
+/* The same for one name; `more` are further names for "did you mean". */
+etch_expr etch_global_value(etch_spec *spec, const etch_namespace *space, const etch_ast_expr *expr,
+                            const char *const *more, uint32_t more_count);
 /* The size of a global dim, evaluated where it is declared; a dim whose size needs itself is an error. NULL after an error. */
 etch_expr etch_dim_size(etch_spec *spec, const etch_symbol *symbol);
 
@@ -148,12 +151,14 @@ uint32_t etch_train_candidates(const etch_spec *spec, const etch_symbol *const *
 
 /* ---- plans ---------------------------------------------------------------------------------------------------------------- */
 
-/* Is `name` an axis, a product of axes or a variable in the mesh of a plan that the spec sees? Says so without building plans. */
+/* Is `name` an axis, a product of axes or a variable in the mesh of some plan of the spec or of its imports? Says so without building plans. */
 bool etch_plans_mention(const etch_spec *spec, const char *name);
 /* The size of an axis or product of axes, or the variable of the mesh called `name`. NULL when there is none (no error). */
 etch_expr etch_plan_value(etch_spec *spec, const etch_plan *plan, const char *name);
 /* The variables that sizes of the mesh are made of and that are no params, in order of first use; each is at least 1. */
 uint32_t etch_plan_vars(etch_spec *spec, const etch_plan *plan, const etch_axis **vars);
+/* Do the settings leave without effect what has no meaning yet? False after an error. */
+bool etch_plan_check_bound(etch_spec *spec, const etch_plan *plan, const etch_settings *settings);
 /* Params and dims as `space` sees them, then names of the plan (NULL: of any plan). */
 etch_lookup etch_plan_lookup(etch_spec *spec, const etch_namespace *space, const etch_plan *plan);
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { STATE_NEW, STATE_OPEN, STATE_DONE };
+enum { STATE_NEW, STATE_OPEN, STATE_DONE, STATE_FAILED };
 
 static int32_t find(const etch_mesh_name *names, uint32_t count, const char *name)
 {
@@ -134,10 +134,10 @@ static void unknown_axis(etch_plan_builder *b, etch_ast_name name)
     etch_note(diag, (etch_span){0, 0}, "its mesh is [%s]", b->axes.count ? list.text : "");
 }
 
-static bool append_axis(etch_plan_builder *b, etch_ast_name name, uint32_t axis, etch_axis_list *out)
+static bool append_axis(etch_plan_builder *b, etch_span span, uint32_t axis, etch_axis_list *out)
 {
     if (out->bits >> axis & 1) {
-        etch_error(b->spec->diags, ETCH_E_AXIS_REPEATED, name.span, "mesh axis '%s' stands twice in this list",
+        etch_error(b->spec->diags, ETCH_E_AXIS_REPEATED, span, "mesh axis '%s' stands twice in this list",
                    b->axes.at[axis].name.text);
         return false;
     }
@@ -146,36 +146,47 @@ static bool append_axis(etch_plan_builder *b, etch_ast_name name, uint32_t axis,
     return true;
 }
 
-static bool append(etch_plan_builder *b, etch_ast_name name, uint32_t depth, etch_axis_list *out)
+static bool append_all(etch_plan_builder *b, const etch_ast_mesh *mesh, const etch_span *at,
+                       etch_axis_list *out);
+
+/* Appends what one name stands for; `at` (may be NULL) is the place to blame instead of the name's own. */
+static bool append(etch_plan_builder *b, etch_ast_name name, const etch_span *at, etch_axis_list *out)
 {
+    const etch_span span = at ? *at : name.span;
     const int32_t axis = find(b->axes.at, b->axes.count, name.text);
     if (axis >= 0)
-        return append_axis(b, name, (uint32_t)axis, out);
-    const int32_t product = find(b->products.at, b->products.count, name.text);
-    if (product < 0) {
+        return append_axis(b, span, (uint32_t)axis, out);
+    const int32_t index = find(b->products.at, b->products.count, name.text);
+    if (index < 0) {
         unknown_axis(b, name);
         return false;
     }
-    if (depth > ETCH_MAX_AXES) {
-        etch_error(b->spec->diags, ETCH_E_AXIS_CYCLE, name.span, "'%s' is a product of itself", name.text);
+    etch_mesh_name *product = &b->products.at[index];
+    if (product->state == STATE_OPEN)
+        etch_error(b->spec->diags, ETCH_E_AXIS_CYCLE, span, "'%s' is a product of itself", name.text);
+    if (product->state == STATE_OPEN || product->state == STATE_FAILED)
         return false;
-    }
-    const etch_ast_mesh *mesh = &b->products.at[product].place->mesh;
-    bool fine = true;
-    for (uint32_t i = 0; fine && i < mesh->axes.count; i++) {
-        const etch_ast_name part = {mesh->axes.at[i].text, depth > 0 ? name.span : mesh->axes.at[i].span};
-        fine = append(b, part, depth + 1, out);
-    }
+    const bool known = product->state == STATE_DONE;
+    product->state = STATE_OPEN;
+    const bool fine = append_all(b, &product->place->mesh, known ? &span : NULL, out);
+    product->state = fine || known ? STATE_DONE : STATE_FAILED;
     return fine;
+}
+
+/* Recursion ends at a product that is open: no deeper than there are products. */
+static bool append_all(etch_plan_builder *b, const etch_ast_mesh *mesh, const etch_span *at,
+                       etch_axis_list *out)
+{
+    for (uint32_t i = 0; i < mesh->axes.count; i++)
+        if (!append(b, mesh->axes.at[i], at, out))
+            return false;
+    return true;
 }
 
 bool etch_mesh_axes(etch_plan_builder *b, const etch_ast_mesh *mesh, etch_axis_list *out)
 {
     *out = (etch_axis_list){0};
-    for (uint32_t i = 0; i < mesh->axes.count; i++)
-        if (!append(b, mesh->axes.at[i], 1, out))
-            return false;
-    return true;
+    return append_all(b, mesh, NULL, out);
 }
 
 static void add_product(etch_plan_builder *b, const etch_ast_place *place)
@@ -192,13 +203,15 @@ static void add_product(etch_plan_builder *b, const etch_ast_place *place)
     ETCH_PUSH(b->spec->arena, &b->products, (etch_mesh_name){.name = place->name, .place = place});
 }
 
-static bool speaks_of(etch_spec *spec, etch_expr size, etch_expr var)
+static bool mesh_speaks_of(const etch_plan_builder *b, etch_expr var)
 {
-    const etch_expr *vars = NULL;
-    const uint32_t count = size ? etch_vars_of(spec->sym, size, &vars) : 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (vars[i] == var)
-            return true;
+    for (uint32_t i = 0; i < b->plan->mesh.count; i++) {
+        const etch_expr *vars = NULL, size = b->plan->mesh.at[i].size;
+        const uint32_t count = size ? etch_vars_of(b->spec->sym, size, &vars) : 0;
+        for (uint32_t v = 0; v < count; v++)
+            if (vars[v] == var)
+                return true;
+    }
     return false;
 }
 
@@ -206,26 +219,11 @@ static bool speaks_of(etch_spec *spec, etch_expr size, etch_expr var)
 static void check_product(etch_plan_builder *b, const etch_product *product)
 {
     etch_spec *spec = b->spec;
-    etch_expr size = etch_int(spec->sym, 1);
-    for (uint32_t i = 0; i < product->axis_count; i++)
-        size = etch_mul(spec->sym, size, b->plan->mesh.at[product->axes[i]].size);
-    if (!size)
-        return;
-    bool used = false;
     const etch_symbol *symbol = find_number(b, product->name);
     const bool is_param = symbol && symbol->kind == SYMBOL_PARAM;
-    for (uint32_t i = 0; i < b->plan->mesh.count; i++)
-        for (uint32_t k = 0; !used && k < 1; k++) {
-            const etch_expr *vars = NULL;
-            etch_expr axis = b->plan->mesh.at[i].size;
-            const uint32_t count = axis ? etch_vars_of(spec->sym, axis, &vars) : 0;
-            for (uint32_t v = 0; v < count; v++)
-                used = used || strcmp(etch_var_name(vars[v]), product->name) == 0;
-        }
-    if (!used)
-        return;
     etch_expr var = is_param ? symbol->param->var : etch_var(spec->sym, product->name);
-    if (!speaks_of(spec, size, var) || etch_equal(spec->sym, size, var, NULL) == ETCH_NO)
+    etch_expr size = etch_plan_value(spec, b->plan, product->name);
+    if (size && mesh_speaks_of(b, var) && etch_equal(spec->sym, size, var, NULL) == ETCH_NO)
         etch_error(spec->diags, ETCH_E_AXIS_PRODUCT, product->span,
                    "the axes of '%s' are %s ranks together, but the mesh calls another number '%s'",
                    product->name, etch_expr_text(spec->sym, size), product->name);
@@ -241,7 +239,7 @@ static void read_products(etch_plan_builder *b)
         const etch_mesh_name *name = &b->products.at[i];
         etch_product product = {.name = name->name.text, .span = name->place->span};
         etch_axis_list axes = {0};
-        if (!append(b, name->name, 0, &axes))
+        if (!append(b, name->name, NULL, &axes))
             continue;
         memcpy(product.axes, axes.at, sizeof axes.at);
         product.axis_count = axes.count;
@@ -286,8 +284,8 @@ static bool line_mentions(const etch_ast_line *line, const char *name)
 
 bool etch_plans_mention(const etch_spec *spec, const char *name)
 {
-    for (uint32_t i = 0; i < spec->main->symbols.count; i++) {
-        const etch_symbol *symbol = spec->main->symbols.at[i];
+    for (uint32_t i = 0; i < spec->symbols.count; i++) {
+        const etch_symbol *symbol = spec->symbols.at[i];
         for (uint32_t k = 0; symbol->kind == SYMBOL_PLAN && k < symbol->item->lines.count; k++)
             if (line_mentions(&symbol->item->lines.at[k], name))
                 return true;
@@ -354,11 +352,12 @@ typedef struct plan_names {
 static etch_expr name_with_plan(void *data, const etch_ast_expr *expr)
 {
     const plan_names *n = data;
-    etch_spec *spec = n->spec;
-    if (!etch_namespace_find(n->space, expr->name.text)) {
-        etch_expr value = n->plan ? etch_plan_value(spec, n->plan, expr->name.text) : NULL;
-        if (!value && !n->plan && etch_plans_mention(spec, expr->name.text))
-            value = etch_var(spec->sym, expr->name.text);
+    const char *name = expr->name.text;
+    const etch_symbol *symbol = etch_namespace_find(n->space, name);
+    if (!symbol || (symbol->kind != SYMBOL_PARAM && symbol->kind != SYMBOL_DIM)) {
+        etch_expr value = n->plan ? etch_plan_value(n->spec, n->plan, name) : NULL;
+        if (!n->plan && etch_plans_mention(n->spec, name))
+            value = etch_var(n->spec->sym, name);
         if (value)
             return value;
     }
@@ -366,13 +365,7 @@ static etch_expr name_with_plan(void *data, const etch_ast_expr *expr)
     const uint32_t count = n->plan ? n->plan->mesh.count : 0;
     for (uint32_t i = 0; i < count; i++)
         names[i] = n->plan->mesh.at[i].name;
-    const size_t length = strlen(expr->name.text);
-    if (!etch_namespace_find(n->space, expr->name.text) && expr->name.text[length - 1] != '\'') {
-        etch_unknown_name(spec, n->space, "name", expr->name, names, count);
-        return NULL;
-    }
-    const etch_lookup global = etch_global_lookup(spec, n->space);
-    return global.name(global.data, expr);
+    return etch_global_value(n->spec, n->space, expr, names, count);
 }
 
 etch_lookup etch_plan_lookup(etch_spec *spec, const etch_namespace *space, const etch_plan *plan)

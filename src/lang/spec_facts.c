@@ -72,9 +72,23 @@ static void declare_type(etch_spec *spec, const etch_symbol *symbol, etch_range 
     etch_help(diag, "a param is an integer, or `param %s real`: any number above 0", symbol->name);
 }
 
+/* A number for a default that is below 1 says that the param may be as small: `param past = 0`. */
+static const etch_ast_expr *implied_bound(const etch_symbol *symbol, const etch_range *range)
+{
+    const etch_ast_expr *value = symbol->def->value;
+    bool number = value && (value->kind == ETCH_AST_INTEGER || value->kind == ETCH_AST_NEGATE);
+    if (!number || range->real)
+        return NULL;
+    if (value->kind == ETCH_AST_NEGATE)
+        return value->left->kind == ETCH_AST_INTEGER ? value : NULL;
+    return strspn(value->name.text, "0") == strlen(value->name.text) ? value : NULL;
+}
+
 static void declare_bound(etch_spec *spec, const etch_symbol *symbol, etch_range *range)
 {
     const etch_ast_expr *least = symbol->def->least;
+    if (!least)
+        least = implied_bound(symbol, range);
     if (!least)
         return;
     const etch_lookup lookup = etch_global_lookup(spec, symbol->home);

@@ -342,40 +342,45 @@ etch_expr etch_dim_size(etch_spec *spec, const etch_symbol *symbol)
     return spec->dim_sizes[symbol->id];
 }
 
-typedef struct global_names {
-    etch_spec *spec;
-    const etch_namespace *space;
-} global_names;
-
 /* X' has the size of X. */
-static const etch_symbol *find_base(const global_names *g, const char *name)
+static const etch_symbol *find_base(etch_spec *spec, const etch_namespace *space, const char *name)
 {
     size_t length = strlen(name);
     while (length > 1 && name[length - 1] == '\'')
         length--;
-    const etch_symbol *symbol = etch_namespace_find(g->space, etch_name(g->spec->names, name, length));
+    const etch_symbol *symbol = etch_namespace_find(space, etch_name(spec->names, name, length));
     return symbol && symbol->kind == SYMBOL_DIM ? symbol : NULL;
 }
 
-static etch_expr global_name(void *data, const etch_ast_expr *expr)
+etch_expr etch_global_value(etch_spec *spec, const etch_namespace *space, const etch_ast_expr *expr,
+                            const char *const *more, uint32_t more_count)
 {
-    const global_names *g = data;
-    const etch_symbol *symbol = etch_namespace_find(g->space, expr->name.text);
+    const etch_symbol *symbol = etch_namespace_find(space, expr->name.text);
     if (!symbol)
-        symbol = find_base(g, expr->name.text);
+        symbol = find_base(spec, space, expr->name.text);
     if (!symbol) {
-        etch_unknown_name(g->spec, g->space, "name", expr->name, NULL, 0);
+        etch_unknown_name(spec, space, "name", expr->name, more, more_count);
         return NULL;
     }
     if (symbol->kind == SYMBOL_PARAM)
         return symbol->param->var;
     if (symbol->kind == SYMBOL_DIM)
-        return etch_dim_size(g->spec, symbol);
-    etch_diag *diag =
-        etch_error(g->spec->diags, ETCH_E_NOT_A_NUMBER, expr->name.span, "'%s' is a %s, not a number",
-                   expr->name.text, etch_symbol_kind_name(symbol->kind));
+        return etch_dim_size(spec, symbol);
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_NOT_A_NUMBER, expr->name.span, "'%s' is a %s, not a number",
+                                 expr->name.text, etch_symbol_kind_name(symbol->kind));
     etch_note(diag, symbol->item->name.span, "it is declared here");
     return NULL;
+}
+
+typedef struct global_names {
+    etch_spec *spec;
+    const etch_namespace *space;
+} global_names;
+
+static etch_expr global_name(void *data, const etch_ast_expr *expr)
+{
+    const global_names *g = data;
+    return etch_global_value(g->spec, g->space, expr, NULL, 0);
 }
 
 etch_lookup etch_global_lookup(etch_spec *spec, const etch_namespace *space)

@@ -10,7 +10,8 @@ typedef enum relation { EQUAL, AT_LEAST, DIVIDES } relation;
 
 typedef struct question {
     relation relation;
-    etch_expr a, b; /* canonical */
+    etch_expr asked[2]; /* as they were given */
+    etch_expr a, b;     /* canonical */
     etch_witness *witness;
 } question;
 
@@ -53,7 +54,13 @@ static void add_connected(etch_sym *sym, bool *seen, bool *scratch)
     }
 }
 
-/* Writes down the point: variables of the question, and those that facts tie to them. */
+/* A variable that an equality makes a number: it is in no expression any more. */
+static bool is_fixed(const sym_atom *var)
+{
+    return var->definition && sym_is_constant(var->definition);
+}
+
+/* Writes down the point: variables of the question, those that facts tie to them, and those that are fixed. */
 static void tell(etch_sym *sym, const question *q, const sym_coef *point)
 {
     if (!q->witness)
@@ -61,12 +68,12 @@ static void tell(etch_sym *sym, const question *q, const sym_coef *point)
     sym_scratch_mark mark = sym_scratch_top(sym);
     bool *seen = sym_scratch_take(sym, sym->vars.count + 1, sizeof *seen);
     bool *scratch = sym_scratch_take(sym, sym->vars.count + 1, sizeof *scratch);
-    sym_mark_vars(sym, q->a, seen);
-    sym_mark_vars(sym, q->b, seen);
+    sym_mark_vars(sym, q->asked[0], seen);
+    sym_mark_vars(sym, q->asked[1], seen);
     add_connected(sym, seen, scratch);
     ETCH_VEC(etch_expr) vars = {0}, values = {0};
     for (uint32_t i = 0; i < sym->vars.count; i++)
-        if (seen[i]) {
+        if (seen[i] || is_fixed(sym->vars.at[i])) {
             ETCH_PUSH(sym->arena, &vars, sym->vars.at[i]->self);
             ETCH_PUSH(sym->arena, &values, sym_constant(sym, point[i]));
         }
@@ -111,10 +118,9 @@ static bool holds(etch_sym *sym, const question *q)
     return q->relation == AT_LEAST || sym_is_nonnegative(sym, sym_neg(sym, difference));
 }
 
-static etch_truth decide(etch_sym *sym, question q)
+static etch_truth decide(etch_sym *sym, relation kind, etch_expr a, etch_expr b, etch_witness *witness)
 {
-    q.a = sym_refresh(sym, q.a);
-    q.b = sym_refresh(sym, q.b);
+    question q = {kind, {a, b}, sym_refresh(sym, a), sym_refresh(sym, b), witness};
     if (q.witness)
         *q.witness = (etch_witness){0};
     if (!q.a || !q.b)
@@ -130,20 +136,20 @@ static etch_truth decide(etch_sym *sym, question q)
 
 etch_truth etch_equal(etch_sym *sym, etch_expr a, etch_expr b, etch_witness *witness)
 {
-    return decide(sym, (question){EQUAL, a, b, witness});
+    return decide(sym, EQUAL, a, b, witness);
 }
 
 etch_truth etch_at_least(etch_sym *sym, etch_expr a, etch_expr b, etch_witness *witness)
 {
-    return decide(sym, (question){AT_LEAST, a, b, witness});
+    return decide(sym, AT_LEAST, a, b, witness);
 }
 
 etch_truth etch_divides(etch_sym *sym, etch_expr d, etch_expr n, etch_witness *witness)
 {
-    return decide(sym, (question){DIVIDES, d, n, witness});
+    return decide(sym, DIVIDES, d, n, witness);
 }
 
 etch_truth etch_is_integer(etch_sym *sym, etch_expr a, etch_witness *witness)
 {
-    return decide(sym, (question){DIVIDES, sym->one, a, witness});
+    return decide(sym, DIVIDES, sym->one, a, witness);
 }

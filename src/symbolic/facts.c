@@ -61,12 +61,18 @@ static etch_expr solve(etch_sym *sym, etch_expr a, uint32_t at, sym_atom *var)
     return sym_scale(sym, rest, sym_mono_pow(sym, factor, -1), sym_coef_inv(sym, term->coef));
 }
 
-static bool positive_variables(etch_sym *sym, const sym_mono *mono)
+static bool positive_factors(etch_sym *sym, const sym_mono *mono)
 {
     for (uint32_t i = 0; i < mono->count; i++)
         if (!sym_atom_is_positive(sym, mono->at[i].atom, false))
             return false;
     return true;
+}
+
+/* May one divide by what stands beside var^1 in the monomial? */
+static bool positive_factors_beside(etch_sym *sym, const sym_mono *mono, sym_atom *var)
+{
+    return positive_factors(sym, sym_mono_div(sym, mono, sym_mono_of(sym, var, 1)));
 }
 
 /* The ways to write a variable of gap = coef * var * factor + rest >= 0 as solution +- slack: those whose coefficient has
@@ -79,7 +85,7 @@ static bool add_bound_alternatives(etch_sym *sym, etch_expr gap, sym_atom *slack
         uint32_t at = only_term_with(gap, var);
         if (at == gap->count || sym_coef_sign(gap->terms[at].coef) != sign)
             continue;
-        if (!positive_variables(sym, sym_mono_div(sym, gap->terms[at].mono, sym_mono_of(sym, var, 1))))
+        if (!positive_factors_beside(sym, gap->terms[at].mono, var))
             continue;
         etch_expr value = solve(sym, gap, at, var);
         value = sign > 0 ? sym_add(sym, value, slack->self) : sym_sub(sym, value, slack->self);
@@ -121,7 +127,7 @@ static etch_status add_bound(etch_sym *sym, etch_expr gap, uint32_t fact)
     if (!gap || (gap->flags & SYM_HAS_OPAQUE))
         return ETCH_EUNKNOWN;
     const sym_mono *common = sym_mono_content(sym, gap);
-    if (positive_variables(sym, common))
+    if (positive_factors(sym, common))
         gap = sym_scale(sym, gap, sym_mono_pow(sym, common, -1), SYM_ONE);
     if (raise_lower(sym, gap, fact))
         return ETCH_OK;
@@ -166,7 +172,7 @@ static void add_ratio_alternatives(etch_sym *sym, const sym_ratio *ratio)
         if (power.exp != 1)
             continue;
         const sym_mono *others = sym_mono_div(sym, ratio->mono, sym_mono_of(sym, power.atom, 1));
-        if (!positive_variables(sym, sym_mono_part(sym, others, 1)))
+        if (!positive_factors(sym, sym_mono_part(sym, others, 1)))
             continue;
         etch_expr value = sym_scale(sym, ratio->quotient->self, sym_mono_pow(sym, others, -1),
                                     sym_coef_inv(sym, ratio->coef));
@@ -255,7 +261,7 @@ static sym_atom *isolate(etch_sym *sym, etch_expr a, etch_expr *value)
     for (uint32_t v = sym->vars.count; v-- > 0;) {
         sym_atom *var = sym->vars.at[v];
         uint32_t at = inside[v] ? a->count : only_term_with(a, var);
-        if (at == a->count)
+        if (at == a->count || !positive_factors_beside(sym, a->terms[at].mono, var))
             continue;
         etch_expr solution = solve(sym, a, at, var);
         int rank = replacement_rank(sym, var, solution);

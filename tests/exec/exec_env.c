@@ -5,12 +5,17 @@
 
 exec_env exec_env_new(etch_arena *arena, const etch_training *training)
 {
-    return (exec_env){
+    const etch_graph *graph = training->graph;
+    exec_env env = {
         .arena = arena,
         .training = training,
-        .now = ETCH_NEW_ARRAY(arena, training->graph->loop_count, uint32_t),
+        .now = ETCH_NEW_ARRAY(arena, graph->loop_count, uint32_t),
+        .size = ETCH_NEW_ARRAY(arena, graph->dims.count, uint32_t),
         .micro = exec_integer(training->train.micro),
     };
+    for (uint32_t i = 0; i < graph->dims.count; i++)
+        env.size[i] = exec_integer(etch_training_size(training, graph->dims.at[i]));
+    return env;
 }
 
 void exec_fail(exec_env *env, const char *format, ...)
@@ -44,7 +49,7 @@ double exec_real(etch_sym *sym, etch_expr constant)
 
 uint32_t exec_size(const exec_env *env, const etch_dim *dim)
 {
-    return exec_integer(etch_training_size(env->training, dim));
+    return env->size[dim->id];
 }
 
 exec_array *exec_whole(const exec_env *env, etch_arena *arena, const etch_tensor *tensor)

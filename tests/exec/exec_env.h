@@ -7,7 +7,8 @@
 typedef struct exec_env {
     etch_arena *arena; /* for what lives as long as the run */
     const etch_training *training;
-    uint32_t *now; /* by loop id: the iteration that is run, undone or run again */
+    uint32_t *now;  /* by loop id: the iteration that is run, undone or run again */
+    uint32_t *size; /* by dim id: elements in one microbatch */
     uint32_t micro, microbatch;
     const char *failure; /* NULL while all is well */
 } exec_env;

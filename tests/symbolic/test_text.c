@@ -130,12 +130,12 @@ static void everything_has_no_history(etch_arena *arena)
 
 static void maxima_have_no_history(etch_arena *arena)
 {
-    text_has_no_history(arena, 24, &(tree_shape){"+MMM", "", 8, 4, 9}, "+M", 100);
+    text_has_no_history(arena, 24, &(tree_shape){"M", "", 8, 5, 9}, "M", 100);
 }
 
 static void minima_have_no_history(etch_arena *arena)
 {
-    text_has_no_history(arena, 25, &(tree_shape){"+mmm", "", 8, 4, 9}, "+m", 100);
+    text_has_no_history(arena, 25, &(tree_shape){"m", "", 8, 5, 9}, "m", 100);
 }
 
 #define PROPERTY(name)         \

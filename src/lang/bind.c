@@ -1,0 +1,414 @@
+/* Bindings: which value each param and mesh axis has, and from where. */
+#include "lang/elab_int.h"
+
+#include <string.h>
+
+enum { ETCH_VALUE_DEPTH = 200, ETCH_APPLY_BATCH = 64 };
+enum { VALUE_NEW, VALUE_OPEN, VALUE_DONE };
+
+/* A name that may have a value. */
+typedef struct slot {
+    etch_expr var;
+    const char *name;
+    etch_range range;
+    etch_span span;  /* where the name is declared */
+    etch_expr value; /* NULL: none */
+    const char *from;
+    etch_span value_span;
+    uint8_t state; /* of `value`: does it still speak of other slots? */
+} slot;
+
+typedef struct binder {
+    etch_spec *spec;
+    const etch_plan *plan; /* may be NULL */
+    ETCH_VEC(slot) slots;  /* params in order of declaration, then what the mesh is made of */
+} binder;
+
+/* ---- slots ----------------------------------------------------------------------------------------------- */
+
+static binder new_binder(etch_spec *spec, const etch_plan *plan)
+{
+    binder b = {.spec = spec, .plan = plan};
+    for (uint32_t i = 0; i < spec->params.count; i++) {
+        const etch_param *param = &spec->params.at[i];
+        ETCH_PUSH(spec->arena, &b.slots,
+                  (slot){.var = param->var, .name = param->name, .range = spec->ranges[i], .span = param->span});
+    }
+    const etch_axis *axes;
+    const uint32_t count = plan ? etch_plan_vars(spec, plan, &axes) : 0;
+    for (uint32_t i = 0; i < count; i++)
+        ETCH_PUSH(spec->arena, &b.slots,
+                  (slot){.var = axes[i].size, .name = axes[i].name, .range = {.least = 1}, .span = axes[i].span});
+    return b;
+}
+
+static int32_t slot_of_var(const binder *b, etch_expr var)
+{
+    for (uint32_t i = 0; i < b->slots.count; i++)
+        if (b->slots.at[i].var == var)
+            return (int32_t)i;
+    return -1;
+}
+
+/* A param that the spec does not see, by its own name when no other has it. */
+static int32_t hidden_param(const binder *b, const char *name)
+{
+    int32_t found = -1;
+    for (uint32_t i = 0; i < b->spec->symbols.count; i++) {
+        const etch_symbol *symbol = b->spec->symbols.at[i];
+        if (symbol->kind != SYMBOL_PARAM || (symbol->name != name && symbol->param->name != name))
+            continue;
+        if (symbol->param->name == name)
+            return slot_of_var(b, symbol->param->var);
+        if (found >= 0)
+            return -1;
+        found = slot_of_var(b, symbol->param->var);
+    }
+    return found;
+}
+
+static const char *mesh_text(const binder *b)
+{
+    etch_buf text = {.arena = b->spec->arena};
+    for (uint32_t i = 0; i < b->plan->mesh.count; i++)
+        etch_buf_printf(&text, "%s%s", i ? ", " : "", b->plan->mesh.at[i].name);
+    return b->plan->mesh.count ? text.text : "";
+}
+
+/* ---- names ----------------------------------------------------------------------------------------------- */
+
+static void report_unknown(const binder *b, const etch_namespace *space, etch_ast_name name)
+{
+    etch_spec *spec = b->spec;
+    ETCH_VEC(const char *) names = {0};
+    for (uint32_t i = 0; i < space->symbols.count; i++)
+        if (space->symbols.at[i]->kind == SYMBOL_PARAM)
+            ETCH_PUSH(spec->arena, &names, space->names.at[i]);
+    for (uint32_t i = spec->params.count; i < b->slots.count; i++)
+        ETCH_PUSH(spec->arena, &names, b->slots.at[i].name);
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_UNKNOWN_BINDING, name.span,
+                                 "there is no param or mesh axis '%s'", name.text);
+    etch_suggest_name(diag, name.text, names.at, names.count);
+}
+
+static void report_no_param(const binder *b, const etch_symbol *symbol, etch_ast_name name)
+{
+    etch_diag *diag = etch_error(b->spec->diags, ETCH_E_NOT_A_PARAM, name.span, "'%s' is a %s: only params have values",
+                                 name.text, etch_symbol_kind_name(symbol->kind));
+    if (symbol->kind == SYMBOL_DIM)
+        etch_note(diag, symbol->def->span, "its size is declared here");
+}
+
+static void report_computed(const binder *b, etch_ast_name name)
+{
+    const etch_plan *plan = b->plan;
+    etch_spec *spec = b->spec;
+    etch_expr size = etch_plan_value(spec, plan, name.text);
+    etch_diag *diag =
+        etch_error(spec->diags, ETCH_E_NOT_A_PARAM, name.span, "in plan '%s', '%s' is %s: its size follows from others",
+                   plan->name, name.text, size ? etch_expr_text(spec->sym, size) : "undefined");
+    etch_note(diag, plan->span, "the plan is here");
+}
+
+static void report_no_axis(const binder *b, etch_ast_name name)
+{
+    etch_diag *diag = etch_error(b->spec->diags, ETCH_E_AXIS_NOT_IN_PLAN, name.span,
+                                 "plan '%s' has no mesh axis '%s'", b->plan->name, name.text);
+    etch_note(diag, b->plan->span, "its mesh is [%s]", mesh_text(b));
+}
+
+/* The slot of a name as `space` sees it; with `all`, of any file. -1 after an error. */
+static int32_t find_slot(binder *b, const etch_namespace *space, etch_ast_name name, bool all)
+{
+    etch_spec *spec = b->spec;
+    const etch_symbol *symbol = etch_namespace_find(space, name.text);
+    if (symbol && symbol->kind == SYMBOL_PARAM)
+        return slot_of_var(b, symbol->param->var);
+    for (uint32_t i = spec->params.count; i < b->slots.count; i++)
+        if (strcmp(b->slots.at[i].name, name.text) == 0)
+            return (int32_t)i;
+    const int32_t hidden = all && !symbol ? hidden_param(b, name.text) : -1;
+    if (hidden >= 0)
+        return hidden;
+    if (b->plan && etch_plan_value(spec, b->plan, name.text)) {
+        report_computed(b, name);
+    } else if (etch_plans_mention(spec, name.text)) {
+        if (!b->plan) { /* nothing is asked of a plan: the value waits for one */
+            ETCH_PUSH(spec->arena, &b->slots,
+                      (slot){.var = etch_var(spec->sym, name.text), .name = name.text, .range = {.least = 1}});
+            return (int32_t)b->slots.count - 1;
+        }
+        report_no_axis(b, name);
+    } else if (symbol) {
+        report_no_param(b, symbol, name);
+    } else {
+        report_unknown(b, space, name);
+    }
+    return -1;
+}
+
+/* ---- values by origin -------------------------------------------------------------------------------------- */
+
+static void give(binder *b, int32_t index, etch_expr value, const char *from, etch_span span)
+{
+    slot *s = &b->slots.at[index];
+    if (!value)
+        return;
+    s->value = value;
+    s->from = from;
+    s->value_span = span;
+}
+
+static void bind_set(binder *b, const char *text)
+{
+    etch_spec *spec = b->spec;
+    etch_ast_defs defs = {0};
+    const etch_source *source = etch_source_add(spec->diags, "--set", text, strlen(text));
+    if (!source) {
+        etch_error(spec->diags, ETCH_E_SOURCES_TOO_LARGE, (etch_span){0, 0},
+                   "the values and the files of the spec are too large together");
+        return;
+    }
+    if (!etch_ast_parse_settings(&spec->context, source, &defs))
+        return;
+    const etch_lookup lookup = etch_plan_lookup(spec, spec->main, b->plan);
+    for (uint32_t i = 0; i < defs.count; i++) {
+        const etch_ast_def *def = &defs.at[i];
+        const int32_t index = find_slot(b, spec->main, def->name, true);
+        if (index >= 0) /* the last one counts */
+            give(b, index, etch_value_of(spec, def->value, &lookup), "set", def->value->span);
+    }
+}
+
+static const etch_symbol *find_config(etch_spec *spec, const char *name)
+{
+    const etch_symbol *symbol = etch_namespace_find(spec->main, etch_name_of(spec->names, name));
+    if (symbol && symbol->kind == SYMBOL_CONFIG)
+        return symbol;
+    const char *const *names;
+    const uint32_t count = etch_spec_list(spec, ETCH_LIST_CONFIGS, &names);
+    etch_diag *diag =
+        etch_error(spec->diags, ETCH_E_UNKNOWN_CONFIG, (etch_span){0, 0}, "there is no config '%s'", name);
+    etch_suggest_name(diag, name, names, count);
+    etch_note(diag, (etch_span){0, 0}, "configs: %s", etch_listing_text(spec, ETCH_LIST_CONFIGS));
+    return NULL;
+}
+
+static void bind_config(binder *b, const etch_symbol *config)
+{
+    etch_spec *spec = b->spec;
+    const etch_lookup lookup = etch_plan_lookup(spec, config->home, b->plan);
+    for (uint32_t i = 0; i < config->item->defs.count; i++) {
+        const etch_ast_def *def = &config->item->defs.at[i];
+        const int32_t index = find_slot(b, config->home, def->name, false);
+        if (index >= 0 && !b->slots.at[index].value)
+            give(b, index, etch_value_of(spec, def->value, &lookup), "config", def->value->span);
+    }
+}
+
+static void bind_defaults(binder *b)
+{
+    etch_spec *spec = b->spec;
+    const etch_expr one = etch_int(spec->sym, 1);
+    for (uint32_t i = 0; i < spec->symbols.count; i++) {
+        const etch_symbol *symbol = spec->symbols.at[i];
+        const int32_t index = symbol->kind == SYMBOL_PARAM ? slot_of_var(b, symbol->param->var) : -1;
+        if (index >= 0 && symbol->param->value && !b->slots.at[index].value)
+            give(b, index, symbol->param->value, "default", symbol->def->value->span);
+    }
+    for (uint32_t i = spec->params.count; i < b->slots.count; i++)
+        if (!b->slots.at[i].value)
+            give(b, (int32_t)i, one, "default", b->slots.at[i].span);
+    for (uint32_t i = 0; b->plan && i < b->plan->mesh.count; i++) {
+        const int32_t index = slot_of_var(b, b->plan->mesh.at[i].size); /* a param that is an axis */
+        if (index >= 0 && !b->slots.at[index].value)
+            give(b, index, one, "default", b->plan->mesh.at[i].span);
+    }
+}
+
+/* ---- values that speak of one another ------------------------------------------------------------------------ */
+
+static bool settle(binder *b, uint32_t index, uint32_t depth);
+
+static bool settle_vars(binder *b, const slot *s, const etch_expr *vars, uint32_t count, etch_expr *values,
+                        uint32_t depth)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const int32_t other = slot_of_var(b, vars[i]);
+        values[i] = vars[i];
+        if (other < 0 || !b->slots.at[other].value)
+            continue;
+        if (b->slots.at[other].state == VALUE_OPEN) {
+            etch_diag *diag = etch_error(b->spec->diags, ETCH_E_BINDING_CYCLE, s->value_span,
+                                         "the value of '%s' needs itself", b->slots.at[other].name);
+            if (b->slots.at[other].name != s->name)
+                etch_note(diag, b->slots.at[other].value_span, "'%s' is given here", b->slots.at[other].name);
+            return false;
+        }
+        if (!settle(b, (uint32_t)other, depth + 1))
+            return false;
+        values[i] = b->slots.at[other].value;
+    }
+    return true;
+}
+
+/* Puts values into the value of a slot, so that it speaks of no other slot that has one. False after an error; the slot has no
+ * value then. */
+static bool settle(binder *b, uint32_t index, uint32_t depth)
+{
+    etch_spec *spec = b->spec;
+    slot *s = &b->slots.at[index];
+    if (s->state == VALUE_DONE)
+        return s->value != NULL;
+    s->state = VALUE_OPEN;
+    const etch_expr *vars = NULL;
+    const uint32_t count = etch_vars_of(spec->sym, s->value, &vars);
+    etch_expr *values = ETCH_NEW_ARRAY(spec->arena, count, etch_expr);
+    bool fine = depth < ETCH_VALUE_DEPTH;
+    if (!fine)
+        etch_error(spec->diags, ETCH_E_TOO_DEEP, s->value_span,
+                   "values need one another in a chain of more than %d", ETCH_VALUE_DEPTH);
+    fine = fine && settle_vars(b, s, vars, count, values, depth);
+    if (fine) {
+        etch_expr value = etch_subst(spec->sym, s->value, count, vars, values);
+        if (!value)
+            etch_error(spec->diags, ETCH_E_VALUE_UNDEFINED, s->value_span,
+                       "the value of '%s' is undefined: '%s' divides by zero", s->name,
+                       etch_expr_text(spec->sym, s->value));
+        fine = value != NULL;
+        s->value = value;
+    }
+    if (!fine)
+        s->value = NULL;
+    s->state = VALUE_DONE;
+    return fine;
+}
+
+static void check_range(const binder *b, const slot *s)
+{
+    etch_sym *sym = b->spec->sym;
+    if (!s->value || !etch_is_constant(s->value))
+        return;
+    const char *text = etch_expr_text(sym, s->value);
+    etch_diag *diag;
+    if (s->range.real) {
+        if (etch_constant_compare(sym, s->value, etch_int(sym, 0)) > 0)
+            return;
+        diag = etch_error(b->spec->diags, ETCH_E_BELOW_BOUND, s->value_span, "%s = %s is not above 0", s->name, text);
+    } else if (!etch_is_integer_constant(s->value)) {
+        diag = etch_error(b->spec->diags, ETCH_E_NOT_AN_INTEGER, s->value_span, "%s = %s is no integer", s->name, text);
+    } else if (etch_constant_compare(sym, s->value, etch_int(sym, s->range.least)) < 0) {
+        diag = etch_error(b->spec->diags, ETCH_E_BELOW_BOUND, s->value_span, "%s = %s is less than %lld", s->name, text,
+                          (long long)s->range.least);
+    } else {
+        return;
+    }
+    etch_note(diag, s->span, "'%s' is declared here", s->name);
+}
+
+static void settle_all(binder *b)
+{
+    for (uint32_t i = 0; i < b->slots.count; i++)
+        if (b->slots.at[i].value)
+            settle(b, i, 0);
+    for (uint32_t i = 0; i < b->slots.count; i++)
+        check_range(b, &b->slots.at[i]);
+}
+
+static void collect(const binder *b, etch_settings *out)
+{
+    ETCH_VEC(etch_setting) list = {0};
+    for (uint32_t i = 0; i < b->slots.count; i++) {
+        const slot *s = &b->slots.at[i];
+        if (s->value)
+            ETCH_PUSH(b->spec->arena, &list, (etch_setting){s->var, s->name, s->value, s->from, s->value_span});
+    }
+    *out = (etch_settings){list.at, list.count};
+}
+
+/* ---- the door ---------------------------------------------------------------------------------------------- */
+
+const char *etch_spec_config(const etch_spec *spec, const char *config)
+{
+    return config ? config : spec->use_config;
+}
+
+bool etch_spec_bind(etch_spec *spec, const char *config, const char *const *sets, uint32_t set_count, bool defaults,
+                    const etch_plan *plan, etch_settings *out)
+{
+    const uint32_t errors = etch_error_count(spec->diags);
+    binder b = new_binder(spec, plan);
+    const char *config_name = etch_spec_config(spec, config);
+    *out = (etch_settings){NULL, 0};
+    for (uint32_t i = 0; i < set_count; i++)
+        bind_set(&b, sets[i]);
+    const etch_symbol *symbol = config_name ? find_config(spec, config_name) : NULL;
+    if (symbol)
+        bind_config(&b, symbol);
+    if (defaults)
+        bind_defaults(&b);
+    settle_all(&b);
+    collect(&b, out);
+    if (plan && etch_error_count(spec->diags) == errors)
+        etch_plan_check_bound(spec, plan, out);
+    return etch_error_count(spec->diags) == errors;
+}
+
+/* One pass over all settings. Values that speak of others are put in one batch after another, which changes nothing in the end. */
+static etch_expr apply_once(etch_sym *sym, const etch_settings *settings, etch_expr expr)
+{
+    etch_expr vars[ETCH_APPLY_BATCH], values[ETCH_APPLY_BATCH];
+    for (uint32_t start = 0; expr && start < settings->count; start += ETCH_APPLY_BATCH) {
+        uint32_t count = 0;
+        for (uint32_t i = start; i < settings->count && count < ETCH_APPLY_BATCH; i++, count++) {
+            vars[count] = settings->at[i].var;
+            values[count] = settings->at[i].value;
+        }
+        expr = etch_subst(sym, expr, count, vars, values);
+    }
+    return expr;
+}
+
+etch_expr etch_settings_apply(etch_sym *sym, const etch_settings *settings, etch_expr expr)
+{
+    bool constants = true;
+    for (uint32_t i = 0; i < settings->count; i++)
+        constants = constants && settings->at[i].value && etch_is_constant(settings->at[i].value);
+    if (!expr || etch_is_constant(expr) || settings->count == 0)
+        return expr;
+    etch_expr next = apply_once(sym, settings, expr);
+    for (uint32_t round = 0; !constants && next && next != expr && round < settings->count; round++) {
+        expr = next;
+        next = apply_once(sym, settings, expr);
+    }
+    return next;
+}
+
+/* ---- at loading ------------------------------------------------------------------------------------------------ */
+
+static void check_config(binder *b, const etch_symbol *config)
+{
+    const etch_ast_defs *defs = &config->item->defs;
+    for (uint32_t i = 0; i < defs->count; i++) {
+        uint32_t first = 0;
+        while (defs->at[first].name.text != defs->at[i].name.text)
+            first++;
+        if (first == i) {
+            find_slot(b, config->home, defs->at[i].name, false);
+            continue;
+        }
+        etch_diag *diag = etch_error(b->spec->diags, ETCH_E_BOUND_TWICE, defs->at[i].span,
+                                     "config '%s' binds '%s' twice", config->name, defs->at[i].name.text);
+        etch_note(diag, defs->at[first].span, "it is bound here already");
+    }
+}
+
+void etch_bindings_check(etch_spec *spec)
+{
+    binder b = new_binder(spec, NULL);
+    bind_defaults(&b);
+    settle_all(&b);
+    for (uint32_t i = 0; i < spec->symbols.count; i++)
+        if (spec->symbols.at[i]->kind == SYMBOL_CONFIG)
+            check_config(&b, spec->symbols.at[i]);
+}

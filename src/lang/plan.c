@@ -1,0 +1,300 @@
+/* Plans: `parallel NAME { ... }` turned into what placement works with. */
+#include "lang/plan_int.h"
+
+#include <string.h>
+
+/* ---- lines ----------------------------------------------------------------------------------------------- */
+
+static void refuse(etch_plan_builder *b, etch_span span, const char *what)
+{
+    etch_error(b->spec->diags, ETCH_E_PLAN_LATER, span,
+               "%s is part of the language but is not given meaning yet", what);
+}
+
+static etch_shard shard_of(etch_ast_name dim, etch_span span, const etch_axis_list *axes)
+{
+    etch_shard shard = {.dim = dim.text, .axis_count = axes->count, .span = span};
+    memcpy(shard.axes, axes->at, sizeof axes->at);
+    return shard;
+}
+
+typedef ETCH_VEC(etch_shard) shard_list;
+
+/* One dim is sharded once by one map. */
+static void add_shard(etch_plan_builder *b, shard_list *list, etch_ast_name dim, etch_span span,
+                      const etch_ast_mesh *mesh)
+{
+    etch_axis_list axes;
+    if (!etch_mesh_axes(b, mesh, &axes))
+        return;
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (list->at[i].dim != dim.text)
+            continue;
+        etch_diag *diag =
+            etch_error(b->spec->diags, ETCH_E_SHARD_TWICE, span, "dim '%s' is sharded twice", dim.text);
+        etch_note(diag, list->at[i].span, "it is sharded here already");
+        etch_help(diag, "several axes of one dim are one list: %s @ (a, b)", dim.text);
+        return;
+    }
+    etch_select_dim(b->spec, dim);
+    ETCH_PUSH(b->spec->arena, list, shard_of(dim, span, &axes));
+}
+
+static void read_pin(etch_plan_builder *b, const etch_ast_line *line, etch_pin *pin)
+{
+    shard_list shards = {0};
+    *pin = (etch_pin){.selector = line->what.at[0].text, .span = line->span};
+    etch_select_tensor(b->spec, line->what.at[0]);
+    for (uint32_t i = 0; i < line->shape.count; i++) {
+        const etch_ast_axis *axis = &line->shape.at[i];
+        if (axis->rest)
+            continue;
+        if (axis->size->kind == ETCH_AST_NAME) {
+            if (axis->placed)
+                add_shard(b, &shards, axis->size->name, axis->span, &axis->mesh);
+            else
+                etch_select_dim(b->spec, axis->size->name);
+        } else if (axis->size->kind != ETCH_AST_BROKEN) {
+            etch_error(b->spec->diags, ETCH_E_NOT_A_DIM, axis->span, "a pin lists dims by name");
+        }
+    }
+    for (uint32_t i = 0; i < shards.count; i++)
+        ETCH_PUSH(b->spec->arena, &pin->shards, shards.at[i]);
+}
+
+/* `stage` and `zero` do nothing where their axes are 1. */
+static void add_pending(etch_plan_builder *b, const etch_ast_line *line)
+{
+    etch_spec *spec = b->spec;
+    etch_axis_list axes;
+    if (line->kind == ETCH_AST_ZERO) {
+        const char *level = line->level.text;
+        if (strcmp(level, "1") != 0 && strcmp(level, "2") != 0 && strcmp(level, "3") != 0) {
+            etch_error(spec->diags, ETCH_E_PLAN_OPTION, line->level.span, "there is no ZeRO level %s", level);
+            return;
+        }
+    }
+    if (!etch_mesh_axes(b, &line->mesh, &axes))
+        return;
+    const char *text = etch_written(spec, (etch_span){line->span.start, line->mesh.span.end});
+    ETCH_PUSH(spec->arena, &b->plan->pending, (etch_pending){text, axes.bits, line->span});
+}
+
+static const char *const later_options[] = {"accumulate", "capacity", "freeze",    "keep", "offload",
+                                            "prefetch",   "recompute", "reduce", "save",   "schedule"};
+
+static void refuse_options(etch_plan_builder *b, const etch_ast_line *line)
+{
+    const uint32_t known = sizeof later_options / sizeof *later_options;
+    for (uint32_t i = 0; i < line->defs.count; i++) {
+        const etch_ast_def *def = &line->defs.at[i];
+        uint32_t k = 0;
+        while (k < known && strcmp(later_options[k], def->name.text) != 0)
+            k++;
+        if (k < known) {
+            refuse(b, def->span, etch_text(b->spec->arena, "'%s' in a plan", def->name.text));
+            continue;
+        }
+        etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->name.span,
+                                     "a plan has no option '%s'", def->name.text);
+        etch_suggest_name(diag, def->name.text, later_options, known);
+    }
+}
+
+/* Lines that mean the same in a plan and in a scope of it. */
+static void read_common(etch_plan_builder *b, const etch_ast_line *line)
+{
+    switch (line->kind) {
+    case ETCH_AST_ZERO:
+    case ETCH_AST_STAGE:
+        add_pending(b, line);
+        break;
+    case ETCH_AST_STREAM:
+        refuse(b, line->span, "'stream' in a plan");
+        break;
+    case ETCH_AST_PAD:
+        refuse(b, line->span, "'pad' in a plan");
+        break;
+    case ETCH_AST_DTYPES:
+        refuse(b, line->span, "'dtype' in a plan");
+        break;
+    case ETCH_AST_OPTIONS:
+        refuse_options(b, line);
+        break;
+    default:
+        break;
+    }
+}
+
+static void read_scope_line(etch_plan_builder *b, const etch_ast_line *line, shard_list *shards,
+                            etch_override *scope)
+{
+    etch_pin pin;
+    switch (line->kind) {
+    case ETCH_AST_SHARD:
+        for (uint32_t i = 0; i < line->places.count; i++) {
+            const etch_ast_place *place = &line->places.at[i];
+            add_shard(b, shards, place->name, place->span, &place->mesh);
+        }
+        break;
+    case ETCH_AST_PIN:
+        read_pin(b, line, &pin);
+        ETCH_PUSH(b->spec->arena, &scope->pins, pin);
+        break;
+    case ETCH_AST_MESH:
+    case ETCH_AST_AXIS:
+        refuse(b, line->span, "a mesh of its own for a scope");
+        break;
+    case ETCH_AST_SCOPE:
+        refuse(b, line->span, "a scope inside a scope");
+        break;
+    default:
+        read_common(b, line);
+    }
+}
+
+static void read_scope(etch_plan_builder *b, const etch_ast_line *line)
+{
+    etch_spec *spec = b->spec;
+    etch_override scope = {.span = line->span};
+    const char **modules = ETCH_NEW_ARRAY(spec->arena, line->what.count, const char *);
+    for (uint32_t i = 0; i < line->what.count; i++)
+        if (etch_select_scope(spec, line->what.at[i]))
+            modules[scope.module_count++] = line->what.at[i].text;
+    scope.modules = modules;
+    shard_list shards = {0};
+    for (uint32_t i = 0; i < line->lines.count; i++)
+        read_scope_line(b, &line->lines.at[i], &shards, &scope);
+    for (uint32_t i = 0; i < shards.count; i++)
+        ETCH_PUSH(spec->arena, &scope.shards, shards.at[i]);
+    ETCH_PUSH(spec->arena, &b->plan->overrides, scope);
+}
+
+static void read_lines(etch_plan_builder *b)
+{
+    const etch_ast_lines *lines = &b->symbol->item->lines;
+    shard_list shards = {0};
+    etch_override top = {0};
+    for (uint32_t i = 0; i < lines->count; i++) {
+        const etch_ast_line *line = &lines->at[i];
+        if (line->kind == ETCH_AST_SCOPE)
+            read_scope(b, line);
+        else if (line->kind != ETCH_AST_MESH && line->kind != ETCH_AST_AXIS)
+            read_scope_line(b, line, &shards, &top);
+    }
+    for (uint32_t i = 0; i < shards.count; i++)
+        ETCH_PUSH(b->spec->arena, &b->plan->shards, shards.at[i]);
+    for (uint32_t i = 0; i < top.pins.count; i++)
+        ETCH_PUSH(b->spec->arena, &b->plan->pins, top.pins.at[i]);
+}
+
+/* ---- the door -------------------------------------------------------------------------------------------- */
+
+static const etch_plan *build(etch_spec *spec, const etch_symbol *symbol, const char *name)
+{
+    const uint32_t errors = etch_error_count(spec->diags);
+    etch_plan_builder b = {.spec = spec, .symbol = symbol, .plan = ETCH_NEW(spec->arena, etch_plan)};
+    b.plan->name = name;
+    b.plan->span = symbol->item->name.span;
+    etch_mesh_build(&b);
+    read_lines(&b);
+    if (etch_error_count(spec->diags) > errors) {
+        ETCH_PUSH(spec->arena, &spec->broken_plans, symbol);
+        return NULL;
+    }
+    ETCH_PUSH(spec->arena, &spec->plans, b.plan);
+    return b.plan;
+}
+
+static const etch_symbol *choose(etch_spec *spec, const char *name, bool needed, etch_span asked)
+{
+    const char *wanted = name ? etch_name_of(spec->names, name) : spec->use_plan;
+    const etch_symbol *symbol = NULL;
+    uint32_t count = 0;
+    if (wanted)
+        symbol = etch_namespace_find(spec->main, wanted);
+    else
+        symbol = etch_only_symbol(spec, SYMBOL_PLAN, &count);
+    if (symbol && symbol->kind == SYMBOL_PLAN)
+        return symbol;
+    if (!needed)
+        return NULL;
+    etch_diag *diag;
+    if (wanted) {
+        const char *const *names;
+        diag = etch_error(spec->diags, ETCH_E_UNKNOWN_PLAN, asked, "there is no plan '%s'", wanted);
+        const uint32_t known = etch_spec_list(spec, ETCH_LIST_PLANS, &names);
+        etch_suggest_name(diag, wanted, names, known);
+    } else {
+        diag = etch_error(spec->diags, ETCH_E_UNKNOWN_PLAN, asked,
+                          count == 0 ? "this needs a plan, and the spec has none"
+                                     : "this needs a plan, and the spec has several");
+        etch_help(diag, count == 0 ? "write one: parallel NAME { mesh [dp]; shard B @ dp }"
+                                   : "choose one with --plan, or write `use plan NAME` in the spec");
+    }
+    etch_note(diag, (etch_span){0, 0}, "plans: %s", etch_listing_text(spec, ETCH_LIST_PLANS));
+    return NULL;
+}
+
+const etch_plan *etch_spec_plan(etch_spec *spec, const char *name, bool needed, etch_span asked)
+{
+    const etch_symbol *symbol = choose(spec, name, needed, asked);
+    if (!symbol)
+        return NULL;
+    for (uint32_t i = 0; i < spec->plans.count; i++)
+        if (spec->plans.at[i]->span.start == symbol->item->name.span.start)
+            return spec->plans.at[i];
+    for (uint32_t i = 0; i < spec->broken_plans.count; i++)
+        if (spec->broken_plans.at[i] == symbol)
+            return NULL;
+    return build(spec, symbol, symbol->name);
+}
+
+/* ---- lines without meaning yet --------------------------------------------------------------------------- */
+
+/* The axes of a pending line that are bound to more than 1, or those that are not bound. NULL when there are none. */
+static const char *axes_of(etch_spec *spec, const etch_plan *plan, const etch_settings *settings,
+                           const etch_pending *pending, bool bound)
+{
+    etch_buf text = {.arena = spec->arena};
+    for (uint32_t i = 0; i < plan->mesh.count; i++) {
+        if (!(pending->axes >> i & 1))
+            continue;
+        etch_expr size = etch_settings_apply(spec->sym, settings, plan->mesh.at[i].size);
+        if (size != etch_int(spec->sym, 1) && (size && etch_is_constant(size)) == bound)
+            etch_buf_printf(&text, "%s%s", text.length ? ", " : "", plan->mesh.at[i].name);
+    }
+    return text.text;
+}
+
+bool etch_plan_check_bound(etch_spec *spec, const etch_plan *plan, const etch_settings *settings)
+{
+    bool fine = true;
+    for (uint32_t i = 0; i < plan->pending.count; i++) {
+        const etch_pending *pending = &plan->pending.at[i];
+        const char *axes = axes_of(spec, plan, settings, pending, true);
+        if (!axes)
+            continue;
+        etch_diag *diag = etch_error(spec->diags, ETCH_E_PLAN_LATER, pending->span,
+                                     "'%s' over more than one rank is not given meaning yet", pending->text);
+        etch_help(diag, "it has no effect where 1 is the size of %s", axes);
+        fine = false;
+    }
+    return fine;
+}
+
+bool etch_spec_plan_ready(etch_spec *spec, const etch_plan *plan, const etch_settings *settings)
+{
+    bool ready = etch_plan_check_bound(spec, plan, settings);
+    for (uint32_t i = 0; i < plan->pending.count; i++) {
+        const etch_pending *pending = &plan->pending.at[i];
+        const char *axes = axes_of(spec, plan, settings, pending, false);
+        if (!axes)
+            continue;
+        etch_diag *diag = etch_error(spec->diags, ETCH_E_PLAN_LATER, pending->span,
+                                     "'%s' is not given meaning yet: bind %s to 1", pending->text, axes);
+        etch_help(diag, "it has no effect on one rank");
+        ready = false;
+    }
+    return ready;
+}

@@ -1,0 +1,172 @@
+/* Expressions from outside the spec, and the spec's own checks: values over params, dims, mesh axes and quantities. */
+#include "lang/elab_int.h"
+
+#include <string.h>
+
+/* ---- quantities ------------------------------------------------------------------------------------------ */
+
+typedef struct asking {
+    etch_spec *spec;
+    etch_lookup names;
+    const etch_quantities *quantities;
+} asking;
+
+/* The text of a selector or name: `layer`, `attention.wq`, `model`; a stage may be a number. */
+static const char *selector_of(etch_spec *spec, const etch_ast_expr *value, bool number)
+{
+    if (value->kind == ETCH_AST_NAME || (number && value->kind == ETCH_AST_INTEGER))
+        return value->name.text;
+    if (value->kind != ETCH_AST_BROKEN)
+        etch_error(spec->diags, ETCH_E_QUERY_ARGUMENT, value->span, "a name stands here%s",
+                   number ? ", or a number" : "");
+    return NULL;
+}
+
+static bool read_axes(etch_spec *spec, const etch_ast_expr *value, etch_quantity *q)
+{
+    const bool several = value->kind == ETCH_AST_TUPLE;
+    q->axis_count = several ? value->items.count : 1;
+    q->axis_span = value->span;
+    const char **axes = ETCH_NEW_ARRAY(spec->arena, q->axis_count, const char *);
+    for (uint32_t i = 0; i < q->axis_count; i++) {
+        axes[i] = selector_of(spec, several ? value->items.at[i] : value, false);
+        if (!axes[i])
+            return false;
+    }
+    q->axes = axes;
+    return true;
+}
+
+/* Stores a named argument. */
+static bool read_named(etch_spec *spec, const etch_ast_arg *arg, etch_quantity *q)
+{
+    static const char *const names[] = {"of", "op", "axis", "run", "plan", "stage"};
+    const char **const ends[] = {&q->of, &q->op, NULL, &q->run, &q->plan, &q->stage};
+    etch_span *const spans[] = {&q->of_span, &q->op_span, NULL, NULL, &q->plan_span, NULL};
+    const uint32_t count = sizeof names / sizeof *names;
+    uint32_t i = 0;
+    while (i < count && strcmp(names[i], arg->name.text) != 0)
+        i++;
+    if (i == count) {
+        etch_diag *diag = etch_error(spec->diags, ETCH_E_QUERY_ARGUMENT, arg->name.span,
+                                     "'%s' has no argument '%s'", q->name, arg->name.text);
+        etch_suggest_name(diag, arg->name.text, names, count);
+        return false;
+    }
+    if (ends[i] ? *ends[i] != NULL : q->axis_count > 0) {
+        etch_error(spec->diags, ETCH_E_QUERY_ARGUMENT, arg->name.span, "'%s' is given twice", arg->name.text);
+        return false;
+    }
+    if (!ends[i])
+        return read_axes(spec, arg->value, q);
+    *ends[i] = selector_of(spec, arg->value, strcmp(names[i], "stage") == 0);
+    if (spans[i])
+        *spans[i] = arg->value->span;
+    return *ends[i] != NULL;
+}
+
+static bool read_quantity(etch_spec *spec, const etch_ast_expr *call, etch_quantity *q)
+{
+    *q = (etch_quantity){.name = call->name.text, .span = call->span};
+    for (uint32_t i = 0; i < call->args.count; i++) {
+        const etch_ast_arg *arg = &call->args.at[i];
+        if (arg->name.text) {
+            if (!read_named(spec, arg, q))
+                return false;
+            continue;
+        }
+        if (i > 0) {
+            etch_diag *diag = etch_error(spec->diags, ETCH_E_QUERY_ARGUMENT, arg->value->span,
+                                         "'%s' has one argument without a name, the first", q->name);
+            etch_help(diag, "the others are named: of, op, axis, run, plan");
+            return false;
+        }
+        q->first = selector_of(spec, arg->value, false);
+        q->first_span = arg->value->span;
+        if (!q->first)
+            return false;
+    }
+    return true;
+}
+
+static etch_expr quantity_name(void *data, const etch_ast_expr *expr)
+{
+    const asking *a = data;
+    return a->names.name(a->names.data, expr);
+}
+
+static etch_expr quantity_call(void *data, const etch_ast_expr *call, bool *known)
+{
+    const asking *a = data;
+    etch_spec *spec = a->spec;
+    const char *name = call->name.text;
+    const char *const *const names = a->quantities ? a->quantities->names : NULL;
+    uint32_t count = 0;
+    bool found = false;
+    while (names && names[count])
+        found = strcmp(names[count++], name) == 0 || found;
+    if (!found && etch_is_value_function(name))
+        return NULL;
+    *known = true;
+    if (!found) {
+        ETCH_VEC(const char *) near = {0};
+        for (uint32_t i = 0; i < count; i++)
+            ETCH_PUSH(spec->arena, &near, names[i]);
+        for (uint32_t i = 0; etch_value_functions[i]; i++)
+            ETCH_PUSH(spec->arena, &near, etch_value_functions[i]);
+        etch_diag *diag = etch_error(spec->diags, ETCH_E_UNKNOWN_FUNCTION, call->name.span,
+                                     "there is no quantity or function '%s'", name);
+        etch_suggest_name(diag, name, near.at, near.count);
+        return NULL;
+    }
+    etch_quantity quantity;
+    return read_quantity(spec, call, &quantity) ? a->quantities->value(a->quantities->data, &quantity) : NULL;
+}
+
+static etch_lookup query_lookup(etch_spec *spec, const etch_plan *plan, const etch_quantities *quantities)
+{
+    asking *a = ETCH_NEW(spec->arena, asking);
+    *a = (asking){spec, etch_plan_lookup(spec, spec->main, plan), quantities};
+    return (etch_lookup){quantity_name, quantity_call, a};
+}
+
+/* ---- the door -------------------------------------------------------------------------------------------- */
+
+static const etch_ast_expr *parse(etch_spec *spec, const char *text, const char *source_name)
+{
+    const etch_source *source = etch_source_add(spec->diags, source_name, text, strlen(text));
+    if (source)
+        return etch_ast_parse_query(&spec->context, source);
+    etch_error(spec->diags, ETCH_E_SOURCES_TOO_LARGE, (etch_span){0, 0},
+               "the expression and the files of the spec are too large together");
+    return NULL;
+}
+
+etch_expr etch_spec_value(etch_spec *spec, const char *text, const char *source_name, const etch_plan *plan,
+                          const etch_quantities *quantities)
+{
+    const etch_ast_expr *expr = parse(spec, text, source_name);
+    const etch_lookup lookup = query_lookup(spec, plan, quantities);
+    return expr ? etch_value_of(spec, expr, &lookup) : NULL;
+}
+
+bool etch_spec_quantity(etch_spec *spec, const char *text, const char *source_name, etch_quantity *out)
+{
+    *out = (etch_quantity){0};
+    const etch_ast_expr *expr = parse(spec, text, source_name);
+    if (!expr || expr->kind != ETCH_AST_CALL || etch_is_value_function(expr->name.text))
+        return false;
+    return read_quantity(spec, expr, out);
+}
+
+uint32_t etch_spec_checks(etch_spec *spec, const etch_quantities *quantities, const etch_claim **claims)
+{
+    const etch_lookup lookup = query_lookup(spec, NULL, quantities);
+    const etch_ast_items *items = &spec->main->ast->items;
+    ETCH_VEC(etch_claim) list = {0};
+    for (uint32_t i = 0; i < items->count; i++)
+        for (uint32_t k = 0; items->at[i].kind == ETCH_AST_CHECK && k < items->at[i].tests.count; k++)
+            ETCH_PUSH(spec->arena, &list, etch_claim_of(spec, items->at[i].tests.at[k], &lookup));
+    *claims = list.at;
+    return list.count;
+}

@@ -1,0 +1,146 @@
+#include "exec_check.h"
+
+#include <math.h>
+
+double exec_loss(const etch_training *training, exec_data *data)
+{
+    etch_arena *scratch = etch_arena_new(etch_arena_mem(training->graph->arena));
+    exec_run *run = exec_run_new(scratch, training, data);
+    for (uint32_t m = 0; m < run->env.micro; m++)
+        exec_run_forward(run, m);
+    double loss = run->env.failure ? NAN : run->loss;
+    etch_arena_free(run->values.arena);
+    etch_arena_free(scratch);
+    return loss;
+}
+
+/* ---- gradients against differences ---------------------------------------------------------------------- */
+
+typedef struct probe {
+    const etch_training *training;
+    exec_data *data;
+    exec_array *weight;
+    const double *direction, *start; /* by element */
+} probe;
+
+static double loss_at(const probe *p, double step)
+{
+    for (size_t i = 0; i < p->weight->size; i++)
+        p->weight->at[i] = p->start[i] + step * p->direction[i];
+    return exec_loss(p->training, p->data);
+}
+
+/* Fourth order. */
+static double slope(const probe *p)
+{
+    const double h = 1e-4;
+    double near = loss_at(p, h) - loss_at(p, -h), far = loss_at(p, 2 * h) - loss_at(p, -2 * h);
+    loss_at(p, 0);
+    return (8 * near - far) / (12 * h);
+}
+
+/* The slope of the loss along `direction` is that of the gradient. */
+static bool slope_fits(const probe *p, const exec_array *gradient)
+{
+    double derived = 0, size = 0;
+    for (size_t i = 0; i < gradient->size; i++) {
+        derived += gradient->at[i] * p->direction[i];
+        size += fabs(p->direction[i]);
+    }
+    double allowed = 1e-5 * fmax(fabs(derived), 1e-3 * size * exec_array_largest(gradient)) + 1e-9;
+    return fabs(slope(p) - derived) <= allowed; /* false for NaN */
+}
+
+static bool weight_fits(const probe *p, const exec_array *gradient, double *direction, uint64_t seed,
+                        bool every_element)
+{
+    for (size_t i = 0; i < gradient->size; i++)
+        direction[i] = every_element ? 0 : 2 * exec_random(seed, i) - 1;
+    if (!every_element)
+        return slope_fits(p, gradient);
+    for (size_t i = 0; i < gradient->size; i++) {
+        direction[i] = 1;
+        if (!slope_fits(p, gradient))
+            return false;
+        direction[i] = 0;
+    }
+    return true;
+}
+
+/* All instances of one weight. */
+static bool gradient_fits(exec_run *run, const etch_tensor *gradient, uint64_t seed, bool every_element)
+{
+    const etch_tensor *weight = gradient->of;
+    for (uint32_t k = 0; k < exec_instances(weight->region->loop); k++) {
+        exec_array *values = run->data->tensors.at[weight->id][k];
+        exec_array **made = run->gradients.at[gradient->id];
+        const exec_array *slopes = made && made[k] ? made[k] : exec_array_like(run->env.arena, values);
+        double *start = ETCH_NEW_ARRAY(run->env.arena, values->size, double);
+        double *direction = ETCH_NEW_ARRAY(run->env.arena, values->size, double);
+        for (size_t i = 0; i < values->size; i++)
+            start[i] = values->at[i];
+        const probe p = {run->env.training, run->data, values, direction, start};
+        if (!exec_arrays_alike(values, slopes) ||
+            !weight_fits(&p, slopes, direction, seed + k, every_element))
+            return false;
+    }
+    return true;
+}
+
+static const char *check_gradients(exec_run *run, uint64_t seed, bool every_element)
+{
+    const etch_training *training = run->env.training;
+    for (uint32_t m = 0; m < run->env.micro && !run->env.failure; m++) {
+        exec_run_forward(run, m);
+        exec_run_backward(run);
+    }
+    if (run->env.failure)
+        return run->env.failure;
+    if (!isfinite(run->loss))
+        return "the loss is not finite";
+    for (uint32_t i = 0; i < training->gradients.count; i++) {
+        const etch_tensor *gradient = training->gradients.at[i];
+        if (gradient && !gradient_fits(run, gradient, seed, every_element))
+            return etch_text(run->env.arena, "%s is not the slope of the loss", gradient->name);
+    }
+    return NULL;
+}
+
+const char *exec_check_gradients(const etch_training *training, uint64_t seed, bool every_element)
+{
+    etch_arena *arena = training->graph->arena;
+    exec_run *run = exec_run_new(arena, training, exec_data_new(arena, training, seed));
+    run->flop_matters = true;
+    const char *failure = check_gradients(run, seed, every_element);
+    etch_arena_free(run->values.arena);
+    return failure;
+}
+
+/* ---- ranks ---------------------------------------------------------------------------------------------- */
+
+static const char *check_order(const etch_placed *placed, exec_data *data, exec_order order)
+{
+    const etch_training *training = placed->training;
+    exec_run *run = exec_run_new(placed->arena, training, data);
+    exec_ranks *ranks = exec_ranks_new(placed->arena, placed, run, order);
+    for (uint32_t m = 0; m < run->env.micro && !run->env.failure && !ranks->env.failure; m++) {
+        exec_run_forward(run, m);
+        exec_run_backward(run);
+        if (!run->env.failure)
+            exec_ranks_run(ranks);
+    }
+    if (!run->env.failure && !ranks->env.failure)
+        exec_ranks_finish(ranks);
+    etch_arena_free(run->values.arena);
+    return run->env.failure ? run->env.failure : ranks->env.failure;
+}
+
+const char *exec_check_placed(const etch_placed *placed, uint64_t seed)
+{
+    exec_data *data = exec_data_new(placed->arena, placed->training, seed);
+    const char *failure = check_order(placed, data, EXEC_PROGRAM);
+    if (failure)
+        return failure;
+    failure = check_order(placed, data, EXEC_KERNELS);
+    return failure ? etch_text(placed->arena, "in the order of kernels: %s", failure) : NULL;
+}

@@ -1,0 +1,17 @@
+/* What must hold of every training graph and of every placed graph. */
+#ifndef ETCH_TEST_EXEC_CHECK_H
+#define ETCH_TEST_EXEC_CHECK_H
+
+#include "exec_ranks.h"
+
+/* The loss of a step, forward passes only. */
+double exec_loss(const etch_training *training, exec_data *data);
+
+/* Runs a step on one rank: FLOP as the op table says, and the gradient of every weight against differences of
+ * the loss; of every element, or along one random direction for each weight. NULL, or what is wrong. */
+const char *exec_check_gradients(const etch_training *training, uint64_t seed, bool every_element);
+
+/* Runs a step on all ranks, in program order and in the order of kernels, against one rank. */
+const char *exec_check_placed(const etch_placed *placed, uint64_t seed);
+
+#endif

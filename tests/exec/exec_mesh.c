@@ -1,0 +1,93 @@
+#include "exec_ranks.h"
+
+#include <check.h>
+#include <string.h>
+
+exec_mesh exec_mesh_of(const etch_plan *plan)
+{
+    exec_mesh mesh = {.plan = plan, .axes = plan->mesh.count, .ranks = 1};
+    for (uint32_t a = 0; a < mesh.axes; a++) {
+        mesh.size[a] = exec_integer(plan->mesh.at[a].size);
+        mesh.ranks *= mesh.size[a];
+    }
+    return mesh;
+}
+
+uint32_t exec_mesh_at(const exec_mesh *mesh, uint32_t rank, uint32_t axis)
+{
+    for (uint32_t a = mesh->axes; a-- > axis + 1;)
+        rank /= mesh->size[a];
+    return rank % mesh->size[axis];
+}
+
+bool exec_mesh_is_group(const exec_mesh *mesh, uint32_t a, uint32_t b, uint32_t axes)
+{
+    for (uint32_t i = 0; i < mesh->axes; i++)
+        if (!(axes & (1u << i)) && exec_mesh_at(mesh, a, i) != exec_mesh_at(mesh, b, i))
+            return false;
+    return true;
+}
+
+/* ---- which axis of a dim is outside --------------------------------------------------------------------- */
+
+/* In a list of shards: 1 when `a` stands before `b` on `dim`, -1 behind, 0 when they do not stand together. */
+static int order_in(const etch_shard *shards, uint32_t count, const char *dim, uint32_t a, uint32_t b)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        int at[2] = {-1, -1};
+        for (uint32_t k = 0; k < shards[i].axis_count; k++) {
+            at[0] = shards[i].axes[k] == a ? (int)k : at[0];
+            at[1] = shards[i].axes[k] == b ? (int)k : at[1];
+        }
+        if (strcmp(shards[i].dim, dim) == 0 && at[0] >= 0 && at[1] >= 0)
+            return at[0] < at[1] ? 1 : -1;
+    }
+    return 0;
+}
+
+static int order_in_pins(const etch_pin *pins, uint32_t count, const char *dim, uint32_t a, uint32_t b)
+{
+    int order = 0;
+    for (uint32_t i = 0; i < count && !order; i++)
+        order = order_in(pins[i].shards.at, pins[i].shards.count, dim, a, b);
+    return order;
+}
+
+/* As the plan's first line that has both says; the mesh's order when none does. */
+static bool is_outside(const etch_plan *plan, const char *dim, uint32_t a, uint32_t b)
+{
+    int order = order_in(plan->shards.at, plan->shards.count, dim, a, b);
+    if (!order)
+        order = order_in_pins(plan->pins.at, plan->pins.count, dim, a, b);
+    for (uint32_t i = 0; i < plan->overrides.count && !order; i++) {
+        const etch_override *o = &plan->overrides.at[i];
+        order = order_in(o->shards.at, o->shards.count, dim, a, b);
+        if (!order)
+            order = order_in_pins(o->pins.at, o->pins.count, dim, a, b);
+    }
+    return order ? order > 0 : a < b;
+}
+
+exec_array exec_mesh_part(const exec_mesh *mesh, const exec_env *env, const etch_tensor *tensor,
+                          const etch_state *place, uint32_t rank)
+{
+    exec_array part = {0};
+    for (uint32_t i = 0; i < tensor->rank; i++) {
+        const etch_dim *dim = tensor->dims[i];
+        uint32_t parts = 1, index = 0;
+        for (uint32_t a = 0; a < mesh->axes; a++) {
+            uint32_t inside = 1; /* parts that the axes inside `a` make */
+            for (uint32_t b = 0; b < mesh->axes; b++)
+                if (b != a && place[b] == dim && is_outside(mesh->plan, dim->name, a, b))
+                    inside *= mesh->size[b];
+            if (place[a] != dim)
+                continue;
+            index += exec_mesh_at(mesh, rank, a) * inside;
+            parts *= mesh->size[a];
+        }
+        uint32_t size = exec_size(env, dim);
+        ck_assert_msg(size % parts == 0, "%u parts of %s = %u", parts, dim->name, size);
+        exec_array_add_dim(&part, dim, index * (size / parts), size / parts);
+    }
+    return part;
+}

@@ -1,0 +1,341 @@
+#include "exec_model.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const etch_span nowhere = {0, 0};
+
+/* ---- words ---------------------------------------------------------------------------------------------- */
+
+/* The next word of a text, NULL at its end. */
+static const char *next_word(etch_arena *arena, const char **text)
+{
+    const char *start = *text + strspn(*text, " ");
+    size_t length = strcspn(start, " ");
+    *text = start + length;
+    return length ? etch_copy_text(arena, start, length) : NULL;
+}
+
+/* Cuts a word at the first `mark`; returns what is behind it. */
+static const char *cut_at(etch_arena *arena, const char **word, char mark)
+{
+    const char *at = strchr(*word, mark);
+    ck_assert_msg(at != NULL, "%s has no %c", *word, mark);
+    *word = etch_copy_text(arena, *word, (size_t)(at - *word));
+    return at + 1;
+}
+
+/* ---- graphs --------------------------------------------------------------------------------------------- */
+
+exec_model *exec_model_new(etch_arena *arena, const char *dims, uint32_t micro)
+{
+    exec_model *m = ETCH_NEW(arena, exec_model);
+    m->arena = arena;
+    m->sym = etch_sym_new(arena);
+    m->diags = etch_diags_new(arena);
+    const etch_dtypes dtypes = {.act = ETCH_BF16, .weights = ETCH_BF16, .grads = ETCH_F32, .optim = ETCH_F32};
+    m->graph = etch_graph_new(arena, m->sym, m->diags, dtypes, "model", nowhere);
+    for (const char *word; (word = next_word(arena, &dims)) != NULL;) {
+        const char *size = cut_at(arena, &word, '=');
+        etch_graph_dim(m->graph, word, etch_int(m->sym, atoi(size)), false, nowhere);
+    }
+    m->train = (etch_train){.batch = exec_model_dim(m, "B"),
+                            .micro = etch_int(m->sym, micro),
+                            .optimizer = {etch_row_named("adamw"), true}};
+    return m;
+}
+
+etch_dim *exec_model_dim(const exec_model *m, const char *name)
+{
+    for (uint32_t i = m->graph->dims.count; i-- > 0;)
+        if (strcmp(m->graph->dims.at[i]->name, name) == 0)
+            return m->graph->dims.at[i];
+    ck_abort_msg("no dim %s", name);
+    return NULL;
+}
+
+typedef struct dim_list {
+    etch_dim *at[8];
+    uint32_t count;
+} dim_list;
+
+static dim_list read_dims(exec_model *m, const char *text)
+{
+    dim_list list = {.count = 0};
+    for (const char *word; (word = next_word(m->arena, &text)) != NULL;)
+        list.at[list.count++] = exec_model_dim(m, word);
+    return list;
+}
+
+static etch_dim **kept_dims(exec_model *m, const char *text, uint32_t *count)
+{
+    dim_list list = read_dims(m, text);
+    etch_dim **dims = ETCH_NEW_ARRAY(m->arena, list.count, etch_dim *);
+    for (uint32_t i = 0; i < list.count; i++)
+        dims[i] = list.at[i];
+    *count = list.count;
+    return dims;
+}
+
+static void fail_on_errors(const exec_model *m)
+{
+    if (etch_error_count(m->diags) == 0)
+        return;
+    etch_buf text = {.arena = m->arena};
+    etch_diags_render(m->diags, &text);
+    ck_abort_msg("%s", text.text);
+}
+
+static etch_tensor *named(const exec_model *m, etch_tensor *tensor, const char *name)
+{
+    fail_on_errors(m);
+    etch_graph_label(tensor, name, tensor->tags, tensor->tag_count, nowhere);
+    return tensor;
+}
+
+etch_tensor *exec_input(exec_model *m, const char *name, const char *dims)
+{
+    dim_list list = read_dims(m, dims);
+    return etch_graph_input(m->graph, name, list.at, list.count, ETCH_BF16, nowhere);
+}
+
+etch_tensor *exec_ids(exec_model *m, const char *name, const char *dims)
+{
+    dim_list list = read_dims(m, dims);
+    return etch_graph_input(m->graph, name, list.at, list.count, ETCH_I32, nowhere);
+}
+
+etch_tensor *exec_weight(exec_model *m, const char *name, const char *dims)
+{
+    dim_list list = read_dims(m, dims);
+    return etch_graph_weight(m->graph, name, list.at, list.count, ETCH_BF16, false, nowhere);
+}
+
+etch_tensor *exec_product(exec_model *m, const char *name, etch_tensor *a, etch_tensor *b, const char *dims)
+{
+    dim_list keep = read_dims(m, dims);
+    return named(m, etch_graph_product(m->graph, a, b, keep.at, keep.count, nowhere), name);
+}
+
+etch_tensor *exec_sum(exec_model *m, const char *name, etch_tensor *a, etch_tensor *b)
+{
+    return named(m, etch_graph_sum(m->graph, a, b, false, nowhere), name);
+}
+
+etch_tensor *exec_difference(exec_model *m, const char *name, etch_tensor *a, etch_tensor *b)
+{
+    return named(m, etch_graph_sum(m->graph, a, b, true, nowhere), name);
+}
+
+etch_tensor *exec_reduce(exec_model *m, const char *name, etch_tensor *a, const char *dims)
+{
+    dim_list keep = read_dims(m, dims);
+    return named(m, etch_graph_reduce(m->graph, a, keep.at, keep.count, nowhere), name);
+}
+
+etch_tensor *exec_rename(exec_model *m, const char *name, etch_tensor *a, const char *from, const char *to)
+{
+    dim_list before = read_dims(m, from), after = read_dims(m, to);
+    return named(m, etch_graph_rename(m->graph, a, before.at, after.at, before.count, nowhere), name);
+}
+
+static etch_tensor *call_row(exec_model *m, const char *name, const char *row, etch_tensor *const *ins,
+                             uint32_t count, const etch_attrs *attrs, const char *want)
+{
+    dim_list declared = read_dims(m, want ? want : "");
+    etch_tensor *result = etch_graph_call(m->graph, etch_row_named(row), ins, count, attrs,
+                                          want ? declared.at : NULL, declared.count, nowhere);
+    return named(m, result, name);
+}
+
+etch_tensor *exec_call_row(exec_model *m, const char *name, const char *row, const char *over, etch_tensor *a,
+                           etch_tensor *b, etch_tensor *c)
+{
+    etch_attrs attrs = {0};
+    etch_tensor *ins[] = {a, b, c};
+    attrs.over = kept_dims(m, over, &attrs.over_count);
+    return call_row(m, name, row, ins, c ? 3 : b ? 2 : 1, &attrs, NULL);
+}
+
+etch_tensor *exec_call_number(exec_model *m, const char *name, const char *row, int num, int den,
+                              etch_tensor *a)
+{
+    const etch_attrs attrs = {.number = etch_ratio(m->sym, num, den)};
+    return call_row(m, name, row, &a, 1, &attrs, NULL);
+}
+
+etch_tensor *exec_slice(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to)
+{
+    etch_attrs attrs = {0};
+    attrs.over = attrs.from = kept_dims(m, over, &attrs.over_count);
+    attrs.to = kept_dims(m, to, &attrs.map_count);
+    return call_row(m, name, "slice", &a, 1, &attrs, NULL);
+}
+
+etch_tensor *exec_cache(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to)
+{
+    etch_attrs attrs = {0};
+    etch_buf want = {.arena = m->arena};
+    attrs.over = kept_dims(m, over, &attrs.over_count);
+    for (uint32_t i = 0; i < a->rank; i++)
+        etch_buf_printf(&want, "%s ", a->dims[i] == attrs.over[0] ? to : a->dims[i]->name);
+    return call_row(m, name, "cache", &a, 1, &attrs, want.text);
+}
+
+etch_tensor *exec_attend(exec_model *m, const char *name, etch_tensor *q, etch_tensor *k, etch_tensor *v,
+                         const char *over, const char *dot, bool causal)
+{
+    etch_attrs attrs = {.causal = causal};
+    etch_tensor *ins[] = {q, k, v};
+    attrs.over = kept_dims(m, over, &attrs.over_count);
+    attrs.dot = kept_dims(m, dot, &attrs.dot_count);
+    return call_row(m, name, "sdpa", ins, 3, &attrs, NULL);
+}
+
+void exec_tag(exec_model *m, etch_tensor *tensor, const char *tag)
+{
+    const char **tags = ETCH_NEW_ARRAY(m->arena, tensor->tag_count + 1, const char *);
+    for (uint32_t i = 0; i < tensor->tag_count; i++)
+        tags[i] = tensor->tags[i];
+    tags[tensor->tag_count] = tag;
+    etch_graph_label(tensor, tensor->name, tags, tensor->tag_count + 1, nowhere);
+}
+
+void exec_head_loss(exec_model *m, etch_tensor *value, etch_tensor *head)
+{
+    etch_tensor *labels = exec_ids(m, "labels", "B S");
+    etch_tensor *logits = exec_product(m, "logits", value, head, "B S V");
+    exec_tag(m, exec_call_row(m, "l", "cross_entropy", "V", logits, labels, NULL), "loss");
+}
+
+void exec_sum_loss(exec_model *m, etch_tensor *value, const char *dims)
+{
+    exec_tag(m, exec_product(m, "l", value, exec_input(m, "weights_of_loss", dims), ""), "loss");
+}
+
+etch_tensor *exec_enter(exec_model *m, const char *module, etch_tensor *argument)
+{
+    etch_graph_enter(m->graph, module, nowhere);
+    return etch_graph_pass(m->graph, ETCH_ENTER, argument, argument->name, nowhere);
+}
+
+etch_tensor *exec_leave(exec_model *m, const char *name, etch_tensor *result)
+{
+    etch_tensor *passed = etch_graph_pass(m->graph, ETCH_LEAVE, result, name, nowhere);
+    etch_graph_leave(m->graph);
+    return passed;
+}
+
+etch_tensor *exec_repeat(exec_model *m, const char *name, uint32_t count, etch_tensor *value)
+{
+    etch_graph_begin(m->graph, name, etch_int(m->sym, count), nowhere);
+    return etch_graph_carry(m->graph, value, nowhere);
+}
+
+etch_tensor *exec_end(exec_model *m, etch_tensor *value)
+{
+    etch_tensor *result = NULL;
+    etch_graph_end(m->graph, &value, &result, 1);
+    fail_on_errors(m);
+    return result;
+}
+
+etch_training *exec_train(exec_model *m, const char *recompute)
+{
+    const char **names = ETCH_NEW(m->arena, const char *);
+    names[0] = recompute;
+    m->train.recompute_all = recompute && strcmp(recompute, "all") == 0;
+    m->train.recompute = names;
+    m->train.recompute_count = recompute && !m->train.recompute_all;
+    etch_training *training = etch_train_derive(m->graph, &m->train);
+    fail_on_errors(m);
+    ck_assert_ptr_nonnull(training);
+    return training;
+}
+
+/* ---- plans ---------------------------------------------------------------------------------------------- */
+
+static uint32_t axis_called(const etch_plan *plan, const char *name)
+{
+    for (uint32_t i = 0; i < plan->mesh.count; i++)
+        if (strcmp(plan->mesh.at[i].name, name) == 0)
+            return i;
+    ck_abort_msg("no axis %s", name);
+    return 0;
+}
+
+/* "K@tp", "K@a,b", "K@". */
+static etch_shard read_shard(etch_arena *arena, const etch_plan *plan, const char *word)
+{
+    etch_shard shard = {.dim = word};
+    const char *axes = cut_at(arena, &shard.dim, '@');
+    while (*axes) {
+        size_t length = strcspn(axes, ",");
+        shard.axes[shard.axis_count++] = axis_called(plan, etch_copy_text(arena, axes, length));
+        axes += length + (axes[length] == ',');
+    }
+    return shard;
+}
+
+static void read_pin(etch_arena *arena, etch_plan *plan, const char *line)
+{
+    etch_pin pin = {.selector = next_word(arena, &line)};
+    for (const char *word; (word = next_word(arena, &line)) != NULL;)
+        ETCH_PUSH(arena, &pin.shards, read_shard(arena, plan, word));
+    ETCH_PUSH(arena, &plan->pins, pin);
+}
+
+static void read_override(etch_arena *arena, etch_plan *plan, const char *line)
+{
+    const char *modules = next_word(arena, &line);
+    ETCH_VEC(const char *) names = {0};
+    while (*modules) {
+        size_t length = strcspn(modules, ",");
+        ETCH_PUSH(arena, &names, etch_copy_text(arena, modules, length));
+        modules += length + (modules[length] == ',');
+    }
+    etch_override scope = {.modules = names.at, .module_count = names.count};
+    for (const char *word; (word = next_word(arena, &line)) != NULL;)
+        ETCH_PUSH(arena, &scope.shards, read_shard(arena, plan, word));
+    ETCH_PUSH(arena, &plan->overrides, scope);
+}
+
+static void read_line(etch_arena *arena, etch_plan *plan, const char *line)
+{
+    for (const char *word; (word = next_word(arena, &line)) != NULL;) {
+        if (strcmp(word, "pin") == 0) {
+            read_pin(arena, plan, line);
+            return;
+        }
+        if (strcmp(word, "for") == 0) {
+            read_override(arena, plan, line);
+            return;
+        }
+        ETCH_PUSH(arena, &plan->shards, read_shard(arena, plan, word));
+    }
+}
+
+static void read_axes(etch_arena *arena, etch_sym *sym, etch_plan *plan, const char *line)
+{
+    for (const char *word; (word = next_word(arena, &line)) != NULL;) {
+        const char *size = cut_at(arena, &word, '=');
+        ETCH_PUSH(arena, &plan->mesh, (etch_axis){.name = word, .size = etch_int(sym, atoi(size))});
+    }
+}
+
+etch_plan *exec_plan(etch_arena *arena, etch_sym *sym, const char *text)
+{
+    etch_plan *plan = ETCH_NEW(arena, etch_plan);
+    plan->name = "plan";
+    for (bool first = true; *text; first = false) {
+        size_t length = strcspn(text, "|");
+        const char *line = etch_copy_text(arena, text, length);
+        if (first)
+            read_axes(arena, sym, plan, line);
+        else
+            read_line(arena, plan, line);
+        text += length + (text[length] == '|');
+    }
+    return plan;
+}

@@ -1,0 +1,61 @@
+/* Graphs and plans for the executor, written in short: dims by names in a text, plans as text. */
+#ifndef ETCH_TEST_EXEC_MODEL_H
+#define ETCH_TEST_EXEC_MODEL_H
+
+#include "graph/graph.h"
+
+typedef struct exec_model {
+    etch_arena *arena;
+    etch_sym *sym;
+    etch_diags *diags;
+    etch_graph *graph;
+    etch_train train;
+} exec_model;
+
+/* `dims`: "B=8 S=4 H=8"; B is the batch. */
+exec_model *exec_model_new(etch_arena *arena, const char *dims, uint32_t micro);
+/* A dim by name; the last that was made of equal names. */
+etch_dim *exec_model_dim(const exec_model *m, const char *name);
+
+/* `dims`: "B S H". */
+etch_tensor *exec_input(exec_model *m, const char *name, const char *dims);
+etch_tensor *exec_ids(exec_model *m, const char *name, const char *dims);
+etch_tensor *exec_weight(exec_model *m, const char *name, const char *dims);
+
+/* Results get `name`. */
+etch_tensor *exec_product(exec_model *m, const char *name, etch_tensor *a, etch_tensor *b, const char *dims);
+etch_tensor *exec_sum(exec_model *m, const char *name, etch_tensor *a, etch_tensor *b);
+etch_tensor *exec_difference(exec_model *m, const char *name, etch_tensor *a, etch_tensor *b);
+/* Sums down to `dims`. */
+etch_tensor *exec_reduce(exec_model *m, const char *name, etch_tensor *a, const char *dims);
+/* `from` and `to`: "S" and "T". */
+etch_tensor *exec_rename(exec_model *m, const char *name, etch_tensor *a, const char *from, const char *to);
+/* A row by name; operands that are NULL are left out. `over` may be "". */
+etch_tensor *exec_call_row(exec_model *m, const char *name, const char *row, const char *over, etch_tensor *a,
+                           etch_tensor *b, etch_tensor *c);
+/* With a number num/den. */
+etch_tensor *exec_call_number(exec_model *m, const char *name, const char *row, int num, int den,
+                              etch_tensor *a);
+etch_tensor *exec_slice(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to);
+etch_tensor *exec_cache(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to);
+etch_tensor *exec_attend(exec_model *m, const char *name, etch_tensor *q, etch_tensor *k, etch_tensor *v,
+                         const char *over, const char *dot, bool causal);
+
+void exec_tag(exec_model *m, etch_tensor *tensor, const char *tag);
+/* Cross entropy of a head on `value`, tagged loss. */
+void exec_head_loss(exec_model *m, etch_tensor *value, etch_tensor *head);
+/* The sum of `value` times an input of the same dims, tagged loss. */
+void exec_sum_loss(exec_model *m, etch_tensor *value, const char *dims);
+etch_tensor *exec_enter(exec_model *m, const char *module, etch_tensor *argument);
+etch_tensor *exec_leave(exec_model *m, const char *name, etch_tensor *result);
+etch_tensor *exec_repeat(exec_model *m, const char *name, uint32_t count, etch_tensor *value);
+etch_tensor *exec_end(exec_model *m, etch_tensor *value);
+
+/* Derives backward; fails the test on a diagnostic. `recompute`: name of a loop, "all" or NULL. */
+etch_training *exec_train(exec_model *m, const char *recompute);
+
+/* A plan from text: axes first, then lines.
+ *     "dp=2 tp=2 | B@dp H@tp,cp | pin residual B@dp S@tp | for mlp,norm F@ H@tp" */
+etch_plan *exec_plan(etch_arena *arena, etch_sym *sym, const char *text);
+
+#endif

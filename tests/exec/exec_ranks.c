@@ -1,0 +1,518 @@
+#include "exec_ranks.h"
+
+#include "graph/kernel_int.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double tolerance = 1e-9;
+
+/* "step `dx = all_reduce(..)` in the backward pass" */
+static const char *step_text(const exec_ranks *ranks, const etch_step *step)
+{
+    return etch_text(ranks->env.arena, "%s step %u, %s -> %s", etch_phase_name(step->phase), step->id,
+                     etch_row_name(step->row), step->out_count ? step->outs[0]->tensor->name : "nothing");
+}
+
+/* ---- values -------------------------------------------------------------------------------------------- */
+
+static exec_array **slot(exec_ranks *ranks, const etch_value *value, uint32_t rank)
+{
+    return exec_slot(&ranks->env, &ranks->values, value->id * ranks->mesh.ranks + rank,
+                     ranks->home[value->id]);
+}
+
+/* A rank's part of a value that is given. */
+static exec_array *cut(exec_ranks *ranks, const etch_value *value, uint32_t rank)
+{
+    const exec_array *all = exec_run_value(ranks->reference, &ranks->env, value->tensor);
+    exec_array *part = ETCH_NEW(ranks->values.arena, exec_array);
+    *part = exec_mesh_part(&ranks->mesh, &ranks->env, value->tensor, value->place, rank);
+    exec_array_fill(ranks->values.arena, part);
+    exec_walk w = exec_walk_over(1, (const exec_array *[]){part});
+    while (exec_walk_next(&w))
+        part->at[w.at[0]] = *exec_walk_lookup(&w, all, NULL, 0);
+    return part;
+}
+
+/* Weights, inputs and constants are there when they are asked for. */
+static bool is_given(const etch_value *value)
+{
+    etch_kind kind = value->tensor->kind;
+    return !value->step && (kind == ETCH_WEIGHT || kind == ETCH_INPUT || kind == ETCH_CONSTANT);
+}
+
+static void run_step(exec_ranks *ranks, etch_step *step);
+
+/* A rank's part of a value, NULL after a failure. In the order of kernels, what is no node is made when it is
+ * asked for. */
+static exec_array *get(exec_ranks *ranks, const etch_value *value, uint32_t rank)
+{
+    if (is_given(value))
+        ranks->home[value->id] = value->tensor->region->loop;
+    exec_array **found = slot(ranks, value, rank);
+    if (!*found && is_given(value))
+        *found = cut(ranks, value, rank);
+    if (!*found && ranks->order == EXEC_KERNELS && value->step && value->step->kernel == UINT32_MAX)
+        run_step(ranks, value->step);
+    if (!*found)
+        exec_fail(&ranks->env, "%s is read before it is made", value->tensor->name);
+    return *found;
+}
+
+static void set(exec_ranks *ranks, const etch_value *value, uint32_t rank, exec_array *array)
+{
+    const exec_array part = exec_mesh_part(&ranks->mesh, &ranks->env, value->tensor, value->place, rank);
+    if (!exec_arrays_alike(&part, array))
+        exec_fail(&ranks->env, "%s is %s on rank %u, its place says %s", value->tensor->name,
+                  exec_array_text(ranks->env.arena, array), rank, exec_array_text(ranks->env.arena, &part));
+    *slot(ranks, value, rank) = array;
+}
+
+static uint32_t partial_axes(const exec_ranks *ranks, const etch_state *place)
+{
+    uint32_t axes = 0;
+    for (uint32_t a = 0; a < ranks->mesh.axes; a++)
+        if (place[a] == ETCH_PARTIAL)
+            axes |= 1u << a;
+    return axes;
+}
+
+/* The sum of the parts of a group that all hold the same range: what rank `rank` sees after an all-reduce. */
+static exec_array *sum_over(exec_ranks *ranks, etch_arena *arena, exec_array *const *parts, uint32_t axes,
+                            uint32_t rank)
+{
+    exec_array *sum = exec_array_like(arena, parts[rank]);
+    for (uint32_t r = 0; r < ranks->mesh.ranks; r++) {
+        if (!exec_mesh_is_group(&ranks->mesh, r, rank, axes))
+            continue;
+        if (!exec_arrays_alike(sum, parts[r]))
+            exec_fail(&ranks->env, "ranks %u and %u reduce different parts: %s, %s", rank, r,
+                      exec_array_text(ranks->env.arena, sum), exec_array_text(ranks->env.arena, parts[r]));
+        for (size_t i = 0; i < sum->size && !ranks->env.failure; i++)
+            sum->at[i] += parts[r]->at[i];
+    }
+    return sum;
+}
+
+static exec_array **parts_of(exec_ranks *ranks, const etch_value *value)
+{
+    exec_array **parts = ETCH_NEW_ARRAY(ranks->values.arena, ranks->mesh.ranks, exec_array *);
+    for (uint32_t r = 0; r < ranks->mesh.ranks; r++)
+        parts[r] = get(ranks, value, r);
+    return parts;
+}
+
+static void compare(exec_ranks *ranks, exec_array *const *parts, uint32_t partial, const exec_array *expected,
+                    const char *what)
+{
+    double allowed = tolerance * (exec_array_largest(expected) + 1e-6);
+    etch_arena *scratch = etch_arena_new(etch_arena_mem(ranks->env.arena));
+    for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++) {
+        const exec_array *sum = sum_over(ranks, scratch, parts, partial, r);
+        exec_walk w = exec_walk_over(1, (const exec_array *[]){sum});
+        while (exec_walk_next(&w)) {
+            const double *right = exec_walk_lookup(&w, expected, NULL, 0);
+            if (right && fabs(*right - sum->at[w.at[0]]) <= allowed)
+                continue;
+            exec_fail(&ranks->env, "%s is %.12g on rank %u, on one rank it is %.12g", what, sum->at[w.at[0]],
+                      r, right ? *right : NAN);
+            return;
+        }
+    }
+}
+
+/* Is the value that `step` reads or makes as `tensor` what one rank has? */
+static void check_value(exec_ranks *ranks, const etch_step *step, const etch_value *value,
+                        const etch_tensor *tensor, const char *role)
+{
+    const exec_array *expected = exec_run_value(ranks->reference, &ranks->env, tensor);
+    if (ranks->env.failure || !expected)
+        return;
+    exec_array **parts = parts_of(ranks, value);
+    if (!ranks->env.failure)
+        compare(ranks, parts, partial_axes(ranks, value->place), expected,
+                etch_text(ranks->values.arena, "%s: %s %s", step_text(ranks, step), role, tensor->name));
+}
+
+/* ---- moves --------------------------------------------------------------------------------------------- */
+
+static bool is_shard(etch_state state)
+{
+    return state && state != ETCH_PARTIAL;
+}
+
+/* Does the move do on every one of its axes what its kind says, and nothing elsewhere? */
+static bool states_fit(const exec_ranks *ranks, const etch_step *step)
+{
+    for (uint32_t a = 0; a < ranks->mesh.axes; a++) {
+        etch_state from = step->ins[0]->place[a], to = step->outs[0]->place[a];
+        bool fits[ETCH_MOVE_COUNT] = {
+            [ETCH_SLICE] = !from && is_shard(to),
+            [ETCH_REDUCE_SCATTER] = from == ETCH_PARTIAL && is_shard(to),
+            [ETCH_ALL_TO_ALL] = is_shard(from) && is_shard(to) && from != to,
+            [ETCH_ALL_REDUCE] = from == ETCH_PARTIAL && !to,
+            [ETCH_ALL_GATHER] = is_shard(from) && !to,
+        };
+        bool named = step->axes & (1u << a);
+        if (named ? !fits[step->move] : from != to)
+            return false;
+    }
+    return true;
+}
+
+/* The result of a move on one rank, out of the parts of its group. */
+static exec_array *moved(exec_ranks *ranks, const etch_step *step, exec_array *const *parts, uint32_t rank)
+{
+    bool adds = step->move == ETCH_REDUCE_SCATTER || step->move == ETCH_ALL_REDUCE;
+    uint32_t axes = step->move == ETCH_SLICE ? 0 : step->axes, wanted = 0;
+    const exec_array *members[64];
+    for (uint32_t r = 0; r < ranks->mesh.ranks; r++)
+        if (exec_mesh_is_group(&ranks->mesh, r, rank, axes))
+            members[wanted++] = parts[r];
+    exec_array *result = ETCH_NEW(ranks->values.arena, exec_array);
+    *result = exec_mesh_part(&ranks->mesh, &ranks->env, step->outs[0]->tensor, step->outs[0]->place, rank);
+    exec_array_fill(ranks->values.arena, result);
+    exec_walk w = exec_walk_over(1, (const exec_array *[]){result});
+    while (exec_walk_next(&w)) {
+        uint32_t found = 0;
+        for (uint32_t m = 0; m < wanted; m++) {
+            const double *element = exec_walk_lookup(&w, members[m], NULL, 0);
+            found += element != NULL;
+            result->at[w.at[0]] += element ? *element : 0;
+        }
+        if (found != (adds ? wanted : 1))
+            exec_fail(&ranks->env, "%s: %u ranks of the group hold an element that rank %u needs",
+                      step_text(ranks, step), found, rank);
+    }
+    return result;
+}
+
+static void run_move(exec_ranks *ranks, const etch_step *step)
+{
+    exec_array **parts = parts_of(ranks, step->ins[0]);
+    bool statistic = step->move == ETCH_ALL_REDUCE &&
+                     memcmp(step->ins[0]->place, step->outs[0]->place, sizeof step->ins[0]->place) == 0;
+    if (!statistic && !states_fit(ranks, step))
+        exec_fail(&ranks->env, "%s: places before and after do not fit", step_text(ranks, step));
+    for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++)
+        set(ranks, step->outs[0], r, statistic ? parts[r] : moved(ranks, step, parts, r));
+    if (statistic) /* the op has made the whole statistic already */
+        check_value(ranks, step, step->outs[0], step->outs[0]->tensor, "statistic");
+}
+
+/* ---- ops ----------------------------------------------------------------------------------------------- */
+
+/* Axes over which the op needs statistics of others: it is given what all of them hold. */
+static uint32_t statistic_axes(const exec_ranks *ranks, const etch_step *step)
+{
+    uint32_t axes = 0;
+    for (uint32_t a = 0; a < ranks->mesh.axes && step->row->stat_reductions; a++)
+        for (uint32_t i = 0; i < step->op->attrs.over_count; i++)
+            if (step->factor[a] == step->op->attrs.over[i])
+                axes |= 1u << a;
+    return axes;
+}
+
+/* What a group holds together of a value that is sharded over `axes`. */
+static exec_array *gathered(exec_ranks *ranks, const etch_value *value, exec_array *const *parts,
+                            uint32_t axes, uint32_t rank)
+{
+    etch_state place[ETCH_MAX_AXES];
+    for (uint32_t a = 0; a < ETCH_MAX_AXES; a++)
+        place[a] = axes & (1u << a) ? NULL : value->place[a];
+    exec_array *all = ETCH_NEW(ranks->values.arena, exec_array);
+    *all = exec_mesh_part(&ranks->mesh, &ranks->env, value->tensor, place, rank);
+    exec_array_fill(ranks->values.arena, all);
+    exec_walk w = exec_walk_over(1, (const exec_array *[]){all});
+    while (exec_walk_next(&w))
+        for (uint32_t r = 0; r < ranks->mesh.ranks; r++) {
+            bool member = exec_mesh_is_group(&ranks->mesh, r, rank, axes);
+            const double *element = member ? exec_walk_lookup(&w, parts[r], NULL, 0) : NULL;
+            if (element)
+                all->at[w.at[0]] = *element;
+        }
+    return all;
+}
+
+static void check_flop(exec_ranks *ranks, const etch_step *step, int64_t counted, uint32_t statistics)
+{
+    if (ranks->seen[step->id] || ranks->env.failure)
+        return;
+    int64_t said = exec_integer(etch_step_flop(ranks->placed, step));
+    for (uint32_t a = 0; a < ranks->mesh.axes; a++)
+        if (statistics & (1u << a))
+            counted /= ranks->mesh.size[a];
+    if (said != counted)
+        exec_fail(&ranks->env, "%s takes %lld FLOP on a rank, %lld are said", step_text(ranks, step),
+                  (long long)counted, (long long)said);
+}
+
+/* Adds a rank's contribution. Where the gradient as a whole is partial over an axis and the contribution is
+ * not, one rank of the axis adds it. */
+static void accumulate(exec_ranks *ranks, const etch_step *step, uint32_t output, uint32_t rank)
+{
+    const etch_value *part = step->outs[output];
+    const etch_tensor *gradient = step->accumulate_into[output], *weight = gradient->of;
+    uint32_t sync = ranks->placed->sync_axes[weight->id];
+    exec_array **sum = exec_slot(&ranks->env, &ranks->gradients, gradient->id * ranks->mesh.ranks + rank,
+                                 gradient->region->loop);
+    exec_array now =
+        exec_mesh_part(&ranks->mesh, &ranks->env, weight, ranks->placed->weight_of[weight->id]->place, rank);
+    if (!*sum) {
+        *sum = ETCH_NEW(ranks->gradients.arena, exec_array);
+        **sum = now;
+        exec_array_fill(ranks->gradients.arena, *sum);
+    }
+    const exec_array *added = *slot(ranks, part, rank);
+    if (!exec_arrays_alike(*sum, added) || (partial_axes(ranks, part->place) & ~sync)) {
+        exec_fail(&ranks->env, "%s adds %s into a gradient that is %s", step_text(ranks, step),
+                  exec_array_text(ranks->env.arena, added), exec_array_text(ranks->env.arena, &now));
+        return;
+    }
+    for (uint32_t a = 0; a < ranks->mesh.axes; a++)
+        if ((sync & (1u << a)) && part->place[a] != ETCH_PARTIAL && exec_mesh_at(&ranks->mesh, rank, a))
+            return;
+    exec_walk w = exec_walk_over(2, (const exec_array *[]){*sum, added});
+    while (exec_walk_next(&w))
+        (*sum)->at[w.at[0]] += added->at[w.at[1]];
+}
+
+/* Runs the op of a step on one rank. `parts` are the operands of all ranks. */
+static void run_on_rank(exec_ranks *ranks, const etch_step *step, exec_array ***parts, uint32_t rank)
+{
+    uint32_t statistics = statistic_axes(ranks, step);
+    exec_call call = {.env = &ranks->env,
+                      .arena = ranks->values.arena,
+                      .op = step->op,
+                      .salt = exec_salt(&ranks->env, step->op)};
+    for (uint32_t i = 0; i < step->in_count; i++)
+        call.ins[i] = statistics ? gathered(ranks, step->ins[i], parts[i], statistics, rank) : parts[i][rank];
+    for (uint32_t i = 0; i < step->out_count; i++) {
+        call.outs[i] = ETCH_NEW(ranks->values.arena, exec_array);
+        *call.outs[i] =
+            exec_mesh_part(&ranks->mesh, &ranks->env, step->outs[i]->tensor, step->outs[i]->place, rank);
+        exec_array_fill(ranks->values.arena, call.outs[i]);
+    }
+    exec_op(&call);
+    if (ranks->env.failure) {
+        ranks->env.failure =
+            etch_text(ranks->env.arena, "%s: %s", step_text(ranks, step), ranks->env.failure);
+        return;
+    }
+    check_flop(ranks, step, call.flop, statistics);
+    for (uint32_t i = 0; i < step->out_count; i++) {
+        set(ranks, step->outs[i], rank, call.outs[i]);
+        if (step->accumulate_into[i])
+            accumulate(ranks, step, i, rank);
+    }
+}
+
+/* A sum of some of the contributions to a cotangent has no counterpart on one rank. */
+static bool is_total(const etch_step *step)
+{
+    return strcmp(etch_row_name(step->row), "total") == 0;
+}
+
+static void run_op(exec_ranks *ranks, const etch_step *step)
+{
+    exec_array **parts[EXEC_MAX_OPERANDS];
+    for (uint32_t i = 0; i < step->in_count; i++) {
+        if (!is_total(step))
+            check_value(ranks, step, step->ins[i], step->op->ins[i], "operand");
+        parts[i] = parts_of(ranks, step->ins[i]);
+    }
+    for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++)
+        run_on_rank(ranks, step, parts, r);
+    ranks->seen[step->id] = true;
+    for (uint32_t i = 0; i < step->out_count && !is_total(step); i++)
+        check_value(ranks, step, step->outs[i], step->op->outs[i], "result");
+}
+
+static void run_step(exec_ranks *ranks, etch_step *step)
+{
+    if (step->move != ETCH_NO_MOVE)
+        run_move(ranks, step);
+    else
+        run_op(ranks, step);
+}
+
+/* ---- regions ------------------------------------------------------------------------------------------- */
+
+static void run_region(exec_ranks *ranks, const etch_placed_region *region);
+
+static exec_array **zeros(exec_ranks *ranks, const etch_value *value)
+{
+    exec_array **parts = ETCH_NEW_ARRAY(ranks->values.arena, ranks->mesh.ranks, exec_array *);
+    for (uint32_t r = 0; r < ranks->mesh.ranks; r++) {
+        parts[r] = ETCH_NEW(ranks->values.arena, exec_array);
+        *parts[r] = exec_mesh_part(&ranks->mesh, &ranks->env, value->tensor, value->place, r);
+        exec_array_fill(ranks->values.arena, parts[r]);
+    }
+    return parts;
+}
+
+static void set_all(exec_ranks *ranks, const etch_value *value, exec_array *const *parts)
+{
+    for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++)
+        set(ranks, value, r, parts[r]);
+}
+
+static void check_carry(exec_ranks *ranks, const etch_placed_carry *carry)
+{
+    if (partial_axes(ranks, carry->in->place))
+        exec_fail(&ranks->env, "a loop hands on %s as a partial sum", carry->in->tensor->name);
+}
+
+static void run_loop(exec_ranks *ranks, const etch_placed_loop *loop)
+{
+    uint32_t count = loop->carries.count;
+    exec_array ***handed = ETCH_NEW_ARRAY(ranks->values.arena, count, exec_array **);
+    for (uint32_t i = 0; i < count; i++) {
+        const etch_placed_carry *carry = &loop->carries.at[i];
+        check_carry(ranks, carry);
+        handed[i] = carry->init ? parts_of(ranks, carry->init) : zeros(ranks, carry->in);
+    }
+    for (uint32_t turn = 0; turn < exec_integer(loop->loop->count) && !ranks->env.failure; turn++) {
+        exec_iterate(&ranks->env, loop->loop, turn);
+        for (uint32_t i = 0; i < count; i++)
+            set_all(ranks, loop->carries.at[i].in, handed[i]);
+        run_region(ranks, loop->body);
+        for (uint32_t i = 0; i < count && !ranks->env.failure; i++)
+            handed[i] = parts_of(ranks, loop->carries.at[i].out);
+    }
+    for (uint32_t i = 0; i < count && !ranks->env.failure; i++)
+        set_all(ranks, loop->carries.at[i].result, handed[i]);
+}
+
+/* Kernels stand at places among the items of their region, as its loops do. */
+static void run_region(exec_ranks *ranks, const etch_placed_region *region)
+{
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < region->items.count && !ranks->env.failure; i++) {
+        const etch_placed_item *item = &region->items.at[i];
+        if (item->loop)
+            run_loop(ranks, item->loop);
+        else if (ranks->order == EXEC_PROGRAM)
+            run_step(ranks, item->step);
+        for (; next < region->kernels.count && region->kernels.at[next]->item == i; next++)
+            for (uint32_t k = 0; k < region->kernels.at[next]->steps.count; k++)
+                if (ranks->order == EXEC_KERNELS && !ranks->env.failure)
+                    run_step(ranks, region->kernels.at[next]->steps.at[k]);
+    }
+    if (next != region->kernels.count)
+        exec_fail(&ranks->env, "kernel %u of %u is out of order", next, region->kernels.count);
+}
+
+/* ---- the end of a step ---------------------------------------------------------------------------------- */
+
+static void reduce_gradient(exec_ranks *ranks, const etch_tensor *gradient, uint32_t axes)
+{
+    uint32_t count = ranks->mesh.ranks;
+    exec_array ***all = &ranks->gradients.at[gradient->id * count];
+    for (uint32_t k = 0; k < exec_instances(gradient->region->loop); k++) {
+        exec_array *parts[64];
+        for (uint32_t r = 0; r < count; r++) {
+            parts[r] = all[r] ? all[r][k] : NULL;
+            if (!parts[r]) {
+                exec_fail(&ranks->env, "a bucket reduces %s, which nothing was added to", gradient->name);
+                return;
+            }
+        }
+        for (uint32_t r = 0; r < count; r++)
+            all[r][k] = sum_over(ranks, ranks->env.arena, parts, axes, r);
+    }
+}
+
+static void check_gradient(exec_ranks *ranks, const etch_tensor *gradient)
+{
+    uint32_t count = ranks->mesh.ranks;
+    for (uint32_t k = 0; k < exec_instances(gradient->region->loop); k++) {
+        exec_array *const *expected = ranks->reference->gradients.at[gradient->id];
+        exec_array *parts[64];
+        for (uint32_t r = 0; r < count; r++) {
+            exec_array **instances = ranks->gradients.at[gradient->id * count + r];
+            parts[r] = instances ? instances[k] : NULL;
+        }
+        if (!parts[0] || !expected || !expected[k]) {
+            if (parts[0] || (expected && expected[k]))
+                exec_fail(&ranks->env, "%s: added to on one side only", gradient->name);
+            continue;
+        }
+        compare(ranks, parts, 0, expected[k], gradient->name);
+    }
+}
+
+void exec_ranks_finish(exec_ranks *ranks)
+{
+    const etch_placed *placed = ranks->placed;
+    bool *reduced = ETCH_NEW_ARRAY(ranks->env.arena, placed->training->graph->tensors.count, bool);
+    for (uint32_t i = 0; i < placed->buckets.count; i++) {
+        const etch_bucket *bucket = &placed->buckets.at[i];
+        for (uint32_t k = 0; k < bucket->gradients.count && !ranks->env.failure; k++) {
+            const etch_tensor *gradient = bucket->gradients.at[k];
+            if (reduced[gradient->id] || bucket->axes != placed->sync_axes[gradient->of->id])
+                exec_fail(&ranks->env, "%s is in two buckets, or in a wrong one", gradient->name);
+            reduced[gradient->id] = true;
+            reduce_gradient(ranks, gradient, bucket->axes);
+        }
+    }
+    for (uint32_t i = 0; i < placed->training->gradients.count && !ranks->env.failure; i++) {
+        const etch_tensor *gradient = placed->training->gradients.at[i];
+        if (!gradient)
+            continue;
+        if (placed->sync_axes[gradient->of->id] && !reduced[gradient->id])
+            exec_fail(&ranks->env, "%s is in no bucket", gradient->name);
+        check_gradient(ranks, gradient);
+    }
+}
+
+/* ---- the door ------------------------------------------------------------------------------------------- */
+
+static void find_homes(exec_ranks *ranks, const etch_placed_region *region)
+{
+    const etch_loop *here = region->loop ? region->loop->loop : NULL;
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_step *step = region->items.at[i].step;
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; step && k < step->out_count; k++)
+            ranks->home[step->outs[k]->id] = here;
+        for (uint32_t k = 0; loop && k < loop->carries.count; k++) {
+            ranks->home[loop->carries.at[k].in->id] = loop->loop;
+            ranks->home[loop->carries.at[k].result->id] = here;
+        }
+        if (loop)
+            find_homes(ranks, loop->body);
+    }
+}
+
+exec_ranks *exec_ranks_new(etch_arena *arena, const etch_placed *placed, exec_run *reference,
+                           exec_order order)
+{
+    exec_ranks *ranks = ETCH_NEW(arena, exec_ranks);
+    *ranks = (exec_ranks){
+        .env = exec_env_new(arena, placed->training),
+        .placed = placed,
+        .mesh = exec_mesh_of(placed->plan),
+        .reference = reference,
+        .order = order,
+        .home = ETCH_NEW_ARRAY(arena, placed->value_count, const etch_loop *),
+        .seen = ETCH_NEW_ARRAY(arena, placed->step_count, bool),
+    };
+    ranks->gradients = exec_store_new(arena, placed->training->graph->tensors.count * ranks->mesh.ranks);
+    find_homes(ranks, placed->forward);
+    find_homes(ranks, placed->backward);
+    return ranks;
+}
+
+void exec_ranks_run(exec_ranks *ranks)
+{
+    ranks->values = exec_store_new(etch_arena_new(etch_arena_mem(ranks->env.arena)),
+                                   ranks->placed->value_count * ranks->mesh.ranks);
+    ranks->env.microbatch = ranks->reference->env.microbatch;
+    run_region(ranks, ranks->placed->forward);
+    if (!ranks->env.failure)
+        run_region(ranks, ranks->placed->backward);
+    etch_arena_free(ranks->values.arena);
+    ranks->values.arena = NULL;
+}

@@ -1,0 +1,45 @@
+/* A placed graph run on all ranks of its mesh at once, step by step: each rank holds its part of every value,
+ * and collectives see nothing but the parts of their group. Every operand and result is compared with the run
+ * on one rank. */
+#ifndef ETCH_TEST_EXEC_RANKS_H
+#define ETCH_TEST_EXEC_RANKS_H
+
+#include "exec_run.h"
+
+typedef enum exec_order { EXEC_PROGRAM, EXEC_KERNELS } exec_order;
+
+/* A mesh with numbers, and where the ranks are on it. */
+typedef struct exec_mesh {
+    const etch_plan *plan;
+    uint32_t axes, ranks, size[ETCH_MAX_AXES];
+} exec_mesh;
+
+exec_mesh exec_mesh_of(const etch_plan *plan);
+/* A rank's place on an axis; the first axis is the outermost. */
+uint32_t exec_mesh_at(const exec_mesh *mesh, uint32_t rank, uint32_t axis);
+/* Do two ranks differ on no axis outside `axes`? */
+bool exec_mesh_is_group(const exec_mesh *mesh, uint32_t a, uint32_t b, uint32_t axes);
+/* The part of a tensor that a rank holds under `place`: ranges without elements. */
+exec_array exec_mesh_part(const exec_mesh *mesh, const exec_env *env, const etch_tensor *tensor,
+                          const etch_state *place, uint32_t rank);
+
+typedef struct exec_ranks {
+    exec_env env;
+    const etch_placed *placed;
+    exec_mesh mesh;
+    exec_run *reference; /* of the same microbatch */
+    exec_order order;
+    const etch_loop **home; /* by value id: the loop in whose body it is made */
+    exec_store values;      /* by value id and rank: of one microbatch */
+    exec_store gradients;   /* by tensor id and rank */
+    bool *seen;             /* by step id: its FLOP were compared */
+} exec_ranks;
+
+exec_ranks *exec_ranks_new(etch_arena *arena, const etch_placed *placed, exec_run *reference,
+                           exec_order order);
+/* Runs both passes of the microbatch that the reference has just run. */
+void exec_ranks_run(exec_ranks *ranks);
+/* Reduces the gradients, and compares them with those of the reference. */
+void exec_ranks_finish(exec_ranks *ranks);
+
+#endif

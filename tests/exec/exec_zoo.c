@@ -1,0 +1,240 @@
+#include "exec_zoo.h"
+
+#include <stddef.h>
+
+/* ---- a decoder with grouped queries, rotary positions and a gated MLP ------------------------------------ */
+
+static etch_tensor *rms(exec_model *m, etch_tensor *x)
+{
+    etch_tensor *in = exec_enter(m, "norm", x);
+    return exec_leave(m, "n", exec_call_row(m, "n", "rms_norm", "H", in, exec_weight(m, "g", "H"), NULL));
+}
+
+static etch_tensor *grouped_attention(exec_model *m, etch_tensor *x)
+{
+    etch_tensor *in = exec_enter(m, "attention", x);
+    etch_tensor *q = exec_product(m, "q", in, exec_weight(m, "wq", "H K G D"), "B S K G D");
+    etch_tensor *k = exec_product(m, "k", in, exec_weight(m, "wk", "H K D"), "B S K D");
+    etch_tensor *v = exec_product(m, "v", in, exec_weight(m, "wv", "H K D"), "B S K D");
+    q = exec_call_row(m, "q", "rope", "D", q, NULL, NULL);
+    k = exec_cache(m, "k", exec_call_row(m, "k", "rope", "D", k, NULL, NULL), "S", "T");
+    v = exec_cache(m, "v", v, "S", "T");
+    etch_tensor *o = exec_attend(m, "o", q, k, v, "T", "D", true);
+    return exec_leave(m, "y", exec_product(m, "y", o, exec_weight(m, "wo", "K G D H"), "B S H"));
+}
+
+static etch_tensor *gated_mlp(exec_model *m, etch_tensor *x)
+{
+    etch_tensor *in = exec_enter(m, "mlp", x);
+    etch_tensor *gate = exec_product(m, "gate", in, exec_weight(m, "wg", "H F"), "B S F");
+    etch_tensor *up = exec_product(m, "up", in, exec_weight(m, "wu", "H F"), "B S F");
+    etch_tensor *s = exec_call_row(m, "s", "silu", "", gate, NULL, NULL);
+    etch_tensor *a = exec_product(m, "a", s, up, "B S F");
+    return exec_leave(m, "y", exec_product(m, "y", a, exec_weight(m, "wd", "F H"), "B S H"));
+}
+
+static etch_tensor *residual(exec_model *m, etch_tensor *x, etch_tensor *y)
+{
+    etch_tensor *sum = exec_sum(m, "x", x, y);
+    exec_tag(m, sum, "residual");
+    return sum;
+}
+
+static etch_tensor *embedding(exec_model *m, etch_tensor *table)
+{
+    etch_tensor *x = exec_call_row(m, "e", "gather", "V", table, exec_ids(m, "ids", "B S"), NULL);
+    exec_tag(m, x, "residual");
+    return x;
+}
+
+static exec_model *build_llama(etch_arena *arena, uint32_t micro)
+{
+    exec_model *m = exec_model_new(arena, "B=4 S=4 T=4 H=4 K=4 G=2 D=2 F=8 V=12", micro);
+    etch_tensor *x = exec_repeat(m, "layer", 2, embedding(m, exec_weight(m, "emb", "V H")));
+    x = residual(m, x, grouped_attention(m, rms(m, x)));
+    x = residual(m, x, gated_mlp(m, rms(m, x)));
+    x = exec_end(m, x);
+    exec_head_loss(m, rms(m, x), exec_weight(m, "head", "H V"));
+    return m;
+}
+
+static const char *const llama_plans[] = {
+    "",
+    "dp=2 | B@dp",
+    "tp=2 | K@tp F@tp V@tp",
+    "tp=4 | K@tp F@tp V@tp",
+    "tp=2 | K@tp F@tp V@tp | pin residual S@tp",
+    "dp=2 tp=2 | B@dp K@tp F@tp V@tp",
+    "dp=2 tp=2 | B@dp K@tp F@tp V@tp | pin residual B@dp S@tp",
+    "tp=2 dp=2 | B@dp K@tp F@tp V@tp | pin residual B@dp S@tp",
+    "dp=2 tp=4 | B@dp K@tp F@tp V@tp | pin residual B@dp S@tp",
+    "a=2 b=2 | K@a,b F@a,b V@a,b",
+    "a=2 b=2 | K@b,a F@b,a V@b,a | pin residual S@b,a",
+    "dp=2 a=2 b=2 | B@dp K@a,b F@a,b V@a,b | pin residual B@dp S@a,b",
+    "a=2 b=2 | K@a G@b F@a,b V@a,b",
+    "dp=2 tp=2 | B@dp | for attention K@tp | for mlp F@tp",
+    "dp=2 tp=2 | B@dp K@tp F@tp V@tp | for attention K@ | for mlp F@dp B@",
+    "a=2 b=2 | B@a,b",
+    "tp=2 | H@tp",
+    "dp=2 tp=2 | B@dp H@tp V@tp",
+    "dp=2 tp=2 | B@dp K@tp F@tp V@tp | pin residual B@dp H@tp",
+    "dp=2 tp=2 | B@dp V@tp | pin residual B@dp,tp",
+    NULL,
+};
+
+/* ---- biases, learned positions, dropout, attention written out, a tied embedding --------------------------- */
+
+static etch_tensor *layer_norm(exec_model *m, etch_tensor *x)
+{
+    etch_tensor *in = exec_enter(m, "ln", x);
+    etch_tensor *g = exec_weight(m, "g", "H"), *b = exec_weight(m, "b", "H");
+    return exec_leave(m, "n", exec_call_row(m, "n", "layer_norm", "H", in, g, b));
+}
+
+static etch_tensor *dense(exec_model *m, const char *name, etch_tensor *x, const char *weight,
+                          const char *bias, const char *dims)
+{
+    etch_tensor *y = exec_product(m, name, x, exec_weight(m, "w", weight), dims);
+    return exec_sum(m, name, y, exec_weight(m, "bias", bias));
+}
+
+static etch_tensor *plain_attention(exec_model *m, etch_tensor *x)
+{
+    etch_tensor *in = exec_enter(m, "attention", x);
+    etch_tensor *q = dense(m, "q", in, "H A D", "A D", "B S A D");
+    etch_tensor *k = dense(m, "k", exec_rename(m, "xk", in, "S", "S'"), "H A D", "A D", "B S' A D");
+    etch_tensor *v = dense(m, "v", exec_rename(m, "xv", in, "S", "S'"), "H A D", "A D", "B S' A D");
+    etch_tensor *scores = exec_product(m, "scores", q, k, "B A S S'");
+    scores = exec_call_number(m, "scores", "scale", 1, 2, scores);
+    etch_tensor *p = exec_call_row(m, "p", "softmax", "S'", scores, NULL, NULL);
+    p = exec_call_number(m, "p", "dropout", 1, 4, p);
+    etch_tensor *o = exec_product(m, "o", p, v, "B S A D");
+    return exec_leave(m, "y", dense(m, "y", o, "A D H", "H", "B S H"));
+}
+
+static etch_tensor *plain_mlp(exec_model *m, etch_tensor *x)
+{
+    etch_tensor *in = exec_enter(m, "mlp", x);
+    etch_tensor *h = exec_call_row(m, "h", "gelu", "", dense(m, "h", in, "H F", "F", "B S F"), NULL, NULL);
+    return exec_leave(m, "y", dense(m, "y", h, "F H", "H", "B S H"));
+}
+
+static exec_model *build_gpt(etch_arena *arena, uint32_t micro)
+{
+    exec_model *m = exec_model_new(arena, "B=4 S=4 S'=4 H=4 A=4 D=2 F=8 V=8 P=6", micro);
+    etch_tensor *table = exec_weight(m, "tok", "V H"), *positions = exec_weight(m, "pos", "P H");
+    etch_tensor *x = exec_sum(m, "x", embedding(m, table), exec_slice(m, "first", positions, "P", "S"));
+    x = exec_call_number(m, "x", "dropout", 1, 4, x);
+    exec_tag(m, x, "residual");
+    x = exec_repeat(m, "layer", 2, x);
+    x = residual(m, x, exec_call_number(m, "d", "dropout", 1, 4, plain_attention(m, layer_norm(m, x))));
+    x = residual(m, x, exec_call_number(m, "d", "dropout", 1, 4, plain_mlp(m, layer_norm(m, x))));
+    x = exec_end(m, x);
+    exec_head_loss(m, layer_norm(m, x), table);
+    return m;
+}
+
+static const char *const gpt_plans[] = {
+    "",
+    "dp=2 | B@dp",
+    "tp=2 | A@tp F@tp V@tp",
+    "tp=2 | A@tp F@tp V@tp | pin residual S@tp",
+    "dp=2 tp=2 | B@dp A@tp F@tp V@tp",
+    "dp=2 tp=2 | B@dp A@tp F@tp V@tp | pin residual B@dp S@tp",
+    "dp=2 tp=4 | B@dp A@tp F@tp V@tp | pin residual B@dp S@tp",
+    "a=2 b=2 | A@a,b F@b,a V@a,b | pin residual S@a,b",
+    "tp=2 | S@tp",
+    "tp=2 | S'@tp",
+    "dp=2 tp=2 | B@dp | for attention A@tp | for mlp F@tp",
+    "dp=2 tp=2 | B@dp H@tp",
+    "a=2 b=2 | D@a F@b",
+    NULL,
+};
+
+/* ---- a residual MLP with modules that plans place on their own --------------------------------------------- */
+
+static etch_tensor *bottleneck(exec_model *m, const char *module, etch_tensor *x)
+{
+    etch_tensor *in = exec_enter(m, module, x);
+    etch_tensor *h = exec_product(m, "h", in, exec_weight(m, "w1", "H F"), "B S F");
+    exec_tag(m, h, "hidden");
+    h = exec_call_row(m, "h", "silu", "", h, NULL, NULL);
+    return exec_leave(m, "y", exec_product(m, "y", h, exec_weight(m, "w2", "F H"), "B S H"));
+}
+
+static exec_model *build_mlp(etch_arena *arena, uint32_t micro)
+{
+    exec_model *m = exec_model_new(arena, "B=4 S=4 H=4 F=8 V=8", micro);
+    etch_tensor *x = exec_input(m, "x", "B S H");
+    x = exec_product(m, "x", x, exec_weight(m, "gain", "H"), "B S H");
+    exec_tag(m, x, "residual");
+    x = residual(m, x, bottleneck(m, "first", x));
+    x = residual(m, x, bottleneck(m, "second", exec_call_row(m, "n", "rms_norm", "H", x, NULL, NULL)));
+    x = residual(m, x, bottleneck(m, "third", x));
+    exec_head_loss(m, x, exec_weight(m, "head", "H V"));
+    return m;
+}
+
+static const char *const mlp_plans[] = {
+    "dp=2 tp=2 | B@dp F@tp | for second F@ H@tp",
+    "dp=2 tp=2 | B@dp F@tp | for second F@ S@tp",
+    "dp=2 tp=2 | B@dp F@tp | for second,third F@dp B@",
+    "dp=2 tp=2 | B@dp F@tp V@tp | pin residual B@dp S@tp | for second F@",
+    "dp=2 tp=2 | B@dp F@tp V@tp | pin residual S@dp,tp",
+    "dp=2 tp=2 | B@dp F@tp V@tp | pin residual H@tp | pin hidden B@dp F@tp",
+    "dp=2 tp=2 | B@dp F@tp | pin hidden B@tp S@dp",
+    "a=2 b=2 | B@a | for first F@b | for second F@a,b B@ | for third S@b",
+    "a=2 b=2 | B@a,b | for second B@a F@b",
+    "a=2 b=2 c=2 | B@a | pin residual B@a S@b,c | for second F@b,c | for third F@c H@b",
+    "a=2 b=2 | B@a F@b | pin second.y B@a H@b",
+    "a=2 b=2 | B@a F@b | for third B@ S@a",
+    NULL,
+};
+
+/* ---- loops in loops, weights and values from outside ------------------------------------------------------ */
+
+static exec_model *build_nested(etch_arena *arena, uint32_t micro)
+{
+    exec_model *m = exec_model_new(arena, "B=4 S=2 H=4 F=4 V=4", micro);
+    etch_tensor *shared = exec_weight(m, "shared", "H F"), *back = exec_weight(m, "back", "F H");
+    etch_tensor *start = embedding(m, exec_weight(m, "emb", "V H"));
+    etch_tensor *outside = exec_call_row(m, "outside", "tanh", "", start, NULL, NULL);
+    etch_tensor *x = exec_repeat(m, "outer", 2, start);
+    etch_tensor *own = exec_weight(m, "own", "H");
+    x = residual(m, x, exec_product(m, "scaled", outside, own, "B S H"));
+    etch_tensor *before = exec_call_row(m, "before", "sigmoid", "", x, NULL, NULL);
+    etch_tensor *y = exec_repeat(m, "inner", 3, x);
+    etch_tensor *h = exec_call_row(m, "h", "rms_norm", "H", y, own, NULL);
+    h = exec_product(m, "h", h, shared, "B S F");
+    h = exec_product(m, "h", exec_call_row(m, "h", "silu", "", h, NULL, NULL), back, "B S H");
+    h = exec_product(m, "h", h, exec_weight(m, "inmost", "H"), "B S H");
+    y = residual(m, y, exec_product(m, "h", h, before, "B S H"));
+    y = residual(m, y, outside);
+    x = exec_end(m, y);
+    x = exec_end(m, exec_sum(m, "x", x, start));
+    exec_head_loss(m, rms(m, x), exec_weight(m, "head", "H V"));
+    return m;
+}
+
+static const char *const nested_plans[] = {
+    "",
+    "dp=2 | B@dp",
+    "tp=2 | F@tp V@tp",
+    "dp=2 tp=2 | B@dp F@tp V@tp | pin residual B@dp S@tp",
+    "dp=2 tp=2 | B@dp H@tp",
+    "dp=2 tp=2 | B@dp F@tp | pin residual B@dp H@tp",
+    "a=2 b=2 | B@a,b F@b",
+    NULL,
+};
+
+const exec_zoo exec_models[] = {
+    {"llama", build_llama, NULL, llama_plans},
+    {"llama, recomputed", build_llama, "all", llama_plans},
+    {"gpt", build_gpt, NULL, gpt_plans},
+    {"gpt, recomputed", build_gpt, "layer", gpt_plans},
+    {"mlp", build_mlp, NULL, mlp_plans},
+    {"nested", build_nested, NULL, nested_plans},
+    {"nested, inner loop recomputed", build_nested, "inner", nested_plans},
+    {"nested, recomputed", build_nested, "outer", nested_plans},
+    {NULL, NULL, NULL, NULL},
+};

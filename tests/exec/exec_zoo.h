@@ -1,0 +1,18 @@
+/* Models that cover what training graphs are made of. Each is built anew for each test. */
+#ifndef ETCH_TEST_EXEC_ZOO_H
+#define ETCH_TEST_EXEC_ZOO_H
+
+#include "exec_model.h"
+
+typedef struct exec_zoo {
+    const char *name;
+    /* The forward graph, with `micro` microbatches. */
+    exec_model *(*build)(etch_arena *arena, uint32_t micro);
+    const char *recompute;
+    const char *const *plans; /* ends with NULL */
+} exec_zoo;
+
+/* Ends with an entry without a name. */
+extern const exec_zoo exec_models[];
+
+#endif

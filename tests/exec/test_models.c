@@ -1,0 +1,126 @@
+/* Derived gradients are the slopes of the loss, and a placed graph computes what one rank computes. */
+#include "exec_check.h"
+#include "exec_zoo.h"
+#include "suite.h"
+
+#include <math.h>
+
+/* Each case has an arena of its own within the test's. */
+static void each_model(etch_arena *arena,
+                       void (*body)(etch_arena *arena, const exec_zoo *zoo, const char *plan))
+{
+    for (const exec_zoo *zoo = exec_models; zoo->name; zoo++) {
+        etch_arena *own = etch_arena_new(etch_arena_mem(arena));
+        body(own, zoo, NULL);
+        etch_arena_free(own);
+    }
+}
+
+/* ---- gradients ------------------------------------------------------------------------------------------ */
+
+static void check_gradients(etch_arena *arena, const exec_zoo *zoo, const char *plan)
+{
+    (void)plan;
+    exec_model *m = zoo->build(arena, 2);
+    const char *failure = exec_check_gradients(exec_train(m, zoo->recompute), 1, true);
+    ck_assert_msg(!failure, "%s: %s", zoo->name, failure);
+}
+
+static void gradients(etch_arena *arena)
+{
+    each_model(arena, check_gradients);
+}
+
+START_TEST(gradients_are_slopes)
+{
+    etch_with_arena(gradients);
+}
+END_TEST
+
+/* ---- microbatches ---------------------------------------------------------------------------------------- */
+
+static exec_run *run_step(etch_training *training, uint64_t seed)
+{
+    etch_arena *arena = training->graph->arena;
+    exec_run *run = exec_run_new(arena, training, exec_data_new(arena, training, seed));
+    for (uint32_t m = 0; m < run->env.micro; m++) {
+        exec_run_forward(run, m);
+        exec_run_backward(run);
+    }
+    ck_assert_msg(!run->env.failure, "%s", run->env.failure);
+    return run;
+}
+
+static void check_micro(etch_arena *arena, const exec_zoo *zoo, const char *plan)
+{
+    (void)plan;
+    etch_training *once = exec_train(zoo->build(arena, 1), zoo->recompute);
+    etch_training *twice = exec_train(zoo->build(arena, 2), zoo->recompute);
+    const exec_run *a = run_step(once, 1), *b = run_step(twice, 1);
+    ck_assert_double_eq_tol(a->loss, b->loss, 1e-12);
+    for (uint32_t i = 0; i < once->gradients.count; i++) {
+        const etch_tensor *gradient = once->gradients.at[i];
+        for (uint32_t k = 0; k < exec_instances(gradient->region->loop); k++) {
+            const exec_array *x = a->gradients.at[gradient->id][k];
+            const exec_array *y = b->gradients.at[twice->gradients.at[i]->id][k];
+            for (size_t e = 0; e < x->size; e++)
+                ck_assert_msg(fabs(x->at[e] - y->at[e]) < 1e-12, "%s: %s", zoo->name, gradient->name);
+        }
+    }
+}
+
+static void micro(etch_arena *arena)
+{
+    each_model(arena, check_micro);
+}
+
+START_TEST(microbatches_change_nothing)
+{
+    etch_with_arena(micro);
+}
+END_TEST
+
+/* ---- plans ----------------------------------------------------------------------------------------------- */
+
+static void check_plan(etch_arena *arena, const exec_zoo *zoo, const char *text)
+{
+    exec_model *m = zoo->build(arena, 2);
+    etch_training *training = exec_train(m, zoo->recompute);
+    etch_placed *placed = etch_place(training, exec_plan(arena, m->sym, text));
+    etch_buf dump = {.arena = arena};
+    if (!placed) {
+        etch_diags_render(m->diags, &dump);
+        ck_abort_msg("%s, %s: %s", zoo->name, text, dump.text);
+    }
+    const char *failure = exec_check_placed(placed, 1);
+    etch_placed_dump(placed, &dump);
+    ck_assert_msg(!failure, "%s, %s: %s\n%s", zoo->name, text, failure, dump.text);
+}
+
+static void check_plans(etch_arena *arena, const exec_zoo *zoo, const char *plan)
+{
+    (void)plan;
+    for (const char *const *text = zoo->plans; *text; text++) {
+        etch_arena *own = etch_arena_new(etch_arena_mem(arena));
+        check_plan(own, zoo, *text);
+        etch_arena_free(own);
+    }
+}
+
+static void plans(etch_arena *arena)
+{
+    each_model(arena, check_plans);
+}
+
+START_TEST(ranks_compute_what_one_computes)
+{
+    etch_with_arena(plans);
+}
+END_TEST
+
+Suite *etch_suite(void)
+{
+    Suite *suite = suite_create("models");
+    ETCH_ADD_TESTS(suite, gradients_are_slopes, microbatches_change_nothing, ranks_compute_what_one_computes);
+    return suite;
+}
