@@ -127,10 +127,11 @@ typedef struct etch_verdict {
 } etch_verdict;
 
 typedef struct etch_check_report {
-    const char *const *models; /* names, in order of declaration */
+    const char *const *modules; /* names, in order of declaration, imports first */
+    const char *const *models;
     const char *const *configs;
     const char *const *plans;
-    size_t model_count, config_count, plan_count;
+    size_t module_count, model_count, config_count, plan_count;
     const etch_demand *demands;
     size_t demand_count;
     const etch_verdict *verdicts;

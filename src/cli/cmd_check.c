@@ -15,6 +15,7 @@ static void print_names(const char *what, const char *const *names, size_t count
 
 static void print_plain(const etch_check_report *report)
 {
+    print_names("modules", report->modules, report->module_count);
     print_names("models", report->models, report->model_count);
     print_names("configs", report->configs, report->config_count);
     print_names("plans", report->plans, report->plan_count);
@@ -56,6 +57,7 @@ static bool print_json(const etch_check_report *report)
         cli_json_append(verdicts, row, &failed);
     }
     cli_json_set(root, "schema", json_string("etch-check/1"), &failed);
+    cli_json_set(root, "modules", names_json(report->modules, report->module_count, &failed), &failed);
     cli_json_set(root, "models", names_json(report->models, report->model_count, &failed), &failed);
     cli_json_set(root, "configs", names_json(report->configs, report->config_count, &failed), &failed);
     cli_json_set(root, "plans", names_json(report->plans, report->plan_count, &failed), &failed);

@@ -64,10 +64,10 @@ static void print_plain(const etch_output_report *report, bool human)
     cli_print_field("ranks", "%u in %u class%s", (unsigned)report->ranks, (unsigned)report->classes,
                     report->classes == 1 ? "" : "es");
     cli_print_field("groups", "%u", (unsigned)report->groups);
+    printf("%-9s %" PRIu64, "nodes", report->nodes);
     for (size_t i = 0; i < report->stage_count; i++)
-        cli_print_field("nodes", "%u for each rank%s", (unsigned)report->stages[i].nodes,
-                        report->stage_count == 1 ? "" : " of the stage");
-    cli_print_field("nodes", "%" PRIu64 " in all", report->nodes);
+        printf("%s%u", i ? ", " : ", of each rank ", (unsigned)report->stages[i].nodes);
+    putchar('\n');
     cli_print_field("bytes", "%" PRIu64 " in %" PRIu64 " files", report->bytes, report->files);
     if (report->written)
         cli_print_field("written", "%s", report->folder);

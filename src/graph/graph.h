@@ -313,7 +313,7 @@ typedef struct etch_shard {
 
 typedef struct etch_pin {
     const char *selector;        /* a tag, or "module.tensor" */
-    ETCH_VEC(etch_shard) shards; /* dims that are sharded; the other dims of the tensor are not */
+    ETCH_VEC(etch_shard) shards; /* the dims that it lists; without axes: held whole */
     etch_span span;
 } etch_pin;
 

@@ -133,6 +133,13 @@ static etch_state choose_factor(const placer *p, const placing *pl, uint32_t axi
     return state ? state : factor_of_demand(p, pl, axis);
 }
 
+/* Does the operand have `dim`, under either of its names where the op maps dims (the gradient of a slice)? */
+static bool operand_has(const etch_op *op, const etch_tensor *operand, const etch_dim *dim)
+{
+    return etch_has_dim(operand, dim) || etch_has_dim(operand, etch_op_dim_before(op, dim)) ||
+           etch_has_dim(operand, etch_op_dim_after(op, dim));
+}
+
 /* May the partial operand of this axis go through the op? */
 static bool partial_passes(const placing *pl, uint32_t axis)
 {
@@ -146,7 +153,7 @@ static bool partial_passes(const placing *pl, uint32_t axis)
         if (pl->ins[i]->place[axis] != ETCH_PARTIAL)
             continue;
         for (uint32_t d = 0; d < op->outs[0]->rank; d++)
-            if (!etch_has_dim(op->ins[i], op->outs[0]->dims[d]))
+            if (!operand_has(op, op->ins[i], op->outs[0]->dims[d]))
                 return false;
     }
     return true;
@@ -408,6 +415,15 @@ static void level(placer *p, etch_op *op, etch_value **a, etch_value **b)
     *b = bring(p, *b, none, of_b, op->phase, op->scope, "cotangents meet");
 }
 
+/* Is the tensor another look at one, held alike? Then its cotangent goes on to that one as it is, to be added there before anything
+ * moves. */
+static bool is_seen_through(const placer *p, const etch_tensor *tensor)
+{
+    const etch_op *op = tensor->producer;
+    return op && etch_op_is_view(op) && !p->pinned[tensor->id] &&
+           !(op->edge && etch_map_touched(p, op->scope));
+}
+
 static void place_total(placer *p, etch_op *op)
 {
     const etch_tensor *of = op->outs[0]->of;
@@ -424,6 +440,10 @@ static void place_total(placer *p, etch_op *op)
     for (uint32_t i = 0; i < op->in_count; i++)
         parts[i] = value_for(p, op->ins[i], op->phase);
     uint32_t count = add_alike(p, op, parts, op->in_count);
+    if (count == 1 && is_seen_through(p, of)) {
+        p->made[op->outs[0]->id] = parts[0];
+        return;
+    }
     for (uint32_t i = 0; i < count; i++)
         parts[i] = bring_cotangent(p, op, parts[i], first);
     count = add_alike(p, op, parts, count);

@@ -123,6 +123,8 @@ bool etch_map_pin(placer *p, const etch_tensor *tensor, etch_state *place)
         for (uint32_t d = 0; d < tensor->rank; d++)
             if (strcmp(tensor->dims[d]->name, shard->dim) == 0)
                 dim = tensor->dims[d];
+        if (p->failed)
+            return true;
         if (dim) {
             put_dim(p, tensor, dim, shard, place);
             continue;

@@ -40,6 +40,13 @@ static void add_shard(etch_plan_builder *b, shard_list *list, etch_ast_name dim,
     ETCH_PUSH(b->spec->arena, list, shard_of(dim, span, &axes));
 }
 
+/* A dim that a pin lists without axes: the tensor has it, whole. */
+static void add_whole_dim(etch_plan_builder *b, shard_list *list, etch_ast_name dim, etch_span span)
+{
+    etch_select_dim(b->spec, dim);
+    ETCH_PUSH(b->spec->arena, list, (etch_shard){.dim = dim.text, .span = span});
+}
+
 static void read_pin(etch_plan_builder *b, const etch_ast_line *line, etch_pin *pin)
 {
     shard_list shards = {0};
@@ -53,7 +60,7 @@ static void read_pin(etch_plan_builder *b, const etch_ast_line *line, etch_pin *
             if (axis->placed)
                 add_shard(b, &shards, axis->size->name, axis->span, &axis->mesh);
             else
-                etch_select_dim(b->spec, axis->size->name);
+                add_whole_dim(b, &shards, axis->size->name, axis->span);
         } else if (axis->size->kind != ETCH_AST_BROKEN) {
             etch_error(b->spec->diags, ETCH_E_NOT_A_DIM, axis->span, "a pin lists dims by name");
         }
@@ -141,10 +148,6 @@ static void read_scope_line(etch_plan_builder *b, const etch_ast_line *line, sha
         read_pin(b, line, &pin);
         ETCH_PUSH(b->spec->arena, &scope->pins, pin);
         break;
-    case ETCH_AST_MESH:
-    case ETCH_AST_AXIS:
-        refuse(b, line->span, "a mesh of its own for a scope");
-        break;
     case ETCH_AST_SCOPE:
         refuse(b, line->span, "a scope inside a scope");
         break;
@@ -188,6 +191,50 @@ static void read_lines(etch_plan_builder *b)
         ETCH_PUSH(b->spec->arena, &b->plan->pins, top.pins.at[i]);
 }
 
+/* Does the plan have lines that are refused? Scopes inside scopes are not looked into: they are refused themselves. */
+static bool has_refused(const etch_ast_lines *lines, bool in_scope)
+{
+    for (uint32_t i = 0; i < lines->count; i++)
+        switch (lines->at[i].kind) {
+        case ETCH_AST_STREAM:
+        case ETCH_AST_PAD:
+        case ETCH_AST_DTYPES:
+        case ETCH_AST_OPTIONS:
+            return true;
+        case ETCH_AST_MESH:
+        case ETCH_AST_AXIS:
+            if (in_scope)
+                return true;
+            break;
+        case ETCH_AST_SCOPE:
+            if (in_scope || has_refused(&lines->at[i].lines, true))
+                return true;
+            break;
+        case ETCH_AST_SHARD:
+        case ETCH_AST_PIN:
+        case ETCH_AST_ZERO:
+        case ETCH_AST_STAGE:
+            break;
+        }
+    return false;
+}
+
+/* Refuses scopes with a mesh of their own. Names of axes mean nothing to the rest of such a plan. */
+static bool refuse_own_meshes(etch_plan_builder *b)
+{
+    const etch_ast_lines *lines = &b->symbol->item->lines;
+    bool found = false;
+    for (uint32_t i = 0; i < lines->count; i++)
+        for (uint32_t k = 0; lines->at[i].kind == ETCH_AST_SCOPE && k < lines->at[i].lines.count; k++) {
+            const etch_ast_line *line = &lines->at[i].lines.at[k];
+            if (line->kind != ETCH_AST_MESH && line->kind != ETCH_AST_AXIS)
+                continue;
+            refuse(b, line->span, "a mesh of its own for a scope");
+            found = true;
+        }
+    return found;
+}
+
 /* ---- the door -------------------------------------------------------------------------------------------- */
 
 static const etch_plan *build(etch_spec *spec, const etch_symbol *symbol, const char *name)
@@ -196,8 +243,10 @@ static const etch_plan *build(etch_spec *spec, const etch_symbol *symbol, const 
     etch_plan_builder b = {.spec = spec, .symbol = symbol, .plan = ETCH_NEW(spec->arena, etch_plan)};
     b.plan->name = name;
     b.plan->span = symbol->item->name.span;
-    etch_mesh_build(&b);
-    read_lines(&b);
+    if (!refuse_own_meshes(&b)) {
+        etch_mesh_build(&b);
+        read_lines(&b);
+    }
     if (etch_error_count(spec->diags) > errors) {
         ETCH_PUSH(spec->arena, &spec->broken_plans, symbol);
         return NULL;
@@ -247,6 +296,8 @@ const etch_plan *etch_spec_plan(etch_spec *spec, const char *name, bool needed, 
     for (uint32_t i = 0; i < spec->broken_plans.count; i++)
         if (spec->broken_plans.at[i] == symbol)
             return NULL;
+    if (!needed && has_refused(&symbol->item->lines, false))
+        return NULL; /* nobody asks for what the plan cannot do yet */
     return build(spec, symbol, symbol->name);
 }
 

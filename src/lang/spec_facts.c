@@ -5,13 +5,16 @@
 
 /* ---- params ---------------------------------------------------------------------------------------------- */
 
-/* What the spec itself calls a symbol, or NULL. */
+/* What the spec itself calls a symbol, without a dot if it can; or NULL. */
 static const char *name_in_spec(const etch_spec *spec, const etch_symbol *symbol)
 {
-    for (uint32_t i = 0; i < spec->main->symbols.count; i++)
-        if (spec->main->symbols.at[i] == symbol)
-            return spec->main->names.at[i];
-    return NULL;
+    const char *found = NULL;
+    for (uint32_t i = 0; i < spec->main->symbols.count; i++) {
+        const char *name = spec->main->names.at[i];
+        if (spec->main->symbols.at[i] == symbol && (!found || !strchr(name, '.')))
+            found = name;
+    }
+    return found;
 }
 
 /* Does another param have this name already, or a right to it because the spec sees it so? */

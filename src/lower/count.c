@@ -132,7 +132,7 @@ typedef struct tallying {
 
 static etch_tally tally_of(const etch_task *task)
 {
-    return (etch_tally){.collective = task->collective, .axes = task->written_axes};
+    return (etch_tally){.collective = task->collective, .axes = task->axes};
 }
 
 static uint32_t find_tally(const etch_outline *outline, const etch_task *task)

@@ -123,7 +123,6 @@ static void add_buckets(etch_outliner *o, const uint32_t *last)
         u->task.type = ETCH_NODE_COLL;
         u->task.collective = ETCH_COMM_ALL_REDUCE;
         u->task.axes = axes;
-        u->task.written_axes = bucket->axes;
         etch_name_unit_task(
             o->arena, u, bucket->unit, 'S',
             etch_text(o->arena, "grads.%s.all_reduce", etch_axes_label(o->placed, bucket->axes)));
@@ -154,7 +153,6 @@ static void add_norm(etch_outliner *o)
     outline->norm_reduce->type = ETCH_NODE_COLL;
     outline->norm_reduce->collective = ETCH_COMM_ALL_REDUCE;
     outline->norm_reduce->axes = o->extent->wide;
-    outline->norm_reduce->written_axes = (UINT32_C(1) << o->extent->axis_count) - 1;
     outline->norm_reduce->bytes = ETCH_SCALAR_BYTES;
     etch_name_task(o->arena, outline->norm_reduce, 'S', "grad_norm.all_reduce");
 }

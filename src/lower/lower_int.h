@@ -84,7 +84,6 @@ typedef struct etch_task {
     gradients;             /* those that it adds into in place; at the end of the step: those that it reads */
     uint32_t slot;         /* of its body: where its node is kept */
     uint32_t axes;         /* collective: wide axes */
-    uint32_t written_axes; /* collective: axes as the plan has them */
     uint32_t tally;        /* collective: row of the totals */
     uint16_t family;       /* collective */
     uint8_t type, collective; /* as in etch_node */
@@ -150,7 +149,7 @@ typedef struct etch_gradient {
     uint64_t first_cell;
 } etch_gradient;
 
-/* Collectives of one kind over the same axes as written. */
+/* Collectives of one kind over the same wide axes. */
 typedef struct etch_tally {
     uint8_t collective;
     uint32_t axes;

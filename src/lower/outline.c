@@ -143,7 +143,6 @@ static void add_task(etch_outliner *o, etch_body *body, const etch_kernel *kerne
     task->type = moves ? ETCH_NODE_COLL : ETCH_NODE_COMP;
     task->collective = collective_of(anchor->move);
     task->axes = axes;
-    task->written_axes = moves ? anchor->axes : 0;
     task->slot = body->slots++;
     for (uint32_t i = 0; i < kernel->steps.count; i++)
         o->made_by[kernel->steps.at[i]->id] = (etch_cell){body, task->slot};

@@ -52,7 +52,7 @@ const char *etch_cost_label(etch_session *session, const etch_pipeline *p, const
     case ETCH_BY_COLLECTIVE:
         return etch_move_name(cost->move);
     case ETCH_BY_AXIS:
-        return etch_axes_label(p->placed, cost->axes);
+        return etch_axes_label(p->placed, etch_pipeline_axes(session, p, cost->axes));
     case ETCH_BY_STAGE:
         return "whole";
     }

@@ -66,7 +66,7 @@ static void check_run(checking *c, const char *run)
         const char *plan = session->options.plan ? session->options.plan : report->plans[i];
         etch_pipeline *p = etch_pipeline_get(session, run, plan, true, (etch_span){0, 0});
         const etch_job *job;
-        if (p && etch_pipeline_place(p)) {
+        if (p && etch_pipeline_place(session, p)) {
             list_demands(c, p);
             if (session->options.defaults && c->status == ETCH_OK)
                 c->status = etch_pipeline_lower(session, p, &job);
@@ -160,7 +160,7 @@ static const char *witness_text(etch_session *session, const etch_witness *w)
     return text.text;
 }
 
-static void explain(etch_session *session, etch_diag *diag, const claim *c)
+static void explain(etch_session *session, etch_diag *diag, const claim *c, etch_relation relation)
 {
     etch_sym *sym = session->sym;
     const etch_span nowhere = {0, 0};
@@ -168,7 +168,8 @@ static void explain(etch_session *session, etch_diag *diag, const claim *c)
     if (!c->right)
         return;
     etch_note(diag, nowhere, "right side: %s", etch_expr_text(sym, c->right));
-    etch_note(diag, nowhere, "difference: %s", etch_expr_text(sym, etch_sub(sym, c->left, c->right)));
+    if (relation != ETCH_REL_DIVIDES)
+        etch_note(diag, nowhere, "difference: %s", etch_expr_text(sym, etch_sub(sym, c->left, c->right)));
     if (c->witness.count == 0)
         return;
     etch_expr left = etch_subst(sym, c->left, c->witness.count, c->witness.vars, c->witness.values);
@@ -191,14 +192,14 @@ static const char *judge(checking *c, const etch_claim *written, const etch_sett
     if (truth == ETCH_NO) {
         explain(session,
                 etch_error(session->diags, ETCH_E_CHECK_REFUTED, written->span, "this check does not hold"),
-                &it);
+                &it, written->relation);
         return "refuted";
     }
     etch_diag *diag = etch_warning(session->diags, ETCH_E_CHECK_UNKNOWN, written->span,
                                    defined ? "this check could be neither proved nor refuted"
                                            : "this check is undefined for these values: a divisor is 0");
     if (defined)
-        explain(session, diag, &it);
+        explain(session, diag, &it, written->relation);
     c->unknown = true;
     return "unknown";
 }
@@ -243,6 +244,7 @@ static void check_assumptions(checking *c, const etch_settings *settings)
 
 static void list_names(const etch_session *session, etch_check_report *report)
 {
+    report->module_count = etch_spec_list(session->spec, ETCH_LIST_MODULES, &report->modules);
     report->model_count = etch_spec_list(session->spec, ETCH_LIST_MODELS, &report->models);
     report->config_count = etch_spec_list(session->spec, ETCH_LIST_CONFIGS, &report->configs);
     report->plan_count = etch_spec_list(session->spec, ETCH_LIST_PLANS, &report->plans);

@@ -147,7 +147,7 @@ static etch_status lower_session(void *data)
     const etch_output_options *o = l->options;
     const etch_job *job;
     etch_pipeline *p = etch_pipeline_get(session, NULL, NULL, true, (etch_span){0, 0});
-    if (!p || !etch_pipeline_place(p))
+    if (!p || !etch_pipeline_place(session, p))
         return ETCH_EINPUT;
     etch_status status = etch_pipeline_lower(session, p, &job);
     if (status != ETCH_OK)

@@ -36,23 +36,66 @@ static etch_training *forward_only(etch_session *session, etch_graph *graph)
     return training;
 }
 
-static bool build(etch_session *session, etch_pipeline *p)
-{
-    etch_model *model = etch_spec_elaborate(session->spec, p->run, p->settings);
-    if (!model)
-        return false;
-    p->training =
-        model->trains ? etch_train_derive(model->graph, &model->train) : forward_only(session, model->graph);
-    if (!p->training)
-        return false;
-    etch_graph_costs(p->training, &p->graph_costs);
-    p->model = model;
-    return true;
-}
-
 static bool same_name(const char *a, const char *b)
 {
     return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool is_axis(const etch_plan *plan, const char *name)
+{
+    for (uint32_t i = 0; plan && i < plan->mesh.count; i++)
+        if (strcmp(plan->mesh.at[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The next setting of a param from `*i` on. */
+static const etch_setting *next_param(const etch_pipeline *p, uint32_t *i)
+{
+    while (*i < p->settings->count && is_axis(p->plan, p->settings->at[*i].name))
+        ++*i;
+    return *i < p->settings->count ? &p->settings->at[(*i)++] : NULL;
+}
+
+/* Do two pipelines work on the same model? Axes of their plans have no part in it. */
+static bool same_model(const etch_pipeline *a, const etch_pipeline *b)
+{
+    uint32_t i = 0, k = 0;
+    for (;;) {
+        const etch_setting *left = next_param(a, &i), *right = next_param(b, &k);
+        if (!left || !right)
+            return left == right && same_name(a->run, b->run);
+        if (left->var != right->var || left->value != right->value)
+            return false;
+    }
+}
+
+static void elaborate(etch_session *session, etch_pipeline *p)
+{
+    etch_model *model = etch_spec_elaborate(session->spec, p->run, p->settings);
+    if (!model)
+        return;
+    p->training =
+        model->trains ? etch_train_derive(model->graph, &model->train) : forward_only(session, model->graph);
+    if (!p->training)
+        return;
+    etch_graph_costs(p->training, &p->graph_costs);
+    p->model = model;
+}
+
+/* Elaborates the model, once for all plans: a second time would also say everything twice. */
+static void find_model(etch_session *session, etch_pipeline *p)
+{
+    for (uint32_t i = 0; i < session->pipelines.count; i++) {
+        const etch_pipeline *known = session->pipelines.at[i];
+        if (same_model(known, p)) {
+            p->model = known->model;
+            p->training = known->training;
+            p->graph_costs = known->graph_costs;
+            return;
+        }
+    }
+    elaborate(session, p);
 }
 
 etch_pipeline *etch_pipeline_get(etch_session *session, const char *run, const char *plan_name,
@@ -77,31 +120,69 @@ etch_pipeline *etch_pipeline_get(etch_session *session, const char *run, const c
     p->run = run;
     p->plan = plan;
     p->settings = settings;
+    find_model(session, p);
     ETCH_PUSH(session->arena, &session->pipelines, p);
-    return build(session, p) ? p : NULL;
+    return p->model ? p : NULL;
 }
 
-bool etch_pipeline_place(etch_pipeline *p)
+bool etch_pipeline_axis_is_one(etch_session *session, const etch_pipeline *p, uint32_t axis)
+{
+    etch_expr size = etch_pipeline_apply(session, p, p->plan->mesh.at[axis].size);
+    return size == etch_int(session->sym, 1);
+}
+
+/* Lines of a plan without a meaning yet have no effect while their axes are 1, and are refused otherwise. */
+static bool refuse_pending(etch_session *session, const etch_pipeline *p)
+{
+    bool refused = false;
+    for (uint32_t i = 0; i < p->plan->pending.count; i++) {
+        const etch_pending *pending = &p->plan->pending.at[i];
+        etch_buf ones = {.arena = session->arena};
+        for (uint32_t k = 0; k < p->plan->mesh.count; k++)
+            if ((pending->axes >> k & 1) && !etch_pipeline_axis_is_one(session, p, k))
+                etch_buf_printf(&ones, "%s%s=1", ones.length ? "," : "", p->plan->mesh.at[k].name);
+        if (ones.length == 0)
+            continue;
+        etch_diag *diag =
+            etch_error(session->diags, ETCH_E_PLAN_LATER, pending->span,
+                       "'%s' is part of the language but is not given meaning yet", pending->text);
+        etch_help(diag, "it has no effect on axes of 1: --set %s", ones.text);
+        refused = true;
+    }
+    return refused;
+}
+
+bool etch_pipeline_place(etch_session *session, etch_pipeline *p)
 {
     if (!p->tried_to_place) {
         p->tried_to_place = true;
-        p->placed = etch_place(p->training, p->plan);
+        p->placed = refuse_pending(session, p) ? NULL : etch_place(p->training, p->plan);
         if (p->placed)
             etch_placed_costs(p->placed, &p->placed_costs);
     }
     return p->placed != NULL;
 }
 
-const etch_cost_list *etch_pipeline_costs(etch_pipeline *p, etch_measure measure)
+const etch_cost_list *etch_pipeline_costs(etch_session *session, etch_pipeline *p, etch_measure measure)
 {
     if (measure == ETCH_PARAMS || measure == ETCH_FLOPS)
         return &p->graph_costs;
-    return etch_pipeline_place(p) ? &p->placed_costs : NULL;
+    return etch_pipeline_place(session, p) ? &p->placed_costs : NULL;
 }
 
 etch_expr etch_pipeline_apply(etch_session *session, const etch_pipeline *p, etch_expr expr)
 {
     return etch_settings_apply(session->sym, p->settings, expr);
+}
+
+uint32_t etch_pipeline_axes(etch_session *session, const etch_pipeline *p, uint32_t axes)
+{
+    uint32_t wide = 0;
+    for (uint32_t k = 0; k < p->plan->mesh.count; k++)
+        if (axes >> k & 1 &&
+            etch_pipeline_apply(session, p, p->plan->mesh.at[k].size) != etch_int(session->sym, 1))
+            wide |= 1u << k;
+    return wide;
 }
 
 typedef struct binding_list {

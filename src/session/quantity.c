@@ -85,7 +85,8 @@ typedef struct filter {
     const etch_quantity_row *row;
     unsigned phases;       /* bits 1 << etch_phase */
     const char *op;        /* NULL: any */
-    uint32_t axes;         /* 0: any */
+    bool of_axes;          /* those over exactly `axes` */
+    uint32_t axes;         /* without axes that are bound to 1 */
     const etch_part *part; /* NULL: everything */
 } filter;
 
@@ -98,9 +99,8 @@ static void refuse_argument(etch_session *session, const etch_quantity *q, const
 static bool check_arguments(etch_session *session, const etch_quantity *q, const etch_quantity_row *row)
 {
     if (row->later || q->stage) {
-        etch_diag *diag =
-            etch_error(session->diags, ETCH_E_QUERY_LATER, q->span, "%s%s is not given meaning yet",
-                       row->later ? q->name : "stage =", row->later ? "(..)" : "");
+        etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_LATER, q->span,
+                                     "'%s' is not given meaning yet", row->later ? q->name : "stage =");
         etch_note(diag, (etch_span){0, 0}, "this is etch %s; a later version computes it", ETCH_VERSION);
         return false;
     }
@@ -173,32 +173,46 @@ static bool find_op(etch_session *session, const etch_quantity *q, const etch_qu
     return false;
 }
 
+/* The bits of the mesh axis, or of the product of axes, called `name`; 0 when there is none. */
+static uint32_t axis_bits(const etch_plan *plan, const char *name)
+{
+    uint32_t bits = 0;
+    for (uint32_t k = 0; k < plan->mesh.count; k++)
+        if (strcmp(plan->mesh.at[k].name, name) == 0)
+            return 1u << k;
+    for (uint32_t i = 0; i < plan->products.count; i++)
+        for (uint32_t k = 0; k < plan->products.at[i].axis_count; k++)
+            if (strcmp(plan->products.at[i].name, name) == 0)
+                bits |= 1u << plan->products.at[i].axes[k];
+    return bits;
+}
+
 static bool find_axes(etch_session *session, const etch_quantity *q, const etch_plan *plan, uint32_t *axes)
 {
-    const char *names[ETCH_MAX_AXES];
-    for (uint32_t k = 0; k < plan->mesh.count; k++)
-        names[k] = plan->mesh.at[k].name;
     for (uint32_t i = 0; i < q->axis_count; i++) {
-        uint32_t k = 0;
-        while (k < plan->mesh.count && strcmp(names[k], q->axes[i]) != 0)
-            k++;
-        if (k == plan->mesh.count) {
-            etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_AXIS, q->axis_span,
-                                         "plan '%s' has no mesh axis '%s'", plan->name, q->axes[i]);
-            const char *near = etch_nearest(q->axes[i], names, plan->mesh.count);
-            if (near)
-                etch_help(diag, "did you mean '%s'?", near);
-            etch_note(diag, plan->span, "the plan is here");
-            return false;
-        }
-        *axes |= 1u << k;
+        const uint32_t bits = axis_bits(plan, q->axes[i]);
+        *axes |= bits;
+        if (bits)
+            continue;
+        ETCH_VEC(const char *) names = {0};
+        for (uint32_t k = 0; k < plan->mesh.count; k++)
+            ETCH_PUSH(session->arena, &names, plan->mesh.at[k].name);
+        for (uint32_t k = 0; k < plan->products.count; k++)
+            ETCH_PUSH(session->arena, &names, plan->products.at[k].name);
+        etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_AXIS, q->axis_span,
+                                     "plan '%s' has no mesh axis '%s'", plan->name, q->axes[i]);
+        const char *near = etch_nearest(q->axes[i], names.at, names.count);
+        if (near)
+            etch_help(diag, "did you mean '%s'?", near);
+        etch_note(diag, plan->span, "the plan is here");
+        return false;
     }
     return true;
 }
 
 /* ---- selection -------------------------------------------------------------------------------------------- */
 
-static bool counts(const filter *f, const etch_cost *cost)
+static bool counts(etch_session *session, const etch_pipeline *p, const filter *f, const etch_cost *cost)
 {
     if (cost->measure != f->row->measure || (f->part && !etch_part_holds(f->part, cost)))
         return false;
@@ -210,7 +224,7 @@ static bool counts(const filter *f, const etch_cost *cost)
         return false;
     if (f->op && strcmp(f->op, etch_cost_op_name(cost)) != 0)
         return false;
-    return f->axes == 0 || f->axes == cost->axes;
+    return !f->of_axes || f->axes == etch_pipeline_axes(session, p, cost->axes);
 }
 
 static void note_open_axis(etch_session *session, const char *name)
@@ -225,16 +239,14 @@ static void note_open_axis(etch_session *session, const char *name)
  * axes are noted. */
 static bool communicates(etch_session *session, const etch_pipeline *p, const etch_cost *cost)
 {
-    uint32_t open = 0;
+    uint32_t axes = etch_pipeline_axes(session, p, cost->axes), open = 0;
     for (uint32_t k = 0; k < p->plan->mesh.count; k++) {
-        if (!(cost->axes >> k & 1))
+        if (!(axes >> k & 1))
             continue;
         etch_expr size = etch_pipeline_apply(session, p, p->plan->mesh.at[k].size);
-        uint64_t value;
-        if (!size || !etch_is_constant(size))
-            open |= 1u << k;
-        else if (!etch_to_u64(size, &value) || value != 1)
+        if (size && etch_is_constant(size))
             return true;
+        open |= 1u << k;
     }
     for (uint32_t k = 0; k < p->plan->mesh.count; k++)
         if (open >> k & 1)
@@ -248,7 +260,7 @@ static void pick(etch_session *session, const etch_pipeline *p, const etch_cost_
     etch_sym *sym = session->sym;
     for (uint32_t i = 0; i < costs->count; i++) {
         const etch_cost *cost = &costs->at[i];
-        if (!counts(f, cost) || (of_collectives(f->row) && !communicates(session, p, cost)))
+        if (!counts(session, p, f, cost) || (of_collectives(f->row) && !communicates(session, p, cost)))
             continue;
         etch_expr amount = etch_mul(sym, cost->each, cost->times);
         if (f->part)
@@ -272,9 +284,9 @@ static void report_calls(etch_session *session, const char *selector, etch_span 
                          etch_expr first_value, const etch_part *other, etch_expr other_value)
 {
     etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_CALLS, span,
-                                 "what '%s' names costs more here than there", selector);
-    etch_note(diag, etch_part_span(first), "here: %s", etch_expr_text(session->sym, first_value));
-    etch_note(diag, etch_part_span(other), "there: %s", etch_expr_text(session->sym, other_value));
+                                 "'%s' happens in several places, which differ in cost", selector);
+    etch_note(diag, etch_part_span(first), "this one costs %s", etch_expr_text(session->sym, first_value));
+    etch_note(diag, etch_part_span(other), "this one costs %s", etch_expr_text(session->sym, other_value));
     etch_help(diag, "say which one by the module around it, as `--by module` shows them: caller.%s",
               selector);
 }
@@ -327,12 +339,15 @@ etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *q,
     if (!p || !is_trained(session, p, q, &f) ||
         (q->axis_count > 0 && !find_axes(session, q, p->plan, &f.axes)))
         return NULL;
-    const etch_cost_list *costs = etch_pipeline_costs(p, row->measure);
+    f.of_axes = q->axis_count > 0;
+    if (f.of_axes)
+        f.axes = etch_pipeline_axes(session, p, f.axes);
+    const etch_cost_list *costs = etch_pipeline_costs(session, p, row->measure);
     if (!costs)
         return NULL;
-    const bool is_part = row->subject == ETCH_OF_PART && q->first && strcmp(q->first, "model") != 0;
+    const bool is_part = row->subject == ETCH_OF_PART;
     const char *selector = q->of ? q->of : is_part ? q->first : NULL;
-    if (selector)
+    if (selector && strcmp(selector, "model") != 0)
         return pick_part(session, p, costs, &f, selector, q->of ? q->of_span : q->first_span, out) ? p : NULL;
     pick(session, p, costs, &f, out);
     return p;

@@ -56,11 +56,16 @@ bool etch_session_plan(etch_session *session, const etch_plan **plan);
 etch_pipeline *etch_pipeline_get(etch_session *session, const char *run, const char *plan, bool needs_plan,
                                  etch_span asked);
 /* Places the pipeline's plan. False after a reported error. */
-bool etch_pipeline_place(etch_pipeline *pipeline);
+bool etch_pipeline_place(etch_session *session, etch_pipeline *pipeline);
 /* Items of the costs that `measure` belongs to, in program order. NULL after a reported error. */
-const etch_cost_list *etch_pipeline_costs(etch_pipeline *pipeline, etch_measure measure);
+const etch_cost_list *etch_pipeline_costs(etch_session *session, etch_pipeline *pipeline,
+                                          etch_measure measure);
+/* Is the axis of the plan bound to 1? */
+bool etch_pipeline_axis_is_one(etch_session *session, const etch_pipeline *pipeline, uint32_t axis);
 /* Values of `pipeline` put into an expression. */
 etch_expr etch_pipeline_apply(etch_session *session, const etch_pipeline *pipeline, etch_expr expr);
+/* A set of mesh axes without those that are bound to 1: no collective is over these. */
+uint32_t etch_pipeline_axes(etch_session *session, const etch_pipeline *p, uint32_t axes);
 
 /* Lowers a placed pipeline to a job, which checks every value; nothing is written. */
 etch_status etch_pipeline_lower(etch_session *session, etch_pipeline *pipeline,

@@ -160,20 +160,27 @@ static etch_expr snap_constant(etch_sym *sym, etch_expr a)
     return sym_add(sym, others, sym_constant(sym, snapped));
 }
 
-/* The coefficient of the leading term that is not the constant. */
-static sym_coef leading_of_varying(etch_expr a)
+/* The sign of `a` far out, where variables that were declared earlier outgrow all later ones: an order of expressions that
+ * is kept by adding to both sides and by positive factors. */
+static int sign_at_infinity(etch_sym *sym, etch_expr a)
 {
-    return a->terms[a->terms[0].mono->count == 0 && a->count > 1].coef;
+    return sym_coef_sign(sym_leading_coef(sym_split(sym, a).num));
 }
 
-/* floor(a) = -floor(-a + 1 - 1/q) when a takes multiples of 1/q only: the argument that makes the leading coefficient
- * positive, NULL when it is already or no such q is known. */
+static int sign_without_constant(etch_sym *sym, etch_expr a)
+{
+    return sign_at_infinity(sym, sym_sub(sym, a, sym_constant(sym, constant_term(a))));
+}
+
+/* floor(a) = -floor(-a + 1 - 1/q) when a takes multiples of 1/q only: the argument that makes the sign positive. NULL when
+ * it is already or no such q is known. */
 static etch_expr reflected(etch_sym *sym, etch_expr a)
 {
     etch_expr grid;
-    if (sym_coef_sign(leading_of_varying(a)) > 0 || !sym_grid(sym, a, &grid))
+    if (sign_without_constant(sym, a) > 0 || !sym_grid(sym, a, &grid))
         return NULL;
-    return sym_sub(sym, sym_add_int(sym, sym_neg(sym, a), 1), sym_div(sym, sym->one, grid));
+    etch_expr other = sym_sub(sym, sym_add_int(sym, sym_neg(sym, a), 1), sym_div(sym, sym->one, grid));
+    return sign_without_constant(sym, other) < 0 ? NULL : other;
 }
 
 /* Is coef * mono known to be positive where its inverse has a value? */
@@ -246,14 +253,7 @@ etch_expr sym_floor(etch_sym *sym, etch_expr a)
 
 /* ---- max ------------------------------------------------------------------------------------------------------------ */
 
-/* The sign of `a` far out, where variables that were declared earlier outgrow all later ones: an order of expressions that
- * is kept by adding to both sides and by positive factors. */
-static int sign_at_infinity(etch_sym *sym, etch_expr a)
-{
-    return sym_coef_sign(sym_leading_coef(sym_split(sym, a).num));
-}
-
-/* Inserts x into a list in that order unless it is there. */
+/* Inserts x into a list in the order of signs at infinity, unless it is there. */
 static void insert_argument(etch_sym *sym, etch_expr *list, uint32_t *count, etch_expr x)
 {
     uint32_t at = *count;

@@ -92,23 +92,19 @@ def llama_forward(v):
 
 
 def gpt_weights(v):
-    """Weights that tp divides, those that it does not, and the positions, which it does not either."""
+    """Weights that tp divides, and those that it does not."""
     layer = 4 * v.hidden ** 2 + 3 * v.hidden + 8 * v.hidden ** 2 + 4 * v.hidden
     divided = v.vocab * v.hidden + v.layers * layer
     replicated = v.layers * (2 + 2 + 1 + 1) * v.hidden + 2 * v.hidden  # gains and biases of norms; bo, b2
-    return divided, replicated, v.positions * v.hidden
+    return divided, replicated + v.positions * v.hidden
 
 
 def gpt_collectives(plan, v):
     tally = collections.defaultdict(int)
-    divided, replicated, positions = gpt_weights(v)
+    divided, replicated = gpt_weights(v)
     reduce_gradients(tally, plan, v, divided, replicated)
-    add(tally, "sync", "all_reduce", "dp", F32 * positions)
     if plan != "ddp":
         exchange(tally, plan, v, recompute=True)
-    if plan == "megatron_sp":
-        # Positions are added to shards of the sequence; every rank holds all of them, so the gradient is gathered.
-        add(tally, "backward", "all_gather", "tp", v.micro * BF16 * v.seq * v.hidden / v.tp)
     return dict(tally)
 
 

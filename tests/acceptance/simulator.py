@@ -2,7 +2,9 @@
 that are ready the one with the smallest id goes first; a collective takes its slot when it is issued and starts when
 all members of its group have issued it. Durations are random: what dependencies do not hold will come apart."""
 
+import collections
 import heapq
+import re
 
 from etchtest import attribute, messages, trace
 
@@ -60,3 +62,23 @@ def simulate(paths, groups, chance):
         for number, at in members:
             ranks[number].finish(at, now)
         moved = [number for number, _ in members]
+
+
+SLOT = re.compile(r"([FRB])(\d+)\.")  # phase and microbatch in front of a node's name
+
+
+def check_slots(case, rank, micro):
+    """A rank has run to the end: forward and backward of a microbatch, then those of the next one, then the rest."""
+    case.assertEqual(set(rank.nodes), set(rank.end), "a rank does not run to the end")
+    first, last = {}, collections.defaultdict(float)
+    for at, node in rank.nodes.items():
+        match = SLOT.match(node.name)
+        if node.type != trace.COMP:
+            continue
+        slot = (int(match[2]), match[1] != "F") if match else (micro, False)
+        first[slot] = min(first.get(slot, rank.start[at]), rank.start[at])
+        last[slot] = max(last[slot], rank.end[at])
+    slots = sorted(first)
+    case.assertEqual([(i, back) for i in range(micro) for back in (False, True)] + [(micro, False)], slots)
+    for before, after in zip(slots, slots[1:]):
+        case.assertLessEqual(last[before], first[after], f"slot {after} starts before slot {before} has ended")

@@ -8,7 +8,7 @@ from etchtest import GPT, LLAMA, Case, main, options, run, snapshot, succeed
 RUNS = (
     (LLAMA, "llama3_8b", "megatron_sp", dict(layers=3, dp=8, tp=4, batch=16, micro=2, seq=512)),
     (LLAMA, "llama2_7b", "megatron", dict(layers=2, dp=2, tp=8, batch=8, micro=1, seq=128)),
-    (GPT, "gpt2", "megatron_sp", dict(layers=2, dp=4, tp=4, batch=16, micro=4, seq=64)),
+    (GPT, "gpt2", "megatron_sp", dict(layers=2, vocab=50304, dp=4, tp=4, batch=16, micro=4, seq=64)),
     (GPT, "gpt2", "ddp", dict(layers=2, dp=16, batch=16, micro=1, seq=64)),
 )
 

@@ -60,11 +60,11 @@ def collectives(plan, v):
         add(tally, "backward", "all_reduce", "tp", v.micro * whole + calls * 2 * whole)
         add(tally, "sync", "all_reduce", "dp", F32 * ((rest + first + wx) / v.tp + wy + gains))
     else:
-        # u2 is whole, so y can be computed in shards of the sequence: no reduce-scatter behind it, no gather of its
-        # cotangent; the cotangent of u2 is gathered instead, and wy sees only the tokens of its shard.
-        add(tally, "forward", "reduce_scatter", "tp", v.micro * whole + calls * whole)
+        # y is wanted in shards of the sequence and can be computed so: the sum of u2 becomes shards, nothing is left
+        # to reduce behind wy, which sees only the tokens of its shard. Backward gathers the cotangent of u2 instead of
+        # that of y.
+        add(tally, "forward", "reduce_scatter", "tp", v.micro * whole + calls * (whole + middle))
         add(tally, "forward", "all_gather", "tp", v.micro * shard + calls * 2 * shard)
-        add(tally, "forward", "all_reduce", "tp", calls * middle)
         add(tally, "backward", "all_gather", "tp", v.micro * 2 * shard + calls * (3 * shard + middle / v.tp))
         add(tally, "backward", "reduce_scatter", "tp", v.micro * whole + calls * 2 * whole)
         add(tally, "sync", "all_reduce", "dp", F32 * (rest + first + wx) / v.tp)

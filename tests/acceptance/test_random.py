@@ -1,8 +1,12 @@
 """Random specs and plans: counts by hand, queries that agree with each other, and with traces that keep all rules."""
 
+import json
+import random
+
 import renaming
 import specs
 from etchtest import Case, Formula, Point, ask, lower, main, nameless, succeed, traces, value
+from simulator import check_slots, simulate
 from test_renaming import words_of_the_language
 
 SEEDS = range(40)
@@ -14,36 +18,43 @@ class Random(Case):
         super().setUp()
         self.made = [(seed, specs.make(seed)) for seed in SEEDS]
 
-    def each(self, subset=slice(None)):
-        for seed, made in self.made[subset]:
-            spec = self.write(f"random{seed}.etch", made.text)
+    def each(self, check, every=1):
+        """Runs `check` with the number, the file and the content of every so many specs."""
+        for seed, made in self.made[::every]:
             with self.subTest(seed=seed):
-                yield seed, spec, made
+                try:
+                    check(seed, self.write(f"random{seed}.etch", made.text), made)
+                except AssertionError as error:
+                    raise AssertionError(f"{error}\nin this spec:\n{made.text}") from None
 
     def test_counts(self):
-        for _, spec, made in self.each():
+        def check(_, spec, made):
             def asked(query, **more):
                 return value(spec, query, plan="ddp", sets={**made.sizes, "micro": 1, **more})
 
-            self.assertEqual(made.params, asked("params(model)"), made.text)
-            self.assertEqual(made.forward, asked("flops(forward)"), made.text)
-            self.assertEqual(made.products, asked("matmul_flops(forward)"), made.text)
+            self.assertEqual(made.params, asked("params(model)"))
+            self.assertEqual(made.forward, asked("flops(forward)"))
+            self.assertEqual(made.products, asked("matmul_flops(forward)"))
             # Everything depends on the embedding: every product has two gradients of its size.
-            self.assertEqual(2 * made.products, asked("matmul_flops(backward)"), made.text)
-            self.assertEqual(12 * made.params, asked("flops(optimizer)"), made.text)
-            self.assertEqual(4 * made.params, asked("comm(step)", dp=2), made.text)
-            self.assertEqual(0, asked("comm(step)", dp=1), made.text)
+            self.assertEqual(2 * made.products, asked("matmul_flops(backward)"))
+            self.assertEqual(12 * made.params, asked("flops(optimizer)"))
+            self.assertEqual(4 * made.params, asked("comm(step)", dp=2))
+            self.assertEqual(0, asked("comm(step)", dp=1))
+
+        self.each(check)
 
     def test_one_rank_does_everything(self):
-        for _, spec, made in self.each(slice(0, None, 2)):
+        def check(_, spec, made):
             sets = {**made.sizes, "micro": 2, "dp": 1, "tp": 1, "xp": 1}
-            for phase in ("forward", "backward", "optimizer"):
+            for phase in ("forward", "optimizer"):
                 self.assertEqual(value(spec, f"flops({phase})", plan="some", sets=sets),
-                                 value(spec, f"rank_flops({phase})", plan="some", sets=sets), made.text)
+                                 value(spec, f"rank_flops({phase})", plan="some", sets=sets))
             self.assertEqual(0, value(spec, "comm(step)", plan="some", sets=sets))
 
+        self.each(check, every=2)
+
     def test_traces(self):
-        for seed, spec, made in self.each():
+        def check(seed, spec, made):
             mesh = MESHES[seed % len(MESHES)]
             sets = {**made.sizes, **mesh}
             folder = lower(self.scratch / f"{seed}", spec, plan="some", sets=sets)
@@ -53,16 +64,31 @@ class Random(Case):
             self.assertGreaterEqual(ranks * value(spec, "rank_flops(forward)", plan="some", sets=sets),
                                     value(spec, "flops(forward)", plan="some", sets=sets))
 
+        self.each(check)
+
     def test_formulas_have_the_values(self):
-        for _, spec, made in self.each(slice(0, None, 3)):
+        def check(_, spec, made):
             sets = {**made.sizes, **MESHES[0]}
             for query in ("rank_flops(step)", "traffic(step)", "comm(step)", "wire(step)"):
                 found = Formula(ask(spec, query, plan="some"), made.dims)
                 self.assertEqual(value(spec, query, plan="some", sets=sets), found.at(Point(0, **sets)), query)
 
+        self.each(check, every=3)
+
+    def test_one_microbatch_in_flight(self):
+        def check(seed, spec, made):
+            sets = {**made.sizes, **MESHES[1]}
+            folder = lower(self.scratch / f"{seed}", spec, plan="some", sets=sets)
+            groups = json.loads((folder / "comm_group.json").read_text(encoding="utf-8"))
+            for rank in simulate(traces(folder), groups, random.Random(seed)).values():
+                check_slots(self, rank, sets["micro"])
+
+        self.each(check, every=4)
+
     def test_other_names_and_order(self):
         taken = words_of_the_language()
-        for seed, spec, made in self.each(slice(0, None, 4)):
+
+        def check(seed, spec, made):
             texts, mapping = renaming.rewrite({"a": made.text}, seed, taken)
             other = self.write(f"renamed{seed}.etch", texts["a"])
             succeed("check", other)
@@ -71,7 +97,9 @@ class Random(Case):
             second = lower(self.scratch / f"{seed}.new", other, plan=mapping["some"], sets=sets)
             others = traces(second)
             for rank, path in traces(first).items():
-                self.assertTrue(nameless(path) == nameless(others[rank]), f"rank {rank}\n{made.text}\n{texts['a']}")
+                self.assertTrue(nameless(path) == nameless(others[rank]), f"rank {rank}\n{texts['a']}")
+
+        self.each(check, every=4)
 
 
 if __name__ == "__main__":

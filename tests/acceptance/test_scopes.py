@@ -53,7 +53,8 @@ def collectives(plan, v):
     calls = v.micro * v.layers
     add(tally, "forward", "all_reduce", "tp", v.micro * (3 * F32 * tokens + whole) + calls * whole)
     add(tally, "backward", "all_reduce", "tp", v.micro * whole + calls * whole)
-    add(tally, "sync", "all_reduce", "dp", F32 * ((products - mlp_weights(v)) / v.tp + gains))
+    before_mlp = v.layers * v.hidden if plan == "batch_mlp" else 0  # gains of the norms in front of it
+    add(tally, "sync", "all_reduce", "dp", F32 * ((products - mlp_weights(v)) / v.tp + gains - before_mlp))
     if plan == "whole_mlp":
         add(tally, "sync", "all_reduce", "dp", F32 * mlp_weights(v))
     elif plan == "other_axis":
@@ -61,11 +62,11 @@ def collectives(plan, v):
         add(tally, "backward", "all_reduce", "xp", calls * whole)
         add(tally, "sync", "all_reduce", "dp", F32 * mlp_weights(v) / v.xp)
     elif plan == "batch_mlp":
-        # Each rank takes its share of the batch at the door, for nothing; the results are gathered behind the module,
-        # and so is the cotangent of what went in.
+        # Each rank takes its share of the batch for nothing; the norm is computed for that share only. The results are
+        # gathered behind the module, and so is the cotangent of what the norm was given.
         add(tally, "forward", "all_gather", "tp", calls * whole / v.tp)
         add(tally, "backward", "all_gather", "tp", calls * whole / v.tp)
-        add(tally, "sync", "all_reduce", "(dp,tp)", F32 * mlp_weights(v))
+        add(tally, "sync", "all_reduce", "(dp,tp)", F32 * (mlp_weights(v) + before_mlp))
     else:
         add(tally, "forward", "all_reduce", "tp", calls * whole)
         add(tally, "backward", "all_reduce", "tp", calls * whole)
@@ -133,10 +134,12 @@ class Scopes(Case):
                 self.assertEqual(ask(self.spec, "comm(step)", plan="megatron"), done.out.strip())
 
     def test_a_pin_with_a_dim_that_the_tensor_lacks(self):
-        spec = self.write("pin.etch", self.text.replace("[B@dp, S@tp, H]", "[B@dp, S@tp, V]"))
-        done = run("query", spec, "comm(step)", "--plan", "megatron_sp")
-        self.assertEqual((1, 1), (done.status, len(done.errors())), done)
-        self.assertEqual(spec.name, done.errors()[0]["path"].split("/")[-1])
+        for pin in ("[B@dp, S, V@tp]", "[B@dp, S@tp, V]"):
+            with self.subTest(pin):
+                spec = self.write("pin.etch", self.text.replace("[B@dp, S@tp, H]", pin))
+                done = run("query", spec, "comm(step)", "--plan", "megatron_sp")
+                self.assertEqual((1, 1), (done.status, len(done.errors())), done)
+                self.assertEqual(spec.name, done.errors()[0]["path"].split("/")[-1])
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 the full-size run of Llama-3-8B on 64 ranks."""
 
 import collections
+import json
 import re
 
 import decoder
@@ -60,9 +61,11 @@ class SmallSizes(Case):
         mesh = dict(dp=2, tp=2, micro=2)
         for spec, configs, config in ((LLAMA, LLAMA_CONFIGS, "llama3_8b"), (GPT, GPT_CONFIGS, "gpt3_175b")):
             for plan in ("megatron", "megatron_sp"):
-                # Sizes large enough that no node is padded.
                 folder, sets = self.lowered(spec, config, configs[config], mesh, plan)
-                flops, payload = collections.Counter(), collections.Counter()
+                manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+                # Only a lookup has no FLOP; a node has one at least.
+                padding = int(manifest["stages"][0]["flop_padding"])
+                flops, payload = collections.Counter(forward=-padding), collections.Counter()
                 for node in messages(traces(folder)[0]):
                     phase = phases[re.match("[A-Z]", node.name)[0]]
                     if node.type == trace.COMP:

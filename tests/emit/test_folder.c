@@ -1,5 +1,5 @@
 /* What happens to the output folder: a run appears as a whole or not at all, and what others wrote is theirs. */
-#define _GNU_SOURCE
+#define _XOPEN_SOURCE 700
 
 #include "emitting.h"
 #include "jobs.h"

@@ -1,6 +1,5 @@
 #include "exec_env.h"
 
-#include <check.h>
 #include <stdio.h>
 
 exec_env exec_env_new(etch_arena *arena, const etch_training *training)
@@ -35,7 +34,7 @@ void exec_fail(exec_env *env, const char *format, ...)
 uint32_t exec_integer(etch_expr constant)
 {
     int64_t value = 0;
-    ck_assert(etch_to_i64(constant, &value) && value >= 0 && value <= INT32_MAX);
+    EXEC_REQUIRE(etch_to_i64(constant, &value) && value >= 0 && value <= INT32_MAX);
     return (uint32_t)value;
 }
 
@@ -43,7 +42,7 @@ double exec_real(etch_sym *sym, etch_expr constant)
 {
     const int64_t unit = 1000000000;
     int64_t value = 0;
-    ck_assert(etch_to_i64(etch_floor(sym, etch_mul(sym, constant, etch_int(sym, unit))), &value));
+    EXEC_REQUIRE(etch_to_i64(etch_floor(sym, etch_mul(sym, constant, etch_int(sym, unit))), &value));
     return (double)value / (double)unit;
 }
 
@@ -112,7 +111,7 @@ exec_store exec_store_new(etch_arena *arena, uint32_t count)
 
 exec_array **exec_slot(const exec_env *env, exec_store *store, uint32_t id, const etch_loop *home)
 {
-    ck_assert_uint_lt(id, store->count);
+    EXEC_REQUIRE(id < store->count);
     if (!store->at[id])
         store->at[id] = ETCH_NEW_ARRAY(store->arena, exec_instances(home), exec_array *);
     return &store->at[id][exec_instance(env, home)];

@@ -1,6 +1,5 @@
 #include "exec_ranks.h"
 
-#include <check.h>
 #include <string.h>
 
 exec_mesh exec_mesh_of(const etch_plan *plan)
@@ -86,7 +85,8 @@ exec_array exec_mesh_part(const exec_mesh *mesh, const exec_env *env, const etch
             parts *= mesh->size[a];
         }
         uint32_t size = exec_size(env, dim);
-        ck_assert_msg(size % parts == 0, "%u parts of %s = %u", parts, dim->name, size);
+        if (size % parts)
+            ck_abort_msg("%u parts of %s = %u", parts, dim->name, size);
         exec_array_add_dim(&part, dim, index * (size / parts), size / parts);
     }
     return part;

@@ -103,23 +103,27 @@ static exec_array **parts_of(exec_ranks *ranks, const etch_value *value)
     return parts;
 }
 
+/* Is the part of `expected` that a rank holds as it should be? */
+static void compare_part(exec_ranks *ranks, const exec_array *part, uint32_t rank, const exec_array *expected,
+                         const char *what)
+{
+    double allowed = tolerance * (exec_array_largest(expected) + 1e-6);
+    exec_walk w = exec_walk_over(1, (const exec_array *[]){part});
+    while (exec_walk_next(&w)) {
+        double right = *exec_walk_lookup(&w, expected, NULL, 0), now = part->at[w.at[0]];
+        if (!(fabs(right - now) <= allowed))
+            exec_fail(&ranks->env, "%s is %.12g on rank %u, on one rank it is %.12g", what, now, rank, right);
+    }
+}
+
+/* The same for the parts of all ranks, which are summands over the axes `partial`. */
 static void compare(exec_ranks *ranks, exec_array *const *parts, uint32_t partial, const exec_array *expected,
                     const char *what)
 {
-    double allowed = tolerance * (exec_array_largest(expected) + 1e-6);
     etch_arena *scratch = etch_arena_new(etch_arena_mem(ranks->env.arena));
-    for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++) {
-        const exec_array *sum = sum_over(ranks, scratch, parts, partial, r);
-        exec_walk w = exec_walk_over(1, (const exec_array *[]){sum});
-        while (exec_walk_next(&w)) {
-            const double *right = exec_walk_lookup(&w, expected, NULL, 0);
-            if (right && fabs(*right - sum->at[w.at[0]]) <= allowed)
-                continue;
-            exec_fail(&ranks->env, "%s is %.12g on rank %u, on one rank it is %.12g", what, sum->at[w.at[0]],
-                      r, right ? *right : NAN);
-            return;
-        }
-    }
+    for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++)
+        compare_part(ranks, sum_over(ranks, scratch, parts, partial, r), r, expected, what);
+    etch_arena_free(scratch);
 }
 
 /* Is the value that `step` reads or makes as `tensor` what one rank has? */

@@ -1,13 +1,12 @@
 #include "exec_tensor.h"
 
-#include <check.h>
 #include <math.h>
 
 /* ---- arrays -------------------------------------------------------------------------------------------- */
 
 void exec_array_add_dim(exec_array *array, const etch_dim *dim, uint32_t first, uint32_t count)
 {
-    ck_assert_uint_lt(array->rank, EXEC_MAX_RANK);
+    EXEC_REQUIRE(array->rank < EXEC_MAX_RANK);
     array->dims[array->rank] = dim;
     array->first[array->rank] = first;
     array->count[array->rank] = count;
@@ -94,7 +93,7 @@ static uint32_t walk_dim(exec_walk *walk, const exec_array *array, uint32_t i)
     while (d < walk->rank && walk->dims[d] != array->dims[i])
         d++;
     if (d == walk->rank) {
-        ck_assert_uint_lt(walk->rank, EXEC_WALK_DIMS);
+        EXEC_REQUIRE(walk->rank < EXEC_WALK_DIMS);
         walk->dims[d] = array->dims[i];
         walk->first[d] = array->first[i];
         walk->count[d] = array->count[i];
@@ -105,7 +104,7 @@ static uint32_t walk_dim(exec_walk *walk, const exec_array *array, uint32_t i)
 
 exec_walk exec_walk_over(uint32_t count, const exec_array *const *arrays)
 {
-    ck_assert_uint_le(count, EXEC_WALK_ARRAYS);
+    EXEC_REQUIRE(count <= EXEC_WALK_ARRAYS);
     exec_walk walk = {.arrays = count};
     for (uint32_t k = 0; k < count; k++) {
         size_t stride = 1;

@@ -4,6 +4,15 @@
 
 #include "graph/graph.h"
 
+#include <check.h>
+
+/* Fails the test unless the condition holds. Check's own assertions write to a file each time that they hold. */
+#define EXEC_REQUIRE(condition)             \
+    do {                                    \
+        if (!(condition))                   \
+            ck_abort_msg("%s", #condition); \
+    } while (0)
+
 enum { EXEC_MAX_RANK = 8, EXEC_WALK_DIMS = 12, EXEC_WALK_ARRAYS = 6 };
 
 /* The elements of a tensor that one rank holds: of each dim a range of its indices. */

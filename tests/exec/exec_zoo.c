@@ -49,7 +49,7 @@ static etch_tensor *embedding(exec_model *m, etch_tensor *table)
 
 static exec_model *build_llama(etch_arena *arena, uint32_t micro)
 {
-    exec_model *m = exec_model_new(arena, "B=4 S=4 T=4 H=4 K=4 G=2 D=2 F=8 V=12", micro);
+    exec_model *m = exec_model_new(arena, "B=8 S=4 T=4 H=4 K=4 G=2 D=2 F=8 V=12", micro);
     etch_tensor *x = exec_repeat(m, "layer", 2, embedding(m, exec_weight(m, "emb", "V H")));
     x = residual(m, x, grouped_attention(m, rms(m, x)));
     x = residual(m, x, gated_mlp(m, rms(m, x)));
@@ -76,7 +76,7 @@ static const char *const llama_plans[] = {
     "dp=2 tp=2 | B@dp K@tp F@tp V@tp | for attention K@ | for mlp F@dp B@",
     "a=2 b=2 | B@a,b",
     "tp=2 | H@tp",
-    "dp=2 tp=2 | B@dp H@tp V@tp",
+    "dp=2 tp=2 | B@dp H@tp",
     "dp=2 tp=2 | B@dp K@tp F@tp V@tp | pin residual B@dp H@tp",
     "dp=2 tp=2 | B@dp V@tp | pin residual B@dp,tp",
     NULL,
@@ -121,7 +121,7 @@ static etch_tensor *plain_mlp(exec_model *m, etch_tensor *x)
 
 static exec_model *build_gpt(etch_arena *arena, uint32_t micro)
 {
-    exec_model *m = exec_model_new(arena, "B=4 S=4 S'=4 H=4 A=4 D=2 F=8 V=8 P=6", micro);
+    exec_model *m = exec_model_new(arena, "B=8 S=4 S'=4 H=4 A=4 D=2 F=8 V=8 P=6", micro);
     etch_tensor *table = exec_weight(m, "tok", "V H"), *positions = exec_weight(m, "pos", "P H");
     etch_tensor *x = exec_sum(m, "x", embedding(m, table), exec_slice(m, "first", positions, "P", "S"));
     x = exec_call_number(m, "x", "dropout", 1, 4, x);
@@ -164,7 +164,7 @@ static etch_tensor *bottleneck(exec_model *m, const char *module, etch_tensor *x
 
 static exec_model *build_mlp(etch_arena *arena, uint32_t micro)
 {
-    exec_model *m = exec_model_new(arena, "B=4 S=4 H=4 F=8 V=8", micro);
+    exec_model *m = exec_model_new(arena, "B=8 S=4 H=4 F=8 V=8", micro);
     etch_tensor *x = exec_input(m, "x", "B S H");
     x = exec_product(m, "x", x, exec_weight(m, "gain", "H"), "B S H");
     exec_tag(m, x, "residual");
@@ -195,7 +195,7 @@ static const char *const mlp_plans[] = {
 
 static exec_model *build_nested(etch_arena *arena, uint32_t micro)
 {
-    exec_model *m = exec_model_new(arena, "B=4 S=2 H=4 F=4 V=4", micro);
+    exec_model *m = exec_model_new(arena, "B=8 S=2 H=4 F=4 V=4", micro);
     etch_tensor *shared = exec_weight(m, "shared", "H F"), *back = exec_weight(m, "back", "F H");
     etch_tensor *start = embedding(m, exec_weight(m, "emb", "V H"));
     etch_tensor *outside = exec_call_row(m, "outside", "tanh", "", start, NULL, NULL);

@@ -1,0 +1,321 @@
+/* Plans: meshes, shards, pins, scopes, and what is refused. */
+#include "specs.h"
+#include "suite.h"
+
+#include <string.h>
+
+static void add_shards(const etch_plan *plan, const etch_shard *shards, uint32_t count, etch_buf *out)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        etch_buf_printf(out, " %s@(", shards[i].dim);
+        for (uint32_t k = 0; k < shards[i].axis_count; k++)
+            etch_buf_printf(out, "%s%s", k ? "," : "", plan->mesh.at[shards[i].axes[k]].name);
+        etch_buf_puts(out, ")");
+    }
+}
+
+static void add_pins(const etch_plan *plan, const etch_pin *pins, uint32_t count, etch_buf *out)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        etch_buf_printf(out, "\npin %s", pins[i].selector);
+        add_shards(plan, pins[i].shards.at, pins[i].shards.count, out);
+    }
+}
+
+/* The plan as text: one line for the mesh, for shards, each pin, scope, pending line. */
+static const char *describe(const spec_scene *s, const etch_plan *plan)
+{
+    etch_buf out = {.arena = s->arena};
+    etch_buf_printf(&out, "%s:", plan->name);
+    for (uint32_t i = 0; i < plan->mesh.count; i++)
+        etch_buf_printf(&out, " %s=%s", plan->mesh.at[i].name, etch_expr_text(s->sym, plan->mesh.at[i].size));
+    for (uint32_t i = 0; i < plan->products.count; i++) {
+        const etch_product *product = &plan->products.at[i];
+        etch_shard as_shard = {.dim = product->name, .axis_count = product->axis_count};
+        memcpy(as_shard.axes, product->axes, sizeof product->axes);
+        etch_buf_puts(&out, "\naxis");
+        add_shards(plan, &as_shard, 1, &out);
+    }
+    if (plan->shards.count > 0)
+        etch_buf_puts(&out, "\nshard");
+    add_shards(plan, plan->shards.at, plan->shards.count, &out);
+    add_pins(plan, plan->pins.at, plan->pins.count, &out);
+    for (uint32_t i = 0; i < plan->overrides.count; i++) {
+        const etch_override *scope = &plan->overrides.at[i];
+        etch_buf_puts(&out, "\nfor");
+        for (uint32_t k = 0; k < scope->module_count; k++)
+            etch_buf_printf(&out, " %s", scope->modules[k]);
+        etch_buf_puts(&out, ":");
+        add_shards(plan, scope->shards.at, scope->shards.count, &out);
+        add_pins(plan, scope->pins.at, scope->pins.count, &out);
+    }
+    for (uint32_t i = 0; i < plan->pending.count; i++)
+        etch_buf_printf(&out, "\npending %s %u", plan->pending.at[i].text, plan->pending.at[i].axes);
+    return out.text;
+}
+
+/* `body` is the plan "p" of a spec with params, dims, modules and tags. `plan` NULL: it is refused. */
+typedef struct plan_case {
+    const char *body, *plan, *messages;
+} plan_case;
+
+static const char *const around = "param heads, kv, batch\n"
+                                  "dim B = batch, S = 8, K = kv, E = 4\n"
+                                  "module experts(x[B]) -> y[B] { dim L = 2\n y = x tag inner }\n"
+                                  "module core(x[B]) -> y[B] { y = x }\n"
+                                  "model m(x[B]) -> y[B] { repeat 3 as layer { x = core(x) tag residual, embed }\n y = x }\n";
+
+static void run(etch_arena *arena, const plan_case *c)
+{
+    spec_scene s = specs_load(arena, etch_text(arena, "parallel p {\n%s\n}\n%s", c->body, around));
+    specs_expect(c->body, specs_messages(&s), "");
+    const etch_plan *plan = etch_spec_plan(s.spec, "p", true, (etch_span){0, 0});
+    specs_expect(c->body, specs_messages(&s), c->messages);
+    ck_assert_msg((plan != NULL) == (c->plan != NULL), "%s", c->body);
+    if (plan) {
+        specs_expect(c->body, describe(&s, plan), c->plan);
+        ck_assert_ptr_eq(plan, etch_spec_plan(s.spec, NULL, false, (etch_span){0, 0})); /* the only one, made once */
+    }
+    specs_end(&s);
+}
+
+static void run_all(etch_arena *arena, const plan_case *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        run(arena, &cases[i]);
+}
+#define RUN_ALL(arena, cases) run_all((arena), (cases), sizeof(cases) / sizeof *(cases))
+
+static void good(etch_arena *arena)
+{
+    static const plan_case cases[] = {
+        {"", "p:", ""},
+        {"mesh [dp, tp]\nshard B @ dp, K @ (dp,tp), S @ ()", "p: dp=dp tp=tp\nshard B@(dp) K@(dp,tp) S@()", ""},
+        {"shard B @ dp\nmesh [dp]", "p: dp=dp\nshard B@(dp)", ""}, /* in any order */
+        {"mesh [dp, edp = ddp/ep, ep]\naxis ddp = (edp, ep)\nshard B @ ddp, E @ (dp, ddp)",
+         "p: dp=dp edp=ddp/ep ep=ep\naxis ddp@(edp,ep)\nshard B@(edp,ep) E@(dp,edp,ep)", ""},
+        {"mesh [a, b, c]\naxis all = (ab, c), ab = (a, b)\nshard B @ all",
+         "p: a=a b=b c=c\naxis all@(a,b,c)\naxis ab@(a,b)\nshard B@(a,b,c)", ""},
+        /* sizes speak of params, dims and one another */
+        {"mesh [a = 2*b, b = 3, c = kv, d = E, heads]", "p: a=6 b=3 c=kv d=4 heads=heads", ""},
+        {"mesh [tk = min(tp, kv), g = tp/min(tp, kv)]\naxis tp = (tk, g)\nshard K @ tk",
+         "p: tk=min(tp, kv) g=tp/min(tp, kv)\naxis tp@(tk,g)\nshard K@(tk)", ""},
+        {"mesh [dp, tp]\npin residual [B@dp, S@(dp,tp), K]\npin core.y [.., B@tp]",
+         "p: dp=dp tp=tp\npin residual B@(dp) S@(dp,tp)\npin core.y B@(tp)", ""},
+        {"mesh [dp, tp]\nshard B @ dp\nfor (experts, core) { shard E @ tp, L @ dp\n pin inner [S@tp]\n shard B @ () }",
+         "p: dp=dp tp=tp\nshard B@(dp)\nfor experts core: E@(tp) L@(dp) B@()\npin inner S@(tp)", ""},
+        {"mesh [pp, dp, tp]\nzero 1 @ (dp,tp), unit = layer\nstage (embed, layer) @ pp, schedule = gpipe\nfor core { zero 3 @ dp }",
+         "p: pp=pp dp=dp tp=tp\nfor core:\npending zero 1 @ (dp,tp) 6\npending stage (embed, layer) @ pp 1\npending zero 3 @ dp 2",
+         ""},
+        {"mesh [dp]\nshard S' @ dp", "p: dp=dp\nshard S'@(dp)", ""},
+    };
+    RUN_ALL(arena, cases);
+}
+
+START_TEST(a_plan_says_where_dims_go)
+{
+    etch_with_arena(good);
+}
+END_TEST
+
+static void late(etch_arena *arena)
+{
+    static const plan_case cases[] = {
+        {"mesh [dp]\nshard Bb @ dp, Kbbb @ dp", "p: dp=dp\nshard Bb@(dp) Kbbb@(dp)",
+         "warning E0426 a.etch:4:7 no dim is called 'Bb': this has no effect\n"
+         "  help did you mean 'B'?\n"
+         "warning E0426 a.etch:4:16 no dim is called 'Kbbb': this has no effect\n"},
+        {"mesh [dp]\npin resdual [B@dp]\npin cor.y [B@dp]", "p: dp=dp\npin resdual B@(dp)\npin cor.y B@(dp)",
+         "warning E0427 a.etch:4:5 no tensor is tagged 'resdual': this has no effect\n"
+         "  help did you mean 'residual'?\n"
+         "warning E0427 a.etch:5:5 no module is called 'cor': this has no effect\n"
+         "  help did you mean 'core'?\n"},
+        {"mesh [dp]\nfor expert { shard E @ dp }", "p: dp=dp\nfor expert: E@(dp)",
+         "warning E0427 a.etch:4:5 no module is called 'expert': this has no effect\n"
+         "  help did you mean 'experts'?\n"},
+    };
+    RUN_ALL(arena, cases);
+}
+
+START_TEST(what_the_model_lacks_is_a_warning)
+{
+    etch_with_arena(late);
+}
+END_TEST
+
+#define LATER " is part of the language but is not given meaning yet\n"
+
+static void wrong(etch_arena *arena)
+{
+    static const plan_case cases[] = {
+        {"mesh [dp, tp]\nshard B @ pd", NULL,
+         "E0423 a.etch:4:11 plan 'p' has no mesh axis 'pd'\n"
+         "  note its mesh is [dp, tp]\n"
+         "  help did you mean 'dp'?\n"},
+        {"shard B @ dp", NULL,
+         "E0423 a.etch:3:11 plan 'p' has no mesh axis 'dp'\n"
+         "  note its mesh is []\n"},
+        {"mesh [dp, tp, dp]", NULL,
+         "E0422 a.etch:3:15 the mesh has two axes called 'dp'\n"
+         "  note a.etch:3:7 this is the first\n"},
+        {"mesh [dp]\nmesh [tp]", NULL,
+         "E0422 a.etch:4:1 a plan has one mesh\n"
+         "  note a.etch:3:1 it is here\n"},
+        {"mesh [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, q, r]", NULL,
+         "E0422 a.etch:3:55 a mesh has at most 16 axes\n"},
+        {"mesh [kv = 8]", NULL,
+         "E0422 a.etch:3:7 mesh axis 'kv' has a size of its own, but a param has its name\n"
+         "  note a.etch:5:14 the param is declared here\n"},
+        {"mesh [a = b, b = 2*c, c = a]", NULL, "E0428 a.etch:3:7 the size of mesh axis 'a' needs itself\n"},
+        {"mesh [a]\naxis b = (a, c), c = b", NULL, "E0428 a.etch:4:22 'b' is a product of itself\n"},
+        {"mesh [a, b]\naxis a = (a, b)", NULL,
+         "E0422 a.etch:4:6 'a' is a name of mesh axes already\n"
+         "  note a.etch:3:7 it is declared here\n"},
+        {"mesh [a, b]\naxis c = (a, b), c = a", NULL,
+         "E0422 a.etch:4:18 'c' is a name of mesh axes already\n"
+         "  note a.etch:4:6 it is declared here\n"},
+        {"mesh [edp = dp/ep, ep]\naxis dp = edp", NULL,
+         "E0429 a.etch:4:6 the axes of 'dp' are dp/ep ranks together, but the mesh calls another number 'dp'\n"},
+        {"mesh [a, b]\nshard B @ (a, b, a)", NULL, "E0424 a.etch:4:18 mesh axis 'a' stands twice in this list\n"},
+        {"mesh [a, b]\naxis c = (a, b)\nshard B @ (b, c)", NULL,
+         "E0424 a.etch:5:15 mesh axis 'b' stands twice in this list\n"},
+        {"mesh [a, b]\nshard B @ a\nshard B @ b", NULL,
+         "E0425 a.etch:5:7 dim 'B' is sharded twice\n"
+         "  note a.etch:4:7 it is sharded here already\n"
+         "  help several axes of one dim are one list: B @ (a, b)\n"},
+        {"mesh [a, b]\npin residual [B@a, B@b]", NULL,
+         "E0425 a.etch:4:20 dim 'B' is sharded twice\n"
+         "  note a.etch:4:15 it is sharded here already\n"
+         "  help several axes of one dim are one list: B @ (a, b)\n"},
+        {"mesh [a]\nzero 4 @ a", NULL, "E0430 a.etch:4:6 there is no ZeRO level 4\n"},
+        {"mesh [a]\noffload = (optimizer)\nofload = 1", NULL,
+         "E0420 a.etch:4:1 'offload' in a plan" LATER "E0430 a.etch:5:1 a plan has no option 'ofload'\n"
+         "  help did you mean 'offload'?\n"},
+        {"mesh [a]\nstream S @ a\npad K = 128\ndtype act = f8\nrecompute = layer\naccumulate = (B, 4)", NULL,
+         "E0420 a.etch:4:1 'stream' in a plan" LATER "E0420 a.etch:5:1 'pad' in a plan" LATER
+         "E0420 a.etch:6:1 'dtype' in a plan" LATER "E0420 a.etch:7:1 'recompute' in a plan" LATER
+         "E0420 a.etch:8:1 'accumulate' in a plan" LATER},
+        {"mesh [a]\nfor core { mesh [b]\nshard B @ b }\nstage layer @ b", NULL,
+         "E0420 a.etch:4:12 a mesh of its own for a scope" LATER},
+        {"mesh [a]\nfor core { for experts { shard B @ a } }", NULL,
+         "E0420 a.etch:4:12 a scope inside a scope" LATER},
+        {"mesh [a]\nfor (residual, layer, core.x) { shard B @ a }", NULL,
+         "E0420 a.etch:4:6 a scope of 'residual'" LATER "  help a scope speaks of modules: for MODULE { ... }\n"
+         "E0420 a.etch:4:16 a scope of 'layer'" LATER "  help a scope speaks of modules: for MODULE { ... }\n"
+         "E0420 a.etch:4:23 a scope of 'core.x'" LATER "  help a scope speaks of modules: for MODULE { ... }\n"},
+    };
+    RUN_ALL(arena, cases);
+}
+
+START_TEST(a_wrong_line_is_reported_at_its_place)
+{
+    etch_with_arena(wrong);
+}
+END_TEST
+
+/* ---- which plan --------------------------------------------------------------------------------------------- */
+
+typedef struct choice_case {
+    const char *text, *name;
+    bool needed;
+    const char *plan, *messages;
+} choice_case;
+
+static void choices(etch_arena *arena)
+{
+    static const choice_case cases[] = {
+        {"", NULL, false, NULL, ""},
+        {"", NULL, true, NULL,
+         "E0421 this needs a plan, and the spec has none\n"
+         "  note plans: none\n"
+         "  help write one: parallel NAME { mesh [dp]; shard B @ dp }\n"},
+        {"parallel a { }\n", NULL, true, "a", ""},
+        {"parallel a { }\nparallel b { }\n", NULL, false, NULL, ""},
+        {"parallel a { }\nparallel b { }\n", NULL, true, NULL,
+         "E0421 this needs a plan, and the spec has several\n"
+         "  note plans: a, b\n"
+         "  help choose one with --plan, or write `use plan NAME` in the spec\n"},
+        {"use plan b\nparallel a { }\nparallel b { }\n", NULL, true, "b", ""},
+        {"use plan b\nparallel a { }\nparallel b { }\n", "a", true, "a", ""},
+        {"parallel megatron { }\n", "megatrom", true, NULL,
+         "E0421 there is no plan 'megatrom'\n"
+         "  note plans: megatron\n"
+         "  help did you mean 'megatron'?\n"},
+        {"import \"b.etch\"\nparallel own { }\n--- b.etch\nparallel other { }\n", NULL, true, "own", ""},
+        {"import \"b.etch\" as b\n--- b.etch\nparallel other { }\n", "b.other", true, "other", ""},
+        /* a plan with what has no meaning yet is in nobody's way until it is needed */
+        {"parallel a { pad K = 2 }\n", NULL, false, NULL, ""},
+        {"parallel a { pad K = 2 }\n", NULL, true, NULL, "E0420 a.etch:2:14 'pad' in a plan" LATER},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const choice_case *c = &cases[i];
+        spec_scene s = specs_load(arena, c->text);
+        const etch_plan *plan = etch_spec_plan(s.spec, c->name, c->needed, (etch_span){0, 0});
+        specs_expect(c->text, specs_messages(&s), c->messages);
+        ck_assert_msg((plan != NULL) == (c->plan != NULL), "%s", c->text);
+        if (plan)
+            specs_expect(c->text, plan->name, c->plan);
+        specs_end(&s);
+    }
+}
+
+START_TEST(a_plan_is_named_or_used_or_the_only_one)
+{
+    etch_with_arena(choices);
+}
+END_TEST
+
+/* ---- lines that have no meaning yet ---------------------------------------------------------------------------- */
+
+typedef struct ready_case {
+    const char *set;
+    bool defaults, bound, ready;
+    const char *messages;
+} ready_case;
+
+static void pending(etch_arena *arena)
+{
+    static const ready_case cases[] = {
+        {"pp=1,dp=1", false, true, true, ""},
+        {"tp=8", true, true, true, ""},
+        {"pp=2,dp=1", true, false, false,
+         "E0420 a.etch:4:1 'stage layer @ pp' over more than one rank is not given meaning yet\n"
+         "  help it has no effect where 1 is the size of pp\n"},
+        {"dp=4", false, false, false,
+         "E0420 a.etch:5:1 'zero 1 @ (dp,tp)' over more than one rank is not given meaning yet\n"
+         "  help it has no effect where 1 is the size of dp\n"},
+        {"dp=1,tp=1", false, true, false,
+         "E0420 a.etch:4:1 'stage layer @ pp' is not given meaning yet: bind pp to 1\n"
+         "  help it has no effect on one rank\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const ready_case *c = &cases[i];
+        const bool both = strcmp(c->set, "tp=8") != 0 && strcmp(c->set, "pp=1,dp=1") != 0;
+        spec_scene s = specs_load(
+            arena, etch_text(arena, "parallel p {\n  mesh [pp, dp, tp]\nstage layer @ pp\n%s\n}\n%s",
+                             both ? "zero 1 @ (dp,tp)" : "zero 1 @ dp", around));
+        const etch_plan *plan = etch_spec_plan(s.spec, "p", true, (etch_span){0, 0});
+        ck_assert_ptr_nonnull(plan);
+        etch_settings settings;
+        ck_assert_msg(etch_spec_bind(s.spec, NULL, &c->set, 1, c->defaults, plan, &settings) == c->bound, "%s", c->set);
+        if (c->bound)
+            ck_assert_msg(etch_spec_plan_ready(s.spec, plan, &settings) == c->ready, "%s", c->set);
+        specs_expect(c->set, specs_messages(&s), c->messages);
+        specs_end(&s);
+    }
+}
+
+START_TEST(stages_and_zero_are_refused_where_they_would_have_an_effect)
+{
+    etch_with_arena(pending);
+}
+END_TEST
+
+Suite *etch_suite(void)
+{
+    Suite *suite = suite_create("plans");
+    ETCH_ADD_TESTS(suite, a_plan_says_where_dims_go, what_the_model_lacks_is_a_warning,
+                   a_wrong_line_is_reported_at_its_place, a_plan_is_named_or_used_or_the_only_one,
+                   stages_and_zero_are_refused_where_they_would_have_an_effect);
+    return suite;
+}
