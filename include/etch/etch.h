@@ -200,8 +200,8 @@ typedef struct etch_answer {
  *   op =     only ops, or collectives, of this name, as `--by op` shows them
  *   axis =   only collectives over exactly this mesh axis or product of axes: tp, (dp,tp)
  *   plan =, run =   instead of the session's
- * Collectives over axes that are all bound to 1 do not exist. While axes are symbolic, a value that holds only where
- * they are larger than 1 comes with a remark. */
+ * An axis that is bound to 1 leaves the products that it is part of, and a collective over no other axis does not exist.
+ * While axes are symbolic, a value that holds only where they are larger than 1 comes with a remark. */
 ETCH_API etch_status etch_session_query(etch_session *session, const char *expression, etch_breakdown by,
                                         const etch_answer **answer);
 

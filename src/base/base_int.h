@@ -17,6 +17,7 @@ struct etch_diags {
     ETCH_VEC(source_entry *) sources; /* by rising base */
     etch_diag *first, **end;          /* `end` is where the next kept diagnostic is linked */
     uint32_t counts[3];               /* by severity, also those that were not kept */
+    uint32_t repeats[3];              /* those among them that had been said before */
     etch_diag spare;                  /* handed out when no more are kept */
 };
 

@@ -2,6 +2,7 @@
 #include "base/base_int.h"
 
 #include <stdio.h>
+#include <string.h>
 
 etch_diags *etch_diags_new(etch_arena *arena)
 {
@@ -35,22 +36,40 @@ ETCH_PRINTF(2, 0) static const char *format_text(etch_arena *arena, const char *
     return text;
 }
 
+/* Was this said before, word for word and of the same place? A module with a mistake may be called many times. */
+static bool is_known(const etch_diags *diags, etch_code code, etch_span span, const char *message)
+{
+    for (const etch_diag *d = diags->first; d; d = d->next)
+        if (d->code == code && d->span.start == span.start && d->span.end == span.end && span.end > 0 &&
+            strcmp(d->message, message) == 0)
+            return true;
+    return false;
+}
+
+/* Notes and helps given to it go nowhere, because it has no owner. */
+static etch_diag *spare(etch_diags *diags, etch_severity severity, etch_code code, etch_span span)
+{
+    diags->spare = (etch_diag){.severity = severity, .code = code, .span = span, .message = ""};
+    return &diags->spare;
+}
+
 ETCH_PRINTF(5, 0)
 static etch_diag *record(etch_diags *diags, etch_severity severity, etch_code code, etch_span span,
                          const char *format, va_list args)
 {
+    const char *message = format_text(diags->arena, format, args);
+    bool known = is_known(diags, code, span, message);
     if (diags->counts[severity] < UINT32_MAX)
         diags->counts[severity]++;
-    if (diags->counts[severity] > ETCH_KEPT_DIAGS) {
-        /* Without an owner: notes and helps given to it go nowhere. */
-        diags->spare = (etch_diag){.severity = severity, .code = code, .span = span, .message = ""};
-        return &diags->spare;
-    }
+    if (known && diags->repeats[severity] < UINT32_MAX)
+        diags->repeats[severity]++;
+    if (known || diags->counts[severity] - diags->repeats[severity] > ETCH_KEPT_DIAGS)
+        return spare(diags, severity, code, span);
     etch_diag *diag = ETCH_NEW(diags->arena, etch_diag);
     diag->severity = severity;
     diag->code = code;
     diag->span = span;
-    diag->message = format_text(diags->arena, format, args);
+    diag->message = message;
     diag->owner = diags;
     *diags->end = diag;
     diags->end = &diag->next;

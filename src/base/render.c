@@ -235,7 +235,7 @@ void etch_diags_render(const etch_diags *diags, etch_buf *out)
     for (const etch_diag *diag = diags->first; diag; diag = diag->next)
         render_diag(diags, out, diag);
     for (int severity = ETCH_ERROR; severity <= ETCH_REMARK; severity++) {
-        uint32_t count = diags->counts[severity];
+        uint32_t count = diags->counts[severity] - diags->repeats[severity];
         if (count > ETCH_KEPT_DIAGS) {
             uint32_t more = count - ETCH_KEPT_DIAGS;
             etch_buf_printf(out, "%u more %s%s not shown\n", more, severity_words[severity],

@@ -16,7 +16,7 @@ typedef struct emission {
     etch_emit_result result;
 } emission;
 
-/* ---- preparing -------------------------------------------------------------------------------------------- */
+/* ---- preparing ----------------------------------------------------------------------------------------- */
 
 static etch_status check_name(const emission *e)
 {
@@ -68,7 +68,7 @@ static etch_status prepare(emission *e)
     return ETCH_OK;
 }
 
-/* ---- writing ---------------------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------------------------- */
 
 static void warn_of_path(const emission *e)
 {
@@ -102,6 +102,14 @@ static etch_status measure(void *data)
     return prepare(data);
 }
 
+static etch_status write_files(const emission *e)
+{
+    etch_status status = etch_traces_write(e->arena, e->job, &e->variants, e->options, &e->folder);
+    if (status == ETCH_OK)
+        status = write_tables(e);
+    return status == ETCH_OK ? check_cancel(e) : status;
+}
+
 static etch_status write_all(void *data)
 {
     emission *e = data;
@@ -116,17 +124,12 @@ static etch_status write_all(void *data)
     if (status == ETCH_OK)
         status = etch_folder_begin(&e->folder);
     if (status == ETCH_OK)
-        status = etch_traces_write(e->arena, e->job, &e->variants, e->options, &e->folder);
-    if (status == ETCH_OK)
-        status = write_tables(e);
-    if (status == ETCH_OK)
-        status = check_cancel(e);
-    if (status == ETCH_OK)
-        status = etch_folder_commit(&e->folder);
-    return status;
+        status = write_files(e);
+    return status == ETCH_OK ? etch_folder_commit(&e->folder) : status;
 }
 
-/* The arena is older than the guard, so that its paths outlive a trap and the hidden folder can be removed. */
+/* The arena is older than the guard, so that its paths outlive a trap and the hidden folder can be
+ * removed. */
 static etch_status run(etch_mem *mem, etch_status (*body)(void *data), const etch_job *job,
                        const etch_emit_options *options, etch_diags *diags, etch_emit_result *result)
 {

@@ -1,14 +1,16 @@
 /* The door of emit: writes a lowered job as Chakra traces into a folder.
  *
  * A finished folder holds
- *   <name>.<rank>.et   one trace per rank: a GlobalMetadata message and the nodes, each behind its length as a varint; the
- *                      canonical encoding (fields in the order of their numbers, shortest varints, defaults left out)
- *   comm_group.json    group id -> ranks in ring order. Without groups it is the empty object, from which simulators read no group
+ *   <name>.<rank>.et   a trace for each rank: a GlobalMetadata message and the nodes, each behind its length
+ *                      as a varint, in the canonical encoding (fields in the order of their numbers, shortest
+ *                      varints, defaults left out)
+ *   comm_group.json    group id -> ranks in ring order. Without groups it is the empty object, from which
+ *                      simulators read no group
  *   manifest.json      what was lowered and what it adds up to: see `etch_emit`
  *
- * The files are written into a hidden folder beside (or, see `force`, inside) the target and appear under their names when all of
- * them are complete; the manifest comes last. The bytes depend on the job and the options and on nothing else: not on the number of
- * threads, the clock, the host or the path. */
+ * The files are written into a hidden folder beside (or, see `force`, inside) the target and appear under
+ * their names when all of them are complete; the manifest comes last. The bytes depend on the job and the
+ * options and on nothing else: not on the number of threads, the clock, the host or the path. */
 #ifndef ETCH_EMIT_H
 #define ETCH_EMIT_H
 
@@ -22,11 +24,13 @@ typedef struct etch_emit_options {
     const char *tool_version; /* for the manifest, e.g. "0.1.0" */
     const char *spec_sha256;  /* for the manifest: 64 digits, see `etch_sha256` */
     unsigned threads;         /* 0 counts as 1 */
-    /* A folder that holds nothing but an earlier run is replaced as a whole, and an empty one is used. In a folder with other files the
-     * run is refused, or with `force` the files of this run take their places one by one and all others stay as they are. */
+    /* A folder that holds nothing but an earlier run is replaced as a whole, and an empty one is used. In
+     * a folder with other files the run is refused, or with `force` the files of this run take their
+     * places one by one and all others stay as they are. */
     bool force;
-    const atomic_int *
-        cancel; /* when it is not 0 any more, the run ends soon and leaves nothing. May be NULL; a signal handler may set it */
+    /* When it is not 0 any more, the run ends soon and leaves nothing. May be NULL; a signal handler may set
+     * it. */
+    const atomic_int *cancel;
 } etch_emit_options;
 
 /* What was written, or would be. */
@@ -38,20 +42,24 @@ typedef struct etch_emit_result {
     uint32_t groups;
 } etch_emit_result;
 
-/* Writes the traces of `job`. Everything that is not ETCH_OK comes with a diagnostic (except ETCH_ENOMEM) and leaves no folder that looks
- * finished; a target that existed keeps what it held (with `force` in a folder with other files: may lose an earlier run):
- * ETCH_EINPUT the target cannot be used, ETCH_EIO it could not be written, ETCH_ELIMIT a value does not fit in a trace, or cancelled,
- * ETCH_EINTERNAL the job breaks a rule that simulators rely on. Warnings say what is written but strains simulators.
+/* Writes the traces of `job`. Everything that is not ETCH_OK comes with a diagnostic (except ETCH_ENOMEM)
+ * and leaves no folder that looks finished; a target that existed keeps what it held (with `force` in a
+ * folder with other files: may lose an earlier run): ETCH_EINPUT the target cannot be used, ETCH_EIO it
+ * could not be written, ETCH_ELIMIT a value does not fit in a trace, or cancelled, ETCH_EINTERNAL the job
+ * breaks a rule that simulators rely on. Warnings say what is written but strains simulators.
  *
- * manifest.json, in this order: `format` ("etch-manifest"), `format_version`, `tool`, `spec`, `model`, `plan`, `config` (or null), `bindings`,
- * `mesh` (outermost axis first), `ranks`, `traces`, `comm_groups` (families: one set of mesh axes, groups with consecutive ids), `classes`
- * (ranks of one program) and `stages`. A stage holds sums over the nodes of one of its ranks, as decimal text: the sum of num_ops is `flop`
- * + `flop_padding`, of tensor_size `bytes` + `bytes_padding`, of comm_size by collective and axes `bytes` + `bytes_padding` of that row.
- * Padding is what the least values that simulators accept (1 FLOP, 1 byte, 64 bytes of a collective) added to the exact sums. */
+ * manifest.json, in this order: `format` ("etch-manifest"), `format_version`, `tool`, `spec`, `model`,
+ * `plan`, `config` (or null), `bindings`, `mesh` (outermost axis first), `ranks`, `traces`, `comm_groups`
+ * (families: one set of mesh axes, groups with consecutive ids), `classes` (ranks of one program) and
+ * `stages`. A stage holds sums over the nodes of one of its ranks, as decimal text: the sum of num_ops is
+ * `flop` + `flop_padding`, of tensor_size `bytes` + `bytes_padding`, of comm_size by collective and axes
+ * `bytes` + `bytes_padding` of that row. Padding is what the least values that simulators accept (1 FLOP,
+ * 1 byte, 64 bytes of a collective) added to the exact sums. */
 etch_status etch_emit(etch_mem *mem, const etch_job *job, const etch_emit_options *options, etch_diags *diags,
                       etch_emit_result *result) ETCH_MUST_CHECK;
 
-/* The result that `etch_emit` would have, exact to the byte, without touching the disk. `folder`, `threads`, `force` and `cancel` are not read. */
+/* The result that `etch_emit` would have, exact to the byte, without touching the disk. `folder`,
+ * `threads`, `force` and `cancel` are not read. */
 etch_status etch_emit_measure(etch_mem *mem, const etch_job *job, const etch_emit_options *options,
                               etch_diags *diags, etch_emit_result *result) ETCH_MUST_CHECK;
 

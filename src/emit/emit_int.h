@@ -10,7 +10,7 @@
 
 enum { ETCH_FILE_NAME = 256 }; /* room for the name of any file in the folder, with its NUL */
 
-/* ---- encode.c: the canonical encoding ------------------------------------------------------------------------ */
+/* ---- encode.c: the canonical encoding ------------------------------------------------------------------ */
 
 /* A group id in a chunk: as many digits as its family is wide. */
 typedef struct etch_patch {
@@ -18,7 +18,8 @@ typedef struct etch_patch {
     uint16_t family;
 } etch_patch;
 
-/* A run of encoded nodes of one program, valid for all ranks whose group ids have the same numbers of digits, after `etch_chunk_patch`. */
+/* A run of encoded nodes of one program, valid for all ranks whose group ids have the same numbers of
+ * digits, after `etch_chunk_patch`. */
 typedef struct etch_chunk {
     uint8_t *bytes;
     size_t length;
@@ -36,14 +37,14 @@ typedef struct etch_trace_size {
 uint8_t etch_id_width(uint32_t id);
 /* `widths`: digits of the group ids, by family. */
 etch_trace_size etch_trace_measure(const etch_program *program, const uint8_t *widths);
-/* Replaces what `chunk` holds by the nodes from `first` on, about a megabyte of them; GlobalMetadata goes before node 0. Returns the node after
- * them. */
+/* Replaces what `chunk` holds by the nodes from `first` on, about a megabyte of them; GlobalMetadata goes
+ * before node 0. Returns the node after them. */
 uint32_t etch_chunk_encode(const etch_program *program, const uint8_t *widths, uint32_t first,
                            etch_chunk *chunk);
 /* Writes the group ids of one rank, by family, into their places. */
 void etch_chunk_patch(etch_chunk *chunk, const uint8_t *widths, const uint32_t *ids);
 
-/* ---- variant.c: which ranks share bytes ------------------------------------------------------------------------ */
+/* ---- variant.c: which ranks share bytes ---------------------------------------------------------------- */
 
 /* Ranks of one class whose group ids have the same widths: their traces differ in digits only. */
 typedef struct etch_variant {
@@ -60,17 +61,19 @@ typedef struct etch_variants {
     uint32_t *class_ranks; /* by class: number of ranks */
 } etch_variants;
 
-/* Holds the job against every rule of a trace that its numbers can break, warns of what simulators do not like. */
+/* Holds the job against every rule of a trace that its numbers can break, warns of what simulators do not
+ * like. */
 etch_status etch_job_check(const etch_job *job, etch_diags *diags) ETCH_MUST_CHECK;
 void etch_variants_find(etch_arena *arena, const etch_job *job, etch_variants *variants);
 
-/* ---- folder.c: the output folder -------------------------------------------------------------------------------- */
+/* ---- folder.c: the output folder ----------------------------------------------------------------------- */
 
+/* How the files' folder, which is written under a hidden name, gets to the target. */
 typedef enum etch_folder_way {
-    ETCH_FOLDER_MISSING, /* created with its parents, then the files' folder takes its name */
-    ETCH_FOLDER_EMPTY,   /* the files' folder takes its name */
-    ETCH_FOLDER_EARLIER, /* an earlier run steps aside, the files' folder takes its name, the earlier run is removed */
-    ETCH_FOLDER_WITHIN /* the files take their places one by one */
+    ETCH_FOLDER_MISSING, /* the target and its parents are created: it takes the target's name */
+    ETCH_FOLDER_EMPTY,   /* it takes the target's name */
+    ETCH_FOLDER_EARLIER, /* an earlier run steps aside, it takes the name, the earlier run is removed */
+    ETCH_FOLDER_WITHIN   /* it is inside the target, and its files take their places one by one */
 } etch_folder_way;
 
 /* The files of one run: its traces, the group file and the manifest. */
@@ -107,7 +110,7 @@ void etch_folder_abandon(etch_folder *folder);
 
 void etch_trace_name(const char *name, uint32_t rank, char file_name[ETCH_FILE_NAME]);
 
-/* ---- files.c: files in the hidden folder; safe on any thread ------------------------------------------------------ */
+/* ---- files.c: files in the hidden folder; safe on any thread ------------------------------------------- */
 
 /* Each returns 0 or an errno. */
 int etch_file_create(int folder, const char *name, int *file) ETCH_MUST_CHECK;
@@ -116,12 +119,13 @@ int etch_file_close(int file) ETCH_MUST_CHECK;
 /* A file at once. */
 int etch_file_put(int folder, const char *name, const void *bytes, size_t length) ETCH_MUST_CHECK;
 
-/* Records that `path` (or, when `file` is not NULL, this file in it) could not be handled; always ETCH_EIO. `verb`: "write", "create folder". */
+/* Records that `path` (or, when `file` is not NULL, this file in it) could not be handled; always
+ * ETCH_EIO. `verb`: "write", "create folder". */
 etch_status etch_io_error(etch_diags *diags, const char *verb, const char *path, const char *file, int error);
 /* Records that the run was cancelled; always ETCH_ELIMIT. */
 etch_status etch_cancelled(etch_diags *diags, const char *path);
 
-/* ---- what goes into the folder --------------------------------------------------------------------------------------- */
+/* ---- what goes into the folder ------------------------------------------------------------------------- */
 
 /* traces.c: writes all traces into `folder`. */
 etch_status etch_traces_write(etch_arena *arena, const etch_job *job, const etch_variants *variants,

@@ -1,4 +1,5 @@
-/* Files of the output folder. Every call that can fail is looked at: a full disk may show only when a file is closed. */
+/* Files of the output folder. Every call that can fail is looked at: a full disk may show only when a file
+ * is closed. */
 #define _POSIX_C_SOURCE 200809L
 
 #include "emit/emit_int.h"

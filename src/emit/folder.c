@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- whose files ------------------------------------------------------------------------------------------ */
+/* ---- whose files --------------------------------------------------------------------------------------- */
 
 /* Is `text` "<rank>.et" with a rank below `count`, written as we write it? */
 static bool is_rank(const char *text, uint32_t count)
@@ -36,8 +36,10 @@ static bool run_owns(const etch_run_files *run, const char *file)
            is_rank(file + length + 1, run->rank_count);
 }
 
-/* Calls visit(data, folder, name) for every entry of the folder at `path` until one returns an errno. Returns that or 0. */
-static int for_each_entry(const char *path, int (*visit)(void *data, int folder, const char *name), void *data)
+/* Calls visit(data, folder, name) for every entry of the folder at `path` until one returns an errno.
+ * Returns that or 0. */
+static int for_each_entry(const char *path, int (*visit)(void *data, int folder, const char *name),
+                          void *data)
 {
     DIR *stream = opendir(path);
     int error = stream ? 0 : errno;
@@ -56,7 +58,7 @@ static int for_each_entry(const char *path, int (*visit)(void *data, int folder,
     return error;
 }
 
-/* ---- looking ---------------------------------------------------------------------------------------------- */
+/* ---- looking ------------------------------------------------------------------------------------------- */
 
 typedef struct survey {
     const etch_folder *folder;
@@ -173,7 +175,7 @@ etch_status etch_folder_inspect(etch_folder *folder, const char *path, bool forc
     return S_ISDIR(info.st_mode) ? inspect_folder(folder, &info, force) : refuse_kind(folder, info.st_mode);
 }
 
-/* ---- beginning -------------------------------------------------------------------------------------------- */
+/* ---- beginning ----------------------------------------------------------------------------------------- */
 
 /* Creates the folders that `folder->parent` lacks. */
 static etch_status create_parents(etch_folder *folder)
@@ -228,7 +230,7 @@ etch_status etch_folder_begin(etch_folder *folder)
     return ETCH_OK;
 }
 
-/* ---- committing ------------------------------------------------------------------------------------------- */
+/* ---- committing ---------------------------------------------------------------------------------------- */
 
 static void close_all(etch_folder *folder)
 {

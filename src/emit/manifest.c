@@ -11,9 +11,10 @@ enum {
     MANIFEST_LIMIT = 64 << 20 /* a larger file is none of ours */
 };
 
-/* ---- writing ---------------------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------------------------- */
 
-/* Jansson takes over every value that it is given, also NULL, and says so with a status: one flag gathers the failures. */
+/* Jansson takes over every value that it is given, also NULL, and says so with a status: one flag gathers
+ * the failures. */
 typedef struct writer {
     const etch_job *job;
     const etch_variants *variants;
@@ -233,7 +234,7 @@ etch_status etch_manifest_text(const etch_job *job, const etch_variants *variant
     return *text ? ETCH_OK : ETCH_ENOMEM;
 }
 
-/* ---- reading ---------------------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------------------- */
 
 static bool is_ours(const json_t *root)
 {

@@ -1,7 +1,8 @@
 /* Writing the traces of all ranks on several threads.
  *
- * The unit of work is a batch: some ranks of one variant. Its chunks are encoded one after the other, and each goes into the files of all its
- * ranks before the next is encoded: so a program of any length needs the memory of one chunk, and encoding is shared. */
+ * The unit of work is a batch: some ranks of one variant. Its chunks are encoded one after the other, and
+ * each goes into the files of all its ranks before the next is encoded: so a program of any length needs
+ * the memory of one chunk, and encoding is shared. */
 #include "emit/emit_int.h"
 
 #include <stdlib.h>

@@ -178,13 +178,32 @@ static bool shape_fits(etch_env *env, const etch_ast_tensor *declared, const etc
     return false;
 }
 
+/* Stands in for an argument that has a mistake, so that the body can be read for its own: a tensor as the module wants it. NULL
+ * where that is not said: a shape with `..`, or none. */
+static etch_tensor *stand_in(etch_env *callee, const etch_ast_tensor *formal)
+{
+    for (uint32_t i = 0; i < formal->axes.count; i++)
+        if (formal->axes.at[i].rest)
+            return NULL;
+    if (!formal->shaped)
+        return NULL;
+    etch_dims dims = etch_env_shape(callee, &formal->axes);
+    if (dims.broken)
+        return NULL;
+    return etch_graph_input(callee->builder->graph, formal->name.text, dims.at, dims.count,
+                            callee->builder->spec->dtypes.act, formal->span);
+}
+
 static bool bind_arguments(etch_env *caller, etch_env *callee, const etch_ast_item *item,
                            const etch_ast_expr *call, etch_tensor **values)
 {
     for (uint32_t i = 0; i < item->inputs.count; i++) {
         const etch_ast_tensor *formal = &item->inputs.at[i];
-        take_rest(callee, formal, values[i]);
-        if (!shape_fits(callee, formal, values[i], item, call->args.at[i].value->span))
+        if (values[i])
+            take_rest(callee, formal, values[i]);
+        else
+            values[i] = stand_in(callee, formal);
+        if (!values[i] || !shape_fits(callee, formal, values[i], item, call->args.at[i].value->span))
             return false;
         etch_tensor *inside = etch_graph_pass(caller->builder->graph, ETCH_ENTER, values[i],
                                               formal->name.text, call->args.at[i].value->span);
@@ -199,6 +218,7 @@ static bool bind_arguments(etch_env *caller, etch_env *callee, const etch_ast_it
     return true;
 }
 
+/* The arguments by position; NULL for one that has a mistake of its own. False when they are too few or too many. */
 static bool evaluate_arguments(etch_env *caller, const etch_ast_item *item, const etch_ast_expr *call,
                                etch_tensor ***out)
 {
@@ -212,14 +232,12 @@ static bool evaluate_arguments(etch_env *caller, const etch_ast_item *item, cons
         return false;
     }
     etch_tensor **values = ETCH_NEW_ARRAY(spec->arena, wanted, etch_tensor *);
-    bool good = true;
     for (uint32_t i = 0; i < wanted; i++) {
         bool fresh;
         values[i] = etch_env_tensor(caller, call->args.at[i].value, NULL, &fresh);
-        good = good && values[i];
     }
     *out = values;
-    return good;
+    return true;
 }
 
 static bool call_module(etch_env *caller, const etch_symbol *symbol, const etch_ast_expr *call,

@@ -428,14 +428,39 @@ static const char *describe_divisor(etch_bound *b, const etch_requirement *r)
     return etch_text(b->arena, "%s%s = %s = %s", kind, names.text, values.text, total);
 }
 
-/* The nearest sizes of the one axis that would divide, looked for a while in both directions. */
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* What the sizes of all requirements with this divisor have in common; 0 when one of them is too large for it. */
+static int64_t common_size(etch_bound *b, etch_expr divisor)
+{
+    int64_t common = 0, size;
+    for (uint32_t i = 0; i < b->placed->requirements.count; i++) {
+        const etch_requirement *r = &b->placed->requirements.at[i];
+        if (r->divisor != divisor)
+            continue;
+        if (!etch_to_i64(etch_bound_value(b, r->size), &size) || size < 1)
+            return 0;
+        common = common_divisor(size, common);
+    }
+    return common;
+}
+
+/* The nearest sizes of the one axis that would divide all that it must, looked for a while in both directions. */
 static void suggest_axis(etch_bound *b, etch_diag *diag, const etch_requirement *r)
 {
     enum { TRIES = 4096 };
-    int64_t size, divisor;
+    int64_t size = common_size(b, r->divisor), divisor;
     const char *name = etch_var_name(r->divisor);
-    if (!name || r->micro || !etch_to_i64(etch_bound_value(b, r->size), &size) ||
-        !etch_to_i64(etch_bound_value(b, r->divisor), &divisor) || size < 1 || divisor < 1)
+    if (!name || r->micro || size < 1 || !etch_to_i64(etch_bound_value(b, r->divisor), &divisor) ||
+        divisor < 1)
         return;
     int64_t below = divisor < size ? divisor : size, above = 0;
     for (int i = 0; i < TRIES && below > 1 && size % below != 0; i++)
@@ -444,23 +469,37 @@ static void suggest_axis(etch_bound *b, etch_diag *diag, const etch_requirement 
         if (size % i == 0)
             above = i;
     if (size % below == 0 && above > 0)
-        etch_help(diag, "%s = %" PRId64 " or %" PRId64 " would divide %" PRId64, name, below, above, size);
+        etch_help(diag, "%s = %" PRId64 " or %" PRId64 " would divide", name, below, above);
     else if (size % below == 0)
-        etch_help(diag, "%s = %" PRId64 " would divide %" PRId64, name, below, size);
+        etch_help(diag, "%s = %" PRId64 " would divide", name, below);
 }
 
-static void check_requirement(etch_bound *b, const etch_requirement *r)
+static bool is_met(etch_bound *b, const etch_requirement *r)
 {
     etch_expr size = etch_bound_value(b, r->size), divisor = etch_bound_value(b, r->divisor);
     if (!size || !divisor || !etch_is_constant(size) || !etch_is_constant(divisor))
-        return; /* reported as missing or undefined */
-    if (divides(b->sym, divisor, size))
+        return true; /* reported as missing or undefined */
+    return divides(b->sym, divisor, size);
+}
+
+/* One wrong divisor is one mistake, whatever it fails to divide: the first dim is the message, the others are notes. */
+static void check_requirement(etch_bound *b, uint32_t index)
+{
+    const etch_requirement *all = b->placed->requirements.at, *r = &all[index];
+    if (is_met(b, r))
         return;
+    for (uint32_t i = 0; i < index; i++)
+        if (all[i].divisor == r->divisor && !is_met(b, &all[i]))
+            return;
     etch_diag *diag = etch_error(b->diags, ETCH_E_NOT_DIVISIBLE, r->span, "%s is not divisible by %s",
                                  named_value(b, r->dim->name, r->size), describe_divisor(b, r));
     etch_note(diag, r->dim->span, "%s is declared here", r->dim->name);
     note_values(b, diag, r->size);
     note_values(b, diag, r->divisor);
+    for (uint32_t i = index + 1; i < b->placed->requirements.count; i++)
+        if (all[i].divisor == r->divisor && !is_met(b, &all[i]))
+            etch_note(diag, all[i].span, "%s is not divisible either",
+                      named_value(b, all[i].dim->name, all[i].size));
     suggest_axis(b, diag, r);
 }
 
@@ -485,12 +524,14 @@ etch_status etch_bind(etch_arena *scratch, const etch_lower_options *options, et
     report_missing(b);
     for (uint32_t i = 0; i < options->fact_count; i++)
         check_fact(b, &options->facts[i]);
+    if (etch_error_count(b->diags) != errors)
+        return ETCH_EINPUT; /* what follows would say the same again */
     etch_status status = check_extent(b, extent);
     check_dims(b);
     check_loops(b, placed->forward, 0);
     if (etch_error_count(b->diags) == errors) /* otherwise they would say the same again */
         for (uint32_t i = 0; i < placed->requirements.count; i++)
-            check_requirement(b, &placed->requirements.at[i]);
+            check_requirement(b, i);
     if (status != ETCH_OK)
         return status;
     return etch_error_count(b->diags) == errors ? ETCH_OK : ETCH_EINPUT;

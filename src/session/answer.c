@@ -103,10 +103,8 @@ static etch_expr evaluate(const asking *a, const etch_quantity_row **row)
     etch_quantity quantity = {0};
     if (!etch_session_plan(session, &plan))
         return NULL;
-    const etch_settings *settings = etch_session_settings(session, plan);
     const uint32_t errors = etch_error_count(session->diags);
-    if (!settings)
-        return NULL;
+    session->latest = NULL;
     *row = single_quantity(a, &quantity);
     if (etch_error_count(session->diags) > errors)
         return NULL;
@@ -114,7 +112,12 @@ static etch_expr evaluate(const asking *a, const etch_quantity_row **row)
         return tabulate(a, *row, &quantity);
     const etch_quantities quantities = etch_session_quantities(session);
     etch_expr value = etch_spec_value(session->spec, a->text, QUERY_NAME, plan, &quantities);
-    return etch_settings_apply(session->sym, settings, value);
+    if (etch_error_count(session->diags) > errors)
+        return NULL;
+    /* A plan that only a quantity names knows axes that values may be given to. */
+    const bool named = !plan && session->latest;
+    const etch_settings *settings = named ? session->latest->settings : etch_session_settings(session, plan);
+    return settings ? etch_settings_apply(session->sym, settings, value) : NULL;
 }
 
 static etch_status answer(void *data)

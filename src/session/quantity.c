@@ -334,8 +334,14 @@ etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *q,
         (row->subject == ETCH_OF_PHASE && !find_phases(session, q, &f.phases)) ||
         (q->op && !find_op(session, q, row)))
         return NULL;
+    if (row->subject == ETCH_OF_PART && !q->first) {
+        etch_error(session->diags, ETCH_E_QUERY_PART, q->span, "'%s' needs a model or a module: %s(model)",
+                   q->name, q->name);
+        return NULL;
+    }
     etch_pipeline *p = etch_pipeline_get(session, q->run, q->plan, etch_quantity_of_rank(row),
                                          q->plan ? q->plan_span : q->span);
+    session->latest = p;
     if (!p || !is_trained(session, p, q, &f) ||
         (q->axis_count > 0 && !find_axes(session, q, p->plan, &f.axes)))
         return NULL;

@@ -42,6 +42,7 @@ struct etch_session {
     etch_spec *spec;
     ETCH_VEC(etch_in_force *) in_force;
     ETCH_VEC(etch_pipeline *) pipelines;
+    const etch_pipeline *latest;      /* the last one that a quantity asked for */
     ETCH_VEC(const char *) open_axes; /* axes that a value of communication takes to be larger than 1 */
     atomic_int cancel;
 };

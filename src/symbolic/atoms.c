@@ -3,7 +3,7 @@
 
 #include "symbolic/symbolic_int.h"
 
-enum { MAX_ARGUMENTS = 256, MAX_FLAT_ARGUMENTS = 64, MAX_ROUNDS = 6 };
+enum { MAX_ARGUMENTS = 256, MAX_FLAT_ARGUMENTS = 64, MAX_ROUNDS = 6, FLOOR_ROUNDS = 2 * SYM_MAX_DEPTH };
 
 /* ---- interning and order -------------------------------------------------------------------------------------- */
 
@@ -219,17 +219,18 @@ static etch_expr without_inner_floor(etch_sym *sym, etch_expr a)
     return NULL;
 }
 
-static etch_expr floor_of(etch_sym *sym, etch_expr a)
+/* Each rule makes the argument simpler; `rounds` bounds how often, whatever the argument. */
+static etch_expr floor_of(etch_sym *sym, etch_expr a, uint32_t rounds)
 {
     etch_expr whole, rest, other;
     split_integer_terms(sym, a, &whole, &rest);
     if (sym_is_constant(rest))
         return whole; /* between 0 and 1 */
     rest = snap_constant(sym, rest);
-    if ((other = reflected(sym, rest)))
-        return sym_sub(sym, whole, sym_floor(sym, other));
-    if ((other = without_inner_floor(sym, rest)))
-        return sym_add(sym, whole, sym_floor(sym, other));
+    if (rounds > 0 && (other = reflected(sym, rest)))
+        return sym_sub(sym, whole, floor_of(sym, other, rounds - 1));
+    if (rounds > 0 && (other = without_inner_floor(sym, rest)))
+        return sym_add(sym, whole, floor_of(sym, other, rounds - 1));
     if (sym_is_nonnegative(sym, rest)) {
         if (sym_is_positive(sym, sym_sub(sym, sym->one, rest)))
             return whole;
@@ -246,7 +247,7 @@ etch_expr sym_floor(etch_sym *sym, etch_expr a)
     etch_expr known = sym_memo_get(&sym->floors, a);
     if (known)
         return known;
-    etch_expr result = floor_of(sym, a);
+    etch_expr result = floor_of(sym, a, FLOOR_ROUNDS);
     sym_memo_put(sym, &sym->floors, a, result);
     return result;
 }

@@ -185,17 +185,17 @@ static sym_coef shared_coefficient(const sym_atom *atom, const sym_mono *mono)
     return shared;
 }
 
-/* For c*max{0, d..}: the terms T that move into all arguments, those of -d (of d for c < 0) that the sum has as c*T. */
-static etch_expr movable_terms(summands *s, const sym_term *term, const sym_mono *factor, const sym_atom *atom)
+/* The terms T that can move into c*max{0, d..}: as c*max(T + d.., T) those of -d that the sum has as c*T; as -c*min(T - d.., T)
+ * those of d that it has as -c*T. */
+static etch_expr movable_terms(summands *s, const sym_term *term, const sym_mono *factor, const sym_atom *atom, item_form form)
 {
     etch_sym *sym = s->sym;
-    bool is_max = sym_coef_sign(term->coef) > 0;
-    sym_coef scale = sym_coef_abs(sym, term->coef);
+    sym_coef scale = form == FORM_MAX ? term->coef : sym_coef_neg(sym, term->coef);
     sym_terms *moved = sym_terms_new(sym);
     for (uint32_t i = 0; i < atom->args[1]->count; i++) {
         const sym_mono *mono = atom->args[1]->terms[i].mono;
         sym_coef coef = shared_coefficient(atom, mono);
-        if (is_max)
+        if (form == FORM_MAX)
             coef = sym_coef_neg(sym, coef);
         const sym_mono *around = sym_mono_mul(sym, mono, factor);
         if (sym_coef_sign(coef) > 0 && includes(s, around, sym_coef_mul(sym, coef, scale)))
@@ -204,12 +204,12 @@ static etch_expr movable_terms(summands *s, const sym_term *term, const sym_mono
     return sym_terms_finish(sym, moved);
 }
 
-/* c*max{0, d..} + c*T as c*max(T + d.., T), or -c*max{0, d..} + c*T as c*min(T - d.., T). What construction would not bring back
- * to the same form is left alone. */
-static bool recover_with(summands *s, const sym_term *term, const sym_mono *factor, const sym_atom *atom, etch_expr T)
+/* Moves T. What construction would not bring back to the same form is left alone. */
+static bool move_terms(summands *s, const sym_term *term, const sym_mono *factor, const sym_atom *atom, item_form form,
+                       etch_expr T)
 {
     etch_sym *sym = s->sym;
-    bool is_min = sym_coef_sign(term->coef) < 0 && T->count > 0;
+    bool is_min = form == FORM_MIN;
     etch_expr *args = sym_scratch_take(sym, atom->count, sizeof *args);
     for (uint32_t i = 0; i < atom->count; i++)
         args[i] = is_min ? sym_sub(sym, T, atom->args[i]) : sym_add(sym, T, atom->args[atom->count - 1 - i]);
@@ -218,7 +218,7 @@ static bool recover_with(summands *s, const sym_term *term, const sym_mono *fact
         return false;
     sym_coef coef = is_min ? sym_coef_neg(sym, term->coef) : term->coef;
     take_all(s, T, factor, coef);
-    item *it = add_item(s, term->mono, factor, coef, is_min ? FORM_MIN : FORM_MAX);
+    item *it = add_item(s, term->mono, factor, coef, form);
     it->args = args;
     it->count = atom->count;
     return true;
@@ -226,8 +226,12 @@ static bool recover_with(summands *s, const sym_term *term, const sym_mono *fact
 
 static bool recover_max(summands *s, const sym_term *term, const sym_mono *factor, const sym_atom *atom)
 {
-    etch_expr T = movable_terms(s, term, factor, atom);
-    return recover_with(s, term, factor, atom, T) || recover_with(s, term, factor, atom, s->sym->zero);
+    etch_expr in_max = movable_terms(s, term, factor, atom, FORM_MAX);
+    etch_expr in_min = movable_terms(s, term, factor, atom, FORM_MIN);
+    if (in_min->count > in_max->count && move_terms(s, term, factor, atom, FORM_MIN, in_min))
+        return true;
+    return move_terms(s, term, factor, atom, FORM_MAX, in_max) ||
+           move_terms(s, term, factor, atom, FORM_MAX, s->sym->zero);
 }
 
 /* The floor or max of a term, when it has one only and to the power 1; else NULL. */
@@ -278,7 +282,25 @@ static void print_bracketed(printer *p, etch_expr a)
     print_list(p, "", &a, 1);
 }
 
-/* (N)/n for a sum of fractions with a common denominator; else the sum. */
+static summands summands_of(etch_sym *sym, etch_expr a);
+
+/* As one factor: in brackets unless it is a number, a variable or a call. */
+static void print_factor(printer *p, etch_expr a)
+{
+    sym_scratch_mark mark = sym_scratch_top(p->sym);
+    summands s = summands_of(p->sym, a);
+    const item *it = s.items;
+    bool one_item = s.item_count == 1 && !(a->flags & SYM_HAS_RECIP);
+    bool number = one_item && sym_is_constant(a) && sym_coef_is_integer(it->coef) && sym_coef_sign(it->coef) > 0;
+    bool call = one_item && it->form != FORM_PLAIN && it->form != FORM_MOD && it->mono->count == 0;
+    if (number || sym_atom_of(a) || (call && sym_coef_is_one(it->coef)))
+        print_sum(p, a);
+    else
+        print_bracketed(p, a);
+    sym_scratch_release(p->sym, mark);
+}
+
+/* N/n for a sum of fractions with a common denominator; else the sum. */
 static void print_over_denominator(printer *p, etch_expr a)
 {
     etch_sym *sym = p->sym;
@@ -287,14 +309,9 @@ static void print_over_denominator(printer *p, etch_expr a)
         print_sum(p, a);
         return;
     }
-    etch_expr below = sym_monomial(sym, n.mono, n.coef);
-    bool simple = sym_is_constant(below) || sym_atom_of(below);
-    print_bracketed(p, sym_scale(sym, a, n.mono, n.coef));
+    print_factor(p, sym_scale(sym, a, n.mono, n.coef));
     etch_buf_puts(p->out, "/");
-    if (simple)
-        print_sum(p, below);
-    else
-        print_bracketed(p, below);
+    print_factor(p, sym_monomial(sym, n.mono, n.coef));
 }
 
 static void print_atom(printer *p, const sym_atom *atom)
@@ -318,21 +335,15 @@ static void print_atom(printer *p, const sym_atom *atom)
 /* N % n, in brackets unless it stands alone. */
 static void print_mod(printer *p, const item *it, bool alone)
 {
-    bool simple = it->args[0]->count == 1 && sym_coef_sign(it->args[0]->terms[0].coef) > 0;
-    bool simple_divisor = sym_is_constant(it->args[1]) || sym_atom_of(it->args[1]);
-    if (!alone)
-        etch_buf_puts(p->out, "(");
-    if (simple)
-        print_sum(p, it->args[0]);
+    etch_expr N = it->args[0];
+    etch_buf_puts(p->out, alone ? "" : "(");
+    if (N->count == 1 && sym_coef_sign(N->terms[0].coef) > 0)
+        print_sum(p, N);
     else
-        print_bracketed(p, it->args[0]);
+        print_factor(p, N);
     etch_buf_puts(p->out, " % ");
-    if (simple_divisor)
-        print_sum(p, it->args[1]);
-    else
-        print_bracketed(p, it->args[1]);
-    if (!alone)
-        etch_buf_puts(p->out, ")");
+    print_factor(p, it->args[1]);
+    etch_buf_puts(p->out, alone ? "" : ")");
 }
 
 static void print_form(printer *p, const item *it, bool alone)
@@ -394,22 +405,6 @@ static void print_numerator(printer *p, const item *it, sym_coef num, bool alone
     }
 }
 
-static summands summands_of(etch_sym *sym, etch_expr a);
-
-/* A sum as one factor of a denominator: in brackets unless it is a single call. */
-static void print_below(printer *p, etch_expr a)
-{
-    sym_scratch_mark mark = sym_scratch_top(p->sym);
-    summands s = summands_of(p->sym, a);
-    const item *it = s.items;
-    if (s.item_count == 1 && it->form != FORM_PLAIN && it->form != FORM_MOD && it->mono->count == 0 &&
-        sym_coef_is_one(it->coef))
-        print_form(p, it, true);
-    else
-        print_bracketed(p, a);
-    sym_scratch_release(p->sym, mark);
-}
-
 /* coef > 0. `below` is one more factor of the denominator, or NULL. */
 static void print_item(printer *p, const item *it, sym_coef coef, etch_expr below, bool first_of_sum)
 {
@@ -436,7 +431,7 @@ static void print_item(printer *p, const item *it, sym_coef coef, etch_expr belo
         }
     if (below) {
         separate(p, "*", &first);
-        print_below(p, below);
+        print_factor(p, below);
     }
     if (bracket)
         etch_buf_puts(p->out, ")");
@@ -505,7 +500,7 @@ static void print_fraction(printer *p, etch_expr num, etch_expr den, bool first)
     } else {
         print_bracketed(p, negative ? sym_neg(sym, num) : num);
         etch_buf_puts(p->out, "/");
-        print_below(p, den);
+        print_factor(p, den);
     }
     sym_scratch_release(sym, mark);
 }

@@ -1,5 +1,6 @@
-"""Random specs: chains of products, norms, functions, biases, residuals and loops between an embedding and a head, with
-random plans; and what they hold and compute forward, counted while they are written."""
+"""Random specs: chains of products, norms, functions, biases, residuals, gated products, modules and loops between an
+embedding and a head, with random plans, scopes and pins; and what they hold and compute forward, counted while they are
+written."""
 
 import random
 from types import SimpleNamespace
@@ -8,150 +9,239 @@ FUNCTIONS = {"relu": 1, "sigmoid": 4, "silu": 5, "tanh": 5, "gelu": 8, "exp": 1,
 AXES = ("tp", "xp")
 
 
+class Count:
+    """Of weights, and of the FLOP of forward: all, and those of products."""
+
+    def __init__(self, params=0, flops=0, products=0):
+        self.params, self.flops, self.products = params, flops, products
+
+    def add(self, other, times=1, owned=1):
+        """`owned`: sets of weights."""
+        self.params += owned * other.params
+        self.flops += times * other.flops
+        self.products += times * other.products
+
+
+class Body:
+    """Statements of a model, a module or a loop, with the weights that it declares."""
+
+    def __init__(self):
+        self.weights, self.lines, self.count = [], [], Count()
+
+    def text(self):
+        return ([f"weight {', '.join(self.weights)}"] if self.weights else []) + self.lines
+
+
 class Writer:
     def __init__(self, seed):
         self.chance = random.Random(seed)
-        self.sizes = {"batch": 8, "seq": self.chance.choice((12, 24)), "vocab": 24}
+        self.sizes = {"batch": 24, "seq": self.chance.choice((12, 24)), "vocab": 24}
         self.dims = {"B": "batch", "S": "seq", "V": "vocab"}
         for number in range(self.chance.randint(2, 4)):
             self.dims[f"H{number}"] = f"width{number}"
             self.sizes[f"width{number}"] = 12 * self.chance.randint(1, 4)
         self.hidden = [dim for dim in self.dims if dim.startswith("H")]
-        self.weights, self.pairs, self.lines = [], [], []
-        self.local = None  # weights that the loop being written has of its own for each iteration
-        self.names = 0
-        self.params = self.flops = self.products = 0
-        self.times = 1  # iterations of the loop around
         self.tokens = self.sizes["batch"] * self.sizes["seq"]
+        self.modules = []  # name, dim, text, count
+        self.pairs = []    # dims of weights that have two
+        self.tags = set()  # residuals, by their dim
+        self.names = 0
+        self.body = Body()
 
     def size(self, dim):
         return self.sizes[self.dims[dim]]
 
-    def weight(self, *dims):
-        name = f"w{self.names}"
+    def name(self, letter="v"):
         self.names += 1
-        where, count = (self.weights, 1) if self.local is None else (self.local, self.times)
-        where.append(f"{name}[{','.join(dims)}]")
+        return f"{letter}{self.names}"
+
+    def say(self, text):
+        self.body.lines.append(text)
+
+    def weight(self, *dims):
+        name = self.name("w")
+        self.body.weights.append(f"{name}[{','.join(dims)}]")
+        count = 1
         for dim in dims:
             count *= self.size(dim)
-        self.params += count  # what is declared outside loops is one weight, however often it is used
+        self.body.count.add(Count(params=count))
         if len(dims) == 2:
             self.pairs.append(dims)
         return name
 
-    def count(self, elements, each, product=False):
-        self.flops += self.times * elements * each
-        self.products += self.times * elements * each * product
+    def spend(self, elements, each, product=False):
+        self.body.count.add(Count(flops=elements * each, products=elements * each * product))
 
     # Each of these writes statements that turn a value over [B,S,dim] into another, and gives its name and dim.
 
+    def other(self, dim):
+        return self.chance.choice([other for other in self.hidden if other != dim])
+
     def product(self, value, dim, to=None):
-        to = to or self.chance.choice(self.hidden)
-        while to == dim:
-            to = self.chance.choice(self.hidden)
-        name = f"v{len(self.lines)}"
+        to = to or self.other(dim)
+        name = self.name()
         text = f"{name}[B,S,{to}] = {value} * {self.weight(dim, to)}"
-        self.count(self.tokens * self.size(dim) * self.size(to), 2, product=True)
+        self.spend(self.tokens * self.size(dim) * self.size(to), 2, product=True)
         if self.chance.random() < 0.4:
             text += f" + {self.weight(to)}"
-            self.count(self.tokens * self.size(to), 1)
-        self.lines.append(text)
+            self.spend(self.tokens * self.size(to), 1)
+        self.say(text)
         return name, to
 
+    def gated(self, value, dim):
+        """Two products of the same value, multiplied element by element."""
+        to = self.other(dim)
+        gate, _ = self.product(value, dim, to)
+        up, _ = self.product(value, dim, to)
+        name = self.name()
+        self.say(f"{name}[B,S,{dim}] = silu({gate}) * {up} * {self.weight(to, dim)}")
+        self.spend(self.tokens * self.size(to), FUNCTIONS["silu"] + 1)
+        self.spend(self.tokens * self.size(dim) * self.size(to), 2, product=True)
+        return name, dim
+
     def pointwise(self, value, dim):
-        name = f"v{len(self.lines)}"
+        name = self.name()
         kind = self.chance.choice(("function", "norm", "layer_norm", "dropout", "scale"))
         elements = self.tokens * self.size(dim)
         if kind == "function":
             function = self.chance.choice(sorted(FUNCTIONS))
-            self.lines.append(f"{name} = {function}({value})")
-            self.count(elements, FUNCTIONS[function])
+            self.say(f"{name} = {function}({value})")
+            self.spend(elements, FUNCTIONS[function])
         elif kind == "norm":
-            self.lines.append(f"{name} = rms_norm({value}, {self.weight(dim)}, over = {dim})")
-            self.count(elements, 4)
+            self.say(f"{name} = rms_norm({value}, {self.weight(dim)}, over = {dim})")
+            self.spend(elements, 4)
         elif kind == "layer_norm":
             gain, bias = self.weight(dim), self.weight(dim)
-            self.lines.append(f"{name} = layer_norm({value}, {gain}, {bias}, over = {dim})")
-            self.count(elements, 5)
+            self.say(f"{name} = layer_norm({value}, {gain}, {bias}, over = {dim})")
+            self.spend(elements, 5)
         elif kind == "dropout":
-            self.lines.append(f"{name} = dropout({value}, 1/10)")
-            self.count(elements, 2)
+            self.say(f"{name} = dropout({value}, 1/10)")
+            self.spend(elements, 2)
         else:
-            self.lines.append(f"{name} = scale({value}, 2)")
-            self.count(elements, 1)
+            self.say(f"{name} = scale({value}, 2)")
+            self.spend(elements, 1)
+        return name, dim
+
+    def branch(self, value, dim):
+        """There and back again."""
+        if self.chance.random() < 0.4:
+            return self.gated(value, dim)
+        inner, middle = self.product(value, dim)
+        inner, middle = self.pointwise(inner, middle)
+        return self.product(inner, middle, dim)
+
+    def module(self, value, dim):
+        """A call of a new module, or of one that is there: every call has weights of its own."""
+        fitting = [made for made in self.modules if made.dim == dim]
+        if fitting and self.chance.random() < 0.5:
+            made = self.chance.choice(fitting)
+        else:
+            outer, self.body = self.body, Body()
+            inner, _ = self.branch("x", dim)
+            if self.chance.random() < 0.5:
+                inner, _ = self.pointwise(inner, dim)
+            self.say(f"y = {inner}")
+            made = SimpleNamespace(name=self.name("m"), dim=dim, body=self.body)
+            self.body = outer
+            self.modules.append(made)
+        name = self.name()
+        self.say(f"{name} = {made.name}({value})")
+        self.body.count.add(made.body.count)
         return name, dim
 
     def residual(self, value, dim):
-        inner, middle = self.product(value, dim)
-        inner, middle = self.pointwise(inner, middle)
-        inner, _ = self.product(inner, middle, dim)
-        name = f"v{len(self.lines)}"
-        tag = "  tag residual" if self.chance.random() < 0.5 else ""
-        self.lines.append(f"{name} = {value} + {inner}{tag}")
-        self.count(self.tokens * self.size(dim), 1)
+        step = self.chance.choice((self.branch, self.module))
+        inner, _ = step(value, dim)
+        name = self.name()
+        tag = ""
+        if self.chance.random() < 0.5:
+            tag = f"  tag residual{dim}"
+            self.tags.add(dim)
+        self.say(f"{name} = {value} + {inner}{tag}")
+        self.spend(self.tokens * self.size(dim), 1)
         return name, dim
 
-    def loop(self, value, dim):
+    def loop(self, value, dim, depth=0):
         count = self.chance.randint(1, 3)
-        carried = f"c{len(self.lines)}"
-        depth = f"depth{len(self.lines)}"
-        self.sizes[depth] = count
-        if self.chance.random() < 0.7:
-            self.local = []
-        self.lines += [f"{carried} = {value}", f"repeat {depth} as i{depth} {{"]
-        start = len(self.lines)
-        self.times = count
+        carried, times = self.name("c"), self.name("depth")
+        self.sizes[times] = count
+        self.say(f"{carried} = {value}")
+        outer, self.body = self.body, Body()
         inner, _ = self.residual(carried, dim)
-        self.times = 1
-        if self.local:
-            self.lines.insert(start, f"weight {', '.join(self.local)}")
-        self.local = None
-        self.lines += [f"{carried} = {inner}", "}"]
+        if depth == 0 and self.chance.random() < 0.3:
+            inner, _ = self.loop(inner, dim, depth=1)
+        self.say(f"{carried} = {inner}")
+        body, self.body = self.body, outer
+        # Weights of the loop's own: a set for each iteration. Otherwise one set for all of them.
+        own = self.chance.random() < 0.7 or depth > 0 or "(" in "".join(body.lines)
+        if not own:
+            self.body.weights += body.weights
+        self.say(f"repeat {times} as i{times} {{")
+        self.body.lines += body.text() if own else body.lines
+        self.say("}")
+        self.body.count.add(body.count, times=count, owned=count if own else 1)
         return carried, dim
 
-    def body(self):
-        value, dim = "v0", self.hidden[0]
+    def model(self):
+        value, dim = self.name(), self.hidden[0]
         table = self.weight("V", dim)
-        self.lines.append(f"v0[B,S,{dim}] = gather({table}, ids, over = V)")
+        self.say(f"{value}[B,S,{dim}] = gather({table}, ids, over = V)")
         for _ in range(self.chance.randint(2, 5)):
-            step = self.chance.choice((self.product, self.pointwise, self.residual, self.loop))
+            step = self.chance.choice((self.product, self.pointwise, self.residual, self.module, self.loop))
             value, dim = step(value, dim)
-        head = self.weight(dim, "V")
-        self.lines.append(f"z[B,S,V] = {value} * {head}")
-        self.count(self.tokens * self.size(dim) * self.size("V"), 2, product=True)
-        self.lines.append("l[] = cross_entropy(z, labels, over = V)  tag loss")
-        self.count(self.tokens * self.size("V"), 5)
+        tied = dim == self.hidden[0] and self.chance.random() < 0.5
+        head = table if tied else self.weight(dim, "V")
+        self.say(f"z[B,S,V] = {value} * {head}")
+        self.spend(self.tokens * self.size(dim) * self.size("V"), 2, product=True)
+        self.say("l[] = cross_entropy(z, labels, over = V)  tag loss")
+        self.spend(self.tokens * self.size("V"), 5)
+        return self.body.text()
 
-    def plan(self):
+    def shards(self, chances):
         """Axes for some dims, never one axis for both dims of a weight."""
-        lines = ["mesh [dp, tp, xp]"]
         where = {}
-        for dim in self.chance.sample(["V", "S", *self.hidden], self.chance.randint(0, 1 + len(self.hidden))):
+        for dim in self.chance.sample(["V", "S", *self.hidden], 2 + len(self.hidden)):
             axis = self.chance.choice(AXES)
             used = {where.get(other) for pair in self.pairs if dim in pair for other in pair}
-            if axis not in used and (dim != "S" or axis not in where.values()) and where.get("S") != axis:
+            if self.chance.random() < chances and axis not in used:
                 where[dim] = axis
-        lines.append("shard " + ", ".join(["B @ dp", *(f"{dim} @ {axis}" for dim, axis in where.items())]))
+        return where
+
+    def plan(self):
+        where = self.shards(0.5)
+        where.pop("S", None)
+        lines = ["mesh [dp, tp, xp]", "shard " + ", ".join(f"{dim} @ {axis}" for dim, axis in {"B": "dp", **where}.items())]
+        for dim in sorted(self.tags):
+            if self.chance.random() < 0.5:
+                lines.append(f"pin residual{dim} [B@dp, S@{self.chance.choice(AXES)}, {dim}]")
+        for made in self.modules:
+            if self.chance.random() < 0.4:
+                inside = self.shards(0.6)
+                inside.pop("S", None)
+                changes = {dim: inside.get(dim, "()") for dim in {*inside, *where} if dim in self.hidden}
+                if changes:
+                    places = ", ".join(f"{dim} @ {axis}" for dim, axis in sorted(changes.items()))
+                    lines.append(f"for {made.name} {{ shard {places} }}")
         return lines
 
     def text(self):
-        self.body()
+        model = "\n  ".join(self.model())
+        plan = "\n  ".join(self.plan())
+        modules = "".join(f"module {made.name}(x[B,S,{made.dim}]) -> y[B,S,{made.dim}] {{\n  "
+                          + "\n  ".join(made.body.text()) + "\n}\n" for made in self.modules)
         params = ", ".join(self.sizes)
         dims = ", ".join(f"{dim} = {param}" for dim, param in self.dims.items())
-        plan = self.plan()
-        model = [f"weight {', '.join(self.weights)}", *self.lines]
-        body = "\n  ".join(model)
         return (f"etch 1\nparam {params}\nparam micro = 1\ndim {dims}\n"
-                "dtype act = bf16, weights = bf16, grads = f32, optim = f32\n"
-                f"model chain(ids[B,S]: i32, labels[B,S]: i32) -> z[B,S,V] {{\n  {body}\n}}\n"
+                f"dtype act = bf16, weights = bf16, grads = f32, optim = f32\n{modules}"
+                f"model chain(ids[B,S]: i32, labels[B,S]: i32) -> z[B,S,V] {{\n  {model}\n}}\n"
                 "train { model = chain, optimizer = adamw(master = true), accumulate = (B, micro) }\n"
-                "parallel some {\n  " + "\n  ".join(plan) + "\n}\n"
+                f"parallel some {{\n  {plan}\n}}\n"
                 "parallel ddp {\n  mesh [dp]\n  shard B @ dp\n}\n")
 
 
 def make(seed):
     """`text`; `sizes` to bind; `dims` and their sizes; `params`; FLOP of `forward` and of its `products`."""
     writer = Writer(seed)
-    text = writer.text()
-    return SimpleNamespace(text=text, sizes=writer.sizes, dims=writer.dims, params=writer.params, forward=writer.flops,
-                           products=writer.products)
+    text, count = writer.text(), writer.body.count
+    return SimpleNamespace(text=text, sizes=writer.sizes, dims=writer.dims, params=count.params, forward=count.flops,
+                           products=count.products)

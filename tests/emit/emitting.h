@@ -8,7 +8,8 @@
 etch_emit_options emitting_options(const char *folder);
 /* Emits and expects success without diagnostics; the result. */
 etch_emit_result emitting_works(etch_arena *arena, const etch_job *job, const etch_emit_options *options);
-/* Emits and expects `status` with a first diagnostic of `code` whose text, as shown to a person, contains `text`. */
+/* Emits and expects `status` with a first diagnostic of `code` whose text, as shown to a person, contains
+ * `text`. */
 void emitting_fails(etch_arena *arena, const etch_job *job, const etch_emit_options *options,
                     etch_status status, etch_code code, const char *text);
 /* The same for a call that succeeds with a warning. */

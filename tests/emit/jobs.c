@@ -57,7 +57,8 @@ static uint32_t random_name(making *m, draft *d)
     return offset;
 }
 
-/* Every collective depends on the one before it. The rest is random: mostly few parents, now and then many. */
+/* Every collective depends on the one before it. The rest is random: mostly few parents, now and then
+ * many. */
 static void random_deps(making *m, draft *d, etch_node *node)
 {
     uint32_t id = d->nodes.count;
@@ -112,7 +113,7 @@ static etch_program make_program(making *m)
         .nodes = d.nodes.at, .node_count = d.nodes.count, .deps = d.deps.at, .names = d.names.text};
 }
 
-/* ---- the job around the programs -------------------------------------------------------------------------- */
+/* ---- the job around the programs ----------------------------------------------------------------------- */
 
 static void make_mesh(making *m)
 {

@@ -6,7 +6,8 @@
 
 enum { JOB_MAX_AXES = 4, JOB_MAX_FAMILIES = 8 };
 
-/* What a job is made of. All ranks issue the same collectives in one order; classes differ in everything else. */
+/* What a job is made of. All ranks issue the same collectives in one order; classes differ in everything
+ * else. */
 typedef struct job_recipe {
     uint32_t mesh[JOB_MAX_AXES];         /* sizes, outermost first; 0 ends them */
     uint64_t families[JOB_MAX_FAMILIES]; /* masks of mesh axes; 0 ends them */

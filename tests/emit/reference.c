@@ -1,4 +1,5 @@
-/* The only file that sees generated code. protobuf-c's initialisers drop const, which is why its warnings are off here. */
+/* The only file that sees generated code. protobuf-c's initialisers drop const, which is why its warnings
+ * are off here. */
 #include "reference.h"
 
 #include "chakra.pb-c.h"

@@ -1,4 +1,5 @@
-/* Every byte of a trace is what protobuf-c packs, for any number of threads, and as many as the measurement says. */
+/* Every byte of a trace is what protobuf-c packs, for any number of threads, and as many as the
+ * measurement says. */
 #include "emitting.h"
 #include "jobs.h"
 #include "reference.h"
@@ -76,7 +77,8 @@ START_TEST(test_random_programs_are_packed_as_protobuf_does)
 }
 END_TEST
 
-/* 2,000 groups of two ranks, then some of many: ids of one to four digits within one family, and across families. */
+/* 2,000 groups of two ranks, then some of many: ids of one to four digits within one family, and across
+ * families. */
 static void many_groups(etch_arena *arena)
 {
     job_recipe recipe = {.mesh = {2, 1000, 2}, .families = {4, 2, 3, 7}, .classes = 2, .collectives = 9};

@@ -1,4 +1,5 @@
-/* What happens to the output folder: a run appears as a whole or not at all, and what others wrote is theirs. */
+/* What happens to the output folder: a run appears as a whole or not at all, and what others wrote is
+ * theirs. */
 #define _XOPEN_SOURCE 700
 
 #include "emitting.h"
@@ -79,7 +80,7 @@ static void refuses(const scene *s, const etch_emit_options *options, etch_statu
     END_TEST                                   \
     static void name(const scene *s)
 
-/* ---- targets that can be used ----------------------------------------------------------------------------- */
+/* ---- targets that can be used -------------------------------------------------------------------------- */
 
 SCENE_TEST(a_missing_folder_is_created_with_its_parents)
 {
@@ -162,7 +163,7 @@ SCENE_TEST(the_current_folder_is_filled)
     ck_assert_int_eq(chdir(before), 0);
 }
 
-/* ---- targets that belong to others ------------------------------------------------------------------------ */
+/* ---- targets that belong to others --------------------------------------------------------------------- */
 
 SCENE_TEST(files_of_others_are_refused)
 {
@@ -270,7 +271,7 @@ SCENE_TEST(names_of_traces_are_names_of_files)
     refuses(s, &options, ETCH_EINPUT, ETCH_E_OUTPUT_NAME, "cannot be named");
 }
 
-/* ---- faults ----------------------------------------------------------------------------------------------- */
+/* ---- faults -------------------------------------------------------------------------------------------- */
 
 SCENE_TEST(folders_that_cannot_be_created)
 {
@@ -392,7 +393,7 @@ SCENE_TEST(memory_that_runs_out)
     ck_assert_uint_eq(tree_count(in(s, "new/out")), 16 + 2);
 }
 
-/* ---- cancelling ------------------------------------------------------------------------------------------- */
+/* ---- cancelling ---------------------------------------------------------------------------------------- */
 
 SCENE_TEST(a_cancelled_run_leaves_nothing)
 {

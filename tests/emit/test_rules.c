@@ -9,7 +9,7 @@
 static const job_recipe recipe = {
     .mesh = {4, 2}, .families = {1, 2}, .classes = 1, .collectives = 6, .computations = 40, .seed = 11};
 
-/* ---- rules ------------------------------------------------------------------------------------------------ */
+/* ---- rules --------------------------------------------------------------------------------------------- */
 
 /* Breaks one rule in a job; `nodes` are those of its only program. */
 typedef struct breach {
@@ -191,7 +191,7 @@ START_TEST(test_broken_rules_are_found_before_anything_is_written)
 }
 END_TEST
 
-/* ---- warnings --------------------------------------------------------------------------------------------- */
+/* ---- warnings ------------------------------------------------------------------------------------------ */
 
 /* What the measurement warns of; a NULL text: of nothing. */
 static void measures(etch_arena *arena, const etch_job *job, etch_code code, const char *text)
@@ -260,7 +260,7 @@ START_TEST(test_paths_that_hide_the_groups_are_warned_of)
 }
 END_TEST
 
-/* ---- without groups, and the hash ------------------------------------------------------------------------- */
+/* ---- without groups, and the hash ---------------------------------------------------------------------- */
 
 static void no_groups(etch_arena *arena)
 {

@@ -10,7 +10,8 @@ const char *tree_new(etch_arena *arena);
 void tree_remove(const char *path);
 void tree_write(const char *path, const char *text);
 char *tree_read(etch_arena *arena, const char *path, size_t *length);
-/* Everything below `path`, sorted: names, kinds, permissions, sizes and hashes of contents. Two of them are equal when nothing differs. */
+/* Everything below `path`, sorted: names, kinds, permissions, sizes and hashes of contents. Two of them
+ * are equal when nothing differs. */
 const char *tree_snapshot(etch_arena *arena, const char *path);
 /* Number of entries in a folder, with hidden ones. */
 uint32_t tree_count(const char *path);

@@ -52,9 +52,10 @@ static int order_in_pins(const etch_pin *pins, uint32_t count, const char *dim, 
     return order;
 }
 
-/* As the plan's first line that has both says; the mesh's order when none does. */
-static bool is_outside(const etch_plan *plan, const char *dim, uint32_t a, uint32_t b)
+bool exec_mesh_is_outside(const exec_mesh *mesh, const etch_dim *named, uint32_t a, uint32_t b)
 {
+    const etch_plan *plan = mesh->plan;
+    const char *dim = named->name;
     int order = order_in(plan->shards.at, plan->shards.count, dim, a, b);
     if (!order)
         order = order_in_pins(plan->pins.at, plan->pins.count, dim, a, b);
@@ -77,7 +78,7 @@ exec_array exec_mesh_part(const exec_mesh *mesh, const exec_env *env, const etch
         for (uint32_t a = 0; a < mesh->axes; a++) {
             uint32_t inside = 1; /* parts that the axes inside `a` make */
             for (uint32_t b = 0; b < mesh->axes; b++)
-                if (b != a && place[b] == dim && is_outside(mesh->plan, dim->name, a, b))
+                if (b != a && place[b] == dim && exec_mesh_is_outside(mesh, dim, a, b))
                     inside *= mesh->size[b];
             if (place[a] != dim)
                 continue;

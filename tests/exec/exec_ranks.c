@@ -16,7 +16,7 @@ static const char *step_text(const exec_ranks *ranks, const etch_step *step)
 
 /* ---- values -------------------------------------------------------------------------------------------- */
 
-static exec_array **slot(exec_ranks *ranks, const etch_value *value, uint32_t rank)
+exec_array **exec_ranks_slot(exec_ranks *ranks, const etch_value *value, uint32_t rank)
 {
     return exec_slot(&ranks->env, &ranks->values, value->id * ranks->mesh.ranks + rank,
                      ranks->home[value->id]);
@@ -46,17 +46,21 @@ static void run_step(exec_ranks *ranks, etch_step *step);
 
 /* A rank's part of a value, NULL after a failure. In the order of kernels, what is no node is made when it is
  * asked for. */
-static exec_array *get(exec_ranks *ranks, const etch_value *value, uint32_t rank)
+exec_array *exec_ranks_get(exec_ranks *ranks, const etch_value *value, uint32_t rank)
 {
     if (is_given(value))
         ranks->home[value->id] = value->tensor->region->loop;
-    exec_array **found = slot(ranks, value, rank);
+    exec_array **found = exec_ranks_slot(ranks, value, rank);
     if (!*found && is_given(value))
         *found = cut(ranks, value, rank);
     if (!*found && ranks->order == EXEC_KERNELS && value->step && value->step->kernel == UINT32_MAX)
         run_step(ranks, value->step);
     if (!*found)
-        exec_fail(&ranks->env, "%s is read before it is made", value->tensor->name);
+        exec_fail(&ranks->env,
+                  value->step && value->step->move ? "no collective makes %s as %s over %s"
+                                                   : "%s is read before it is made",
+                  value->tensor->name, value->step ? etch_row_name(value->step->row) : "",
+                  etch_axes_label(ranks->placed, value->step ? value->step->axes : 0));
     return *found;
 }
 
@@ -66,7 +70,7 @@ static void set(exec_ranks *ranks, const etch_value *value, uint32_t rank, exec_
     if (!exec_arrays_alike(&part, array))
         exec_fail(&ranks->env, "%s is %s on rank %u, its place says %s", value->tensor->name,
                   exec_array_text(ranks->env.arena, array), rank, exec_array_text(ranks->env.arena, &part));
-    *slot(ranks, value, rank) = array;
+    *exec_ranks_slot(ranks, value, rank) = array;
 }
 
 static uint32_t partial_axes(const exec_ranks *ranks, const etch_state *place)
@@ -99,7 +103,7 @@ static exec_array **parts_of(exec_ranks *ranks, const etch_value *value)
 {
     exec_array **parts = ETCH_NEW_ARRAY(ranks->values.arena, ranks->mesh.ranks, exec_array *);
     for (uint32_t r = 0; r < ranks->mesh.ranks; r++)
-        parts[r] = get(ranks, value, r);
+        parts[r] = exec_ranks_get(ranks, value, r);
     return parts;
 }
 
@@ -139,68 +143,16 @@ static void check_value(exec_ranks *ranks, const etch_step *step, const etch_val
                 etch_text(ranks->values.arena, "%s: %s %s", step_text(ranks, step), role, tensor->name));
 }
 
-/* ---- moves --------------------------------------------------------------------------------------------- */
-
-static bool is_shard(etch_state state)
-{
-    return state && state != ETCH_PARTIAL;
-}
-
-/* Does the move do on every one of its axes what its kind says, and nothing elsewhere? */
-static bool states_fit(const exec_ranks *ranks, const etch_step *step)
-{
-    for (uint32_t a = 0; a < ranks->mesh.axes; a++) {
-        etch_state from = step->ins[0]->place[a], to = step->outs[0]->place[a];
-        bool fits[ETCH_MOVE_COUNT] = {
-            [ETCH_SLICE] = !from && is_shard(to),
-            [ETCH_REDUCE_SCATTER] = from == ETCH_PARTIAL && is_shard(to),
-            [ETCH_ALL_TO_ALL] = is_shard(from) && is_shard(to) && from != to,
-            [ETCH_ALL_REDUCE] = from == ETCH_PARTIAL && !to,
-            [ETCH_ALL_GATHER] = is_shard(from) && !to,
-        };
-        bool named = step->axes & (1u << a);
-        if (named ? !fits[step->move] : from != to)
-            return false;
-    }
-    return true;
-}
-
-/* The result of a move on one rank, out of the parts of its group. */
-static exec_array *moved(exec_ranks *ranks, const etch_step *step, exec_array *const *parts, uint32_t rank)
-{
-    bool adds = step->move == ETCH_REDUCE_SCATTER || step->move == ETCH_ALL_REDUCE;
-    uint32_t axes = step->move == ETCH_SLICE ? 0 : step->axes, wanted = 0;
-    const exec_array *members[64];
-    for (uint32_t r = 0; r < ranks->mesh.ranks; r++)
-        if (exec_mesh_is_group(&ranks->mesh, r, rank, axes))
-            members[wanted++] = parts[r];
-    exec_array *result = ETCH_NEW(ranks->values.arena, exec_array);
-    *result = exec_mesh_part(&ranks->mesh, &ranks->env, step->outs[0]->tensor, step->outs[0]->place, rank);
-    exec_array_fill(ranks->values.arena, result);
-    exec_walk w = exec_walk_over(1, (const exec_array *[]){result});
-    while (exec_walk_next(&w)) {
-        uint32_t found = 0;
-        for (uint32_t m = 0; m < wanted; m++) {
-            const double *element = exec_walk_lookup(&w, members[m], NULL, 0);
-            found += element != NULL;
-            result->at[w.at[0]] += element ? *element : 0;
-        }
-        if (found != (adds ? wanted : 1))
-            exec_fail(&ranks->env, "%s: %u ranks of the group hold an element that rank %u needs",
-                      step_text(ranks, step), found, rank);
-    }
-    return result;
-}
-
 static void run_move(exec_ranks *ranks, const etch_step *step)
 {
-    exec_array **parts = parts_of(ranks, step->ins[0]);
     bool statistic = step->move == ETCH_ALL_REDUCE &&
                      memcmp(step->ins[0]->place, step->outs[0]->place, sizeof step->ins[0]->place) == 0;
-    if (!statistic && !states_fit(ranks, step))
-        exec_fail(&ranks->env, "%s: places before and after do not fit", step_text(ranks, step));
-    for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++)
-        set(ranks, step->outs[0], r, statistic ? parts[r] : moved(ranks, step, parts, r));
+    for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++) {
+        exec_array *part =
+            statistic ? exec_ranks_get(ranks, step->ins[0], r) : exec_ranks_move(ranks, step, r);
+        if (part)
+            set(ranks, step->outs[0], r, part);
+    }
     if (statistic) /* the op has made the whole statistic already */
         check_value(ranks, step, step->outs[0], step->outs[0]->tensor, "statistic");
 }
@@ -268,7 +220,7 @@ static void accumulate(exec_ranks *ranks, const etch_step *step, uint32_t output
         **sum = now;
         exec_array_fill(ranks->gradients.arena, *sum);
     }
-    const exec_array *added = *slot(ranks, part, rank);
+    const exec_array *added = *exec_ranks_slot(ranks, part, rank);
     if (!exec_arrays_alike(*sum, added) || (partial_axes(ranks, part->place) & ~sync)) {
         exec_fail(&ranks->env, "%s adds %s into a gradient that is %s", step_text(ranks, step),
                   exec_array_text(ranks->env.arena, added), exec_array_text(ranks->env.arena, &now));

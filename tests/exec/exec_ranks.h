@@ -19,6 +19,9 @@ exec_mesh exec_mesh_of(const etch_plan *plan);
 uint32_t exec_mesh_at(const exec_mesh *mesh, uint32_t rank, uint32_t axis);
 /* Do two ranks differ on no axis outside `axes`? */
 bool exec_mesh_is_group(const exec_mesh *mesh, uint32_t a, uint32_t b, uint32_t axes);
+/* Is axis `a` outside `b` on a dim that both divide? As the plan's first line that has both says; the mesh's order
+ * when none does. */
+bool exec_mesh_is_outside(const exec_mesh *mesh, const etch_dim *dim, uint32_t a, uint32_t b);
 /* The part of a tensor that a rank holds under `place`: ranges without elements. */
 exec_array exec_mesh_part(const exec_mesh *mesh, const exec_env *env, const etch_tensor *tensor,
                           const etch_state *place, uint32_t rank);
@@ -41,5 +44,13 @@ exec_ranks *exec_ranks_new(etch_arena *arena, const etch_placed *placed, exec_ru
 void exec_ranks_run(exec_ranks *ranks);
 /* Reduces the gradients, and compares them with those of the reference. */
 void exec_ranks_finish(exec_ranks *ranks);
+
+/* ---- between the files of the executor -------------------------------------------------------------------- */
+
+exec_array **exec_ranks_slot(exec_ranks *ranks, const etch_value *value, uint32_t rank);
+/* A rank's part of a value; fails and returns NULL when there is none. */
+exec_array *exec_ranks_get(exec_ranks *ranks, const etch_value *value, uint32_t rank);
+/* What a move gives a rank. NULL when the ranks of the group do not hold that together. */
+exec_array *exec_ranks_move(exec_ranks *ranks, const etch_step *step, uint32_t rank);
 
 #endif

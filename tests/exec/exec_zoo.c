@@ -180,7 +180,7 @@ static const char *const mlp_plans[] = {
     "dp=2 tp=2 | B@dp F@tp | for second F@ S@tp",
     "dp=2 tp=2 | B@dp F@tp | for second,third F@dp B@",
     "dp=2 tp=2 | B@dp F@tp V@tp | pin residual B@dp S@tp | for second F@",
-    "dp=2 tp=2 | B@dp F@tp V@tp | pin residual S@dp,tp",
+    "dp=2 tp=2 | B@dp F@tp V@tp | pin residual S@dp",
     "dp=2 tp=2 | B@dp F@tp V@tp | pin residual H@tp | pin hidden B@dp F@tp",
     "dp=2 tp=2 | B@dp F@tp | pin hidden B@tp S@dp",
     "a=2 b=2 | B@a | for first F@b | for second F@a,b B@ | for third S@b",

@@ -99,9 +99,9 @@ static void good(etch_arena *arena)
         /* sizes speak of params, dims and one another */
         {"mesh [a = 2*b, b = 3, c = kv, d = E, heads]", "p: a=6 b=3 c=kv d=4 heads=heads", ""},
         {"mesh [tk = min(tp, kv), g = tp/min(tp, kv)]\naxis tp = (tk, g)\nshard K @ tk",
-         "p: tk=min(tp, kv) g=tp/min(tp, kv)\naxis tp@(tk,g)\nshard K@(tk)", ""},
+         "p: tk=min(kv, tp) g=tp/min(kv, tp)\naxis tp@(tk,g)\nshard K@(tk)", ""},
         {"mesh [dp, tp]\npin residual [B@dp, S@(dp,tp), K]\npin core.y [.., B@tp]",
-         "p: dp=dp tp=tp\npin residual B@(dp) S@(dp,tp)\npin core.y B@(tp)", ""},
+         "p: dp=dp tp=tp\npin residual B@(dp) S@(dp,tp) K@()\npin core.y B@(tp)", ""},
         {"mesh [dp, tp]\nshard B @ dp\nfor (experts, core) { shard E @ tp, L @ dp\n pin inner [S@tp]\n shard B @ () }",
          "p: dp=dp tp=tp\nshard B@(dp)\nfor experts core: E@(tp) L@(dp) B@()\npin inner S@(tp)", ""},
         {"mesh [pp, dp, tp]\nzero 1 @ (dp,tp), unit = layer\nstage (embed, layer) @ pp, schedule = gpipe\nfor core { zero 3 @ dp }",

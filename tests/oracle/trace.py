@@ -383,7 +383,7 @@ def group_axes(manifest):
 
 
 def rank_totals(nodes, axes):
-    """Sums over the nodes of one rank, hashable: (nodes, num_ops, tensor_size, ((collective, axes, nodes, comm_size), ...))."""
+    """Sums over the nodes of one rank: (nodes, num_ops, tensor_size, rows of (collective, axes, nodes, comm_size))."""
     comm = collections.defaultdict(lambda: [0, 0])
     num_ops = tensor_size = 0
     for node in nodes:

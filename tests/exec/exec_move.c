@@ -1,0 +1,130 @@
+/* Moves: what a rank gets is put together from what the ranks of its group hold.
+ *
+ * Two moves in a row may pass through a layout that is none of their plan's. S@(b,c) becomes H@b by an all-to-all
+ * over b and an all-gather over c: in between, a rank holds the parts of S that belong to its c, which lie apart.
+ * Such a value is not made; the next move starts from what was there before, as one exchange over all the axes,
+ * where it is known that every step of it can be done: on each dim the axes that are there before and those that
+ * are there after are nested, and those that stay are the outer ones. */
+#include "exec_ranks.h"
+
+/* Moves in a row, from `base` to the result of the last. */
+typedef struct chain {
+    const etch_value *base, *end;
+    uint32_t length, axes[ETCH_MOVE_COUNT]; /* by kind */
+} chain;
+
+static bool is_shard(etch_state state)
+{
+    return state && state != ETCH_PARTIAL;
+}
+
+/* Does the move do on every one of its axes what its kind says, and nothing elsewhere? */
+static bool states_fit(const exec_ranks *ranks, const etch_step *step)
+{
+    for (uint32_t a = 0; a < ranks->mesh.axes; a++) {
+        etch_state from = step->ins[0]->place[a], to = step->outs[0]->place[a];
+        bool fits[ETCH_MOVE_COUNT] = {
+            [ETCH_SLICE] = !from && is_shard(to),
+            [ETCH_REDUCE_SCATTER] = from == ETCH_PARTIAL && is_shard(to),
+            [ETCH_ALL_TO_ALL] = is_shard(from) && is_shard(to) && from != to,
+            [ETCH_ALL_REDUCE] = from == ETCH_PARTIAL && !to,
+            [ETCH_ALL_GATHER] = is_shard(from) && !to,
+        };
+        bool named = step->axes & (1u << a);
+        if (named ? !fits[step->move] : from != to)
+            return false;
+    }
+    return true;
+}
+
+static uint32_t all_axes(const chain *c)
+{
+    uint32_t axes = 0;
+    for (uint32_t move = 0; move < ETCH_MOVE_COUNT; move++)
+        axes |= c->axes[move];
+    return axes;
+}
+
+static uint32_t axes_on(const exec_ranks *ranks, const etch_value *value, const etch_dim *dim)
+{
+    uint32_t axes = 0;
+    for (uint32_t a = 0; a < ranks->mesh.axes; a++)
+        if (value->place[a] == dim)
+            axes |= 1u << a;
+    return axes;
+}
+
+/* Are the axes `inner` inside all of `outer` on the dim? */
+static bool are_inside(const exec_ranks *ranks, const etch_dim *dim, uint32_t inner, uint32_t outer)
+{
+    for (uint32_t a = 0; a < ranks->mesh.axes; a++)
+        for (uint32_t b = 0; b < ranks->mesh.axes; b++)
+            if ((inner & (1u << a)) && (outer & (1u << b)) && !exec_mesh_is_outside(&ranks->mesh, dim, b, a))
+                return false;
+    return true;
+}
+
+/* Can the steps of several moves be done one after the other? */
+static bool is_feasible(const exec_ranks *ranks, const chain *c)
+{
+    const etch_tensor *tensor = c->end->tensor;
+    for (uint32_t i = 0; i < tensor->rank && c->length > 1; i++) {
+        uint32_t before = axes_on(ranks, c->base, tensor->dims[i]);
+        uint32_t after = axes_on(ranks, c->end, tensor->dims[i]), changed = before ^ after;
+        bool nested = !(before & ~after) || !(after & ~before);
+        bool at_once = (changed & c->axes[ETCH_ALL_TO_ALL]) == changed;
+        if (!(nested || at_once) || !are_inside(ranks, tensor->dims[i], changed, before & after))
+            return false;
+    }
+    return true;
+}
+
+/* What the ranks of the group give a rank; NULL when an element is not there as often as it must be. */
+static exec_array *assemble(exec_ranks *ranks, const chain *c, uint32_t rank)
+{
+    const exec_mesh *mesh = &ranks->mesh;
+    uint32_t group = all_axes(c) & ~c->axes[ETCH_SLICE], summands = 1;
+    for (uint32_t a = 0; a < mesh->axes; a++)
+        if ((c->axes[ETCH_REDUCE_SCATTER] | c->axes[ETCH_ALL_REDUCE]) & (1u << a))
+            summands *= mesh->size[a];
+    exec_array *result = ETCH_NEW(ranks->values.arena, exec_array);
+    *result = exec_mesh_part(mesh, &ranks->env, c->end->tensor, c->end->place, rank);
+    exec_array_fill(ranks->values.arena, result);
+    exec_walk w = exec_walk_over(1, (const exec_array *[]){result});
+    while (exec_walk_next(&w)) {
+        uint32_t found = 0;
+        for (uint32_t r = 0; r < mesh->ranks; r++) {
+            bool member = exec_mesh_is_group(mesh, r, rank, group);
+            const exec_array *part = member ? *exec_ranks_slot(ranks, c->base, r) : NULL;
+            const double *element = part ? exec_walk_lookup(&w, part, NULL, 0) : NULL;
+            found += element != NULL;
+            result->at[w.at[0]] += element ? *element : 0;
+        }
+        if (found != summands)
+            return NULL;
+    }
+    return result;
+}
+
+exec_array *exec_ranks_move(exec_ranks *ranks, const etch_step *step, uint32_t rank)
+{
+    chain c = {.base = step->outs[0], .end = step->outs[0]};
+    if (!states_fit(ranks, step))
+        exec_fail(&ranks->env, "%s of %s: places before and after do not fit", etch_row_name(step->row),
+                  step->outs[0]->tensor->name);
+    for (const etch_step *s = step; s && s->move && !(s->axes & all_axes(&c)); s = c.base->step) {
+        c.base = s->ins[0];
+        c.length++;
+        c.axes[s->move] |= s->axes;
+        bool made = *exec_ranks_slot(ranks, c.base, rank) || !(c.base->step && c.base->step->move);
+        if (!made)
+            continue;
+        for (uint32_t r = 0; r < ranks->mesh.ranks; r++)
+            if (!exec_ranks_get(ranks, c.base, r))
+                return NULL;
+        exec_array *result = is_feasible(ranks, &c) ? assemble(ranks, &c, rank) : NULL;
+        if (result)
+            return result;
+    }
+    return NULL;
+}

@@ -1,0 +1,175 @@
+/* Train blocks: which one is meant, and what it says. */
+#include "specs.h"
+#include "suite.h"
+
+#include <string.h>
+
+static const etch_dim dim_b = {.name = "B"};
+
+static etch_dim *find_dim(void *data, etch_ast_name name)
+{
+    spec_scene *s = data;
+    if (strcmp(name.text, "B") == 0) {
+        etch_dim *dim = ETCH_NEW(s->arena, etch_dim);
+        *dim = dim_b;
+        return dim;
+    }
+    etch_unknown_name(s->spec, s->spec->main, "dim", name, NULL, 0);
+    return NULL;
+}
+
+static const char *describe(const spec_scene *s, const etch_train *train)
+{
+    etch_buf out = {.arena = s->arena};
+    etch_buf_printf(&out, "%s/%s", train->batch ? train->batch->name : "-", etch_expr_text(s->sym, train->micro));
+    if (train->optimizer.row)
+        etch_buf_printf(&out, " %s%s", etch_row_name(train->optimizer.row), train->optimizer.master ? "+master" : "");
+    if (train->recompute_all)
+        etch_buf_puts(&out, " recompute all");
+    for (uint32_t i = 0; i < train->recompute_count; i++)
+        etch_buf_printf(&out, " recompute %s", train->recompute[i]);
+    etch_buf_puts(&out, train->clip ? " clip" : "");
+    return out.text;
+}
+
+/* The options of a train block, what it is then, and what is reported. */
+typedef struct train_case {
+    const char *options, *train, *messages;
+} train_case;
+
+#define LATER " is part of the language but is not given meaning yet\n"
+
+static void options(etch_arena *arena)
+{
+    static const train_case cases[] = {
+        {"", "-/1", ""},
+        {"optimizer = adamw", "-/1 adamw", ""},
+        {"optimizer = adamw(master = true)", "-/1 adamw+master", ""},
+        {"optimizer = adamw(master = false), accumulate = (B, micro)", "B/micro adamw", ""},
+        {"accumulate = (B, 2*micro)\nrecompute = layer", "B/2*micro recompute layer", ""},
+        {"recompute = (layer, inner)", "-/1 recompute layer recompute inner", ""},
+        {"recompute = full, clip = 1.0", "-/1 recompute all clip", ""},
+        {"recompute = none, clip = none", "-/1", ""},
+        {"optimiser = adamw", NULL,
+         "E0220 a.etch:5:9 a train block has no option 'optimiser'\n"
+         "  help did you mean 'optimizer'?\n"},
+        {"optimizer = adam", NULL, "E0244 a.etch:5:21 the optimizer 'adam'" LATER},
+        {"optimizer = adamww", NULL,
+         "E0220 a.etch:5:21 there is no optimizer 'adamww'\n"
+         "  help did you mean 'adamw'?\n"},
+        {"optimizer = adamw(mester = true)", NULL,
+         "E0220 a.etch:5:27 adamw has no argument 'mester'\n"
+         "  help did you mean 'master'?\n"},
+        {"optimizer = adamw(master = 1)", NULL, "E0220 a.etch:5:36 master is true or false\n"},
+        {"optimizer = adamw(true)", NULL,
+         "E0220 a.etch:5:27 arguments of an optimizer have names: adamw(master = true)\n"},
+        {"optimizer = 3", NULL, "E0220 a.etch:5:21 an optimizer is written like optimizer = adamw(master = true)\n"},
+        {"accumulate = micro", NULL,
+         "E0220 a.etch:5:22 accumulate is a dim and the number of microbatches: accumulate = (B, micro)\n"},
+        {"accumulate = (C, micor)", NULL,
+         "E0210 a.etch:5:23 unknown dim 'C'\n"
+         "E0210 a.etch:5:26 unknown name 'micor'\n"
+         "  help did you mean 'micro'?\n"},
+        {"recompute = 3", NULL, "E0220 a.etch:5:21 recompute is a loop, a list of loops, full or none\n"},
+        {"recompute = needed", NULL, "E0244 a.etch:5:21 'recompute = needed'" LATER},
+        {"clip = 0", NULL, "E0220 a.etch:5:16 the norm that gradients are clipped to is above 0\n"},
+        {"clip = 1, clip = 2", NULL,
+         "E0220 a.etch:5:19 'clip' is given twice\n"
+         "  note a.etch:5:9 it is given here already\n"},
+        {"freeze = layer, adapt = lora(x)", NULL,
+         "E0244 a.etch:5:9 'freeze' in a train block" LATER "E0244 a.etch:5:25 'adapt' in a train block" LATER},
+        {"micro = 4", NULL, "E0244 a.etch:5:9 a param that a train block binds" LATER},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const train_case *c = &cases[i];
+        spec_scene s =
+            specs_load(arena, etch_text(arena, "param micro\ndim B = 4\nmodel m(x[B]) -> y[B] { y = x }\ntrain { %s }\n",
+                                        c->options));
+        specs_expect(c->options, specs_messages(&s), "");
+        etch_train train;
+        const etch_symbol *symbol = etch_train_symbol(s.spec, NULL, (etch_span){0, 0});
+        ck_assert_ptr_nonnull(symbol);
+        ck_assert_str_eq(etch_train_model(s.spec, symbol)->name, "m");
+        const bool fine = etch_train_fill(s.spec, symbol, find_dim, &s, &train);
+        specs_expect(c->options, specs_messages(&s), c->messages);
+        ck_assert_msg(fine == (c->train != NULL), "%s", c->options);
+        if (fine)
+            specs_expect(c->options, describe(&s, &train), c->train);
+        specs_end(&s);
+    }
+}
+
+START_TEST(options_of_a_train_block)
+{
+    etch_with_arena(options);
+}
+END_TEST
+
+/* A spec, the run that is asked for, and "block -> model". */
+typedef struct choice_case {
+    const char *text, *run, *chosen, *messages;
+} choice_case;
+
+#define M "model m(x[]) -> y { y = x }\n"
+#define N "model n(x[]) -> y { y = x }\n"
+
+static void choices(etch_arena *arena)
+{
+    static const choice_case cases[] = {
+        {M, NULL, "none", ""},
+        {M "train { }\n", NULL, "train -> m", ""},
+        {M "train { }\n", "train", "train -> m", ""},
+        {M N "train a { model = n }\ntrain b { model = m }\n", "b", "b -> m", ""},
+        {M N "train a { model = n }\ntrain bee { model = m }\n", "bea", "none",
+         "E0221 there is no train block 'bea'\n"
+         "  note train blocks: a, bee\n"
+         "  help did you mean 'bee'?\n"},
+        {M "train a { }\ntrain b { }\n", NULL, "none",
+         "E0221 the spec has several train blocks: a, b\n"
+         "  note a.etch:3:1 'a' is here\n"
+         "  note a.etch:4:1 'b' is here\n"
+         "  help say which one is meant: run = NAME\n"},
+        {M N "train a { }\n", NULL, "none",
+         "E0246 a.etch:4:1 this train block does not say which model it trains\n"
+         "  help name it: model = NAME\n"},
+        {M "train { model = mm }\nparam mmm\n", NULL, "none",
+         "E0210 a.etch:3:17 unknown model 'mm'\n"
+         "  help did you mean 'm'?\n"},
+        {M "train { model = k }\nparam k\n", NULL, "none", "E0246 a.etch:3:17 'k' is a param, not a model\n"},
+        {M "infer decode { model = m }\n", "decode", "none",
+         "E0244 a.etch:3:7 infer blocks" " are part of the language but are not given meaning yet\n"
+         "  note a.etch:3:7 'decode' is declared here\n"},
+        /* a spec that only adds configs and plans trains as its import does */
+        {"import \"b.etch\"\n--- b.etch\n" M "train { model = m }\n", NULL, "train -> m", ""},
+        {"import \"b.etch\"\n--- b.etch\n" M "train { model = m }\n", "train", "train -> m", ""},
+        {"import \"b.etch\" (m)\nimport \"c.etch\" (q)\n--- b.etch\n" M "train { model = m }\n--- c.etch\n" N
+         "param q\ntrain { model = n }\n",
+         NULL, "train -> m", ""},
+        /* a model of its own is not trained by others */
+        {"import \"b.etch\"\n" N "--- b.etch\n" M "train { model = m }\n", NULL, "none", ""},
+        {"import \"b.etch\"\ntrain { model = m }\n--- b.etch\n" M "train { model = m }\n", NULL, "train -> m", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const choice_case *c = &cases[i];
+        spec_scene s = specs_load(arena, c->text);
+        specs_expect(c->text, specs_messages(&s), "");
+        const etch_symbol *train = etch_train_symbol(s.spec, c->run, (etch_span){0, 0});
+        const etch_symbol *model = train ? etch_train_model(s.spec, train) : NULL;
+        specs_expect(c->text, specs_messages(&s), c->messages);
+        specs_expect(c->text, model ? etch_text(arena, "%s -> %s", train->name, model->name) : "none", c->chosen);
+        specs_end(&s);
+    }
+}
+
+START_TEST(which_block_trains_which_model)
+{
+    etch_with_arena(choices);
+}
+END_TEST
+
+Suite *etch_suite(void)
+{
+    Suite *suite = suite_create("train");
+    ETCH_ADD_TESTS(suite, options_of_a_train_block, which_block_trains_which_model);
+    return suite;
+}
