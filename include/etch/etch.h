@@ -9,15 +9,16 @@
  *     etch_session_close(session);
  *
  * A session reads one spec and answers questions about it. Every function that can fail returns a status
- * (etch/status.h); unless it is ETCH_ENOMEM, the messages of the session say why. Numbers are exact decimal text,
- * whatever their size: "8030261248", or "7/2" where they are no integers.
+ * (etch/status.h); unless it is ETCH_ENOMEM, the messages of the session say why. Numbers are exact decimal
+ * text, whatever their size: "8030261248", or "7/2" where they are no integers.
  *
- * Ownership: what a function hands out belongs to the session and lives until the session is closed, unless it is
- * said otherwise. Texts are UTF-8 and end with a NUL. Texts and arrays that are given to the library are copied.
+ * Ownership: what a function hands out belongs to the session and lives until the session is closed, or until
+ * a call ends with ETCH_ELIMIT or ETCH_ENOMEM, which exhausts the session. Texts are UTF-8 and end with a NUL.
+ * Texts and arrays that are given to the library are copied.
  *
- * Threads: a session belongs to one thread at a time; `etch_session_cancel` may be called from any thread and from
- * a signal handler. Sessions are independent of each other: the library has no global state. It prints nothing
- * and does not end the process. */
+ * Threads: a session belongs to one thread at a time; `etch_session_cancel` may be called from any thread and
+ * from a signal handler. Sessions are independent of each other: the library has no global state. It prints
+ * nothing and does not end the process. */
 #ifndef ETCH_ETCH_H
 #define ETCH_ETCH_H
 
@@ -33,7 +34,7 @@
 extern "C" {
 #endif
 
-/* ---- sessions ------------------------------------------------------------------------------------------- */
+/* ---- sessions --------------------------------------------------------------------------------------- */
 
 typedef struct etch_session etch_session;
 
@@ -64,9 +65,10 @@ ETCH_API void etch_session_close(etch_session *session);
 /* Asks a running `etch_session_lower` to end soon, leaving nothing behind. It then returns ETCH_ELIMIT. */
 ETCH_API void etch_session_cancel(etch_session *session);
 
-/* ---- messages ------------------------------------------------------------------------------------------- */
+/* ---- messages --------------------------------------------------------------------------------------- */
 
-/* A range of characters. Lines and columns count from 1, columns in characters; the end is behind the last one. */
+/* A range of characters. Lines and columns count from 1, columns in characters; the end is behind the last
+ * one. */
 typedef struct etch_location {
     const char *path; /* as it was given or written in an import; NULL: nowhere in a file */
     uint32_t line, column;
@@ -98,7 +100,7 @@ ETCH_API const char *etch_session_message_text(etch_session *session);
 /* What a status means, in a few words: "memory is out". A static text. */
 ETCH_API const char *etch_status_text(etch_status status);
 
-/* ---- values in force ------------------------------------------------------------------------------------- */
+/* ---- values in force -------------------------------------------------------------------------------- */
 
 typedef struct etch_binding_row {
     const char *name;  /* of a param or a mesh axis */
@@ -110,7 +112,7 @@ typedef struct etch_binding_row {
 ETCH_API etch_status etch_session_bindings(etch_session *session, const etch_binding_row **rows,
                                            size_t *count);
 
-/* ---- check ---------------------------------------------------------------------------------------------- */
+/* ---- check ------------------------------------------------------------------------------------------ */
 
 /* What a plan demands of the values that it is used with. */
 typedef struct etch_demand {
@@ -138,15 +140,15 @@ typedef struct etch_check_report {
     size_t verdict_count;
 } etch_check_report;
 
-/* Builds every model of the spec, derives what it trains, places every plan, and decides the `check` lines of the
- * spec. Values of `sets`, of the config and, with `defaults`, of the defaults take the place of params, and
- * assumptions and demands that they contradict are errors.
- * ETCH_EINPUT: errors, or a check line is refuted. ETCH_EUNKNOWN: otherwise fine, but a check line could be neither
- * proved nor refuted (a warning says which). `*report` is complete with ETCH_OK and ETCH_EUNKNOWN; otherwise it
- * is NULL or holds what was found. */
+/* Builds every model of the spec, derives what it trains, places every plan, and decides the `check` lines
+ * of the spec. Values of `sets`, of the config and, with `defaults`, of the defaults take the place of
+ * params, and assumptions and demands that they contradict are errors.
+ * ETCH_EINPUT: errors, or a check line is refuted. ETCH_EUNKNOWN: otherwise fine, but a check line could be
+ * neither proved nor refuted (a warning says which). `*report` is complete with ETCH_OK and ETCH_EUNKNOWN;
+ * otherwise it is NULL or holds what was found. */
 ETCH_API etch_status etch_session_check(etch_session *session, const etch_check_report **report);
 
-/* ---- query ---------------------------------------------------------------------------------------------- */
+/* ---- query ------------------------------------------------------------------------------------------ */
 
 /* What a quantity can be split by. */
 typedef enum etch_breakdown {
@@ -184,28 +186,29 @@ typedef struct etch_answer {
     size_t row_count;
 } etch_answer;
 
-/* The value of an expression over params, dims (sizes over the whole job), mesh axes and quantities. Params that
- * neither `sets` nor the config bind stay symbolic, with or without a default, unless the session binds defaults.
- * A breakdown needs an expression that is one quantity alone.
+/* The value of an expression over params, dims (sizes over the whole job), mesh axes and quantities. Params
+ * that neither `sets` nor the config bind stay symbolic, with or without a default, unless the session binds
+ * defaults. A breakdown needs an expression that is one quantity alone.
  *
  * Quantities are listed by `etch_describe_quantities`. Their arguments:
- *   P        forward, recompute, backward, sync (gradient reduction), optimizer, or step: all of them. FLOP of the
- *            whole job, over the global batch; rank quantities of one rank; both of one optimizer step.
+ *   P        forward, recompute, backward, sync (gradient reduction), optimizer, or step: all of them. FLOP
+ *            of the whole job, over the global batch; rank quantities of one rank; both of one optimizer step.
  *   X        `model`, the spec's only model, or whatever `of =` may name.
- *   of = M   one call of a part of the model over the global batch: a module (its first call in the order of the
- *            program), one iteration of a loop, or one execution of what computes a tensor, named by its tag or as
- *            module.tensor. Dots say where: block.norm. What happens several times in a step counts as often as the
- *            loops inside M, and all microbatches, repeat it; the loops around M do not count. When other parts
- *            of this name cost something else, the query is an error that says so.
+ *   of = M   one call of a part of the model over the global batch: a module (its first call in the order of
+ *            the program), one iteration of a loop, or one execution of what computes a tensor, named by its
+ *            tag or as module.tensor. Dots say where: block.norm. What happens several times in a step counts
+ *            as often as the loops inside M, and all microbatches, repeat it; the loops around M do not count.
+ *            When other parts of this name cost something else, the query is an error that says so.
  *   op =     only ops, or collectives, of this name, as `--by op` shows them
  *   axis =   only collectives over exactly this mesh axis or product of axes: tp, (dp,tp)
  *   plan =, run =   instead of the session's
- * An axis that is bound to 1 leaves the products that it is part of, and a collective over no other axis does not exist.
- * While axes are symbolic, a value that holds only where they are larger than 1 comes with a remark. */
+ * An axis that is bound to 1 leaves the products that it is part of, and a collective over no other axis does
+ * not exist. While axes are symbolic, a value that holds only where they are larger than 1 comes with a
+ * remark. */
 ETCH_API etch_status etch_session_query(etch_session *session, const char *expression, etch_breakdown by,
                                         const etch_answer **answer);
 
-/* ---- lower ---------------------------------------------------------------------------------------------- */
+/* ---- lower ------------------------------------------------------------------------------------------ */
 
 typedef struct etch_output_options {
     const char
@@ -225,8 +228,8 @@ typedef struct etch_output_comm {
     uint64_t nodes;
 } etch_output_comm;
 
-/* Ranks of one pipeline stage; numbers are of one of its ranks and one step, less the padding that simulators ask
- * for. */
+/* Ranks of one pipeline stage; numbers are of one of its ranks and one step, less the padding that
+ * simulators ask for. */
 typedef struct etch_output_stage {
     uint32_t ranks, nodes;
     const char *flop, *flop_human;
@@ -248,17 +251,17 @@ typedef struct etch_output_report {
     size_t stage_count;
 } etch_output_report;
 
-/* Binds all params and axes, and writes one trace for each rank, comm_group.json and manifest.json. Nothing is left
- * on disk when it fails, and what was there stays.
- * ETCH_EINPUT: values are missing, contradict an assumption or a demand of the plan, or the folder holds files of
- * others. ETCH_EIO: cannot write. ETCH_ELIMIT: a limit of traces, or cancelled. */
+/* Binds all params and axes, and writes one trace for each rank, comm_group.json and manifest.json. Nothing
+ * is left on disk when it fails, and what was there stays.
+ * ETCH_EINPUT: values are missing, contradict an assumption or a demand of the plan, or the folder holds
+ * files of others. ETCH_EIO: cannot write. ETCH_ELIMIT: a limit of traces, or cancelled. */
 ETCH_API etch_status etch_session_lower(etch_session *session, const etch_output_options *options,
                                         const etch_output_report **report);
 
-/* ---- listings ------------------------------------------------------------------------------------------- */
+/* ---- listings --------------------------------------------------------------------------------------- */
 
-/* Tables for people, one line each: the ops of the language with their FLOP; the quantities of queries. `*text`
- * is the caller's, to be given to `etch_text_free`. ETCH_ENOMEM, or ETCH_OK. */
+/* Tables for people, one line each: the ops of the language with their FLOP; the quantities of queries.
+ * `*text` is the caller's, to be given to `etch_text_free`. ETCH_ENOMEM, or ETCH_OK. */
 ETCH_API etch_status etch_describe_ops(char **text);
 ETCH_API etch_status etch_describe_quantities(char **text);
 ETCH_API void etch_text_free(char *text);

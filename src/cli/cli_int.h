@@ -1,5 +1,5 @@
-/* What the files of the program share: the table of commands, parsed arguments, output. The program uses nothing of
- * etch but its public headers. */
+/* What the files of the program share: the table of commands, parsed arguments, output. The program uses
+ * nothing of etch but its public headers. */
 #ifndef ETCH_CLI_INT_H
 #define ETCH_CLI_INT_H
 
@@ -42,7 +42,7 @@ typedef struct cli_arguments {
     bool human, json, quiet, verbose, help, version;
 } cli_arguments;
 
-/* ---- commands ---------------------------------------------------------------------------------------------- */
+/* ---- commands --------------------------------------------------------------------------------------- */
 
 typedef struct cli_command {
     const char *name;
@@ -74,9 +74,10 @@ cli_exit cli_help(const cli_arguments *arguments);
 cli_exit cli_help_overview(void);
 cli_exit cli_help_command(const cli_command *command);
 
-/* ---- options ------------------------------------------------------------------------------------------------ */
+/* ---- options ---------------------------------------------------------------------------------------- */
 
-/* Takes a command line apart; `sets` has room for `argc` texts. Anything but CLI_DONE has been said on stderr. */
+/* Takes a command line apart; `sets` has room for `argc` texts. Anything but CLI_DONE has been said on
+ * stderr. */
 cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *arguments);
 /* Prints the options that one of the commands takes, or only those that `all` of them take. */
 void cli_print_options(unsigned commands, bool all);
@@ -84,20 +85,22 @@ void cli_print_options(unsigned commands, bool all);
 cli_exit cli_usage_error(const cli_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* ---- sessions and messages ------------------------------------------------------------------------------------ */
+/* ---- sessions and messages -------------------------------------------------------------------------- */
 
-/* Opens a session on the first word. The result is NULL only when memory is out; `*status` says how it went. */
+/* Opens a session on the first word. The result is NULL only when memory is out; `*status` says how it
+ * went. */
 etch_session *cli_open(const cli_arguments *arguments, etch_status *status);
 /* Puts the session's messages on stderr, closes it, and says how the program is to end. */
 cli_exit cli_close(const cli_arguments *arguments, etch_session *session, etch_status status);
 
-/* ---- results on stdout ------------------------------------------------------------------------------------------ */
+/* ---- results on stdout ------------------------------------------------------------------------------ */
 
 /* "name<padding>value". */
 void cli_print_field(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A JSON object for stdout, consumed. False when memory was out on the way. */
 bool cli_print_json(json_t *object);
-/* Adds `value` (consumed, may be NULL when memory is out) to an object or array; failures stick to `*failed`. */
+/* Adds `value` (consumed, may be NULL when memory is out) to an object or array; failures stick to
+ * `*failed`. */
 void cli_json_set(json_t *object, const char *key, json_t *value, bool *failed);
 void cli_json_append(json_t *array, json_t *value, bool *failed);
 json_t *cli_json_text(const char *text); /* null for NULL; bytes that are not UTF-8 become ? */

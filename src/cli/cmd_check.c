@@ -73,7 +73,8 @@ cli_exit cli_check(const cli_arguments *arguments)
     const etch_check_report *report = NULL;
     if (status == ETCH_OK)
         status = etch_session_check(session, &report);
-    if (report && (status == ETCH_OK || report->verdict_count > 0)) { /* a spec with mistakes has no summary */
+    if (report &&
+        (status == ETCH_OK || report->verdict_count > 0)) { /* a spec with mistakes has no summary */
         if (arguments->format == CLI_PLAIN)
             print_plain(report);
         else if (!print_json(report))

@@ -9,9 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- interruption --------------------------------------------------------------------------------------------- */
+/* ---- interruption ----------------------------------------------------------------------------------- */
 
-/* The session that is writing. A signal handler can be told nothing, so this is the program's only variable. */
+/* The session that is writing. A signal handler can be told nothing, so this is the program's only
+ * variable. */
 static _Atomic(etch_session *) writing;
 
 static void interrupt(int signal)
@@ -32,7 +33,7 @@ static void catch_signals(etch_session *session)
     sigaction(SIGTERM, &action, NULL);
 }
 
-/* ---- plain ------------------------------------------------------------------------------------------------------ */
+/* ---- plain ------------------------------------------------------------------------------------------ */
 
 /* A name, a number, and how people say it. */
 static void print_number(const char *name, const char *number, const char *human, bool wanted)
@@ -75,7 +76,7 @@ static void print_plain(const etch_output_report *report, bool human)
         print_stage(&report->stages[i], human);
 }
 
-/* ---- JSON -------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------------- */
 
 static json_t *stage_json(const etch_output_stage *stage, bool *failed)
 {

@@ -107,7 +107,7 @@ cli_exit cli_usage_error(const cli_command *command, const char *format, ...)
     return CLI_USAGE;
 }
 
-/* ---- values -------------------------------------------------------------------------------------------------- */
+/* ---- values ----------------------------------------------------------------------------------------- */
 
 /* The index of `text` among `count` choices. */
 static bool choose(const cli_arguments *a, option_id id, const char *text, const char *const *choices,
@@ -243,7 +243,7 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
     return false;
 }
 
-/* ---- the command line -------------------------------------------------------------------------------------------- */
+/* ---- the command line ------------------------------------------------------------------------------- */
 
 typedef struct tables {
     struct option longs[OPT_COUNT + 1];
@@ -252,7 +252,8 @@ typedef struct tables {
 
 static void make_tables(tables *t)
 {
-    /* '-': words come in their order among the options; ':': a missing argument can be told from an unknown option. */
+    /* '-': words come in their order among the options; ':': a missing argument can be told from an unknown
+     * option. */
     char *letter = t->letters;
     *letter++ = '-';
     *letter++ = ':';

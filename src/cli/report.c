@@ -17,7 +17,7 @@ etch_session *cli_open(const cli_arguments *arguments, etch_status *status)
     return session;
 }
 
-/* ---- text --------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------------- */
 
 static bool wants_color(const cli_arguments *arguments)
 {
@@ -91,7 +91,7 @@ static void print_bindings(etch_session *session)
         fprintf(stderr, "%s = %s (%s)\n", rows[i].name, rows[i].value, rows[i].from);
 }
 
-/* ---- JSON --------------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------------- */
 
 static json_t *comments_json(const etch_comment *comments, size_t count, bool *failed)
 {
@@ -132,7 +132,7 @@ static bool print_json(const etch_message *messages, size_t count, etch_status s
     return !failed;
 }
 
-/* ---- the end of a session --------------------------------------------------------------------------------------- */
+/* ---- the end of a session --------------------------------------------------------------------------- */
 
 static size_t count_errors(const etch_message *messages, size_t count)
 {

@@ -244,7 +244,10 @@ static operand evaluate(etch_env *env, const etch_ast_expr *expr, const etch_dim
 
 etch_tensor *etch_env_tensor(etch_env *env, const etch_ast_expr *expr, const etch_dims *want, bool *fresh)
 {
-    operand value = evaluate(env, expr, want && want->known && !want->broken ? want : NULL);
+    *fresh = false;
+    if (want && want->broken)
+        return NULL; /* what was meant is not known: anything said of the value would be a guess */
+    operand value = evaluate(env, expr, want && want->known ? want : NULL);
     *fresh = value.fresh;
     if (!value.failed && !value.tensor)
         etch_error(env->builder->spec->diags, ETCH_E_NOT_A_TENSOR, expr->span,

@@ -79,22 +79,69 @@ void etch_select_dim(etch_spec *spec, etch_ast_name dim)
     etch_suggest_name(diag, dim.text, n.dims.at, n.dims.count);
 }
 
+static bool body_holds(const etch_ast_body *body, const char *name)
+{
+    for (uint32_t i = 0; i < body->count; i++) {
+        const etch_ast_stmt *stmt = &body->at[i];
+        if (stmt->kind == ETCH_AST_REPEAT && body_holds(&stmt->body, name))
+            return true;
+        for (uint32_t k = 0; stmt->kind == ETCH_AST_IF && k < stmt->arms.count; k++)
+            if (body_holds(&stmt->arms.at[k].body, name))
+                return true;
+        bool names = stmt->kind == ETCH_AST_WEIGHT || stmt->kind == ETCH_AST_LET;
+        for (uint32_t k = 0; names && k < stmt->tensors.count; k++)
+            if (stmt->tensors.at[k].name.text == name)
+                return true;
+    }
+    return false;
+}
+
+/* Does a module or model called `module` hold a tensor called `name`? */
+static bool module_holds(const etch_spec *spec, const char *module, const char *name)
+{
+    for (uint32_t i = 0; i < spec->symbols.count; i++) {
+        const etch_symbol *symbol = spec->symbols.at[i];
+        bool is_module = symbol->kind == SYMBOL_MODULE || symbol->kind == SYMBOL_MODEL;
+        if (!is_module || symbol->name != module)
+            continue;
+        const etch_ast_item *item = symbol->item;
+        for (uint32_t k = 0; k < item->inputs.count; k++)
+            if (item->inputs.at[k].name.text == name)
+                return true;
+        if (body_holds(&item->body, name))
+            return true;
+    }
+    return false;
+}
+
+/* "module.tensor" */
+static void select_in_module(etch_spec *spec, const body_names *n, etch_ast_name selector, const char *dot)
+{
+    const char *module = etch_name(spec->names, selector.text, (size_t)(dot - selector.text));
+    const char *tensor = etch_name_of(spec->names, dot + 1);
+    if (!holds(n->modules.at, n->modules.count, module)) {
+        etch_diag *diag = etch_warning(spec->diags, ETCH_E_UNKNOWN_SELECTOR, selector.span,
+                                       "no module is called '%s': this has no effect", module);
+        etch_suggest_name(diag, module, n->modules.at, n->modules.count);
+    } else if (!module_holds(spec, module, tensor)) {
+        etch_warning(spec->diags, ETCH_E_UNKNOWN_SELECTOR, selector.span,
+                     "module '%s' has no tensor '%s': this has no effect", module, tensor);
+    }
+}
+
 void etch_select_tensor(etch_spec *spec, etch_ast_name selector)
 {
     const body_names n = collect(spec);
-    const char *dot = strchr(selector.text, '.');
-    const char *first =
-        dot ? etch_name(spec->names, selector.text, (size_t)(dot - selector.text)) : selector.text;
-    if (dot ? holds(n.modules.at, n.modules.count, first) : holds(n.tags.at, n.tags.count, first))
+    const char *dot = strrchr(selector.text, '.');
+    if (dot) {
+        select_in_module(spec, &n, selector, dot);
+        return;
+    }
+    if (holds(n.tags.at, n.tags.count, selector.text))
         return;
     etch_diag *diag = etch_warning(spec->diags, ETCH_E_UNKNOWN_SELECTOR, selector.span,
-                                   dot ? "no module is called '%s': this has no effect"
-                                       : "no tensor is tagged '%s': this has no effect",
-                                   first);
-    if (dot)
-        etch_suggest_name(diag, first, n.modules.at, n.modules.count);
-    else
-        etch_suggest_name(diag, first, n.tags.at, n.tags.count);
+                                   "no tensor is tagged '%s': this has no effect", selector.text);
+    etch_suggest_name(diag, selector.text, n.tags.at, n.tags.count);
 }
 
 bool etch_select_scope(etch_spec *spec, etch_ast_name selector)
@@ -104,9 +151,9 @@ bool etch_select_scope(etch_spec *spec, etch_ast_name selector)
         return true;
     if (strchr(selector.text, '.') || holds(n.tags.at, n.tags.count, selector.text) ||
         holds(n.loops.at, n.loops.count, selector.text)) {
-        etch_diag *diag = etch_error(spec->diags, ETCH_E_PLAN_LATER, selector.span,
-                                     "a scope of '%s' is part of the language but is not given meaning yet",
-                                     selector.text);
+        etch_diag *diag =
+            etch_error(spec->diags, ETCH_E_PLAN_LATER, selector.span,
+                       "a scope of '%s' is part of the language but is not given meaning yet", selector.text);
         etch_help(diag, "a scope speaks of modules: for MODULE { ... }");
         return false;
     }

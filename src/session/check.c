@@ -12,7 +12,7 @@ typedef struct checking {
     bool unknown;       /* a claim could not be decided */
 } checking;
 
-/* ---- models and plans ------------------------------------------------------------------------------------- */
+/* ---- models and plans ------------------------------------------------------------------------------- */
 
 static bool has_demand(const checking *c, const char *plan, const char *text)
 {
@@ -89,7 +89,7 @@ static void check_models(checking *c)
         check_run(c, runs[i]);
 }
 
-/* ---- claims ------------------------------------------------------------------------------------------------ */
+/* ---- claims ----------------------------------------------------------------------------------------- */
 
 typedef struct claim {
     etch_sym *sym;
@@ -240,7 +240,7 @@ static void check_assumptions(checking *c, const etch_settings *settings)
     }
 }
 
-/* ---- the door ----------------------------------------------------------------------------------------------- */
+/* ---- the door --------------------------------------------------------------------------------------- */
 
 static void list_names(const etch_session *session, etch_check_report *report)
 {

@@ -1,4 +1,5 @@
-/* Lowering: the spec's values and facts given to lower, its job given to emit, and a summary of what came of it. */
+/* Lowering: the spec's values and facts given to lower, its job given to emit, and a summary of what came
+ * of it. */
 #include "session/session_int.h"
 
 #include <string.h>
@@ -9,7 +10,7 @@ typedef struct lowering {
     etch_output_report *report;
 } lowering;
 
-/* ---- from the spec to a job ------------------------------------------------------------------------------ */
+/* ---- from the spec to a job ------------------------------------------------------------------------- */
 
 static const etch_given *list_given(etch_session *session, const etch_settings *settings)
 {
@@ -60,7 +61,7 @@ static void hash_spec(etch_session *session, char text[ETCH_SHA256_TEXT])
     etch_sha256(pieces, count, text);
 }
 
-/* ---- the summary -------------------------------------------------------------------------------------------- */
+/* ---- the summary ------------------------------------------------------------------------------------ */
 
 static const char *total_text(etch_session *session, etch_total total)
 {
@@ -138,7 +139,7 @@ static etch_output_report *summarize(const lowering *l, const etch_job *job, con
     return report;
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------------ */
+/* ---- the door --------------------------------------------------------------------------------------- */
 
 static etch_status lower_session(void *data)
 {

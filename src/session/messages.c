@@ -1,4 +1,5 @@
-/* Diagnostics as the public structs, and as text. They are made anew by each call: messages may have come in. */
+/* Diagnostics as the public structs, and as text. They are made anew by each call: messages may have come
+ * in. */
 #include "session/session_int.h"
 
 #include <string.h>

@@ -60,7 +60,7 @@ static bool of_collectives(const etch_quantity_row *row)
     return row->measure == ETCH_COMM || row->measure == ETCH_WIRE;
 }
 
-/* ---- listings --------------------------------------------------------------------------------------------- */
+/* ---- listings --------------------------------------------------------------------------------------- */
 
 static void describe_row(const etch_quantity_row *row, etch_buf *out)
 {
@@ -78,7 +78,7 @@ void etch_quantity_describe_all(etch_buf *out)
         describe_row(&rows[i], out);
 }
 
-/* ---- arguments -------------------------------------------------------------------------------------------- */
+/* ---- arguments -------------------------------------------------------------------------------------- */
 
 /* Which items count. */
 typedef struct filter {
@@ -210,7 +210,7 @@ static bool find_axes(etch_session *session, const etch_quantity *q, const etch_
     return true;
 }
 
-/* ---- selection -------------------------------------------------------------------------------------------- */
+/* ---- selection -------------------------------------------------------------------------------------- */
 
 static bool counts(etch_session *session, const etch_pipeline *p, const filter *f, const etch_cost *cost)
 {
@@ -235,8 +235,8 @@ static void note_open_axis(etch_session *session, const char *name)
     ETCH_PUSH(session->arena, &session->open_axes, name);
 }
 
-/* A collective over axes of size 1 does not exist. Where all of its axes may be 1 or more, it is counted and the
- * axes are noted. */
+/* A collective over axes of size 1 does not exist. Where all of its axes may be 1 or more, it is counted
+ * and the axes are noted. */
 static bool communicates(etch_session *session, const etch_pipeline *p, const etch_cost *cost)
 {
     uint32_t axes = etch_pipeline_axes(session, p, cost->axes), open = 0;
@@ -359,7 +359,7 @@ etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *q,
     return p;
 }
 
-/* ---- values in expressions --------------------------------------------------------------------------------- */
+/* ---- values in expressions -------------------------------------------------------------------------- */
 
 static etch_expr quantity_value(void *data, const etch_quantity *q)
 {

@@ -64,7 +64,8 @@ static path split(etch_arena *arena, const char *text)
     }
 }
 
-/* Do the first `count` names of the path end at `scope`: the last its module, the one before its caller, ... */
+/* Do the first `count` names of the path end at `scope`: the last its module, the one before its caller,
+ * ... */
 static bool ends_at(path p, uint32_t count, const etch_scope *scope)
 {
     for (; count > 0; count--, scope = scope->parent)

@@ -114,8 +114,8 @@ etch_status etch_session_run(etch_session *session, etch_status (*body)(void *da
     guarded g = {body, data, false};
     etch_status status = etch_guard(session->mem, run_guarded, &g);
     if (!g.finished) {
-        /* What lives in the arena may be half made; giving it back makes room for the messages. An arena that began
-         * under this guard is gone already. */
+        /* What lives in the arena may be half made; giving it back makes room for the messages. An arena
+         * that began under this guard is gone already. */
         if (session->spec)
             etch_arena_free(session->arena);
         session->arena = NULL;

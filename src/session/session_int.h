@@ -8,10 +8,10 @@
 #include "etch/etch.h"
 #include "lang/lang.h"
 
-/* ---- pipelines ------------------------------------------------------------------------------------------- */
+/* ---- pipelines -------------------------------------------------------------------------------------- */
 
-/* One model under one train block and one set of values, as far as it was needed: costs of the whole job need no
- * plan, costs of one rank need it placed. */
+/* One model under one train block and one set of values, as far as it was needed: costs of the whole job
+ * need no plan, costs of one rank need it placed. */
 typedef struct etch_pipeline {
     const char *run;       /* as asked; NULL: the spec's choice */
     const etch_plan *plan; /* may be NULL */
@@ -49,11 +49,11 @@ struct etch_session {
 
 /* The values in force with a plan, which may be NULL. NULL after a reported error. */
 const etch_settings *etch_session_settings(etch_session *session, const etch_plan *plan);
-/* The plan that the options, or the spec, name. False after a reported error; the plan may be NULL when nothing
- * names one. */
+/* The plan that the options, or the spec, name. False after a reported error; the plan may be NULL when
+ * nothing names one. */
 bool etch_session_plan(etch_session *session, const etch_plan **plan);
-/* The pipeline of a train block and a plan (NULL: the session's choice), built when it is new. With `needs_plan`
- * there must be a plan. NULL after a reported error. `asked` is the place in a query. */
+/* The pipeline of a train block and a plan (NULL: the session's choice), built when it is new. With
+ * `needs_plan` there must be a plan. NULL after a reported error. `asked` is the place in a query. */
 etch_pipeline *etch_pipeline_get(etch_session *session, const char *run, const char *plan, bool needs_plan,
                                  etch_span asked);
 /* Places the pipeline's plan. False after a reported error. */
@@ -72,7 +72,7 @@ uint32_t etch_pipeline_axes(etch_session *session, const etch_pipeline *p, uint3
 etch_status etch_pipeline_lower(etch_session *session, etch_pipeline *pipeline,
                                 const etch_job **job) ETCH_MUST_CHECK;
 
-/* ---- quantities ------------------------------------------------------------------------------------------- */
+/* ---- quantities ------------------------------------------------------------------------------------- */
 
 typedef enum etch_subject { ETCH_OF_PHASE, ETCH_OF_PART, ETCH_OF_CLASS } etch_subject;
 
@@ -102,12 +102,13 @@ typedef struct etch_pick {
 } etch_pick;
 typedef ETCH_VEC(etch_pick) etch_picks;
 
-/* The items that a quantity consists of. NULL after a reported error, else the pipeline that they come from. */
+/* The items that a quantity consists of. NULL after a reported error, else the pipeline that they come
+ * from. */
 etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *quantity,
                                   const etch_quantity_row *row, etch_picks *out);
 etch_expr etch_picks_sum(etch_session *session, const etch_picks *picks);
 
-/* ---- parts of a model ------------------------------------------------------------------------------------- */
+/* ---- parts of a model ------------------------------------------------------------------------------- */
 
 /* Something in a graph that happens at one place of the program: a call of a module, a loop, a tensor. */
 typedef struct etch_part {
@@ -130,7 +131,7 @@ const char *etch_cost_op_name(const etch_cost *cost);
 const char *etch_cost_label(etch_session *session, const etch_pipeline *pipeline, const etch_cost *cost,
                             etch_breakdown by);
 
-/* ---- results ---------------------------------------------------------------------------------------------- */
+/* ---- results ---------------------------------------------------------------------------------------- */
 
 etch_amount etch_amount_of(etch_session *session, etch_expr expr, const char *unit);
 /* A constant with three significant digits, the SI prefix and the unit: "8.03 G", "1.05 GB". */

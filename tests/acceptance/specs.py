@@ -210,7 +210,8 @@ class Writer:
     def plan(self):
         where = self.shards(0.5)
         where.pop("S", None)
-        lines = ["mesh [dp, tp, xp]", "shard " + ", ".join(f"{dim} @ {axis}" for dim, axis in {"B": "dp", **where}.items())]
+        places = ", ".join(f"{dim} @ {axis}" for dim, axis in {"B": "dp", **where}.items())
+        lines = ["mesh [dp, tp, xp]", f"shard {places}"]
         for dim in sorted(self.tags):
             if self.chance.random() < 0.5:
                 lines.append(f"pin residual{dim} [B@dp, S@{self.chance.choice(AXES)}, {dim}]")

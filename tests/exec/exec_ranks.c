@@ -16,10 +16,17 @@ static const char *step_text(const exec_ranks *ranks, const etch_step *step)
 
 /* ---- values -------------------------------------------------------------------------------------------- */
 
+/* Weights, inputs and constants are there when they are asked for. */
+static bool is_given(const etch_value *value)
+{
+    etch_kind kind = value->tensor->kind;
+    return !value->step && (kind == ETCH_WEIGHT || kind == ETCH_INPUT || kind == ETCH_CONSTANT);
+}
+
 exec_array **exec_ranks_slot(exec_ranks *ranks, const etch_value *value, uint32_t rank)
 {
-    return exec_slot(&ranks->env, &ranks->values, value->id * ranks->mesh.ranks + rank,
-                     ranks->home[value->id]);
+    const etch_loop *home = is_given(value) ? value->tensor->region->loop : ranks->home[value->id];
+    return exec_slot(&ranks->env, &ranks->values, value->id * ranks->mesh.ranks + rank, home);
 }
 
 /* A rank's part of a value that is given. */
@@ -35,21 +42,12 @@ static exec_array *cut(exec_ranks *ranks, const etch_value *value, uint32_t rank
     return part;
 }
 
-/* Weights, inputs and constants are there when they are asked for. */
-static bool is_given(const etch_value *value)
-{
-    etch_kind kind = value->tensor->kind;
-    return !value->step && (kind == ETCH_WEIGHT || kind == ETCH_INPUT || kind == ETCH_CONSTANT);
-}
-
 static void run_step(exec_ranks *ranks, etch_step *step);
 
 /* A rank's part of a value, NULL after a failure. In the order of kernels, what is no node is made when it is
  * asked for. */
 exec_array *exec_ranks_get(exec_ranks *ranks, const etch_value *value, uint32_t rank)
 {
-    if (is_given(value))
-        ranks->home[value->id] = value->tensor->region->loop;
     exec_array **found = exec_ranks_slot(ranks, value, rank);
     if (!*found && is_given(value))
         *found = cut(ranks, value, rank);

@@ -145,9 +145,9 @@ static void requirements_of_the_plan_are_named(etch_arena *arena)
 {
     built *b = build(arena, &plain);
     set_value(b, "tp", "3");
-    ASSERT_REPORTS(b, ETCH_EINPUT, "error[E0523]: F = 64 is not divisible by mesh axis tp = 3",
-                   "F is declared here", "tp = 3 (set)", "tp = 2 or 4 would divide 64",
-                   "V = 128 is not divisible by mesh axis tp = 3");
+    ASSERT_REPORTS(b, ETCH_EINPUT, "error[E0523]: V = 128 is not divisible by mesh axis tp = 3",
+                   "V is declared here", "tp = 3 (set)", "note: F = 64 is not divisible either",
+                   "help: tp = 2 or 4 would divide");
     b = build(arena, &plain);
     set_value(b, "batch", "10");
     ASSERT_REPORTS(b, ETCH_EINPUT,

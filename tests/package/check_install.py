@@ -20,7 +20,7 @@ int main(int argc, char **argv)
     const etch_answer *answer;
     etch_status status = etch_session_open(&options, &session);
     if (status == ETCH_OK)
-        status = etch_query(session, "params(model)", ETCH_BY_NOTHING, &answer);
+        status = etch_session_query(session, "params(model)", ETCH_BY_NOTHING, &answer);
     if (status == ETCH_OK)
         printf("%s %s\\n", ETCH_VERSION, answer->amount.text);
     etch_session_close(session);
