@@ -13,8 +13,8 @@
  * text, whatever their size: "8030261248", or "7/2" where they are no integers.
  *
  * Ownership: what a function hands out belongs to the session and lives until the session is closed, or until
- * a call ends with ETCH_ELIMIT or ETCH_ENOMEM, which exhausts the session. Texts are UTF-8 and end with a NUL.
- * Texts and arrays that are given to the library are copied.
+ * a call ends with ETCH_ELIMIT or ETCH_ENOMEM, which exhausts the session. Texts are UTF-8 and end with a
+ * NUL. Texts and arrays that are given to the library are copied.
  *
  * Threads: a session belongs to one thread at a time; `etch_session_cancel` may be called from any thread and
  * from a signal handler. Sessions are independent of each other: the library has no global state. It prints
@@ -62,7 +62,7 @@ ETCH_API etch_status etch_session_open(const etch_session_options *options, etch
 /* Ends a session and frees all that belongs to it. NULL is allowed. */
 ETCH_API void etch_session_close(etch_session *session);
 
-/* Asks a running `etch_session_lower` to end soon, leaving nothing behind. It then returns ETCH_ELIMIT. */
+/* Asks a running `etch_session_lower`, or the next one, to end soon, leaving nothing behind. It then returns ETCH_ELIMIT. */
 ETCH_API void etch_session_cancel(etch_session *session);
 
 /* ---- messages --------------------------------------------------------------------------------------- */
@@ -192,13 +192,13 @@ typedef struct etch_answer {
  *
  * Quantities are listed by `etch_describe_quantities`. Their arguments:
  *   P        forward, recompute, backward, sync (gradient reduction), optimizer, or step: all of them. FLOP
- *            of the whole job, over the global batch; rank quantities of one rank; both of one optimizer step.
+ *            of the whole job, over the global batch; rank quantities of one rank; both of one step.
  *   X        `model`, the spec's only model, or whatever `of =` may name.
  *   of = M   one call of a part of the model over the global batch: a module (its first call in the order of
  *            the program), one iteration of a loop, or one execution of what computes a tensor, named by its
  *            tag or as module.tensor. Dots say where: block.norm. What happens several times in a step counts
- *            as often as the loops inside M, and all microbatches, repeat it; the loops around M do not count.
- *            When other parts of this name cost something else, the query is an error that says so.
+ *            as often as the loops inside M, and all microbatches, repeat it; the loops around M do not
+ *            count. When other parts of this name cost something else, the query is an error that says so.
  *   op =     only ops, or collectives, of this name, as `--by op` shows them
  *   axis =   only collectives over exactly this mesh axis or product of axes: tp, (dp,tp)
  *   plan =, run =   instead of the session's

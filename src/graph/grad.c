@@ -229,8 +229,9 @@ static void apply_rule(deriver *d, etch_region *region, const etch_op *op, const
         made->outs[i]->optional_result = !d->needs[target->id];
     }
     etch_region_add_op(d->graph, region, made);
+    bool fresh = row->role != ROLE_FREE; /* a view is no node, so it adds into nothing */
     for (uint32_t i = 0; i < count; i++)
-        contribute(d, region, op->ins[targets[i]], made->outs[i], true);
+        contribute(d, region, op->ins[targets[i]], made->outs[i], fresh);
 }
 
 static void derive_op(deriver *d, etch_region *region, const etch_op *op)

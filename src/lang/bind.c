@@ -31,14 +31,16 @@ static binder new_binder(etch_spec *spec, const etch_plan *plan)
     binder b = {.spec = spec, .plan = plan};
     for (uint32_t i = 0; i < spec->params.count; i++) {
         const etch_param *param = &spec->params.at[i];
-        ETCH_PUSH(spec->arena, &b.slots,
-                  (slot){.var = param->var, .name = param->name, .range = spec->ranges[i], .span = param->span});
+        ETCH_PUSH(
+            spec->arena, &b.slots,
+            (slot){.var = param->var, .name = param->name, .range = spec->ranges[i], .span = param->span});
     }
     const etch_axis *axes;
     const uint32_t count = plan ? etch_plan_vars(spec, plan, &axes) : 0;
     for (uint32_t i = 0; i < count; i++)
-        ETCH_PUSH(spec->arena, &b.slots,
-                  (slot){.var = axes[i].size, .name = axes[i].name, .range = {.least = 1}, .span = axes[i].span});
+        ETCH_PUSH(
+            spec->arena, &b.slots,
+            (slot){.var = axes[i].size, .name = axes[i].name, .range = {.least = 1}, .span = axes[i].span});
     return b;
 }
 
@@ -93,8 +95,9 @@ static void report_unknown(const binder *b, const etch_namespace *space, etch_as
 
 static void report_no_param(const binder *b, const etch_symbol *symbol, etch_ast_name name)
 {
-    etch_diag *diag = etch_error(b->spec->diags, ETCH_E_NOT_A_PARAM, name.span, "'%s' is a %s: only params have values",
-                                 name.text, etch_symbol_kind_name(symbol->kind));
+    etch_diag *diag =
+        etch_error(b->spec->diags, ETCH_E_NOT_A_PARAM, name.span, "'%s' is a %s: only params have values",
+                   name.text, etch_symbol_kind_name(symbol->kind));
     if (symbol->kind == SYMBOL_DIM)
         etch_note(diag, symbol->def->span, "its size is declared here");
 }
@@ -104,9 +107,9 @@ static void report_computed(const binder *b, etch_ast_name name)
     const etch_plan *plan = b->plan;
     etch_spec *spec = b->spec;
     etch_expr size = etch_plan_value(spec, plan, name.text);
-    etch_diag *diag =
-        etch_error(spec->diags, ETCH_E_NOT_A_PARAM, name.span, "in plan '%s', '%s' is %s: its size follows from others",
-                   plan->name, name.text, size ? etch_expr_text(spec->sym, size) : "undefined");
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_NOT_A_PARAM, name.span,
+                                 "in plan '%s', '%s' is %s: its size follows from others", plan->name,
+                                 name.text, size ? etch_expr_text(spec->sym, size) : "undefined");
     etch_note(diag, plan->span, "the plan is here");
 }
 
@@ -134,8 +137,9 @@ static int32_t find_slot(binder *b, const etch_namespace *space, etch_ast_name n
         report_computed(b, name);
     } else if (etch_plans_mention(spec, name.text)) {
         if (!b->plan) { /* nothing is asked of a plan: the value waits for one */
-            ETCH_PUSH(spec->arena, &b->slots,
-                      (slot){.var = etch_var(spec->sym, name.text), .name = name.text, .range = {.least = 1}});
+            ETCH_PUSH(
+                spec->arena, &b->slots,
+                (slot){.var = etch_var(spec->sym, name.text), .name = name.text, .range = {.least = 1}});
             return (int32_t)b->slots.count - 1;
         }
         report_no_axis(b, name);
@@ -294,12 +298,14 @@ static void check_range(const binder *b, const slot *s)
     if (s->range.real) {
         if (etch_constant_compare(sym, s->value, etch_int(sym, 0)) > 0)
             return;
-        diag = etch_error(b->spec->diags, ETCH_E_BELOW_BOUND, s->value_span, "%s = %s is not above 0", s->name, text);
+        diag = etch_error(b->spec->diags, ETCH_E_BELOW_BOUND, s->value_span, "%s = %s is not above 0",
+                          s->name, text);
     } else if (!etch_is_integer_constant(s->value)) {
-        diag = etch_error(b->spec->diags, ETCH_E_NOT_AN_INTEGER, s->value_span, "%s = %s is no integer", s->name, text);
+        diag = etch_error(b->spec->diags, ETCH_E_NOT_AN_INTEGER, s->value_span, "%s = %s is no integer",
+                          s->name, text);
     } else if (etch_constant_compare(sym, s->value, etch_int(sym, s->range.least)) < 0) {
-        diag = etch_error(b->spec->diags, ETCH_E_BELOW_BOUND, s->value_span, "%s = %s is less than %lld", s->name, text,
-                          (long long)s->range.least);
+        diag = etch_error(b->spec->diags, ETCH_E_BELOW_BOUND, s->value_span, "%s = %s is less than %lld",
+                          s->name, text, (long long)s->range.least);
     } else {
         return;
     }
@@ -321,7 +327,8 @@ static void collect(const binder *b, etch_settings *out)
     for (uint32_t i = 0; i < b->slots.count; i++) {
         const slot *s = &b->slots.at[i];
         if (s->value)
-            ETCH_PUSH(b->spec->arena, &list, (etch_setting){s->var, s->name, s->value, s->from, s->value_span});
+            ETCH_PUSH(b->spec->arena, &list,
+                      (etch_setting){s->var, s->name, s->value, s->from, s->value_span});
     }
     *out = (etch_settings){list.at, list.count};
 }
@@ -333,8 +340,8 @@ const char *etch_spec_config(const etch_spec *spec, const char *config)
     return config ? config : spec->use_config;
 }
 
-bool etch_spec_bind(etch_spec *spec, const char *config, const char *const *sets, uint32_t set_count, bool defaults,
-                    const etch_plan *plan, etch_settings *out)
+bool etch_spec_bind(etch_spec *spec, const char *config, const char *const *sets, uint32_t set_count,
+                    bool defaults, const etch_plan *plan, etch_settings *out)
 {
     const uint32_t errors = etch_error_count(spec->diags);
     binder b = new_binder(spec, plan);

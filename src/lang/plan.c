@@ -69,6 +69,21 @@ static void read_pin(etch_plan_builder *b, const etch_ast_line *line, etch_pin *
         ETCH_PUSH(b->spec->arena, &pin->shards, shards.at[i]);
 }
 
+/* What is written, with single spaces. */
+static const char *one_line(etch_spec *spec, etch_span span)
+{
+    etch_buf out = {.arena = spec->arena};
+    etch_buf_puts(&out, "");
+    for (const char *at = etch_written(spec, span); *at;) {
+        const size_t gap = strspn(at, " \t\r\n"), length = strcspn(at + gap, " \t\r\n");
+        if (gap > 0 && out.length > 0)
+            etch_buf_puts(&out, " ");
+        etch_buf_add(&out, at + gap, length);
+        at += gap + length;
+    }
+    return out.text;
+}
+
 /* `stage` and `zero` do nothing where their axes are 1. */
 static void add_pending(etch_plan_builder *b, const etch_ast_line *line)
 {
@@ -83,12 +98,12 @@ static void add_pending(etch_plan_builder *b, const etch_ast_line *line)
     }
     if (!etch_mesh_axes(b, &line->mesh, &axes))
         return;
-    const char *text = etch_written(spec, (etch_span){line->span.start, line->mesh.span.end});
+    const char *text = one_line(spec, (etch_span){line->span.start, line->mesh.span.end});
     ETCH_PUSH(spec->arena, &b->plan->pending, (etch_pending){text, axes.bits, line->span});
 }
 
-static const char *const later_options[] = {"accumulate", "capacity", "freeze",    "keep", "offload",
-                                            "prefetch",   "recompute", "reduce", "save",   "schedule"};
+static const char *const later_options[] = {"accumulate", "capacity",  "freeze", "keep", "offload",
+                                            "prefetch",   "recompute", "reduce", "save", "schedule"};
 
 static void refuse_options(etch_plan_builder *b, const etch_ast_line *line)
 {
@@ -237,11 +252,11 @@ static bool refuse_own_meshes(etch_plan_builder *b)
 
 /* ---- the door -------------------------------------------------------------------------------------------- */
 
-static const etch_plan *build(etch_spec *spec, const etch_symbol *symbol, const char *name)
+static const etch_plan *build(etch_spec *spec, const etch_symbol *symbol)
 {
     const uint32_t errors = etch_error_count(spec->diags);
     etch_plan_builder b = {.spec = spec, .symbol = symbol, .plan = ETCH_NEW(spec->arena, etch_plan)};
-    b.plan->name = name;
+    b.plan->name = symbol->name;
     b.plan->span = symbol->item->name.span;
     if (!refuse_own_meshes(&b)) {
         etch_mesh_build(&b);
@@ -298,12 +313,13 @@ const etch_plan *etch_spec_plan(etch_spec *spec, const char *name, bool needed, 
             return NULL;
     if (!needed && has_refused(&symbol->item->lines, false))
         return NULL; /* nobody asks for what the plan cannot do yet */
-    return build(spec, symbol, symbol->name);
+    return build(spec, symbol);
 }
 
 /* ---- lines without meaning yet --------------------------------------------------------------------------- */
 
-/* The axes of a pending line that are bound to more than 1, or those that are not bound. NULL when there are none. */
+/* The axes of a pending line that are bound to more than 1, or those that are not bound: "pp=1,dp=1". NULL when there
+ * are none. */
 static const char *axes_of(etch_spec *spec, const etch_plan *plan, const etch_settings *settings,
                            const etch_pending *pending, bool bound)
 {
@@ -313,39 +329,35 @@ static const char *axes_of(etch_spec *spec, const etch_plan *plan, const etch_se
             continue;
         etch_expr size = etch_settings_apply(spec->sym, settings, plan->mesh.at[i].size);
         if (size != etch_int(spec->sym, 1) && (size && etch_is_constant(size)) == bound)
-            etch_buf_printf(&text, "%s%s", text.length ? ", " : "", plan->mesh.at[i].name);
+            etch_buf_printf(&text, "%s%s=1", text.length ? "," : "", plan->mesh.at[i].name);
     }
     return text.text;
 }
 
-bool etch_plan_check_bound(etch_spec *spec, const etch_plan *plan, const etch_settings *settings)
+static bool check_pending(etch_spec *spec, const etch_plan *plan, const etch_settings *settings, bool bound)
 {
     bool fine = true;
     for (uint32_t i = 0; i < plan->pending.count; i++) {
         const etch_pending *pending = &plan->pending.at[i];
-        const char *axes = axes_of(spec, plan, settings, pending, true);
+        const char *axes = axes_of(spec, plan, settings, pending, bound);
         if (!axes)
             continue;
-        etch_diag *diag = etch_error(spec->diags, ETCH_E_PLAN_LATER, pending->span,
-                                     "'%s' over more than one rank is not given meaning yet", pending->text);
-        etch_help(diag, "it has no effect where 1 is the size of %s", axes);
+        etch_diag *diag =
+            etch_error(spec->diags, ETCH_E_PLAN_LATER, pending->span,
+                       "'%s' is part of the language but is not given meaning yet", pending->text);
+        etch_help(diag, "it has no effect on axes of 1: --set %s", axes);
         fine = false;
     }
     return fine;
 }
 
+bool etch_plan_check_bound(etch_spec *spec, const etch_plan *plan, const etch_settings *settings)
+{
+    return check_pending(spec, plan, settings, true);
+}
+
 bool etch_spec_plan_ready(etch_spec *spec, const etch_plan *plan, const etch_settings *settings)
 {
-    bool ready = etch_plan_check_bound(spec, plan, settings);
-    for (uint32_t i = 0; i < plan->pending.count; i++) {
-        const etch_pending *pending = &plan->pending.at[i];
-        const char *axes = axes_of(spec, plan, settings, pending, false);
-        if (!axes)
-            continue;
-        etch_diag *diag = etch_error(spec->diags, ETCH_E_PLAN_LATER, pending->span,
-                                     "'%s' is not given meaning yet: bind %s to 1", pending->text, axes);
-        etch_help(diag, "it has no effect on one rank");
-        ready = false;
-    }
-    return ready;
+    const bool bound = check_pending(spec, plan, settings, true);
+    return check_pending(spec, plan, settings, false) && bound;
 }

@@ -67,9 +67,9 @@ static etch_expr own_size(etch_plan_builder *b, etch_mesh_name *axis)
     if (!axis->def->value)
         return is_param ? symbol->param->var : etch_var(spec->sym, axis->name.text);
     if (is_param) {
-        etch_diag *diag = etch_error(spec->diags, ETCH_E_MESH, axis->def->span,
-                                     "mesh axis '%s' has a size of its own, but a param has its name",
-                                     axis->name.text);
+        etch_diag *diag =
+            etch_error(spec->diags, ETCH_E_MESH, axis->def->span,
+                       "mesh axis '%s' has a size of its own, but a param has its name", axis->name.text);
         etch_note(diag, symbol->def->name.span, "the param is declared here");
         return NULL;
     }
@@ -82,8 +82,8 @@ static etch_expr size_of(etch_plan_builder *b, uint32_t index)
 {
     etch_mesh_name *axis = &b->axes.at[index];
     if (axis->state == STATE_OPEN) {
-        etch_error(b->spec->diags, ETCH_E_AXIS_CYCLE, axis->name.span, "the size of mesh axis '%s' needs itself",
-                   axis->name.text);
+        etch_error(b->spec->diags, ETCH_E_AXIS_CYCLE, axis->name.span,
+                   "the size of mesh axis '%s' needs itself", axis->name.text);
         return NULL;
     }
     if (axis->state == STATE_NEW) {
@@ -128,8 +128,8 @@ static void unknown_axis(etch_plan_builder *b, etch_ast_name name)
     }
     for (uint32_t i = 0; i < b->products.count; i++)
         ETCH_PUSH(spec->arena, &names, b->products.at[i].name.text);
-    etch_diag *diag = etch_error(spec->diags, ETCH_E_UNKNOWN_AXIS, name.span, "plan '%s' has no mesh axis '%s'",
-                                 b->symbol->name, name.text);
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_UNKNOWN_AXIS, name.span,
+                                 "plan '%s' has no mesh axis '%s'", b->symbol->name, name.text);
     etch_suggest_name(diag, name.text, names.at, names.count);
     etch_note(diag, (etch_span){0, 0}, "its mesh is [%s]", b->axes.count ? list.text : "");
 }

@@ -112,9 +112,9 @@ static void read_use(etch_spec *spec, const etch_namespace *space, const etch_as
 {
     const etch_symbol *symbol = etch_namespace_find(space, item->name.text);
     if (!symbol || symbol->kind != (plan ? SYMBOL_PLAN : SYMBOL_CONFIG)) {
-        etch_diag *diag = etch_error(spec->diags, plan ? ETCH_E_UNKNOWN_PLAN : ETCH_E_UNKNOWN_CONFIG,
-                                     item->name.span, "there is no %s '%s'", plan ? "plan" : "config",
-                                     item->name.text);
+        etch_diag *diag =
+            etch_error(spec->diags, plan ? ETCH_E_UNKNOWN_PLAN : ETCH_E_UNKNOWN_CONFIG, item->name.span,
+                       "there is no %s '%s'", plan ? "plan" : "config", item->name.text);
         const char *const *names;
         const uint32_t count = etch_spec_list(spec, plan ? ETCH_LIST_PLANS : ETCH_LIST_CONFIGS, &names);
         etch_suggest_name(diag, item->name.text, names, count);

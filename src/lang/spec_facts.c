@@ -102,9 +102,9 @@ static void declare_bound(etch_spec *spec, const etch_symbol *symbol, etch_range
         etch_var_at_least(spec->sym, symbol->param->var, range->least);
         return;
     }
-    etch_diag *diag = etch_error(spec->diags, ETCH_E_PARAM_BOUND, least->span,
-                                 "the bound of a param is a whole number, not '%s'",
-                                 etch_written(spec, least->span));
+    etch_diag *diag =
+        etch_error(spec->diags, ETCH_E_PARAM_BOUND, least->span,
+                   "the bound of a param is a whole number, not '%s'", etch_written(spec, least->span));
     etch_help(diag, "what depends on other params is an assumption: assume %s >= %s", symbol->name,
               etch_written(spec, least->span));
 }
@@ -198,10 +198,9 @@ static void report_contradiction(etch_spec *spec, const etch_claim *claim, int64
         }
         if (used)
             etch_note(diag, spec->params.at[i].span, "%s is declared here: %s", spec->params.at[i].name,
-                      spec->ranges[i].real
-                          ? "a number above 0"
-                          : etch_text(spec->arena, "an integer from %lld on",
-                                      (long long)spec->ranges[i].least));
+                      spec->ranges[i].real ? "a number above 0"
+                                           : etch_text(spec->arena, "an integer from %lld on",
+                                                       (long long)spec->ranges[i].least));
     }
 }
 

@@ -15,8 +15,8 @@ const etch_symbol *etch_namespace_find(const etch_namespace *space, const char *
 
 const char *etch_symbol_kind_name(etch_symbol_kind kind)
 {
-    static const char *const names[] = {"param", "dim",         "module",      "model", "config",
-                                        "train block", "infer block", "plan", "sweep"};
+    static const char *const names[] = {"param",       "dim",         "module", "model", "config",
+                                        "train block", "infer block", "plan",   "sweep"};
     return names[kind];
 }
 
@@ -167,9 +167,9 @@ static void declare(etch_spec *spec, etch_namespace *space, etch_symbol_kind kin
 static void add_own(etch_spec *spec, etch_namespace *space)
 {
     static const etch_symbol_kind kinds[] = {
-        [ETCH_AST_PARAM] = SYMBOL_PARAM,   [ETCH_AST_DIMS] = SYMBOL_DIM,      [ETCH_AST_MODULE] = SYMBOL_MODULE,
-        [ETCH_AST_MODEL] = SYMBOL_MODEL,   [ETCH_AST_CONFIG] = SYMBOL_CONFIG, [ETCH_AST_TRAIN] = SYMBOL_TRAIN,
-        [ETCH_AST_INFER] = SYMBOL_INFER,   [ETCH_AST_PARALLEL] = SYMBOL_PLAN, [ETCH_AST_SWEEP] = SYMBOL_SWEEP,
+        [ETCH_AST_PARAM] = SYMBOL_PARAM, [ETCH_AST_DIMS] = SYMBOL_DIM,      [ETCH_AST_MODULE] = SYMBOL_MODULE,
+        [ETCH_AST_MODEL] = SYMBOL_MODEL, [ETCH_AST_CONFIG] = SYMBOL_CONFIG, [ETCH_AST_TRAIN] = SYMBOL_TRAIN,
+        [ETCH_AST_INFER] = SYMBOL_INFER, [ETCH_AST_PARALLEL] = SYMBOL_PLAN, [ETCH_AST_SWEEP] = SYMBOL_SWEEP,
     };
     for (uint32_t i = 0; i < space->ast->items.count; i++) {
         const etch_ast_item *item = &space->ast->items.at[i];

@@ -25,8 +25,9 @@ static bool spec_sees(const etch_spec *spec, const etch_symbol *symbol)
 static const etch_symbol *named_model(const etch_symbol *train)
 {
     const etch_ast_def *def = find_option(train->item, "model");
-    const etch_symbol *symbol =
-        def && def->value->kind == ETCH_AST_NAME ? etch_namespace_find(train->home, def->value->name.text) : NULL;
+    const etch_symbol *symbol = def && def->value->kind == ETCH_AST_NAME
+                                    ? etch_namespace_find(train->home, def->value->name.text)
+                                    : NULL;
     return symbol && symbol->kind == SYMBOL_MODEL ? symbol : NULL;
 }
 
@@ -93,8 +94,8 @@ const etch_symbol *etch_train_symbol(etch_spec *spec, const char *run, etch_span
     const uint32_t count = etch_train_candidates(spec, &list);
     if (count <= 1)
         return count ? list[0] : NULL;
-    etch_diag *diag = etch_error(spec->diags, ETCH_E_RUN, asked, "the spec has several train blocks: %s",
-                                 run_names(spec));
+    etch_diag *diag =
+        etch_error(spec->diags, ETCH_E_RUN, asked, "the spec has several train blocks: %s", run_names(spec));
     for (uint32_t i = 0; i < count; i++)
         etch_note(diag, list[i]->item->span, "'%s' is here", list[i]->name);
     etch_help(diag, "say which one is meant: run = NAME");
@@ -162,8 +163,8 @@ static void wrong(const filling *f, etch_span span, const char *message)
 
 static void later(const filling *f, etch_span span, const char *what)
 {
-    etch_error(f->spec->diags, ETCH_E_LATER, span,
-               "%s is part of the language but is not given meaning yet", what);
+    etch_error(f->spec->diags, ETCH_E_LATER, span, "%s is part of the language but is not given meaning yet",
+               what);
 }
 
 static void read_model(filling *f, const etch_ast_def *def)
@@ -187,7 +188,8 @@ static void read_accumulate(filling *f, const etch_ast_def *def)
 
 static void read_optimizer_argument(filling *f, const etch_ast_arg *arg)
 {
-    static const char *const known[] = {"master"}, *const others[] = {"ema", "momentum", "beta1", "beta2", "decay"};
+    static const char *const known[] = {"master"}, *const others[] = {"ema", "momentum", "beta1", "beta2",
+                                                                      "decay"};
     if (!arg->name.text) {
         wrong(f, arg->value->span, "arguments of an optimizer have names: adamw(master = true)");
     } else if (strcmp(arg->name.text, known[0]) == 0) {
@@ -210,8 +212,8 @@ static void read_optimizer_argument(filling *f, const etch_ast_arg *arg)
 static void read_optimizer(filling *f, const etch_ast_def *def)
 {
     static const char *const known[] = {"adamw"};
-    static const char *const others[] = {"sgd", "adam", "adagrad", "rowwise_adagrad", "adafactor",
-                                         "lion", "muon", "lamb", "shampoo", "none"};
+    static const char *const others[] = {"sgd",  "adam", "adagrad", "rowwise_adagrad", "adafactor",
+                                         "lion", "muon", "lamb",    "shampoo",         "none"};
     const etch_ast_expr *value = def->value;
     if (value->kind != ETCH_AST_NAME && value->kind != ETCH_AST_CALL) {
         wrong(f, value->span, "an optimizer is written like optimizer = adamw(master = true)");
@@ -265,7 +267,8 @@ static void read_clip(filling *f, const etch_ast_def *def)
         return;
     const etch_lookup lookup = etch_global_lookup(f->spec, f->symbol->home);
     etch_expr limit = etch_value_of(f->spec, def->value, &lookup);
-    if (limit && etch_is_constant(limit) && etch_constant_compare(f->spec->sym, limit, etch_int(f->spec->sym, 0)) <= 0)
+    if (limit && etch_is_constant(limit) &&
+        etch_constant_compare(f->spec->sym, limit, etch_int(f->spec->sym, 0)) <= 0)
         wrong(f, def->value->span, "the norm that gradients are clipped to is above 0");
     f->train->clip = limit != NULL;
 }
@@ -275,11 +278,20 @@ static const struct option {
     const char *name;
     void (*read)(filling *f, const etch_ast_def *def);
 } options[] = {
-    {"model", read_model},       {"optimizer", read_optimizer}, {"accumulate", read_accumulate},
-    {"recompute", read_recompute}, {"clip", read_clip},         {"freeze", NULL},
-    {"adapt", NULL},             {"report", NULL},              {"save", NULL},
-    {"offload", NULL},           {"keep", NULL},                {"schedule", NULL},
-    {"output", NULL},            {"dtype", NULL},
+    {"model", read_model},
+    {"optimizer", read_optimizer},
+    {"accumulate", read_accumulate},
+    {"recompute", read_recompute},
+    {"clip", read_clip},
+    {"freeze", NULL},
+    {"adapt", NULL},
+    {"report", NULL},
+    {"save", NULL},
+    {"offload", NULL},
+    {"keep", NULL},
+    {"schedule", NULL},
+    {"output", NULL},
+    {"dtype", NULL},
 };
 enum { OPTION_COUNT = sizeof options / sizeof *options };
 

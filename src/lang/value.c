@@ -41,11 +41,16 @@ static etch_expr is_power_of_two(etch_sym *sym, etch_expr a)
 }
 
 static const function functions[] = {
-    {"max", 1, ANY_COUNT, NULL, etch_max},    {"min", 1, ANY_COUNT, NULL, etch_min},
-    {"abs", 1, 1, etch_abs, NULL},            {"floor", 1, 1, etch_floor, NULL},
-    {"ceil", 1, 1, etch_ceil, NULL},          {"ceildiv", 2, 2, NULL, ceil_div},
-    {"floordiv", 2, 2, NULL, etch_floor_div}, {"mod", 2, 2, NULL, etch_mod},
-    {"pow2", 1, 1, is_power_of_two, NULL},    {"integer", 1, 1, is_integer, NULL},
+    {"max", 1, ANY_COUNT, NULL, etch_max},
+    {"min", 1, ANY_COUNT, NULL, etch_min},
+    {"abs", 1, 1, etch_abs, NULL},
+    {"floor", 1, 1, etch_floor, NULL},
+    {"ceil", 1, 1, etch_ceil, NULL},
+    {"ceildiv", 2, 2, NULL, ceil_div},
+    {"floordiv", 2, 2, NULL, etch_floor_div},
+    {"mod", 2, 2, NULL, etch_mod},
+    {"pow2", 1, 1, is_power_of_two, NULL},
+    {"integer", 1, 1, is_integer, NULL},
 };
 enum { FUNCTION_COUNT = sizeof functions / sizeof *functions };
 
@@ -366,8 +371,9 @@ etch_expr etch_global_value(etch_spec *spec, const etch_namespace *space, const 
         return symbol->param->var;
     if (symbol->kind == SYMBOL_DIM)
         return etch_dim_size(spec, symbol);
-    etch_diag *diag = etch_error(spec->diags, ETCH_E_NOT_A_NUMBER, expr->name.span, "'%s' is a %s, not a number",
-                                 expr->name.text, etch_symbol_kind_name(symbol->kind));
+    etch_diag *diag =
+        etch_error(spec->diags, ETCH_E_NOT_A_NUMBER, expr->name.span, "'%s' is a %s, not a number",
+                   expr->name.text, etch_symbol_kind_name(symbol->kind));
     etch_note(diag, symbol->item->name.span, "it is declared here");
     return NULL;
 }

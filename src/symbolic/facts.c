@@ -315,7 +315,8 @@ static etch_status derive_all(etch_sym *sym)
             continue;
         etch_status status = constrain_definition(sym, var);
         if (status != ETCH_OK) {
-            sym_used_fact(sym, var->definition_fact);
+            if (var->definition_fact < sym->facts.count) /* not the one at hand */
+                sym_used_fact(sym, var->definition_fact);
             return status;
         }
     }
@@ -390,16 +391,35 @@ static etch_status take_fact(etch_sym *sym, const sym_fact *fact, uint32_t index
     return ETCH_EUNKNOWN;
 }
 
-/* Notes the equalities that replaced variables of `a`. */
-static void use_definitions(etch_sym *sym, etch_expr a)
+/* Which equality made two sides differ by a number, when no proof has told: one that replaced a variable of theirs, or, since it
+ * did so when they were built, the latest one that speaks of their variables. */
+static void suspect_definition(etch_sym *sym, const sym_fact *fact)
 {
     sym_scratch_mark mark = sym_scratch_top(sym);
     bool *seen = sym_scratch_take(sym, sym->vars.count, sizeof *seen);
-    sym_mark_vars(sym, a, seen);
-    for (uint32_t i = 0; i < sym->vars.count; i++)
-        if (seen[i])
-            sym_used_fact(sym, sym->vars.at[i]->definition_fact);
+    bool *about = sym_scratch_take(sym, sym->vars.count, sizeof *about);
+    sym_mark_vars(sym, fact->a, seen);
+    sym_mark_vars(sym, fact->b, seen);
+    for (uint32_t i = 0; i < sym->vars.count; i++) {
+        const sym_atom *var = sym->vars.at[i];
+        if (!var->definition)
+            continue;
+        bool shares = seen[i];
+        memset(about, 0, sym->vars.count);
+        sym_mark_vars(sym, var->definition, about);
+        for (uint32_t k = 0; k < sym->vars.count; k++)
+            shares = shares || (about[k] && seen[k]);
+        if (shares)
+            sym_used_fact(sym, var->definition_fact);
+    }
     sym_scratch_release(sym, mark);
+}
+
+/* Do the sides differ by a number? */
+static bool differ_by_number(etch_sym *sym, const sym_fact *fact)
+{
+    etch_expr a = sym_refresh(sym, fact->a), b = sym_refresh(sym, fact->b);
+    return !a || !b || sym_is_constant(sym_sub(sym, a, b));
 }
 
 static etch_status assume(etch_sym *sym, sym_fact fact, int64_t *other)
@@ -414,10 +434,8 @@ static etch_status assume(etch_sym *sym, sym_fact fact, int64_t *other)
     etch_status status = take_fact(sym, &fact, sym->facts.count);
     sym->tracing = false;
     if (status == ETCH_EINPUT) {
-        if (sym->last_fact == SYM_DECLARED) {
-            use_definitions(sym, fact.a);
-            use_definitions(sym, fact.b);
-        }
+        if (sym->last_fact == SYM_DECLARED && differ_by_number(sym, &fact))
+            suspect_definition(sym, &fact);
         if (sym->last_fact < sym->facts.count)
             *other = sym->facts.at[sym->last_fact].origin;
     } else {

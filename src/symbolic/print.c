@@ -444,6 +444,8 @@ static int by_degree(const void *a, const void *b)
     const item *x = a, *y = b;
     if (x->degree != y->degree)
         return x->degree > y->degree ? -1 : 1;
+    if ((x->key->count == 0) != (y->key->count == 0))
+        return x->key->count == 0 ? 1 : -1; /* the constant after quotients like a/b */
     return sym_mono_compare(y->key, x->key);
 }
 

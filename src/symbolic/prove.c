@@ -12,7 +12,7 @@
 
 #include "symbolic/symbolic_int.h"
 
-enum { PROOF_STEPS = 300, ALL_STEPS = 5000, PROOF_DEPTH = 12, SHIFTED_TERMS = 5000 };
+enum { PROOF_STEPS = 300, ALL_STEPS = 5000, PROOF_DEPTH = 12, PROOF_GIVEN = 16, SHIFTED_TERMS = 5000 };
 
 /* Marks in the memo of finished proofs. */
 static const char proved, failed;
@@ -23,6 +23,8 @@ typedef struct proof {
     uint32_t steps;    /* left */
     sym_memo *failed;  /* statements met before */
     bool *spent;       /* by index: quotients and slacks in use */
+    etch_expr given[PROOF_GIVEN]; /* what holds in the case of a max at hand: each >= 0 */
+    uint32_t given_count;
     uint32_t facts[PROOF_DEPTH];
     uint32_t fact_count;
 } proof;
@@ -262,12 +264,25 @@ static bool prove_by_floor(proof *p, const pivot *v, uint32_t depth)
     return split_by_sign(sym, v->factor, &plus, &minus) && prove_floor(p, v->atom, v->rest, plus, minus, depth);
 }
 
+/* The case that argument `i` is the greatest. */
+static bool prove_case(proof *p, const pivot *v, uint32_t i, uint32_t depth)
+{
+    etch_sym *sym = p->sym;
+    uint32_t before = p->given_count;
+    for (uint32_t k = 0; k < v->atom->count && p->given_count < PROOF_GIVEN; k++)
+        if (k != i)
+            p->given[p->given_count++] = sym_sub(sym, v->atom->args[i], v->atom->args[k]);
+    bool ok = prove_with(p, v->rest, v->factor, v->atom->args[i], depth);
+    p->given_count = before;
+    return ok;
+}
+
 static bool prove_by_max(proof *p, const pivot *v, uint32_t depth)
 {
     etch_sym *sym = p->sym;
     bool all = true;
     for (uint32_t i = 0; all && i < v->atom->count; i++)
-        all = prove_with(p, v->rest, v->factor, v->atom->args[i], depth);
+        all = prove_case(p, v, i, depth);
     if (all)
         return true;
     if (!sym_is_nonnegative(sym, v->factor))
@@ -347,6 +362,40 @@ static bool prove_fraction(proof *p, etch_expr a, uint32_t depth)
     return sym_is_positive(sym, sym_neg(sym, x.den)) && prove(p, sym_neg(sym, x.num), depth - 1);
 }
 
+/* a >= 0 given that g >= 0: takes from `a` a multiple of g that cancels its first negative term. */
+static bool prove_given(proof *p, etch_expr a, etch_expr g, uint32_t depth)
+{
+    etch_sym *sym = p->sym;
+    uint32_t at = 0;
+    while (at < a->count && sym_coef_sign(a->terms[at].coef) > 0)
+        at++;
+    for (uint32_t i = 0; at < a->count && i < g->count; i++) {
+        if (sym_coef_sign(g->terms[i].coef) > 0)
+            continue;
+        const sym_mono *mono = sym_mono_div(sym, a->terms[at].mono, g->terms[i].mono);
+        etch_expr factor = sym_monomial(sym, mono, sym_coef_div(sym, a->terms[at].coef, g->terms[i].coef));
+        if (plainly_nonnegative(factor) && prove(p, sym_sub(sym, a, sym_mul(sym, factor, g)), depth - 1))
+            return true;
+    }
+    return false;
+}
+
+/* With what holds in the cases at hand, each used once. */
+static bool prove_by_cases_given(proof *p, etch_expr a, uint32_t depth)
+{
+    for (uint32_t i = 0; i < p->given_count; i++) {
+        etch_expr g = p->given[i];
+        if (g->count == 0 || (g->flags & SYM_HAS_RECIP))
+            continue;
+        p->given[i] = p->sym->zero;
+        bool ok = prove_given(p, a, g, depth);
+        p->given[i] = g;
+        if (ok)
+            return true;
+    }
+    return false;
+}
+
 /* ---- the search ---------------------------------------------------------------------------------------------------- */
 
 static bool prove(proof *p, etch_expr a, uint32_t depth)
@@ -354,7 +403,9 @@ static bool prove(proof *p, etch_expr a, uint32_t depth)
     etch_sym *sym = p->sym;
     if (plainly_nonnegative(a))
         return succeed(p, a);
-    if (sym_is_constant(a) || sym_memo_get(p->failed, a))
+    if (sym_is_constant(a) && !p->given_count)
+        return false;
+    if (!p->given_count && sym_memo_get(p->failed, a))
         return false;
     bool ok = false;
     if (!(a->flags & SYM_HAS_OPAQUE) && nonnegative_from_lower_bounds(sym, a)) {
@@ -367,9 +418,9 @@ static bool prove(proof *p, etch_expr a, uint32_t depth)
         else if (a->flags & SYM_HAS_OPAQUE)
             ok = prove_opaque(p, a, depth);
         else
-            ok = prove_by_facts(p, a, depth);
+            ok = prove_by_cases_given(p, a, depth) || prove_by_facts(p, a, depth);
     }
-    if (!ok)
+    if (!ok && !p->given_count)
         sym_memo_put(sym, p->failed, a, &failed);
     return ok;
 }

@@ -65,7 +65,8 @@ static void add_place(const spec_scene *s, etch_span span, etch_buf *out)
     if (!source || span.end == 0)
         return;
     const size_t folder = strlen(s->folder);
-    const char *path = strncmp(source->path, s->folder, folder) == 0 ? source->path + folder + 1 : source->path;
+    const char *path =
+        strncmp(source->path, s->folder, folder) == 0 ? source->path + folder + 1 : source->path;
     etch_buf_printf(out, "%s:%u:%u ", path, line, column);
 }
 

@@ -25,8 +25,7 @@ static void run(etch_arena *arena, const binding_case *c)
     const etch_plan *plan = c->plan ? etch_spec_plan(s.spec, c->plan, true, (etch_span){0, 0}) : NULL;
     ck_assert((plan != NULL) == (c->plan != NULL));
     etch_settings settings;
-    const bool fine =
-        etch_spec_bind(s.spec, c->config, sets.at, sets.count, c->defaults, plan, &settings);
+    const bool fine = etch_spec_bind(s.spec, c->config, sets.at, sets.count, c->defaults, plan, &settings);
     const char *what = etch_text(arena, "%s(sets: %s)", c->text, c->sets ? c->sets : "");
     specs_expect(what, specs_messages(&s), c->messages);
     ck_assert_msg(fine == (c->settings != NULL), "%s", what);
@@ -80,15 +79,16 @@ static void expressions(etch_arena *arena)
         {"param a, b = 2*a\n", NULL, "a=4", NULL, true, "a = 4 (set), b = 8 (default)", ""},
         {"param a\ndim A = 3*a\nparam b\n", NULL, "a=2,b=A", NULL, true, "a = 2 (set), b = 6 (set)", ""},
         {"param a, r real\n", NULL, "r=0.25,a=max(2,7//2)", NULL, true, "a = 3 (set), r = 1/4 (set)", ""},
-        {"param a >= 0, b = 0, c >= -2\n", NULL, "a=0,c=-1", NULL, true, "a = 0 (set), b = 0 (default), c = -1 (set)",
-         ""},
+        {"param a >= 0, b = 0, c >= -2\n", NULL, "a=0,c=-1", NULL, true,
+         "a = 0 (set), b = 0 (default), c = -1 (set)", ""},
         {"param a\n", NULL, "a=123456789012345678901234567890", NULL, true,
          "a = 123456789012345678901234567890 (set)", ""},
         /* a param that the spec does not see, by its own name */
-        {"import \"b.etch\" (A)\n--- b.etch\nparam h\ndim A = h\n", NULL, "h=4", NULL, true, "h = 4 (set)", ""},
+        {"import \"b.etch\" (A)\n--- b.etch\nparam h\ndim A = h\n", NULL, "h=4", NULL, true, "h = 4 (set)",
+         ""},
         /* a config resolves its names in its own file */
-        {"import \"b.etch\" as b\nparam n = 1\n--- b.etch\nparam n, m\nconfig c { n = 2, m = 2*n }\n", "b.c", NULL, NULL,
-         true, "b.n = 2 (config), b.m = 4 (config), n = 1 (default)", ""},
+        {"import \"b.etch\" as b\nparam n = 1\n--- b.etch\nparam n, m\nconfig c { n = 2, m = 2*n }\n", "b.c",
+         NULL, NULL, true, "b.n = 2 (config), b.m = 4 (config), n = 1 (default)", ""},
     };
     RUN_ALL(arena, cases);
 }
@@ -119,9 +119,10 @@ static void axes(etch_arena *arena)
          "E0506 --set:1:1 in plan 'p', 'c' is a*b: its size follows from others\n"
          "  note a.etch:2:10 the plan is here\n"},
         /* an axis that is a param */
-        {"param tp, dp = 4\nparallel p { mesh [dp, tp] }\n", NULL, NULL, "p", true, "tp = 1 (default), dp = 4 (default)",
-         ""},
-        {"param n\nconfig c { tp = 2 }\n" FOLDED "parallel q { mesh [tp] }\n", "c", NULL, "q", false, "tp = 2 (config)", ""},
+        {"param tp, dp = 4\nparallel p { mesh [dp, tp] }\n", NULL, NULL, "p", true,
+         "tp = 1 (default), dp = 4 (default)", ""},
+        {"param n\nconfig c { tp = 2 }\n" FOLDED "parallel q { mesh [tp] }\n", "c", NULL, "q", false,
+         "tp = 2 (config)", ""},
         {MESH, NULL, "tp=0", "p", false, NULL,
          "E0504 --set:1:4 tp = 0 is less than 1\n"
          "  note a.etch:3:24 'tp' is declared here\n"},
@@ -169,9 +170,11 @@ static void refusals(etch_arena *arena)
          "  note --set:1:3 'a' is given here\n"},
         {"param a, b\n", NULL, "a=4/(b-1),b=1", NULL, true, NULL,
          "E0508 --set:1:3 the value of 'a' is undefined: '4/(b - 1)' divides by zero\n"},
-        {"param a\n", NULL, "a=\"x\"", NULL, true, NULL, "E0600 --set:1:3 a text stands where a number is needed\n"},
+        {"param a\n", NULL, "a=\"x\"", NULL, true, NULL,
+         "E0600 --set:1:3 a text stands where a number is needed\n"},
         {"param a\n", NULL, "a=bb", NULL, true, NULL, "E0210 --set:1:3 unknown name 'bb'\n"},
-        {"param a\n", NULL, "a=1,", NULL, true, NULL, "E0110 --set:1:5 expected a name and its value, found end of the text\n"},
+        {"param a\n", NULL, "a=1,", NULL, true, NULL,
+         "E0110 --set:1:5 expected a name and its value, found end of the text\n"},
     };
     RUN_ALL(arena, cases);
 }
@@ -229,8 +232,9 @@ END_TEST
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("bindings");
-    ETCH_ADD_TESTS(suite, set_goes_before_config_and_config_before_default, values_are_expressions_over_params,
-                   mesh_axes_of_the_plan_are_bound_like_params, a_bad_value_is_refused_at_its_place,
-                   a_chain_of_thousands_is_an_error_and_no_crash, settings_are_put_in_until_nothing_changes);
+    ETCH_ADD_TESTS(suite, set_goes_before_config_and_config_before_default,
+                   values_are_expressions_over_params, mesh_axes_of_the_plan_are_bound_like_params,
+                   a_bad_value_is_refused_at_its_place, a_chain_of_thousands_is_an_error_and_no_crash,
+                   settings_are_put_in_until_nothing_changes);
     return suite;
 }

@@ -151,13 +151,15 @@ static void use(etch_spec *spec, etch_sym *sym, etch_diags *diags)
     const uint32_t config_count = etch_spec_list(spec, ETCH_LIST_CONFIGS, &configs);
     for (uint32_t i = 0; i <= plan_count; i++) {
         uint32_t errors = etch_error_count(diags);
-        const etch_plan *plan = i < plan_count ? etch_spec_plan(spec, plans[i], true, (etch_span){0, 0}) : NULL;
+        const etch_plan *plan =
+            i < plan_count ? etch_spec_plan(spec, plans[i], true, (etch_span){0, 0}) : NULL;
         ck_assert(i == plan_count || plan || etch_error_count(diags) > errors);
         const char *const sets[] = {"seq=64"};
         for (uint32_t c = 0; c <= config_count; c++) {
             etch_settings settings;
             errors = etch_error_count(diags);
-            const bool fine = etch_spec_bind(spec, c < config_count ? configs[c] : NULL, sets, c & 1, c & 2, plan, &settings);
+            const bool fine = etch_spec_bind(spec, c < config_count ? configs[c] : NULL, sets, c & 1, c & 2,
+                                             plan, &settings);
             ck_assert(fine == (etch_error_count(diags) == errors));
             if (!fine || i != c % (plan_count + 1))
                 continue;
@@ -201,14 +203,17 @@ static const char *read_model(etch_arena *arena, const char *name)
     char *text;
     size_t length;
     ck_assert_ptr_nonnull(root);
-    ck_assert_int_eq(etch_read_file(arena, etch_text(arena, "%s/models/%s", root, name), 1 << 20, &text, &length, &why), ETCH_OK);
+    ck_assert_int_eq(
+        etch_read_file(arena, etch_text(arena, "%s/models/%s", root, name), 1 << 20, &text, &length, &why),
+        ETCH_OK);
     return text;
 }
 
 static void damage_all(etch_arena *arena)
 {
     const char *const mains[] = {read_model(arena, "llama.etch"), read_model(arena, "gpt.etch")};
-    const uint64_t seed = number_from("ETCH_TEST_SEED", 20240607), rounds = 400 * number_from("ETCH_TEST_MULT", 1);
+    const uint64_t seed = number_from("ETCH_TEST_SEED", 20240607),
+                   rounds = 400 * number_from("ETCH_TEST_MULT", 1);
     char folder[] = "/tmp/etch_damage_XXXXXX";
     ck_assert_ptr_nonnull(mkdtemp(folder));
     attempt a = {.folder = folder, .base = read_model(arena, "base.etch")};
@@ -217,7 +222,8 @@ static void damage_all(etch_arena *arena)
         a.seed = (seed + round) * 0x9E3779B97F4A7C15ULL + 1;
         a.mem = etch_mem_new((size_t)128 << 20);
         const etch_status status = etch_guard(a.mem, read_damaged, &a);
-        ck_assert_msg(status == ETCH_OK || status == ETCH_ELIMIT, "ETCH_TEST_SEED=%" PRIu64 ", round %" PRIu64, seed, round);
+        ck_assert_msg(status == ETCH_OK || status == ETCH_ELIMIT,
+                      "ETCH_TEST_SEED=%" PRIu64 ", round %" PRIu64, seed, round);
         etch_mem_free(a.mem);
     }
     remove(etch_text(arena, "%s/main.etch", folder));

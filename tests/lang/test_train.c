@@ -21,9 +21,11 @@ static etch_dim *find_dim(void *data, etch_ast_name name)
 static const char *describe(const spec_scene *s, const etch_train *train)
 {
     etch_buf out = {.arena = s->arena};
-    etch_buf_printf(&out, "%s/%s", train->batch ? train->batch->name : "-", etch_expr_text(s->sym, train->micro));
+    etch_buf_printf(&out, "%s/%s", train->batch ? train->batch->name : "-",
+                    etch_expr_text(s->sym, train->micro));
     if (train->optimizer.row)
-        etch_buf_printf(&out, " %s%s", etch_row_name(train->optimizer.row), train->optimizer.master ? "+master" : "");
+        etch_buf_printf(&out, " %s%s", etch_row_name(train->optimizer.row),
+                        train->optimizer.master ? "+master" : "");
     if (train->recompute_all)
         etch_buf_puts(&out, " recompute all");
     for (uint32_t i = 0; i < train->recompute_count; i++)
@@ -63,7 +65,8 @@ static void options(etch_arena *arena)
         {"optimizer = adamw(master = 1)", NULL, "E0220 a.etch:5:36 master is true or false\n"},
         {"optimizer = adamw(true)", NULL,
          "E0220 a.etch:5:27 arguments of an optimizer have names: adamw(master = true)\n"},
-        {"optimizer = 3", NULL, "E0220 a.etch:5:21 an optimizer is written like optimizer = adamw(master = true)\n"},
+        {"optimizer = 3", NULL,
+         "E0220 a.etch:5:21 an optimizer is written like optimizer = adamw(master = true)\n"},
         {"accumulate = micro", NULL,
          "E0220 a.etch:5:22 accumulate is a dim and the number of microbatches: accumulate = (B, micro)\n"},
         {"accumulate = (C, micor)", NULL,
@@ -77,14 +80,15 @@ static void options(etch_arena *arena)
          "E0220 a.etch:5:19 'clip' is given twice\n"
          "  note a.etch:5:9 it is given here already\n"},
         {"freeze = layer, adapt = lora(x)", NULL,
-         "E0244 a.etch:5:9 'freeze' in a train block" LATER "E0244 a.etch:5:25 'adapt' in a train block" LATER},
+         "E0244 a.etch:5:9 'freeze' in a train block" LATER
+         "E0244 a.etch:5:25 'adapt' in a train block" LATER},
         {"micro = 4", NULL, "E0244 a.etch:5:9 a param that a train block binds" LATER},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const train_case *c = &cases[i];
-        spec_scene s =
-            specs_load(arena, etch_text(arena, "param micro\ndim B = 4\nmodel m(x[B]) -> y[B] { y = x }\ntrain { %s }\n",
-                                        c->options));
+        spec_scene s = specs_load(
+            arena, etch_text(arena, "param micro\ndim B = 4\nmodel m(x[B]) -> y[B] { y = x }\ntrain { %s }\n",
+                             c->options));
         specs_expect(c->options, specs_messages(&s), "");
         etch_train train;
         const etch_symbol *symbol = etch_train_symbol(s.spec, NULL, (etch_span){0, 0});
@@ -137,7 +141,8 @@ static void choices(etch_arena *arena)
          "  help did you mean 'm'?\n"},
         {M "train { model = k }\nparam k\n", NULL, "none", "E0246 a.etch:3:17 'k' is a param, not a model\n"},
         {M "infer decode { model = m }\n", "decode", "none",
-         "E0244 a.etch:3:7 infer blocks" " are part of the language but are not given meaning yet\n"
+         "E0244 a.etch:3:7 infer blocks"
+         " are part of the language but are not given meaning yet\n"
          "  note a.etch:3:7 'decode' is declared here\n"},
         /* a spec that only adds configs and plans trains as its import does */
         {"import \"b.etch\"\n--- b.etch\n" M "train { model = m }\n", NULL, "train -> m", ""},
@@ -147,7 +152,8 @@ static void choices(etch_arena *arena)
          NULL, "train -> m", ""},
         /* a model of its own is not trained by others */
         {"import \"b.etch\"\n" N "--- b.etch\n" M "train { model = m }\n", NULL, "none", ""},
-        {"import \"b.etch\"\ntrain { model = m }\n--- b.etch\n" M "train { model = m }\n", NULL, "train -> m", ""},
+        {"import \"b.etch\"\ntrain { model = m }\n--- b.etch\n" M "train { model = m }\n", NULL, "train -> m",
+         ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const choice_case *c = &cases[i];
@@ -156,7 +162,8 @@ static void choices(etch_arena *arena)
         const etch_symbol *train = etch_train_symbol(s.spec, c->run, (etch_span){0, 0});
         const etch_symbol *model = train ? etch_train_model(s.spec, train) : NULL;
         specs_expect(c->text, specs_messages(&s), c->messages);
-        specs_expect(c->text, model ? etch_text(arena, "%s -> %s", train->name, model->name) : "none", c->chosen);
+        specs_expect(c->text, model ? etch_text(arena, "%s -> %s", train->name, model->name) : "none",
+                     c->chosen);
         specs_end(&s);
     }
 }

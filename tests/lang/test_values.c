@@ -4,12 +4,13 @@
 
 #include <string.h>
 
-static const char *const spec_text = "param batch, heads, kv, hidden\n"
-                                     "assume kv | heads\n"
-                                     "dim B = batch, H = hidden, G = heads/kv, C ~ 3*B/2\n"
-                                     "module ring(x) -> y { y = x }\n"
-                                     "parallel p { mesh [edp = dp/ep, ep, ring]\n axis dp = (edp, ep), all = (dp, ring) }\n"
-                                     "parallel q { mesh [tp] }\n";
+static const char *const spec_text =
+    "param batch, heads, kv, hidden\n"
+    "assume kv | heads\n"
+    "dim B = batch, H = hidden, G = heads/kv, C ~ 3*B/2\n"
+    "module ring(x) -> y { y = x }\n"
+    "parallel p { mesh [edp = dp/ep, ep, ring]\n axis dp = (edp, ep), all = (dp, ring) }\n"
+    "parallel q { mesh [tp] }\n";
 
 /* Repeats what it is asked, and is worth 7. */
 typedef struct heard {
@@ -62,7 +63,8 @@ static void values(etch_arena *arena)
         {"all/dp", "p", "ring", ""},
         {"tp*2", NULL, "2*tp", ""}, /* of some plan */
         {"tp*2", "q", "2*tp", ""},
-        {"ring", "q", NULL, "E0600 query:1:1 'ring' is a module, not a number\n  note a.etch:5:8 it is declared here\n"},
+        {"ring", "q", NULL,
+         "E0600 query:1:1 'ring' is a module, not a number\n  note a.etch:5:8 it is declared here\n"},
         {"tpp + ep", "q", NULL,
          "E0210 query:1:1 unknown name 'tpp'\n"
          "  help did you mean 'tp'?\n"
@@ -160,9 +162,12 @@ static void single(etch_arena *arena)
 {
     static const struct {
         const char *text, *name, *of;
-    } cases[] = {{"comm(step, of = block)", "comm", "block"}, {"(flops(step))", "flops", NULL},
-                 {"2*flops(step)", NULL, NULL},               {"max(1, 2)", NULL, NULL},
-                 {"H", NULL, NULL},                           {"unheard(of)", "unheard", NULL}};
+    } cases[] = {{"comm(step, of = block)", "comm", "block"},
+                 {"(flops(step))", "flops", NULL},
+                 {"2*flops(step)", NULL, NULL},
+                 {"max(1, 2)", NULL, NULL},
+                 {"H", NULL, NULL},
+                 {"unheard(of)", "unheard", NULL}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         spec_scene s = specs_load(arena, spec_text);
         etch_quantity q;
@@ -224,8 +229,8 @@ END_TEST
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("values");
-    ETCH_ADD_TESTS(suite, values_are_exact_and_mistakes_have_places, quantities_are_asked_for_by_their_arguments,
-                   one_quantity_alone_is_told_from_more,
+    ETCH_ADD_TESTS(suite, values_are_exact_and_mistakes_have_places,
+                   quantities_are_asked_for_by_their_arguments, one_quantity_alone_is_told_from_more,
                    checks_are_those_of_the_spec_and_assumptions_of_all_files);
     return suite;
 }

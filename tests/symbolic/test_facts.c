@@ -235,7 +235,7 @@ static const form forms[] = {
     {"t | h", "floor(h/t)", "h/t"},
     {"t | h", "(h*s) % t", "0"},
     {"t | h", "(h + t) // t", "h/t + 1"},
-    {"t | h", "(h + a) // t", "h/t + floor(a/t)"},
+    {"t | h", "(h + a) // t", "floor(a/t) + h/t"},
     {"t | h; g | t", "ceil(h/g)", "h/g"},
     {"t | h", "floor(max(h/t, 1))", "h/t"},
     {"t | h", "floor(max(h/t, a))", "max(a*t, h)/t"},
@@ -298,13 +298,13 @@ static const contradiction contradictions[] = {
     {"7 >= a", "a >= 8", 0},
     {"a >= b; b >= c", "c >= a + 1", 1},
     {"a >= 8", "a == 5", 0},
-    {"a == 12", "8 | a", 0},
+    {"a == 12", "8 | a", -1}, /* its sides are the numbers 8 and 12 */
     {"8 | a", "a == 12", 0},
     {"x >= 1; 8 | a; b >= 2", "a == 12", 1},
     {"t | h", "t >= h + 1", 0},
     {"b >= 2; t | h", "t == 2*h", 1},
     {"tp | 8", "tp >= 9", 0},
-    {"h == a*d; a == 3", "h == 7", 1},
+    {"h == a*d; a == 3", "h == 7", 0},
 };
 
 static void contradictions_are_found(etch_arena *arena)
