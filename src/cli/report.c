@@ -117,7 +117,7 @@ static json_t *message_json(const etch_message *message, bool *failed)
     return object;
 }
 
-static bool print_json(const etch_message *messages, size_t count, etch_status status)
+static void print_json(const etch_message *messages, size_t count, etch_status status)
 {
     bool failed = false;
     json_t *root = json_object(), *array = json_array();
@@ -126,10 +126,10 @@ static bool print_json(const etch_message *messages, size_t count, etch_status s
     cli_json_set(root, "schema", json_string("etch-messages/1"), &failed);
     cli_json_set(root, "status", cli_json_text(etch_status_text(status)), &failed);
     cli_json_set(root, "messages", array, &failed);
-    failed = json_dumpf(root, stderr, JSON_INDENT(2)) != 0 || failed;
+    if (failed || json_dumpf(root, stderr, JSON_INDENT(2)) != 0)
+        fprintf(stderr, "etch: %s", etch_status_text(ETCH_ENOMEM));
     fputc('\n', stderr);
     json_decref(root);
-    return !failed;
 }
 
 /* ---- the end of a session --------------------------------------------------------------------------- */

@@ -349,10 +349,13 @@ static bool top_dims(etch_graph *graph, const etch_row *row, etch_tensor *const 
     return true;
 }
 
-/* Marks `to` as another name for `from`, once. */
+/* Marks `to` as another name for `from`, once; not when it is renamed back. */
 static void twin(etch_dim *to, const etch_dim *from)
 {
-    if (!to->twin && to != from)
+    for (const etch_dim *earlier = from; earlier; earlier = earlier->twin)
+        if (earlier == to)
+            return;
+    if (!to->twin)
         to->twin = from;
 }
 

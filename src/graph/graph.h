@@ -460,6 +460,8 @@ typedef struct etch_placed {
     ETCH_VEC(etch_update) updates;   /* order of units: first used first */
     etch_expr clip_flop, clip_bytes; /* NULL without clip */
     ETCH_VEC(etch_requirement) requirements;
+    ETCH_VEC(etch_pending)
+    pending; /* what the placement needs and has no meaning yet, unless its axes are 1 */
     uint32_t value_count, step_count;
     etch_diags *diags;
 } etch_placed;

@@ -159,6 +159,13 @@ static bool partial_passes(const placing *pl, uint32_t axis)
     return true;
 }
 
+/* The statistic of an attention is made of queries and keys: a dim that only the values have leaves it whole. */
+static bool is_untouched(const etch_op *op, uint32_t result, const etch_dim *dim)
+{
+    return op->row->shape == SHAPE_ATTEND && result > 0 && !etch_has_dim(op->ins[0], dim) &&
+           !etch_has_dim(op->ins[1], dim);
+}
+
 static void place_axis(const placer *p, placing *pl, uint32_t axis)
 {
     const etch_op *op = pl->op;
@@ -178,8 +185,10 @@ static void place_axis(const placer *p, placing *pl, uint32_t axis)
     bool stat = etch_op_factor(op, f) == FACTOR_STAT;
     if (stat)
         pl->stat_axes |= 1u << axis;
-    for (uint32_t i = 0; i < op->out_count; i++)
-        pl->result[i][axis] = etch_has_dim(op->outs[i], f) ? f : stat ? NULL : ETCH_PARTIAL;
+    for (uint32_t i = 0; i < op->out_count; i++) {
+        bool whole = stat || is_untouched(op, i, f);
+        pl->result[i][axis] = etch_has_dim(op->outs[i], f) ? f : whole ? NULL : ETCH_PARTIAL;
+    }
 }
 
 /* ---- one op ----------------------------------------------------------------------------------------------------------------- */
@@ -275,15 +284,13 @@ static void check_causal(placer *p, const placing *pl)
     for (uint32_t a = 0; a < p->axis_count; a++) {
         if (!query || pl->factor[a] != query)
             continue;
-        const char *axis = p->plan->mesh.at[a].name;
-        etch_diag *diag = etch_error(p->graph->diags, ETCH_E_SPLIT_CAUSAL, p->plan->span,
-                                     "plan %s divides the queries of a causal attention (%s @ %s): context "
-                                     "parallelism has no meaning yet",
-                                     p->plan->name, query->name, axis);
-        etch_note(diag, pl->op->span, "the attention");
-        etch_help(diag, "shard the heads instead, or keep %s whole", query->name);
-        p->failed = true;
-        return;
+        const char *text =
+            etch_text(p->arena, "causal attention over %s @ %s", query->name, p->plan->mesh.at[a].name);
+        for (uint32_t i = 0; text && i < p->placed->pending.count; i++)
+            if (p->placed->pending.at[i].axes == 1u << a)
+                text = NULL;
+        if (text)
+            ETCH_PUSH(p->arena, &p->placed->pending, (etch_pending){text, 1u << a, p->plan->span});
     }
 }
 
@@ -510,6 +517,10 @@ static void place_loop(placer *p, etch_loop *loop)
     placed->body->loop = placed;
     ETCH_PUSH(p->arena, &parent->items, (etch_placed_item){.loop = placed});
     place_region(p, loop->body, placed->body);
+    if (p->failed) {
+        p->region = parent;
+        return;
+    }
     p->region = placed->body;
     for (uint32_t i = 0; i < loop->carries.count; i++) {
         const etch_carry *c = &loop->carries.at[i];

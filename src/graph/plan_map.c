@@ -216,9 +216,26 @@ static const etch_shard *entry_with(const placer *p, const char *dim, uint32_t a
     return w.found;
 }
 
+static const etch_dim *first_of(const etch_dim *dim)
+{
+    while (dim->twin)
+        dim = dim->twin;
+    return dim;
+}
+
+/* The entry that puts both axes on the dim, or else on another that it was renamed from or to. */
+static const etch_shard *order_entry(const placer *p, const etch_dim *dim, uint32_t axes)
+{
+    const etch_shard *entry = entry_with(p, dim->name, axes);
+    for (uint32_t i = 0; i < p->graph->dims.count && !entry; i++)
+        if (first_of(p->graph->dims.at[i]) == first_of(dim))
+            entry = entry_with(p, p->graph->dims.at[i]->name, axes);
+    return entry;
+}
+
 bool etch_map_is_inside(const placer *p, const etch_dim *dim, uint32_t inner, uint32_t outer)
 {
-    const etch_shard *entry = entry_with(p, dim->name, (1u << inner) | (1u << outer));
+    const etch_shard *entry = order_entry(p, dim, (1u << inner) | (1u << outer));
     if (!entry)
         return inner > outer; /* never written together: the mesh's order */
     for (uint32_t i = 0; i < entry->axis_count; i++)

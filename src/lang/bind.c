@@ -24,7 +24,7 @@ typedef struct binder {
     ETCH_VEC(slot) slots;  /* params in order of declaration, then what the mesh is made of */
 } binder;
 
-/* ---- slots ----------------------------------------------------------------------------------------------- */
+/* ---- slots --------------------------------------------------------------------------------------------- */
 
 static binder new_binder(etch_spec *spec, const etch_plan *plan)
 {
@@ -77,7 +77,7 @@ static const char *mesh_text(const binder *b)
     return b->plan->mesh.count ? text.text : "";
 }
 
-/* ---- names ----------------------------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------------------------------------- */
 
 static void report_unknown(const binder *b, const etch_namespace *space, etch_ast_name name)
 {
@@ -151,7 +151,7 @@ static int32_t find_slot(binder *b, const etch_namespace *space, etch_ast_name n
     return -1;
 }
 
-/* ---- values by origin -------------------------------------------------------------------------------------- */
+/* ---- values by origin ---------------------------------------------------------------------------------- */
 
 static void give(binder *b, int32_t index, etch_expr value, const char *from, etch_span span)
 {
@@ -230,7 +230,7 @@ static void bind_defaults(binder *b)
     }
 }
 
-/* ---- values that speak of one another ------------------------------------------------------------------------ */
+/* ---- values that speak of one another ------------------------------------------------------------------ */
 
 static bool settle(binder *b, uint32_t index, uint32_t depth);
 
@@ -256,8 +256,8 @@ static bool settle_vars(binder *b, const slot *s, const etch_expr *vars, uint32_
     return true;
 }
 
-/* Puts values into the value of a slot, so that it speaks of no other slot that has one. False after an error; the slot has no
- * value then. */
+/* Puts values into the value of a slot, so that it speaks of no other slot that has one. False after an
+ * error; the slot has no value then. */
 static bool settle(binder *b, uint32_t index, uint32_t depth)
 {
     etch_spec *spec = b->spec;
@@ -333,7 +333,7 @@ static void collect(const binder *b, etch_settings *out)
     *out = (etch_settings){list.at, list.count};
 }
 
-/* ---- the door ---------------------------------------------------------------------------------------------- */
+/* ---- the door ------------------------------------------------------------------------------------------ */
 
 const char *etch_spec_config(const etch_spec *spec, const char *config)
 {
@@ -361,7 +361,8 @@ bool etch_spec_bind(etch_spec *spec, const char *config, const char *const *sets
     return etch_error_count(spec->diags) == errors;
 }
 
-/* One pass over all settings. Values that speak of others are put in one batch after another, which changes nothing in the end. */
+/* One pass over all settings. Values that speak of others are put in one batch after another, which
+ * changes nothing in the end. */
 static etch_expr apply_once(etch_sym *sym, const etch_settings *settings, etch_expr expr)
 {
     etch_expr vars[ETCH_APPLY_BATCH], values[ETCH_APPLY_BATCH];
@@ -391,7 +392,7 @@ etch_expr etch_settings_apply(etch_sym *sym, const etch_settings *settings, etch
     return next;
 }
 
-/* ---- at loading ------------------------------------------------------------------------------------------------ */
+/* ---- at loading ---------------------------------------------------------------------------------------- */
 
 static void check_config(binder *b, const etch_symbol *config)
 {

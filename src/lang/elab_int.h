@@ -1,13 +1,16 @@
-/* What the parts of elaboration share: names of files, values of expressions, and the environment of module bodies.
+/* What the parts of elaboration share: names of files, values of expressions, and the environment of module
+ * bodies.
  *
- * spec.c loads and names; value.c evaluates numbers; bind.c settings; plan.c plans; train.c train blocks; model*.c turn modules and models into graphs. */
+ * spec.c reads the spec, spec_names.c and spec_facts.c what it declares and knows; value.c evaluates numbers;
+ * bind.c settings; plan*.c plans; train.c train blocks; query.c expressions from outside; model*.c turn
+ * modules and models into graphs. */
 #ifndef ETCH_LANG_ELAB_INT_H
 #define ETCH_LANG_ELAB_INT_H
 
 #include "lang/ast_int.h"
 #include "lang/lang.h"
 
-/* ---- names of a file ------------------------------------------------------------------------------------------ */
+/* ---- names of a file ----------------------------------------------------------------------------------- */
 
 typedef enum etch_symbol_kind {
     SYMBOL_PARAM,  /* def, param */
@@ -43,7 +46,7 @@ enum { ETCH_DTYPE_CLASSES = 4 }; /* act, weights, grads, optim */
 typedef struct etch_namespace {
     const etch_ast *ast;
     ETCH_VEC(const etch_symbol *) symbols; /* by order of declaration, imports first */
-    ETCH_VEC(const char *) names;          /* of each: what this file calls it, "x.B" after `import .. as x` */
+    ETCH_VEC(const char *) names;          /* of each: "x.B" after `import .. as x` */
     etch_dtype_line dtypes[ETCH_DTYPE_CLASSES];
 } etch_namespace;
 
@@ -74,21 +77,22 @@ struct etch_spec {
     uint32_t dim_depth;
     ETCH_VEC(etch_claim) assumptions;
     etch_dtypes dtypes;
-    const char *use_config, *use_plan; /* NULL without a `use` line */
-    ETCH_VEC(etch_plan *) plans;       /* built on demand */
+    const char *use_config, *use_plan;          /* NULL without a `use` line */
+    ETCH_VEC(etch_plan *) plans;                /* built on demand */
     ETCH_VEC(const etch_symbol *) broken_plans; /* those with errors, which have been reported */
 };
 
 /* A piece of text as it stands in its source. */
 const char *etch_written(etch_spec *spec, etch_span span);
-/* The only symbol of a kind that the spec itself declares or, when it declares none, imports. `*count`: how many there are; NULL unless 1. */
+/* The only symbol of a kind that the spec itself declares or, when it declares none, imports. `*count`:
+ * how many there are; NULL unless 1. */
 const etch_symbol *etch_only_symbol(const etch_spec *spec, etch_symbol_kind kind, uint32_t *count);
 /* "a, b, c": what the spec calls them; "none". */
 const char *etch_listing_text(etch_spec *spec, etch_listing what);
 /* Adds "did you mean ..?" when one of the names is near. */
 void etch_suggest_name(etch_diag *diag, const char *text, const char *const *names, uint32_t count);
 
-/* ---- steps of loading, in this order -------------------------------------------------------------------------- */
+/* ---- steps of loading, in this order ------------------------------------------------------------------- */
 
 /* Fills spaces and symbols. */
 void etch_names_collect(etch_spec *spec);
@@ -103,17 +107,20 @@ void etch_dtypes_collect(etch_spec *spec);
 /* Defaults that need themselves; configs that bind twice, or what is nowhere declared. */
 void etch_bindings_check(etch_spec *spec);
 
-/* Reports an unknown name, with the nearest of the names that the file sees (and of `more`, which may be empty). */
+/* Reports an unknown name, with the nearest of the names that the file sees (and of `more`, which may be
+ * empty). */
 void etch_unknown_name(etch_spec *spec, const etch_namespace *space, const char *what, etch_ast_name name,
                        const char *const *more, uint32_t more_count);
 
-/* ---- values --------------------------------------------------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------------------------------------- */
 
-/* How names and calls of an expression are looked up. Both return NULL after having reported why; `call` may be NULL: only functions of the language
- * (max min abs floor ceil ceildiv floordiv mod pow2 integer) are known then. */
+/* How names and calls of an expression are looked up. Both return NULL after having reported why; `call`
+ * may be NULL: only functions of the language (max min abs floor ceil ceildiv floordiv mod pow2 integer)
+ * are known then. */
 typedef struct etch_lookup {
     etch_expr (*name)(void *data, const etch_ast_expr *expr);
-    /* Sets `*known` when the name is one that it answers for; unknown names are reported by the evaluation. */
+    /* Sets `*known` when the name is one that it answers for; unknown names are reported by the
+     * evaluation. */
     etch_expr (*call)(void *data, const etch_ast_expr *expr, bool *known);
     void *data;
 } etch_lookup;
@@ -123,7 +130,8 @@ extern const char *const etch_value_functions[];
 bool etch_is_value_function(const char *name);
 /* The exact value of an expression. NULL after an error. */
 etch_expr etch_value_of(etch_spec *spec, const etch_ast_expr *expr, const etch_lookup *lookup);
-/* A predicate: a comparison, or an expression (ETCH_REL_TRUE: holds when it is not 0; right is 0). left == NULL after an error. */
+/* A predicate: a comparison, or an expression (ETCH_REL_TRUE: holds when it is not 0; right is 0). left ==
+ * NULL after an error. */
 etch_claim etch_claim_of(etch_spec *spec, const etch_ast_expr *expr, const etch_lookup *lookup);
 /* Does it hold under the facts? */
 etch_truth etch_claim_holds(etch_spec *spec, const etch_claim *claim, etch_witness *witness);
@@ -132,10 +140,11 @@ etch_lookup etch_global_lookup(etch_spec *spec, const etch_namespace *space);
 /* The same for one name; `more` are further names for "did you mean". */
 etch_expr etch_global_value(etch_spec *spec, const etch_namespace *space, const etch_ast_expr *expr,
                             const char *const *more, uint32_t more_count);
-/* The size of a global dim, evaluated where it is declared; a dim whose size needs itself is an error. NULL after an error. */
+/* The size of a global dim, evaluated where it is declared; a dim whose size needs itself is an error.
+ * NULL after an error. */
 etch_expr etch_dim_size(etch_spec *spec, const etch_symbol *symbol);
 
-/* ---- train blocks ------------------------------------------------------------------------------------------------------ */
+/* ---- train blocks -------------------------------------------------------------------------------------- */
 
 /* The train block called `run`, or the only one that trains a model the spec sees, or NULL. */
 const etch_symbol *etch_train_symbol(etch_spec *spec, const char *run, etch_span asked);
@@ -145,17 +154,20 @@ const etch_symbol *etch_train_model(etch_spec *spec, const etch_symbol *train);
 bool etch_train_fill(etch_spec *spec, const etch_symbol *symbol,
                      etch_dim *(*dim_of)(void *data, etch_ast_name name), void *data, etch_train *train);
 
-/* The train blocks to choose from when none is named: the spec's own; without any, and without models of its own, those of imports
- * whose model the spec sees. */
+/* The train blocks to choose from when none is named: the spec's own; without any, and without models of
+ * its own, those of imports whose model the spec sees. */
 uint32_t etch_train_candidates(const etch_spec *spec, const etch_symbol *const **list);
 
-/* ---- plans ---------------------------------------------------------------------------------------------------------------- */
+/* ---- plans --------------------------------------------------------------------------------------------- */
 
-/* Is `name` an axis, a product of axes or a variable in the mesh of some plan of the spec or of its imports? Says so without building plans. */
+/* Is `name` an axis, a product of axes or a variable in the mesh of some plan of the spec or of its
+ * imports? Says so without building plans. */
 bool etch_plans_mention(const etch_spec *spec, const char *name);
-/* The size of an axis or product of axes, or the variable of the mesh called `name`. NULL when there is none (no error). */
+/* The size of an axis or product of axes, or the variable of the mesh called `name`. NULL when there is
+ * none (no error). */
 etch_expr etch_plan_value(etch_spec *spec, const etch_plan *plan, const char *name);
-/* The variables that sizes of the mesh are made of and that are no params, in order of first use; each is at least 1. */
+/* The variables that sizes of the mesh are made of and that are no params, in order of first use; each is
+ * at least 1. */
 uint32_t etch_plan_vars(etch_spec *spec, const etch_plan *plan, const etch_axis **vars);
 /* Do the settings leave without effect what has no meaning yet? False after an error. */
 bool etch_plan_check_bound(etch_spec *spec, const etch_plan *plan, const etch_settings *settings);

@@ -1,5 +1,6 @@
-/* The door of lang: the only room that knows syntax. Reads a spec and what it imports, and turns models, train blocks and plans into what graph
- * works on; evaluates expressions of the language over params, dims, mesh axes and quantities. */
+/* The door of lang: the only room that knows syntax. Reads a spec and what it imports, and turns models,
+ * train blocks and plans into what graph works on; evaluates expressions of the language over params,
+ * dims, mesh axes and quantities. */
 #ifndef ETCH_LANG_H
 #define ETCH_LANG_H
 
@@ -9,12 +10,14 @@
 
 typedef struct etch_spec etch_spec;
 
-/* Reads `path` and its imports, declares params and facts in `sym`. Every mistake found goes to `diags`. NULL after an error of the spec;
- * `*status` is ETCH_EIO when `path` itself cannot be read as a file (a diagnostic says why), ETCH_EINPUT otherwise. */
+/* Reads `path` and its imports, declares params and facts in `sym`. Every mistake found goes to `diags`.
+ * NULL after an error of the spec; `*status` is ETCH_EIO when `path` itself cannot be read as a file (a
+ * diagnostic says why), ETCH_EINPUT otherwise. */
 etch_spec *etch_spec_load(etch_arena *arena, etch_sym *sym, etch_diags *diags, const char *path,
                           etch_status *status);
 
-/* Paths and texts of the files of the spec, the spec itself first, then imports in order of first import: what its hash is made of. */
+/* Paths and texts of the files of the spec, the spec itself first, then imports in order of first import:
+ * what its hash is made of. */
 uint32_t etch_spec_files(const etch_spec *spec, const etch_source ***files);
 
 typedef struct etch_param {
@@ -36,7 +39,7 @@ typedef enum etch_listing {
 } etch_listing;
 uint32_t etch_spec_list(const etch_spec *spec, etch_listing what, const char *const **names);
 
-/* ---- bindings ------------------------------------------------------------------------------------------------ */
+/* ---- bindings ------------------------------------------------------------------------------------------ */
 
 typedef struct etch_setting {
     etch_expr var; /* of a param or a mesh axis */
@@ -51,9 +54,11 @@ typedef struct etch_settings {
     uint32_t count;
 } etch_settings;
 
-/* Values by precedence: `sets` (texts "NAME=EXPR", several may be joined by commas), then the config (`config` or the spec's `use config`), then, with
- * `defaults`, the params' defaults and 1 for axes of `plan` (may be NULL) without a size. One setting per name, in order of declaration of the params, then axes. Errors: unknown
- * config (with the list), unknown name (did you mean; an axis that the plan lacks says so), a value that is no number, a param below its bound. False after an error. */
+/* Values by precedence: `sets` (texts "NAME=EXPR", several may be joined by commas), then the config
+ * (`config` or the spec's `use config`), then, with `defaults`, the params' defaults and 1 for axes of
+ * `plan` (may be NULL) without a size. One setting per name, in order of declaration of the params, then
+ * axes. Errors: unknown config (with the list), unknown name (did you mean; an axis that the plan lacks
+ * says so), a value that is no number, a param below its bound. False after an error. */
 bool etch_spec_bind(etch_spec *spec, const char *config, const char *const *sets, uint32_t set_count,
                     bool defaults, const etch_plan *plan, etch_settings *out);
 /* The config in force: `config`, or the one that `use config` names, or NULL. */
@@ -61,7 +66,7 @@ const char *etch_spec_config(const etch_spec *spec, const char *config);
 /* Substitutes settings (the value of one may speak of others) until nothing changes. */
 etch_expr etch_settings_apply(etch_sym *sym, const etch_settings *settings, etch_expr expr);
 
-/* ---- models and plans ------------------------------------------------------------------------------------------ */
+/* ---- models and plans ---------------------------------------------------------------------------------- */
 
 typedef struct etch_model {
     etch_graph *graph;
@@ -70,19 +75,21 @@ typedef struct etch_model {
     const char *name;
 } etch_model;
 
-/* Elaborates the model that `run` (a named train block), the spec's train block, or the spec's only model names. `settings` decide `if` and other structure;
- * where they do not, defaults do (a remark says so when a param has neither). NULL after an error. */
+/* Elaborates the model that `run` (a named train block), the spec's train block, or the spec's only model
+ * names. `settings` decide `if` and other structure; where they do not, defaults do (a remark says so when
+ * a param has neither). NULL after an error. */
 etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_settings *settings);
 
-/* The plan called `name`; with NULL, the one that `use plan` names or the only one. NULL: error reported when `needed`, else there is none. Declares its mesh axes
- * as variables. */
+/* The plan called `name`; with NULL, the one that `use plan` names or the only one. NULL: error reported
+ * when `needed`, else there is none. Declares its mesh axes as variables. */
 const etch_plan *etch_spec_plan(etch_spec *spec, const char *name, bool needed, etch_span asked);
 
-/* May quantities of one rank be asked? False after an error: a line of the plan that has no meaning yet would have an effect, because its mesh axis has no
- * value, or one larger than 1. */
-bool etch_spec_plan_ready(etch_spec *spec, const etch_plan *plan, const etch_settings *settings);
+/* May quantities of one rank be asked? False after an error: one of `list` (the plan's own `pending`, or what its placement
+ * found) would have an effect, because its mesh axis has no value, or one larger than 1. */
+bool etch_spec_pending_ready(etch_spec *spec, const etch_plan *plan, const etch_pending *list, uint32_t count,
+                             const etch_settings *settings);
 
-/* ---- expressions ----------------------------------------------------------------------------------------------------- */
+/* ---- expressions --------------------------------------------------------------------------------------- */
 
 /* A quantity in an expression, as written: comm(step, op = all_reduce, axis = (dp,tp), of = block). */
 typedef struct etch_quantity {
@@ -96,18 +103,21 @@ typedef struct etch_quantity {
 
 /* What a quantity is. NULL after having reported why not. */
 typedef etch_expr (*etch_quantity_fn)(void *data, const etch_quantity *quantity);
-/* Is there a quantity of this name? (`did you mean` uses the names.) Set by the caller of the functions below. */
+/* Is there a quantity of this name? (`did you mean` uses the names.) Set by the caller of the functions
+ * below. */
 typedef struct etch_quantities {
     etch_quantity_fn value;
     void *data;
     const char *const *names; /* ends with NULL */
 } etch_quantities;
 
-/* The value of an expression over params, dims (their size over the whole job), the axes of `plan` (may be NULL) and quantities. NULL after an error. */
+/* The value of an expression over params, dims (their size over the whole job), the axes of `plan` (may be
+ * NULL) and quantities. NULL after an error. */
 etch_expr etch_spec_value(etch_spec *spec, const char *text, const char *source_name, const etch_plan *plan,
                           const etch_quantities *quantities);
 
-/* A text that is one quantity call and nothing else: for tables. False: it is something else (no error is reported unless it does not parse). */
+/* A text that is one quantity call and nothing else: for tables. False: it is something else (no error is
+ * reported unless it does not parse). */
 bool etch_spec_quantity(etch_spec *spec, const char *text, const char *source_name, etch_quantity *out);
 
 typedef enum etch_relation {
@@ -127,7 +137,8 @@ typedef struct etch_claim {
     etch_span span;
 } etch_claim;
 
-/* The `check` lines of the spec itself (not of imports), `assume` lines of all files. Claims that could not be evaluated have been reported and have left == NULL. */
+/* The `check` lines of the spec itself (not of imports), `assume` lines of all files. Claims that could
+ * not be evaluated have been reported and have left == NULL. */
 uint32_t etch_spec_checks(etch_spec *spec, const etch_quantities *quantities, const etch_claim **claims);
 uint32_t etch_spec_assumptions(etch_spec *spec, const etch_claim **claims);
 

@@ -229,13 +229,25 @@ static void repeat(etch_env *env, const etch_ast_stmt *stmt)
         etch_env_find(env, carried.at[i])->tensor = results[i];
 }
 
+/* What a branch would have assigned is not known: its uses stay silent. */
+static void leave_unknown(etch_env *env, const etch_ast_stmt *stmt)
+{
+    name_list names = {0};
+    for (uint32_t i = 0; i < stmt->arms.count; i++)
+        assigned_names(env->builder->spec->arena, &stmt->arms.at[i].body, &names);
+    for (uint32_t i = 0; i < names.count; i++)
+        assign(env, names.at[i], NULL);
+}
+
 static void branch(etch_env *env, const etch_ast_stmt *stmt)
 {
     for (uint32_t i = 0; i < stmt->arms.count; i++) {
         const etch_ast_arm *arm = &stmt->arms.at[i];
         etch_truth taken = arm->test ? etch_env_decide(env, arm->test) : ETCH_YES;
-        if (taken == ETCH_UNKNOWN)
+        if (taken == ETCH_UNKNOWN) {
+            leave_unknown(env, stmt);
             return;
+        }
         if (taken == ETCH_NO)
             continue;
         etch_env_body(env, &arm->body);

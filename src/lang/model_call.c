@@ -471,18 +471,22 @@ bool etch_env_call(etch_env *env, const etch_ast_expr *call, const etch_dims *wa
         return call_row(env, bound->row, call, want, out, results);
     if (bound && bound->kind == BOUND_MODULE)
         return call_module(env, bound->module, call, out, results);
-    const etch_symbol *symbol = bound ? NULL : etch_namespace_find(env->home, call->name.text);
+    const etch_symbol *symbol = etch_namespace_find(env->home, call->name.text);
     if (symbol && symbol->kind == SYMBOL_MODULE)
         return call_module(env, symbol, call, out, results);
     if (symbol && symbol->kind == SYMBOL_MODEL) {
         etch_later(spec, call->span, "calling a model");
         return false;
     }
-    if (bound || symbol) {
+    /* Functions are names of their own: a param or a tensor may have the same. */
+    const etch_row *row = etch_row_called(call->name.text);
+    if (row)
+        return call_row(env, row, call, want, out, results);
+    if ((bound || symbol) &&
+        !is_among(call->name.text, later_functions, sizeof later_functions / sizeof *later_functions)) {
         etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->name.span, "%s is not a function or module",
                    call->name.text);
         return false;
     }
-    const etch_row *row = etch_row_called(call->name.text);
-    return row ? call_row(env, row, call, want, out, results) : unknown_function(env, call);
+    return unknown_function(env, call);
 }

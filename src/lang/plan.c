@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- lines ----------------------------------------------------------------------------------------------- */
+/* ---- lines --------------------------------------------------------------------------------------------- */
 
 static void refuse(etch_plan_builder *b, etch_span span, const char *what)
 {
@@ -206,7 +206,8 @@ static void read_lines(etch_plan_builder *b)
         ETCH_PUSH(b->spec->arena, &b->plan->pins, top.pins.at[i]);
 }
 
-/* Does the plan have lines that are refused? Scopes inside scopes are not looked into: they are refused themselves. */
+/* Does the plan have lines that are refused? Scopes inside scopes are not looked into: they are refused
+ * themselves. */
 static bool has_refused(const etch_ast_lines *lines, bool in_scope)
 {
     for (uint32_t i = 0; i < lines->count; i++)
@@ -250,7 +251,7 @@ static bool refuse_own_meshes(etch_plan_builder *b)
     return found;
 }
 
-/* ---- the door -------------------------------------------------------------------------------------------- */
+/* ---- the door ------------------------------------------------------------------------------------------ */
 
 static const etch_plan *build(etch_spec *spec, const etch_symbol *symbol)
 {
@@ -316,10 +317,10 @@ const etch_plan *etch_spec_plan(etch_spec *spec, const char *name, bool needed, 
     return build(spec, symbol);
 }
 
-/* ---- lines without meaning yet --------------------------------------------------------------------------- */
+/* ---- lines without meaning yet ------------------------------------------------------------------------- */
 
-/* The axes of a pending line that are bound to more than 1, or those that are not bound: "pp=1,dp=1". NULL when there
- * are none. */
+/* The axes of a pending line that are bound to more than 1, or those that are not bound: "pp=1,dp=1". NULL
+ * when there are none. */
 static const char *axes_of(etch_spec *spec, const etch_plan *plan, const etch_settings *settings,
                            const etch_pending *pending, bool bound)
 {
@@ -334,11 +335,12 @@ static const char *axes_of(etch_spec *spec, const etch_plan *plan, const etch_se
     return text.text;
 }
 
-static bool check_pending(etch_spec *spec, const etch_plan *plan, const etch_settings *settings, bool bound)
+static bool check_pending(etch_spec *spec, const etch_plan *plan, const etch_pending *list, uint32_t count,
+                          const etch_settings *settings, bool bound)
 {
     bool fine = true;
-    for (uint32_t i = 0; i < plan->pending.count; i++) {
-        const etch_pending *pending = &plan->pending.at[i];
+    for (uint32_t i = 0; i < count; i++) {
+        const etch_pending *pending = &list[i];
         const char *axes = axes_of(spec, plan, settings, pending, bound);
         if (!axes)
             continue;
@@ -353,11 +355,12 @@ static bool check_pending(etch_spec *spec, const etch_plan *plan, const etch_set
 
 bool etch_plan_check_bound(etch_spec *spec, const etch_plan *plan, const etch_settings *settings)
 {
-    return check_pending(spec, plan, settings, true);
+    return check_pending(spec, plan, plan->pending.at, plan->pending.count, settings, true);
 }
 
-bool etch_spec_plan_ready(etch_spec *spec, const etch_plan *plan, const etch_settings *settings)
+bool etch_spec_pending_ready(etch_spec *spec, const etch_plan *plan, const etch_pending *list, uint32_t count,
+                             const etch_settings *settings)
 {
-    const bool bound = check_pending(spec, plan, settings, true);
-    return check_pending(spec, plan, settings, false) && bound;
+    const bool bound = check_pending(spec, plan, list, count, settings, true);
+    return check_pending(spec, plan, list, count, settings, false) && bound;
 }

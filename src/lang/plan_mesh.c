@@ -13,7 +13,7 @@ static int32_t find(const etch_mesh_name *names, uint32_t count, const char *nam
     return -1;
 }
 
-/* ---- axes ------------------------------------------------------------------------------------------------ */
+/* ---- axes ---------------------------------------------------------------------------------------------- */
 
 static void add_axis(etch_plan_builder *b, const etch_ast_def *def)
 {
@@ -115,7 +115,7 @@ static void read_axes(etch_plan_builder *b)
         size_of(b, i);
 }
 
-/* ---- products of axes ------------------------------------------------------------------------------------ */
+/* ---- products of axes ---------------------------------------------------------------------------------- */
 
 static void unknown_axis(etch_plan_builder *b, etch_ast_name name)
 {
@@ -254,7 +254,7 @@ void etch_mesh_build(etch_plan_builder *b)
     read_products(b);
 }
 
-/* ---- names of meshes, for values ------------------------------------------------------------------------- */
+/* ---- names of meshes, for values ----------------------------------------------------------------------- */
 
 /* Does a name occur in the expression? Trees are no higher than ETCH_AST_DEPTH. */
 static bool occurs(const etch_ast_expr *expr, const char *name)

@@ -1,9 +1,10 @@
-/* Expressions from outside the spec, and the spec's own checks: values over params, dims, mesh axes and quantities. */
+/* Expressions from outside the spec, and the spec's own checks: values over params, dims, mesh axes and
+ * quantities. */
 #include "lang/elab_int.h"
 
 #include <string.h>
 
-/* ---- quantities ------------------------------------------------------------------------------------------ */
+/* ---- quantities ---------------------------------------------------------------------------------------- */
 
 typedef struct asking {
     etch_spec *spec;
@@ -130,7 +131,7 @@ static etch_lookup query_lookup(etch_spec *spec, const etch_plan *plan, const et
     return (etch_lookup){quantity_name, quantity_call, a};
 }
 
-/* ---- the door -------------------------------------------------------------------------------------------- */
+/* ---- the door ------------------------------------------------------------------------------------------ */
 
 static const etch_ast_expr *parse(etch_spec *spec, const char *text, const char *source_name)
 {

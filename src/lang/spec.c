@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- helpers --------------------------------------------------------------------------------------------- */
+/* ---- helpers ------------------------------------------------------------------------------------------- */
 
 const char *etch_written(etch_spec *spec, etch_span span)
 {
@@ -33,7 +33,7 @@ const etch_symbol *etch_only_symbol(const etch_spec *spec, etch_symbol_kind kind
     return *count != 1 ? NULL : own ? own : imported;
 }
 
-/* ---- listings -------------------------------------------------------------------------------------------- */
+/* ---- listings ------------------------------------------------------------------------------------------ */
 
 static uint32_t list_runs(const etch_spec *spec, const char *const **names)
 {
@@ -105,7 +105,7 @@ uint32_t etch_spec_files(const etch_spec *spec, const etch_source ***files)
     return count;
 }
 
-/* ---- use lines ------------------------------------------------------------------------------------------- */
+/* ---- use lines ----------------------------------------------------------------------------------------- */
 
 static void read_use(etch_spec *spec, const etch_namespace *space, const etch_ast_item *item, bool plan,
                      etch_span *before)
@@ -146,7 +146,7 @@ static void read_uses(etch_spec *spec, const etch_namespace *space)
     }
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------------------- */
 
 static void read_numbers(etch_spec *spec)
 {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- params ---------------------------------------------------------------------------------------------- */
+/* ---- params -------------------------------------------------------------------------------------------- */
 
 /* What the spec itself calls a symbol, without a dot if it can; or NULL. */
 static const char *name_in_spec(const etch_spec *spec, const etch_symbol *symbol)
@@ -148,7 +148,7 @@ void etch_params_evaluate(etch_spec *spec)
     }
 }
 
-/* ---- assumptions ------------------------------------------------------------------------------------------- */
+/* ---- assumptions --------------------------------------------------------------------------------------- */
 
 static etch_status assume(etch_spec *spec, const etch_claim *claim, int64_t origin, int64_t *other)
 {
@@ -230,7 +230,7 @@ void etch_facts_collect(etch_spec *spec)
     }
 }
 
-/* ---- dtypes -------------------------------------------------------------------------------------------------- */
+/* ---- dtypes -------------------------------------------------------------------------------------------- */
 
 static const char *const classes[ETCH_DTYPE_CLASSES] = {"act", "weights", "grads", "optim"};
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- finding --------------------------------------------------------------------------------------------- */
+/* ---- finding ------------------------------------------------------------------------------------------- */
 
 const etch_symbol *etch_namespace_find(const etch_namespace *space, const char *name)
 {
@@ -62,7 +62,7 @@ void etch_unknown_name(etch_spec *spec, const etch_namespace *space, const char 
     etch_suggest_name(diag, name.text, names, count);
 }
 
-/* ---- filling --------------------------------------------------------------------------------------------- */
+/* ---- filling ------------------------------------------------------------------------------------------- */
 
 static void report_twice(etch_spec *spec, const char *name, etch_span at, const etch_symbol *other,
                          bool imported)

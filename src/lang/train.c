@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- which one ------------------------------------------------------------------------------------------- */
+/* ---- which one ----------------------------------------------------------------------------------------- */
 
 static const etch_ast_def *find_option(const etch_ast_item *item, const char *name)
 {
@@ -146,7 +146,7 @@ const etch_symbol *etch_train_model(etch_spec *spec, const etch_symbol *train)
     return NULL;
 }
 
-/* ---- what it says ------------------------------------------------------------------------------------------ */
+/* ---- what it says -------------------------------------------------------------------------------------- */
 
 typedef struct filling {
     etch_spec *spec;

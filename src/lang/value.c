@@ -6,7 +6,7 @@
 enum { ETCH_DIM_DEPTH = 200 };
 enum { DIM_NEW, DIM_OPEN, DIM_DONE };
 
-/* ---- functions of the language --------------------------------------------------------------------------- */
+/* ---- functions of the language ------------------------------------------------------------------------- */
 
 enum { ANY_COUNT = 1000 };
 
@@ -70,7 +70,7 @@ bool etch_is_value_function(const char *name)
     return find_function(name) != NULL;
 }
 
-/* ---- expressions ----------------------------------------------------------------------------------------- */
+/* ---- expressions --------------------------------------------------------------------------------------- */
 
 /* Operations are undefined for one reason only: a divisor is zero. */
 static etch_expr defined(etch_spec *spec, const etch_ast_expr *expr, etch_expr value)
@@ -214,7 +214,7 @@ etch_expr etch_value_of(etch_spec *spec, const etch_ast_expr *expr, const etch_l
     return not_a_number(spec, expr, "a list");
 }
 
-/* ---- predicates -------------------------------------------------------------------------------------------- */
+/* ---- predicates ---------------------------------------------------------------------------------------- */
 
 static etch_relation relation_of(char op)
 {
@@ -311,7 +311,7 @@ etch_truth etch_claim_holds(etch_spec *spec, const etch_claim *claim, etch_witne
     return etch_divides(sym, claim->left, claim->right, witness);
 }
 
-/* ---- names that stand for numbers ---------------------------------------------------------------------------- */
+/* ---- names that stand for numbers ---------------------------------------------------------------------- */
 
 static void report_dim_cycle(etch_spec *spec, const etch_symbol *symbol)
 {

@@ -131,32 +131,22 @@ bool etch_pipeline_axis_is_one(etch_session *session, const etch_pipeline *p, ui
     return size == etch_int(session->sym, 1);
 }
 
-/* Lines of a plan without a meaning yet have no effect while their axes are 1, and are refused otherwise. */
-static bool refuse_pending(etch_session *session, const etch_pipeline *p)
+static etch_placed *place(etch_session *session, const etch_pipeline *p)
 {
-    bool refused = false;
-    for (uint32_t i = 0; i < p->plan->pending.count; i++) {
-        const etch_pending *pending = &p->plan->pending.at[i];
-        etch_buf ones = {.arena = session->arena};
-        for (uint32_t k = 0; k < p->plan->mesh.count; k++)
-            if ((pending->axes >> k & 1) && !etch_pipeline_axis_is_one(session, p, k))
-                etch_buf_printf(&ones, "%s%s=1", ones.length ? "," : "", p->plan->mesh.at[k].name);
-        if (ones.length == 0)
-            continue;
-        etch_diag *diag =
-            etch_error(session->diags, ETCH_E_PLAN_LATER, pending->span,
-                       "'%s' is part of the language but is not given meaning yet", pending->text);
-        etch_help(diag, "it has no effect on axes of 1: --set %s", ones.text);
-        refused = true;
-    }
-    return refused;
+    const etch_plan *plan = p->plan;
+    if (!etch_spec_pending_ready(session->spec, plan, plan->pending.at, plan->pending.count, p->settings))
+        return NULL;
+    etch_placed *placed = etch_place(p->training, plan);
+    bool ready = placed && etch_spec_pending_ready(session->spec, plan, placed->pending.at,
+                                                   placed->pending.count, p->settings);
+    return ready ? placed : NULL;
 }
 
 bool etch_pipeline_place(etch_session *session, etch_pipeline *p)
 {
     if (!p->tried_to_place) {
         p->tried_to_place = true;
-        p->placed = refuse_pending(session, p) ? NULL : etch_place(p->training, p->plan);
+        p->placed = place(session, p);
         if (p->placed)
             etch_placed_costs(p->placed, &p->placed_costs);
     }

@@ -385,14 +385,14 @@ static void add_flattened(etch_sym *sym, etch_expr *list, uint32_t *count, etch_
         add_flattened(sym, list, count, sym_add(sym, rest, sym_mul(sym, factor, atom->args[i])));
 }
 
-/* Drops arguments that are never greater than another; of equal ones the first stays. */
+/* Drops arguments that are never greater than another that stays; of equal ones the first stays. */
 static void drop_dominated(etch_sym *sym, etch_expr *list, uint32_t *count)
 {
     sym_scratch_mark mark = sym_scratch_top(sym);
     bool *dropped = sym_scratch_take(sym, *count, sizeof *dropped);
     for (uint32_t i = 0; i < *count; i++)
         for (uint32_t j = 0; j < *count && !dropped[i]; j++)
-            if (j != i && sym_is_nonnegative(sym, sym_sub(sym, list[j], list[i])))
+            if (j != i && !dropped[j] && sym_is_nonnegative(sym, sym_sub(sym, list[j], list[i])))
                 dropped[i] = j < i || !sym_is_nonnegative(sym, sym_sub(sym, list[i], list[j]));
     uint32_t kept = 0;
     for (uint32_t i = 0; i < *count; i++)

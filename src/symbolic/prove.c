@@ -12,7 +12,7 @@
 
 #include "symbolic/symbolic_int.h"
 
-enum { PROOF_STEPS = 300, ALL_STEPS = 5000, PROOF_DEPTH = 12, PROOF_GIVEN = 16, SHIFTED_TERMS = 5000 };
+enum { PROOF_STEPS = 1500, ALL_STEPS = 10000, PROOF_DEPTH = 12, PROOF_GIVEN = 16, SHIFTED_TERMS = 5000 };
 
 /* Marks in the memo of finished proofs. */
 static const char proved, failed;
@@ -151,6 +151,8 @@ static etch_expr replace_one(etch_sym *sym, etch_expr a, const sym_atom *var, et
 static bool prove_by_facts(proof *p, etch_expr a, uint32_t depth)
 {
     etch_sym *sym = p->sym;
+    etch_expr cleared = sym_clear_denominators(sym, a);
+    a = cleared ? cleared : a;
     for (uint32_t i = 0; i < sym->alternatives.count; i++) {
         sym_alternative way = sym->alternatives.at[i];
         bool negative = false;
@@ -277,20 +279,17 @@ static bool prove_case(proof *p, const pivot *v, uint32_t i, uint32_t depth)
     return ok;
 }
 
+/* With any one argument in its place if that makes the statement stronger; else case by case. */
 static bool prove_by_max(proof *p, const pivot *v, uint32_t depth)
 {
-    etch_sym *sym = p->sym;
-    bool all = true;
-    for (uint32_t i = 0; all && i < v->atom->count; i++)
-        all = prove_case(p, v, i, depth);
-    if (all)
-        return true;
-    if (!sym_is_nonnegative(sym, v->factor))
-        return false;
-    for (uint32_t i = 0; i < v->atom->count; i++)
-        if (prove_with(p, v->rest, v->factor, v->atom->args[i], depth))
-            return true;
-    return false;
+    if (sym_is_nonnegative(p->sym, v->factor))
+        for (uint32_t i = 0; i < v->atom->count; i++)
+            if (prove_with(p, v->rest, v->factor, v->atom->args[i], depth))
+                return true;
+    bool ok = true;
+    for (uint32_t i = 0; ok && i < v->atom->count; i++)
+        ok = prove_case(p, v, i, depth);
+    return ok;
 }
 
 /* c * floor(x) - c * floor(y) >= 0 when c >= 0 and x >= y: leaves the pair out. */
@@ -332,6 +331,16 @@ static sym_atom **opaque_atoms(etch_sym *sym, etch_expr a, uint32_t limit, uint3
     return atoms;
 }
 
+/* The outermost max of those atoms, or NULL. */
+static sym_atom *outermost_max(sym_atom *const *atoms, uint32_t count)
+{
+    sym_atom *found = NULL;
+    for (uint32_t i = 0; i < count; i++)
+        if (atoms[i]->kind == SYM_MAX && (!found || atoms[i]->depth > found->depth))
+            found = atoms[i];
+    return found;
+}
+
 static bool prove_opaque(proof *p, etch_expr a, uint32_t depth)
 {
     enum { ATOMS = 16 };
@@ -342,11 +351,17 @@ static bool prove_opaque(proof *p, etch_expr a, uint32_t depth)
         return false;
     sym_scratch_mark mark = sym_scratch_top(sym);
     uint32_t count;
-    sym_atom **atoms = opaque_atoms(sym, a, ATOMS, &count);
+    sym_atom **atoms = opaque_atoms(sym, a, ATOMS, &count), *max = outermost_max(atoms, count);
     bool ok = prove_by_monotone_pair(p, a, atoms, count, depth);
-    for (uint32_t i = 0; !ok && i < count; i++) {
-        pivot v = pivot_on(sym, a, atoms[i]);
-        ok = atoms[i]->kind == SYM_FLOOR ? prove_by_floor(p, &v, depth) : prove_by_max(p, &v, depth);
+    if (!ok && max) {
+        /* cases lose nothing: no need to try another atom first */
+        pivot v = pivot_on(sym, a, max);
+        ok = prove_by_max(p, &v, depth);
+    } else {
+        for (uint32_t i = 0; !ok && i < count; i++) {
+            pivot v = pivot_on(sym, a, atoms[i]);
+            ok = prove_by_floor(p, &v, depth);
+        }
     }
     sym_scratch_release(sym, mark);
     return ok;

@@ -212,16 +212,18 @@ class Writer:
         where.pop("S", None)
         places = ", ".join(f"{dim} @ {axis}" for dim, axis in {"B": "dp", **where}.items())
         lines = ["mesh [dp, tp, xp]", f"shard {places}"]
+        # One axis for each dim: where two meet on a dim, only the inner one can be taken away again.
+        inside, along = self.shards(0.6), self.chance.choice(AXES)
         for dim in sorted(self.tags):
             if self.chance.random() < 0.5:
-                lines.append(f"pin residual{dim} [B@dp, S@{self.chance.choice(AXES)}, {dim}]")
+                lines.append(f"pin residual{dim} [B@dp, S@{along}, {dim}]")
         for made in self.modules:
             if self.chance.random() < 0.4:
-                inside = self.shards(0.6)
-                inside.pop("S", None)
-                changes = {dim: inside.get(dim, "()") for dim in {*inside, *where} if dim in self.hidden}
+                # What the plan divides stays whole inside, what it does not is divided.
+                changes = {dim: "()" if dim in where else inside.get(dim) for dim in self.hidden}
+                changes = {dim: axis for dim, axis in changes.items() if axis}
                 if changes:
-                    places = ", ".join(f"{dim} @ {axis}" for dim, axis in sorted(changes.items()))
+                    places = ", ".join(f"{dim} @ {axis}" for dim, axis in changes.items())
                     lines.append(f"for {made.name} {{ shard {places} }}")
         return lines
 

@@ -133,6 +133,36 @@ class Scopes(Case):
                 self.assertIn("othing", done.err)
                 self.assertEqual(ask(self.spec, "comm(step)", plan="megatron"), done.out.strip())
 
+    def test_moves_that_cannot_be_made(self):
+        """A scope takes a dim to another axis, in a loop and behind it: the shards of both axes would have to be taken
+        apart in the wrong order."""
+        text = """etch 1
+param batch, seq, hidden, ffn, vocab
+dim B = batch, S = seq, H = hidden, F = ffn, V = vocab
+module mlp(x[B,S,H]) -> y[B,S,H] {
+  weight w1[H,F], w2[F,H]
+  u[B,S,F] = x * w1
+  y        = relu(u) * w2
+}
+model tiny(ids[B,S]: i32, labels[B,S]: i32) -> z[B,S,V] {
+  weight emb[V,H], head[H,V]
+  x[B,S,H] = gather(emb, ids, over = V)
+  repeat 3 { x = x + mlp(x) }
+  x        = x + mlp(x)
+  z[B,S,V] = x * head
+  l[]      = cross_entropy(z, labels, over = V)  tag loss
+}
+train { model = tiny, optimizer = adamw(master = true) }
+parallel other { mesh [tp, xp]
+  shard H @ xp
+  for mlp { shard H @ tp } }
+"""
+        spec = self.write("other.etch", text)
+        done = run("query", spec, "comm(step)")
+        self.assertEqual((1, 1), (done.status, len(done.errors())), done)
+        self.assertRegex(done.errors()[0]["text"], r"\bH\b")
+        self.assertEqual("other.etch", done.errors()[0]["path"].split("/")[-1])
+
     def test_a_pin_with_a_dim_that_the_tensor_lacks(self):
         for pin in ("[B@dp, S, V@tp]", "[B@dp, S@tp, V]"):
             with self.subTest(pin):

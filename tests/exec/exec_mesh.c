@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-exec_mesh exec_mesh_of(const etch_plan *plan)
+exec_mesh exec_mesh_of(const etch_graph *graph, const etch_plan *plan)
 {
-    exec_mesh mesh = {.plan = plan, .axes = plan->mesh.count, .ranks = 1};
+    exec_mesh mesh = {.graph = graph, .plan = plan, .axes = plan->mesh.count, .ranks = 1};
     for (uint32_t a = 0; a < mesh.axes; a++) {
         mesh.size[a] = exec_integer(plan->mesh.at[a].size);
         mesh.ranks *= mesh.size[a];
@@ -52,10 +52,8 @@ static int order_in_pins(const etch_pin *pins, uint32_t count, const char *dim, 
     return order;
 }
 
-bool exec_mesh_is_outside(const exec_mesh *mesh, const etch_dim *named, uint32_t a, uint32_t b)
+static int order_in_plan(const etch_plan *plan, const char *dim, uint32_t a, uint32_t b)
 {
-    const etch_plan *plan = mesh->plan;
-    const char *dim = named->name;
     int order = order_in(plan->shards.at, plan->shards.count, dim, a, b);
     if (!order)
         order = order_in_pins(plan->pins.at, plan->pins.count, dim, a, b);
@@ -65,6 +63,22 @@ bool exec_mesh_is_outside(const exec_mesh *mesh, const etch_dim *named, uint32_t
         if (!order)
             order = order_in_pins(o->pins.at, o->pins.count, dim, a, b);
     }
+    return order;
+}
+
+static const etch_dim *first_of(const etch_dim *dim)
+{
+    while (dim->twin)
+        dim = dim->twin;
+    return dim;
+}
+
+bool exec_mesh_is_outside(const exec_mesh *mesh, const etch_dim *dim, uint32_t a, uint32_t b)
+{
+    int order = order_in_plan(mesh->plan, dim->name, a, b);
+    for (uint32_t i = 0; i < mesh->graph->dims.count && !order; i++)
+        if (first_of(mesh->graph->dims.at[i]) == first_of(dim))
+            order = order_in_plan(mesh->plan, mesh->graph->dims.at[i]->name, a, b);
     return order ? order > 0 : a < b;
 }
 

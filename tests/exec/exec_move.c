@@ -95,7 +95,7 @@ static exec_array *assemble(exec_ranks *ranks, const chain *c, uint32_t rank)
         uint32_t found = 0;
         for (uint32_t r = 0; r < mesh->ranks; r++) {
             bool member = exec_mesh_is_group(mesh, r, rank, group);
-            const exec_array *part = member ? *exec_ranks_slot(ranks, c->base, r) : NULL;
+            const exec_array *part = member ? exec_ranks_find(ranks, c->base, r) : NULL;
             const double *element = part ? exec_walk_lookup(&w, part, NULL, 0) : NULL;
             found += element != NULL;
             result->at[w.at[0]] += element ? *element : 0;
@@ -116,12 +116,11 @@ exec_array *exec_ranks_move(exec_ranks *ranks, const etch_step *step, uint32_t r
         c.base = s->ins[0];
         c.length++;
         c.axes[s->move] |= s->axes;
-        bool made = *exec_ranks_slot(ranks, c.base, rank) || !(c.base->step && c.base->step->move);
-        if (!made)
+        bool is_move = c.base->step && c.base->step->move;
+        if (!exec_ranks_find(ranks, c.base, rank) && is_move)
             continue;
-        for (uint32_t r = 0; r < ranks->mesh.ranks; r++)
-            if (!exec_ranks_get(ranks, c.base, r))
-                return NULL;
+        if (!exec_ranks_get(ranks, c.base, rank))
+            return NULL;
         exec_array *result = is_feasible(ranks, &c) ? assemble(ranks, &c, rank) : NULL;
         if (result)
             return result;

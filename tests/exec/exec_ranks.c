@@ -23,7 +23,7 @@ static bool is_given(const etch_value *value)
     return !value->step && (kind == ETCH_WEIGHT || kind == ETCH_INPUT || kind == ETCH_CONSTANT);
 }
 
-exec_array **exec_ranks_slot(exec_ranks *ranks, const etch_value *value, uint32_t rank)
+static exec_array **slot(exec_ranks *ranks, const etch_value *value, uint32_t rank)
 {
     const etch_loop *home = is_given(value) ? value->tensor->region->loop : ranks->home[value->id];
     return exec_slot(&ranks->env, &ranks->values, value->id * ranks->mesh.ranks + rank, home);
@@ -44,22 +44,26 @@ static exec_array *cut(exec_ranks *ranks, const etch_value *value, uint32_t rank
 
 static void run_step(exec_ranks *ranks, etch_step *step);
 
-/* A rank's part of a value, NULL after a failure. In the order of kernels, what is no node is made when it is
- * asked for. */
-exec_array *exec_ranks_get(exec_ranks *ranks, const etch_value *value, uint32_t rank)
+exec_array *exec_ranks_find(exec_ranks *ranks, const etch_value *value, uint32_t rank)
 {
-    exec_array **found = exec_ranks_slot(ranks, value, rank);
+    exec_array **found = slot(ranks, value, rank);
+    bool is_node = value->step && value->step->kernel != UINT32_MAX;
     if (!*found && is_given(value))
         *found = cut(ranks, value, rank);
-    if (!*found && ranks->order == EXEC_KERNELS && value->step && value->step->kernel == UINT32_MAX)
+    if (!*found && value->step && !is_node && ranks->order == EXEC_KERNELS)
         run_step(ranks, value->step);
-    if (!*found)
-        exec_fail(&ranks->env,
-                  value->step && value->step->move ? "no collective makes %s as %s over %s"
-                                                   : "%s is read before it is made",
-                  value->tensor->name, value->step ? etch_row_name(value->step->row) : "",
-                  etch_axes_label(ranks->placed, value->step ? value->step->axes : 0));
     return *found;
+}
+
+exec_array *exec_ranks_get(exec_ranks *ranks, const etch_value *value, uint32_t rank)
+{
+    exec_array *found = exec_ranks_find(ranks, value, rank);
+    if (!found && value->step && value->step->move)
+        exec_fail(&ranks->env, "%s over %s cannot make %s", etch_row_name(value->step->row),
+                  etch_axes_label(ranks->placed, value->step->axes), value->tensor->name);
+    if (!found)
+        exec_fail(&ranks->env, "%s is read before it is made", value->tensor->name);
+    return found;
 }
 
 static void set(exec_ranks *ranks, const etch_value *value, uint32_t rank, exec_array *array)
@@ -68,7 +72,7 @@ static void set(exec_ranks *ranks, const etch_value *value, uint32_t rank, exec_
     if (!exec_arrays_alike(&part, array))
         exec_fail(&ranks->env, "%s is %s on rank %u, its place says %s", value->tensor->name,
                   exec_array_text(ranks->env.arena, array), rank, exec_array_text(ranks->env.arena, &part));
-    *exec_ranks_slot(ranks, value, rank) = array;
+    *slot(ranks, value, rank) = array;
 }
 
 static uint32_t partial_axes(const exec_ranks *ranks, const etch_state *place)
@@ -218,7 +222,7 @@ static void accumulate(exec_ranks *ranks, const etch_step *step, uint32_t output
         **sum = now;
         exec_array_fill(ranks->gradients.arena, *sum);
     }
-    const exec_array *added = *exec_ranks_slot(ranks, part, rank);
+    const exec_array *added = *slot(ranks, part, rank);
     if (!exec_arrays_alike(*sum, added) || (partial_axes(ranks, part->place) & ~sync)) {
         exec_fail(&ranks->env, "%s adds %s into a gradient that is %s", step_text(ranks, step),
                   exec_array_text(ranks->env.arena, added), exec_array_text(ranks->env.arena, &now));
@@ -447,7 +451,7 @@ exec_ranks *exec_ranks_new(etch_arena *arena, const etch_placed *placed, exec_ru
     *ranks = (exec_ranks){
         .env = exec_env_new(arena, placed->training),
         .placed = placed,
-        .mesh = exec_mesh_of(placed->plan),
+        .mesh = exec_mesh_of(placed->training->graph, placed->plan),
         .reference = reference,
         .order = order,
         .home = ETCH_NEW_ARRAY(arena, placed->value_count, const etch_loop *),

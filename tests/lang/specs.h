@@ -14,8 +14,8 @@ typedef struct spec_scene {
     etch_status status;
 } spec_scene;
 
-/* Writes files and loads the first, "a.etch". `text` holds them all: each further one begins with a line "--- NAME". The line "etch 1" is put at the
- * head of each. */
+/* Writes files and loads the first, "a.etch". `text` holds them all: each further one begins with a line
+ * "--- NAME". The line "etch 1" is put at the head of each. */
 spec_scene specs_load(etch_arena *arena, const char *text);
 /* Removes the files. */
 void specs_end(const spec_scene *scene);

@@ -1,5 +1,6 @@
-/* Specs that parse but say nonsense: names exchanged, lines left out, doubled or moved. Whatever they say, reading and elaborating them ends, and what fails is
- * reported. ETCH_TEST_SEED and ETCH_TEST_MULT in the environment choose and multiply the damage. */
+/* Specs that parse but say nonsense: names exchanged, lines left out, doubled or moved. Whatever they say,
+ * reading and elaborating them ends, and what fails is reported. ETCH_TEST_SEED and ETCH_TEST_MULT in the
+ * environment choose and multiply the damage. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "lang/lang.h"
 #include "suite.h"
@@ -30,7 +31,7 @@ static uint64_t number_from(const char *name, uint64_t otherwise)
     return text && *text ? strtoull(text, NULL, 10) : otherwise;
 }
 
-/* ---- texts ------------------------------------------------------------------------------------------------- */
+/* ---- texts --------------------------------------------------------------------------------------------- */
 
 typedef struct piece {
     const char *text;
@@ -116,7 +117,7 @@ static const char *damage(etch_arena *arena, const char *text, generator *g)
     return text;
 }
 
-/* ---- one attempt --------------------------------------------------------------------------------------------- */
+/* ---- one attempt --------------------------------------------------------------------------------------- */
 
 typedef struct attempt {
     etch_mem *mem;

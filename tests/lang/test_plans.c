@@ -223,7 +223,7 @@ START_TEST(a_wrong_line_is_reported_at_its_place)
 }
 END_TEST
 
-/* ---- which plan --------------------------------------------------------------------------------------------- */
+/* ---- which plan ---------------------------------------------------------------------------------------- */
 
 typedef struct choice_case {
     const char *text, *name;
@@ -275,7 +275,7 @@ START_TEST(a_plan_is_named_or_used_or_the_only_one)
 }
 END_TEST
 
-/* ---- lines that have no meaning yet ---------------------------------------------------------------------------- */
+/* ---- lines that have no meaning yet -------------------------------------------------------------------- */
 
 typedef struct ready_case {
     const char *zero, *set;
@@ -309,7 +309,9 @@ static void pending(etch_arena *arena)
         ck_assert_msg(etch_spec_bind(s.spec, NULL, &c->set, 1, c->defaults, plan, &settings) == c->bound,
                       "%s", c->set);
         if (c->bound)
-            ck_assert_msg(etch_spec_plan_ready(s.spec, plan, &settings) == c->ready, "%s", c->set);
+            ck_assert_msg(etch_spec_pending_ready(s.spec, plan, plan->pending.at, plan->pending.count,
+                                                  &settings) == c->ready,
+                          "%s", c->set);
         specs_expect(c->set, specs_messages(&s), c->messages);
         specs_end(&s);
     }

@@ -113,7 +113,7 @@ START_TEST(good_specs_load_in_silence)
 }
 END_TEST
 
-/* ---- assumptions ------------------------------------------------------------------------------------------- */
+/* ---- assumptions --------------------------------------------------------------------------------------- */
 
 static void contradictions(etch_arena *arena)
 {
@@ -185,7 +185,7 @@ START_TEST(assumptions_of_all_files_hold)
 }
 END_TEST
 
-/* ---- what the spec lists --------------------------------------------------------------------------------------- */
+/* ---- what the spec lists ------------------------------------------------------------------------------- */
 
 static const char *list(const spec_scene *s, etch_listing what)
 {
@@ -270,7 +270,7 @@ START_TEST(params_of_one_name_in_different_files_stay_apart)
 }
 END_TEST
 
-/* ---- dtypes ------------------------------------------------------------------------------------------------------ */
+/* ---- dtypes -------------------------------------------------------------------------------------------- */
 
 static void dtypes(etch_arena *arena)
 {

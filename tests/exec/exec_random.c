@@ -1,0 +1,499 @@
+#include "exec_random.h"
+
+#include "exec_env.h"
+
+#include <string.h>
+
+static const etch_span nowhere = {0, 0};
+
+/* All sizes can be divided by four; those of dims that are renamed into each other are equal. */
+static const char sizes[] = "B=8 S=4 T=4 H=4 H'=4 F=8 K=4 D=4 V=8";
+static const char *const inner[] = {"S", "T", "H", "H'", "F", "K", "D", "V"};
+enum { INNER = sizeof inner / sizeof *inner, MAX_VALUES = 64, MAX_ELEMENTS = 1024 };
+
+uint32_t exec_roll(exec_dice *dice, uint32_t sides)
+{
+    dice->state++;
+    return (uint32_t)(exec_mix(dice->state, 0) % sides);
+}
+
+/* What statements may use. Values of an ended loop are forgotten. */
+typedef struct scene {
+    exec_model *m;
+    exec_dice *dice;
+    etch_tensor *values[MAX_VALUES], *weights[MAX_VALUES];
+    uint32_t value_count, weight_count, depth, modules, names, loops;
+} scene;
+
+/* ---- choices -------------------------------------------------------------------------------------------- */
+
+static const char *fresh(scene *s, const char *prefix)
+{
+    return etch_text(s->m->arena, "%s%u", prefix, s->names++);
+}
+
+/* Recent values are likelier, as in models. */
+static etch_tensor *any_value(scene *s)
+{
+    uint32_t back = exec_roll(s->dice, 3) ? 3 : s->value_count;
+    return s->values[s->value_count - 1 - exec_roll(s->dice, back < s->value_count ? back : s->value_count)];
+}
+
+/* A dim of the value; B only if it has no other. */
+static etch_dim *any_dim(scene *s, const etch_tensor *x)
+{
+    for (int tries = 0; tries < 8; tries++) {
+        etch_dim *dim = x->dims[exec_roll(s->dice, x->rank)];
+        if (strcmp(dim->name, "B") != 0)
+            return dim;
+    }
+    return x->dims[0];
+}
+
+/* A dim that the value lacks, or NULL. */
+static etch_dim *new_dim(scene *s, const etch_tensor *x)
+{
+    for (int tries = 0; tries < 8; tries++) {
+        etch_dim *dim = exec_model_dim(s->m, inner[exec_roll(s->dice, INNER)]);
+        if (!etch_has_dim(x, dim))
+            return dim;
+    }
+    return NULL;
+}
+
+typedef struct dim_set {
+    etch_dim *at[16];
+    uint32_t count;
+} dim_set;
+
+static void include(dim_set *set, etch_dim *dim)
+{
+    for (uint32_t i = 0; i < set->count; i++)
+        if (set->at[i] == dim)
+            return;
+    set->at[set->count++] = dim;
+}
+
+static dim_set dims_of(const etch_tensor *x, const etch_tensor *y)
+{
+    dim_set set = {.count = 0};
+    for (uint32_t i = 0; i < x->rank; i++)
+        include(&set, x->dims[i]);
+    for (uint32_t i = 0; y && i < y->rank; i++)
+        include(&set, y->dims[i]);
+    return set;
+}
+
+static dim_set without(dim_set set, const etch_dim *dim)
+{
+    dim_set less = {.count = 0};
+    for (uint32_t i = 0; i < set.count; i++)
+        if (set.at[i] != dim)
+            less.at[less.count++] = set.at[i];
+    return less;
+}
+
+static const char *text_of(scene *s, dim_set set)
+{
+    etch_buf text = {.arena = s->m->arena};
+    etch_buf_puts(&text, "");
+    for (uint32_t i = 0; i < set.count; i++)
+        etch_buf_printf(&text, "%s ", set.at[i]->name);
+    return text.text;
+}
+
+static bool is_small(dim_set set)
+{
+    uint32_t elements = 1;
+    for (uint32_t i = 0; i < set.count; i++)
+        elements *= exec_integer(set.at[i]->size);
+    return set.count <= 4 && elements <= MAX_ELEMENTS;
+}
+
+/* A weight with these dims: at times one that is there already. */
+static etch_tensor *weight_with(scene *s, dim_set set)
+{
+    for (uint32_t i = 0; i < s->weight_count && exec_roll(s->dice, 3) == 0; i++) {
+        dim_set both = dims_of(s->weights[i], NULL);
+        for (uint32_t k = 0; k < set.count; k++)
+            include(&both, set.at[k]);
+        if (both.count == set.count && s->weights[i]->rank == set.count)
+            return s->weights[i];
+    }
+    etch_tensor *weight = exec_weight(s->m, fresh(s, "w"), text_of(s, set));
+    if (s->weight_count < MAX_VALUES)
+        s->weights[s->weight_count++] = weight;
+    return weight;
+}
+
+static void keep(scene *s, etch_tensor *value)
+{
+    if (exec_roll(s->dice, 4) == 0 && value->producer)
+        exec_tag(s->m, value, etch_text(s->m->arena, "t%u", exec_roll(s->dice, 4)));
+    if (s->value_count < MAX_VALUES)
+        s->values[s->value_count++] = value;
+}
+
+/* ---- statements ----------------------------------------------------------------------------------------- */
+
+/* Keeps numbers small. */
+static etch_tensor *squashed(scene *s, etch_tensor *x)
+{
+    static const char *const functions[] = {"tanh", "sigmoid"};
+    return exec_call_row(s->m, fresh(s, "u"), functions[exec_roll(s->dice, 2)], "", x, NULL, NULL);
+}
+
+static void add_projection(scene *s)
+{
+    etch_tensor *x = any_value(s);
+    etch_dim *from = any_dim(s, x), *to = new_dim(s, x);
+    dim_set keeps = without(dims_of(x, NULL), from), of_weight = {.at = {from}, .count = 1};
+    if (!to)
+        return;
+    include(&keeps, to);
+    include(&of_weight, to);
+    etch_dim *more = new_dim(s, x);
+    if (more && exec_roll(s->dice, 3) == 0) {
+        include(&keeps, more);
+        include(&of_weight, more);
+    }
+    if (is_small(keeps))
+        keep(s, exec_product(s->m, fresh(s, "p"), x, weight_with(s, of_weight), text_of(s, keeps)));
+}
+
+/* Times a weight, or plus one. */
+static void add_gain(scene *s)
+{
+    etch_tensor *x = any_value(s);
+    dim_set some = {.count = 0};
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (strcmp(x->dims[i]->name, "B") != 0 && (some.count == 0 || exec_roll(s->dice, 3) == 0))
+            include(&some, x->dims[i]);
+    if (some.count == 0)
+        return;
+    etch_tensor *weight = weight_with(s, some);
+    if (exec_roll(s->dice, 2))
+        keep(s, exec_product(s->m, fresh(s, "g"), x, weight, text_of(s, dims_of(x, weight))));
+    else
+        keep(s, exec_sum(s->m, fresh(s, "b"), x, weight));
+}
+
+static void add_sum(scene *s)
+{
+    etch_tensor *x = any_value(s), *y = any_value(s);
+    if (!is_small(dims_of(x, y)))
+        return;
+    keep(s, exec_roll(s->dice, 4) ? exec_sum(s->m, fresh(s, "s"), x, y)
+                                  : exec_difference(s->m, fresh(s, "s"), x, y));
+}
+
+/* Of two values, over at most one of the dims that they share. */
+static void add_product(scene *s)
+{
+    etch_tensor *x = any_value(s), *y = any_value(s);
+    dim_set keeps = dims_of(x, y);
+    etch_dim *summed = any_dim(s, x);
+    if (etch_has_dim(y, summed) && keeps.count > 1 && exec_roll(s->dice, 2))
+        keeps = without(keeps, summed);
+    if (is_small(keeps))
+        keep(s, squashed(s, exec_product(s->m, fresh(s, "m"), x, y, text_of(s, keeps))));
+}
+
+static void add_function(scene *s)
+{
+    static const char *const functions[] = {"silu", "gelu", "tanh", "sigmoid", "softplus"};
+    const char *row = functions[exec_roll(s->dice, sizeof functions / sizeof *functions)];
+    keep(s, exec_call_row(s->m, fresh(s, "f"), row, "", any_value(s), NULL, NULL));
+}
+
+static void add_number(scene *s)
+{
+    static const char *const rows[] = {"scale", "shift", "dropout"};
+    const char *row = rows[exec_roll(s->dice, 3)];
+    keep(s, exec_call_number(s->m, fresh(s, "n"), row, 1, 4, any_value(s)));
+}
+
+static void add_norm(scene *s)
+{
+    etch_tensor *x = any_value(s);
+    etch_dim *over = any_dim(s, x);
+    const dim_set along = {.at = {over}, .count = 1};
+    const char *name = fresh(s, "n");
+    switch (exec_roll(s->dice, 4)) {
+    case 0:
+        keep(s, exec_call_row(s->m, name, "rms_norm", over->name, x, weight_with(s, along), NULL));
+        break;
+    case 1:
+        keep(s, exec_call_row(s->m, name, "rms_norm", over->name, x, NULL, NULL));
+        break;
+    case 2:
+        keep(s, exec_call_row(s->m, name, "layer_norm", over->name, x, weight_with(s, along),
+                              weight_with(s, along)));
+        break;
+    default:
+        keep(s, exec_call_row(s->m, name, exec_roll(s->dice, 2) ? "softmax" : "rope", over->name, x, NULL,
+                              NULL));
+        break;
+    }
+}
+
+static void add_reduction(scene *s)
+{
+    etch_tensor *x = any_value(s);
+    if (x->rank > 1)
+        keep(s, exec_reduce(s->m, fresh(s, "r"), x, text_of(s, without(dims_of(x, NULL), any_dim(s, x)))));
+}
+
+static void add_view(scene *s)
+{
+    static const char *const pairs[][2] = {{"S", "T"},  {"T", "S"}, {"H", "H'"},
+                                           {"H'", "H"}, {"F", "D"}, {"V", "K"}};
+    etch_tensor *x = any_value(s);
+    uint32_t pair = exec_roll(s->dice, sizeof pairs / sizeof *pairs);
+    const char *from = pairs[pair][0], *to = pairs[pair][1];
+    if (!etch_has_dim(x, exec_model_dim(s->m, from)) || etch_has_dim(x, exec_model_dim(s->m, to)))
+        return;
+    keep(s, pair < 4 ? exec_rename(s->m, fresh(s, "v"), x, from, to)
+                     : exec_slice(s->m, fresh(s, "v"), x, from, to));
+}
+
+static void add_lookup(scene *s)
+{
+    etch_dim *dim = exec_model_dim(s->m, exec_roll(s->dice, 2) ? "H" : "F");
+    dim_set set = {.at = {exec_model_dim(s->m, "V"), dim}, .count = 2};
+    etch_tensor *ids = exec_ids(s->m, fresh(s, "ids"), "B S");
+    keep(s, exec_call_row(s->m, fresh(s, "e"), "gather", "V", weight_with(s, set), ids, NULL));
+}
+
+/* On values with B, S and one more dim. */
+static void add_attention(scene *s)
+{
+    exec_model *m = s->m;
+    etch_tensor *x = any_value(s);
+    etch_dim *from = any_dim(s, x), *heads = exec_model_dim(m, "K"), *width = exec_model_dim(m, "D");
+    dim_set of_x = dims_of(x, NULL),
+            rest = without(without(without(of_x, exec_model_dim(m, "B")), exec_model_dim(m, "S")), from);
+    if (rest.count || of_x.count != 3 || from == exec_model_dim(m, "S") || from == heads || from == width ||
+        from == exec_model_dim(m, "T"))
+        return;
+    dim_set of_q = {.at = {from, heads, width}, .count = 3}, of_k = {.at = {from, width}, .count = 2};
+    bool shared = exec_roll(s->dice, 2) == 0; /* one head of keys for all queries */
+    const char *keys = shared ? "B T D" : "B T K D";
+    etch_tensor *seen = exec_rename(m, fresh(s, "v"), x, "S", "T");
+    etch_tensor *q = exec_product(m, fresh(s, "q"), x, weight_with(s, of_q), "B S K D");
+    etch_tensor *k = exec_product(m, fresh(s, "k"), seen, weight_with(s, shared ? of_k : of_q), keys);
+    etch_tensor *v = exec_product(m, fresh(s, "v"), seen, weight_with(s, shared ? of_k : of_q), keys);
+    keep(s, exec_attend(m, fresh(s, "o"), q, k, v, "T", "D", exec_roll(s->dice, 2)));
+}
+
+static void add_statements(scene *s, uint32_t count);
+
+static void add_module(scene *s)
+{
+    if (s->modules == 3)
+        return;
+    scene inside = *s;
+    inside.modules++;
+    const char *module = etch_text(s->m->arena, "m%u", exec_roll(s->dice, 2));
+    etch_tensor *in = exec_enter(s->m, module, any_value(s));
+    inside.values[inside.value_count++ % MAX_VALUES] = in;
+    add_statements(&inside, 1 + exec_roll(s->dice, 4));
+    etch_tensor *out = exec_leave(s->m, fresh(s, "y"), any_value(&inside));
+    s->names = inside.names;
+    s->loops = inside.loops;
+    keep(s, out);
+}
+
+/* `x`, changed by some value of the same or fewer dims. */
+static etch_tensor *changed(scene *s, etch_tensor *x)
+{
+    etch_tensor *y = any_value(s);
+    dim_set shared = {.count = 0};
+    for (uint32_t i = 0; i < y->rank; i++)
+        if (etch_has_dim(x, y->dims[i]))
+            include(&shared, y->dims[i]);
+    if (y->rank == x->rank && shared.count == x->rank && exec_roll(s->dice, 2))
+        return y;
+    etch_tensor *part = exec_reduce(s->m, y->name, y, text_of(s, shared));
+    return exec_sum(s->m, fresh(s, "x"), x, squashed(s, part));
+}
+
+/* Hands on one value or two. */
+static void add_loop(scene *s)
+{
+    if (s->depth == 2 || s->loops == 3)
+        return;
+    exec_model *m = s->m;
+    uint32_t count = 1 + exec_roll(s->dice, 2);
+    etch_tensor *inits[] = {any_value(s), any_value(s)}, *outs[2], *results[2];
+    scene inside = *s;
+    inside.depth++;
+    inside.loops++;
+    etch_graph_begin(m->graph, etch_text(m->arena, "loop%u", s->loops),
+                     etch_int(m->sym, 2 + exec_roll(s->dice, 2)), nowhere);
+    etch_tensor *ins[2];
+    for (uint32_t i = 0; i < count; i++) {
+        ins[i] = etch_graph_carry(m->graph, inits[i], nowhere);
+        keep(&inside, ins[i]);
+    }
+    add_statements(&inside, 2 + exec_roll(s->dice, 4));
+    for (uint32_t i = 0; i < count; i++)
+        outs[i] = changed(&inside, ins[i]);
+    etch_graph_end(m->graph, outs, results, count);
+    s->names = inside.names;
+    s->loops = inside.loops;
+    for (uint32_t i = 0; i < count; i++)
+        keep(s, results[i]);
+}
+
+static void add_statements(scene *s, uint32_t count)
+{
+    static void (*const statements[])(scene *) = {
+        add_projection, add_projection, add_projection, add_gain, add_sum,       add_sum,
+        add_product,    add_function,   add_number,     add_norm, add_reduction, add_view,
+        add_lookup,     add_attention,  add_module,     add_loop};
+    for (uint32_t i = 0; i < count && s->value_count < MAX_VALUES - 4; i++)
+        statements[exec_roll(s->dice, sizeof statements / sizeof *statements)](s);
+}
+
+/* ---- models --------------------------------------------------------------------------------------------- */
+
+static void add_loss(scene *s)
+{
+    etch_tensor *x = any_value(s);
+    dim_set rest = dims_of(x, NULL);
+    etch_dim *v = exec_model_dim(s->m, "V");
+    rest = without(without(rest, exec_model_dim(s->m, "B")), exec_model_dim(s->m, "S"));
+    if (rest.count + 2 == x->rank && rest.count == 1 && rest.at[0] != v) {
+        include(&rest, v);
+        exec_head_loss(s->m, x, weight_with(s, rest));
+        return;
+    }
+    exec_sum_loss(s->m, x, text_of(s, dims_of(x, NULL)));
+}
+
+exec_model *exec_random_model(etch_arena *arena, exec_dice *dice, const char **recompute)
+{
+    scene s = {.m = exec_model_new(arena, sizes, 1 + exec_roll(dice, 2)), .dice = dice};
+    static const char *const inputs[] = {"B S H", "B S F", "B H"};
+    keep(&s, exec_input(s.m, "x", inputs[exec_roll(dice, 3)]));
+    add_statements(&s, 4 + exec_roll(dice, 10));
+    if (exec_roll(dice, 4) == 0)
+        add_loss(&s);
+    keep(&s, s.values[s.value_count - 1]);
+    add_projection(&s); /* at least one weight */
+    add_loss(&s);
+    static const char *const what[] = {NULL, NULL, "all", "loop0"};
+    *recompute = what[exec_roll(dice, 4)];
+    if (*recompute && s.loops == 0)
+        *recompute = NULL;
+    return s.m;
+}
+
+/* ---- plans ---------------------------------------------------------------------------------------------- */
+
+typedef struct planner {
+    const exec_model *m;
+    exec_dice *dice;
+    uint32_t axes;
+    bool reversed; /* b is outside a on every dim */
+    etch_buf text;
+} planner;
+
+static void add_axes(planner *p, uint32_t axes)
+{
+    bool both = (axes & 3) == 3;
+    const char *first = p->reversed ? "b,a" : "a,b";
+    etch_buf_printf(&p->text, "@%s%s",
+                    both       ? first
+                    : axes & 1 ? "a"
+                    : axes & 2 ? "b"
+                               : "",
+                    axes & 4 ? both || axes & 3 ? ",c" : "c" : "");
+}
+
+/* Gives every axis to at most one of some dims. */
+static void add_shards(planner *p, etch_dim *const *dims, uint32_t count)
+{
+    uint32_t taken = 0, all = (1u << p->axes) - 1;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t axes =
+            exec_roll(p->dice, 3) ? (1u << exec_roll(p->dice, p->axes)) : exec_roll(p->dice, all + 1);
+        axes &= ~taken;
+        if (!axes || axes == 7 || exec_roll(p->dice, 2))
+            continue;
+        taken |= axes;
+        etch_buf_printf(&p->text, " %s", dims[i]->name);
+        add_axes(p, axes);
+    }
+}
+
+/* The model's map: a dim or two for every axis. Dims that meet in one tensor are rare in one map. */
+static void add_map(planner *p)
+{
+    static const char *const groups[] = {"B", "K", "S", "F", "V", "H", "T", "D", "H'"};
+    uint32_t axes_of[9] = {0};
+    for (uint32_t a = 0; a < p->axes; a++)
+        for (uint32_t k = 0; k < 1 + exec_roll(p->dice, 2); k++)
+            axes_of[exec_roll(p->dice, 9)] |= 1u << a;
+    etch_buf_puts(&p->text, " |");
+    for (uint32_t i = 0; i < 9; i++)
+        if (axes_of[i] && axes_of[i] != 7) {
+            etch_buf_printf(&p->text, " %s", groups[i]);
+            add_axes(p, axes_of[i]);
+        }
+}
+
+static void add_override(planner *p)
+{
+    etch_buf_printf(&p->text, " | for m%u", exec_roll(p->dice, 2));
+    uint32_t first = exec_roll(p->dice, INNER);
+    etch_dim *some[] = {exec_model_dim(p->m, inner[first]), exec_model_dim(p->m, inner[(first + 3) % INNER])};
+    add_shards(p, some, 2);
+    if (exec_roll(p->dice, 2))
+        etch_buf_printf(&p->text, " %s@", inner[(first + 1) % INNER]);
+}
+
+/* Pins only dims that all tensors with the tag have. */
+static void add_pin(planner *p, const char *tag)
+{
+    etch_dim *common[8];
+    uint32_t count = 0, tagged = 0;
+    for (uint32_t i = 0; i < p->m->graph->tensors.count; i++) {
+        const etch_tensor *tensor = p->m->graph->tensors.at[i];
+        bool has = false;
+        for (uint32_t k = 0; k < tensor->tag_count; k++)
+            has = has || strcmp(tensor->tags[k], tag) == 0;
+        if (!has)
+            continue;
+        uint32_t left = 0;
+        for (uint32_t d = 0; d < (tagged ? count : tensor->rank); d++) {
+            etch_dim *dim = tagged ? common[d] : tensor->dims[d];
+            if (etch_has_dim(tensor, dim))
+                common[left++] = dim;
+        }
+        count = left;
+        tagged++;
+    }
+    if (!tagged)
+        return;
+    etch_buf_printf(&p->text, " | pin %s", tag);
+    add_shards(p, common, count);
+}
+
+const char *exec_random_plan(const exec_model *m, exec_dice *dice)
+{
+    static const char *const meshes[] = {"a=2", "a=4", "a=2 b=2", "a=2 b=2", "a=2 b=2", "a=2 b=2 c=2"};
+    static const uint32_t counts[] = {1, 1, 2, 2, 2, 3};
+    uint32_t mesh = exec_roll(dice, 6);
+    planner p = {.m = m, .dice = dice, .axes = counts[mesh], .reversed = exec_roll(dice, 4) == 0};
+    p.text.arena = m->arena;
+    etch_buf_puts(&p.text, meshes[mesh]);
+    add_map(&p);
+    for (uint32_t i = 0; i < 4; i++)
+        if (exec_roll(dice, 2))
+            add_pin(&p, etch_text(m->arena, "t%u", i));
+    while (exec_roll(dice, 3) == 0)
+        add_override(&p);
+    return p.text.text;
+}

@@ -1,0 +1,19 @@
+/* Random models and plans. Equal seeds give equal models. */
+#ifndef ETCH_TEST_EXEC_RANDOM_H
+#define ETCH_TEST_EXEC_RANDOM_H
+
+#include "exec_model.h"
+
+typedef struct exec_dice {
+    uint64_t state;
+} exec_dice;
+
+/* A number below `sides`. */
+uint32_t exec_roll(exec_dice *dice, uint32_t sides);
+
+/* A forward graph with a loss. `*recompute` gets what to give to exec_train. */
+exec_model *exec_random_model(etch_arena *arena, exec_dice *dice, const char **recompute);
+/* A plan for it as text. It may ask for what cannot be; then placing it must say so. */
+const char *exec_random_plan(const exec_model *m, exec_dice *dice);
+
+#endif
