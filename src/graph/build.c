@@ -136,13 +136,12 @@ static void add_dim(etch_graph *graph, dim_list *list, etch_dim *dim)
         ETCH_PUSH(graph->arena, list, dim);
 }
 
-/* "[B,S,H]" */
-static const char *dims_text(etch_graph *graph, etch_dim *const *dims, uint32_t rank)
+const char *etch_dims_text(etch_arena *arena, etch_dim *const *dims, uint32_t count)
 {
-    etch_buf buf = {.arena = graph->arena};
+    etch_buf buf = {.arena = arena};
     etch_buf_puts(&buf, "[");
-    for (uint32_t i = 0; i < rank; i++)
-        etch_buf_printf(&buf, "%s%s", i ? "," : "", dims[i]->name);
+    for (uint32_t i = 0; i < count; i++)
+        etch_buf_printf(&buf, "%s%s", i ? "," : "", dims[i] ? dims[i]->name : "?");
     etch_buf_puts(&buf, "]");
     return buf.text;
 }
@@ -212,7 +211,7 @@ static bool has_dims(etch_graph *graph, const etch_row *row, const etch_tensor *
         if (etch_has_dim(t, dims[i]))
             continue;
         etch_error(graph->diags, ETCH_E_MISSING_DIM, span, "%s: %s%s has no dim %s, which `%s` names",
-                   row->name, t->name, dims_text(graph, t->dims, t->rank), dims[i]->name, what);
+                   row->name, t->name, etch_dims_text(graph->arena, t->dims, t->rank), dims[i]->name, what);
         return false;
     }
     return true;
@@ -236,8 +235,9 @@ static bool first_dims(etch_graph *graph, const etch_row *row, etch_tensor *cons
         for (uint32_t d = 0; d < ins[i]->rank; d++)
             if (!etch_has_dim(ins[0], ins[i]->dims[d])) {
                 etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span, "%s: %s%s has dim %s, which %s%s lacks",
-                           row->name, ins[i]->name, dims_text(graph, ins[i]->dims, ins[i]->rank),
-                           ins[i]->dims[d]->name, ins[0]->name, dims_text(graph, ins[0]->dims, ins[0]->rank));
+                           row->name, ins[i]->name, etch_dims_text(graph->arena, ins[i]->dims, ins[i]->rank),
+                           ins[i]->dims[d]->name, ins[0]->name,
+                           etch_dims_text(graph->arena, ins[0]->dims, ins[0]->rank));
                 return false;
             }
     return union_dims(graph, ins, 1, out);
@@ -254,9 +254,9 @@ static bool attend_dims(etch_graph *graph, const etch_row *row, etch_tensor *con
         return false;
     for (uint32_t i = 0; i < q->rank; i++)
         if (etch_dim_among(attrs->over, attrs->over_count, q->dims[i])) {
-            etch_diag *diag = etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span,
-                                         "%s: the queries %s%s have the dim %s of the keys", row->name,
-                                         q->name, dims_text(graph, q->dims, q->rank), q->dims[i]->name);
+            etch_diag *diag = etch_error(
+                graph->diags, ETCH_E_SHAPE_MISMATCH, span, "%s: the queries %s%s have the dim %s of the keys",
+                row->name, q->name, etch_dims_text(graph->arena, q->dims, q->rank), q->dims[i]->name);
             etch_help(diag, "rename it in the keys and values: k[%s->%s']", q->dims[i]->name,
                       q->dims[i]->name);
             return false;
@@ -274,9 +274,10 @@ static bool attend_dims(etch_graph *graph, const etch_row *row, etch_tensor *con
     const etch_op probe = {.row = row, .ins = (etch_tensor **)(uintptr_t)ins, .in_count = 3, .attrs = *attrs};
     if (etch_op_query_dim(&probe))
         return true;
-    etch_diag *diag = etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span,
-                                 "%s: which dim of %s%s is the sequence that %s pairs with?", row->name,
-                                 q->name, dims_text(graph, q->dims, q->rank), attrs->over[0]->name);
+    etch_diag *diag =
+        etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span,
+                   "%s: which dim of %s%s is the sequence that %s pairs with?", row->name, q->name,
+                   etch_dims_text(graph->arena, q->dims, q->rank), attrs->over[0]->name);
     etch_help(
         diag,
         "a causal mask needs keys that were renamed from the queries' dim: x[S->S'], or cache(k, over = S)");
@@ -309,8 +310,8 @@ static bool loss_dims(etch_graph *graph, const etch_row *row, etch_tensor *const
     if (same_dims(left.at, left.count, ins[1]->dims, ins[1]->rank))
         return true;
     etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span, "%s: %s%s less %s does not fit %s%s", row->name,
-               ins[0]->name, dims_text(graph, ins[0]->dims, ins[0]->rank), attrs->over[0]->name, ins[1]->name,
-               dims_text(graph, ins[1]->dims, ins[1]->rank));
+               ins[0]->name, etch_dims_text(graph->arena, ins[0]->dims, ins[0]->rank), attrs->over[0]->name,
+               ins[1]->name, etch_dims_text(graph->arena, ins[1]->dims, ins[1]->rank));
     return false;
 }
 
@@ -446,7 +447,8 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
             if (!want[i])
                 return NULL; /* reported where the dim was looked up */
         etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span, "%s gives %s, declared is %s", row->name,
-                   dims_text(graph, dims.at, dims.count), dims_text(graph, want, want_rank));
+                   etch_dims_text(graph->arena, dims.at, dims.count),
+                   etch_dims_text(graph->arena, want, want_rank));
         return NULL;
     }
     return emit(graph, row, ins, in_count, &used, &dims, span);
@@ -462,11 +464,11 @@ static bool sums_alone(etch_graph *graph, const etch_tensor *a, const etch_tenso
         if (etch_has_dim(b, a->dims[i]) || etch_dim_among(keep, rank, a->dims[i]))
             continue;
         const char *dim = a->dims[i]->name;
-        etch_diag *diag =
-            etch_error(graph->diags, ETCH_E_SUMMED_ALONE, span,
-                       "dim %s of %s%s is neither in the other factor %s%s nor in the result %s", dim,
-                       a->name, dims_text(graph, a->dims, a->rank), b->name,
-                       dims_text(graph, b->dims, b->rank), dims_text(graph, keep, rank));
+        etch_diag *diag = etch_error(
+            graph->diags, ETCH_E_SUMMED_ALONE, span,
+            "dim %s of %s%s is neither in the other factor %s%s nor in the result %s", dim, a->name,
+            etch_dims_text(graph->arena, a->dims, a->rank), b->name,
+            etch_dims_text(graph->arena, b->dims, b->rank), etch_dims_text(graph->arena, keep, rank));
         etch_help(diag,
                   "add %s to the declared dims of the result, or write sum(.., over = %s) if it is to be "
                   "summed by itself",
@@ -492,10 +494,10 @@ etch_tensor *etch_graph_product(etch_graph *graph, etch_tensor *a, etch_tensor *
     etch_tensor *ins[] = {a, b};
     dim_list dims = {0};
     if (!keep && !contains(a, b) && !contains(b, a)) {
-        etch_diag *diag =
-            etch_error(graph->diags, ETCH_E_AMBIGUOUS_PRODUCT, span,
-                       "product of %s%s and %s%s: outer product or contraction?", a->name,
-                       dims_text(graph, a->dims, a->rank), b->name, dims_text(graph, b->dims, b->rank));
+        etch_diag *diag = etch_error(graph->diags, ETCH_E_AMBIGUOUS_PRODUCT, span,
+                                     "product of %s%s and %s%s: outer product or contraction?", a->name,
+                                     etch_dims_text(graph->arena, a->dims, a->rank), b->name,
+                                     etch_dims_text(graph->arena, b->dims, b->rank));
         etch_help(diag, "declare the dims of the result in a statement of its own: y[..] = %s * %s", a->name,
                   b->name);
         return NULL;
@@ -544,7 +546,7 @@ etch_tensor *etch_graph_rename(etch_graph *graph, etch_tensor *a, etch_dim *cons
         attrs.from[i] = from[i], attrs.to[i] = to[i];
         if (!etch_has_dim(a, from[i])) {
             etch_error(graph->diags, ETCH_E_MISSING_DIM, span, "%s%s has no dim %s to rename", a->name,
-                       dims_text(graph, a->dims, a->rank), from[i]->name);
+                       etch_dims_text(graph->arena, a->dims, a->rank), from[i]->name);
             return NULL;
         }
         if (etch_equal(graph->sym, from[i]->size, to[i]->size, NULL) != ETCH_YES) {
@@ -617,7 +619,8 @@ void etch_graph_end(etch_graph *graph, etch_tensor *const *outs, etch_tensor **r
         if (outs[i] && !same_dims(in->dims, in->rank, outs[i]->dims, outs[i]->rank))
             etch_error(graph->diags, ETCH_E_CARRIED_TYPE, outs[i]->span,
                        "%s enters the loop as %s and leaves an iteration as %s", in->name,
-                       dims_text(graph, in->dims, in->rank), dims_text(graph, outs[i]->dims, outs[i]->rank));
+                       etch_dims_text(graph->arena, in->dims, in->rank),
+                       etch_dims_text(graph->arena, outs[i]->dims, outs[i]->rank));
         carry->result = etch_tensor_new(graph, in->name, ETCH_ACT, in->dtype, in->dims, in->rank, loop->span);
         results[i] = carry->result;
     }

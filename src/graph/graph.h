@@ -208,6 +208,8 @@ etch_graph *etch_graph_new(etch_arena *arena, etch_sym *sym, etch_diags *diags, 
 /* A new dim. Two calls make two dims, whatever their names. */
 etch_dim *etch_graph_dim(etch_graph *graph, const char *name, etch_expr size, bool ragged, etch_span span);
 bool etch_has_dim(const etch_tensor *tensor, const etch_dim *dim);
+/* "[B,S,H]", for messages; "?" for a NULL dim. */
+const char *etch_dims_text(etch_arena *arena, etch_dim *const *dims, uint32_t count);
 
 /* Calls of modules, in a stack: scopes name where ops belong. */
 void etch_graph_enter(etch_graph *graph, const char *module, etch_span call);

@@ -74,6 +74,31 @@ static bool is_innermost(placer *p, const etch_value *value, uint32_t axis, etch
     return true;
 }
 
+/* Sizes shrink first; but where an axis joins a dim that another leaves, the other leaves first: the joining axis
+ * would divide shards, and what is left when they are gathered is not its part of the whole. */
+enum { MOVE_KINDS = ETCH_MOVE_COUNT - 1 };
+static const etch_move shrink_first[MOVE_KINDS] = {ETCH_SLICE, ETCH_REDUCE_SCATTER, ETCH_ALL_TO_ALL,
+                                                   ETCH_ALL_REDUCE, ETCH_ALL_GATHER};
+static const etch_move leave_first[MOVE_KINDS] = {ETCH_ALL_GATHER, ETCH_ALL_TO_ALL, ETCH_ALL_REDUCE,
+                                                  ETCH_REDUCE_SCATTER, ETCH_SLICE};
+
+/* Does an axis leave a dim and another join it, other than in one all-to-all? */
+static bool is_handed_over(const placer *p, const etch_value *value, const etch_state *goal)
+{
+    for (uint32_t a = 0; a < p->axis_count; a++) {
+        etch_state dim = value->place[a];
+        if (!dim || dim == ETCH_PARTIAL || goal[a] == dim)
+            continue;
+        for (uint32_t b = 0; b < p->axis_count; b++) {
+            bool joins = goal[b] == dim && value->place[b] != dim;
+            bool at_once = goal[a] && value->place[b] && value->place[b] != ETCH_PARTIAL;
+            if (joins && !at_once)
+                return true;
+        }
+    }
+    return false;
+}
+
 static etch_value *move_once(placer *p, etch_value *value, const etch_state *goal, uint32_t axes,
                              etch_move move, etch_phase phase, etch_scope *scope, const char *reason)
 {
@@ -153,11 +178,11 @@ etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need
         if (value->place[a] != goal[a] &&
             !(is_innermost(p, value, a, value->place[a], goal) && is_innermost(p, value, a, goal[a], goal)))
             return value;
+    const etch_move *order = is_handed_over(p, value, goal) ? leave_first : shrink_first;
     moved = value;
-    for (int move = ETCH_SLICE; move < ETCH_MOVE_COUNT;
-         move++) /* in the order of the enum: sizes shrink first */
-        if (by_move[move])
-            moved = move_once(p, moved, goal, by_move[move], (etch_move)move, phase, scope, reason);
+    for (uint32_t i = 0; i < MOVE_KINDS; i++)
+        if (by_move[order[i]])
+            moved = move_once(p, moved, goal, by_move[order[i]], order[i], phase, scope, reason);
     keep_copy(p, value, moved, phase);
     return moved;
 }

@@ -92,16 +92,6 @@ static etch_dims target_dims(etch_env *env, const etch_ast_tensor *target)
     return dims;
 }
 
-static const char *shape_text(etch_spec *spec, etch_dim *const *dims, uint32_t count)
-{
-    etch_buf buf = {.arena = spec->arena};
-    etch_buf_puts(&buf, "[");
-    for (uint32_t i = 0; i < count; i++)
-        etch_buf_printf(&buf, "%s%s", i ? "," : "", dims[i]->name);
-    etch_buf_puts(&buf, "]");
-    return buf.text;
-}
-
 static bool result_fits(etch_spec *spec, const etch_ast_tensor *target, const etch_tensor *value,
                         const etch_dims *want)
 {
@@ -110,10 +100,10 @@ static bool result_fits(etch_spec *spec, const etch_ast_tensor *target, const et
         fits = etch_has_dim(value, want->at[i]);
     if (fits)
         return true;
-    etch_diag *diag =
-        etch_error(spec->diags, ETCH_E_SHAPE_MISMATCH, target->span,
-                   "%s is declared %s, but its value has dims %s", target->name.text,
-                   shape_text(spec, want->at, want->count), shape_text(spec, value->dims, value->rank));
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_SHAPE_MISMATCH, target->span,
+                                 "%s is declared %s, but its value has dims %s", target->name.text,
+                                 etch_dims_text(spec->arena, want->at, want->count),
+                                 etch_dims_text(spec->arena, value->dims, value->rank));
     for (uint32_t i = 0; i < value->rank; i++) {
         bool declared = false;
         for (uint32_t k = 0; k < want->count; k++)

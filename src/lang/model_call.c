@@ -116,16 +116,6 @@ static bool bind_parameters(etch_env *caller, etch_env *callee, const etch_ast_i
 
 /* ---- arguments of modules ---------------------------------------------------------------------------------------------------- */
 
-static const char *dims_text(etch_spec *spec, etch_dim *const *dims, uint32_t count)
-{
-    etch_buf buf = {.arena = spec->arena};
-    etch_buf_puts(&buf, "[");
-    for (uint32_t i = 0; i < count; i++)
-        etch_buf_printf(&buf, "%s%s", i ? "," : "", dims[i] ? dims[i]->name : "?");
-    etch_buf_puts(&buf, "]");
-    return buf.text;
-}
-
 static bool is_listed(etch_dim *const *dims, uint32_t count, const etch_dim *dim)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -172,8 +162,8 @@ static bool shape_fits(etch_env *env, const etch_ast_tensor *declared, const etc
         return true;
     etch_diag *diag =
         etch_error(spec->diags, ETCH_E_SHAPE_MISMATCH, span, "%s has dims %s, but %s of %s is %s",
-                   value->name, dims_text(spec, value->dims, value->rank), declared->name.text,
-                   item->name.text, dims_text(spec, dims.at, dims.count));
+                   value->name, etch_dims_text(spec->arena, value->dims, value->rank), declared->name.text,
+                   item->name.text, etch_dims_text(spec->arena, dims.at, dims.count));
     etch_note(diag, declared->span, "declared here");
     return false;
 }

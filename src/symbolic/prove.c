@@ -12,7 +12,10 @@
 
 #include "symbolic/symbolic_int.h"
 
-enum { PROOF_STEPS = 1500, ALL_STEPS = 10000, PROOF_DEPTH = 12, PROOF_GIVEN = 16, SHIFTED_TERMS = 5000 };
+enum { PROOF_STEPS = 1500, ALL_STEPS = 10000, PROOF_DEPTH = 12, PROOF_GIVEN = 16 };
+
+/* Statements that grow beyond these are given up. */
+enum { SHIFTED_TERMS = 5000, MOST_TERMS = 2000, MOST_PRODUCTS = 20000, MOST_EXPONENT = 16 };
 
 /* Marks in the memo of finished proofs. */
 static const char proved, failed;
@@ -126,16 +129,17 @@ static bool nonnegative_from_lower_bounds(etch_sym *sym, etch_expr a)
 
 /* ---- variables: facts ---------------------------------------------------------------------------------------------- */
 
-/* Does the variable occur in `a`; with negative exponents? */
-static bool occurs(etch_expr a, const sym_atom *var, bool *negative)
+/* May the atom, which occurs in `a`, be replaced by `value` in all its powers? */
+static bool replaceable(etch_expr a, const sym_atom *atom, etch_expr value)
 {
     bool found = false;
     for (uint32_t i = 0; i < a->count; i++) {
-        int32_t exp = sym_mono_exp(a->terms[i].mono, var);
+        int32_t exp = sym_mono_exp(a->terms[i].mono, atom);
+        if (value->count != 1 && (exp < 0 || exp > MOST_EXPONENT))
+            return false;
         found = found || exp != 0;
-        *negative = *negative || exp < 0;
     }
-    return found;
+    return found && (uint64_t)a->count * value->count <= MOST_PRODUCTS;
 }
 
 static etch_expr replace_one(etch_sym *sym, etch_expr a, const sym_atom *var, etch_expr value)
@@ -155,8 +159,7 @@ static bool prove_by_facts(proof *p, etch_expr a, uint32_t depth)
     a = cleared ? cleared : a;
     for (uint32_t i = 0; i < sym->alternatives.count; i++) {
         sym_alternative way = sym->alternatives.at[i];
-        bool negative = false;
-        if (p->spent[way.spends->index] || !occurs(a, way.var, &negative) || (negative && way.value->count != 1))
+        if (p->spent[way.spends->index] || !replaceable(a, way.var, way.value))
             continue;
         p->spent[way.spends->index] = true;
         p->facts[p->fact_count++] = way.fact;
@@ -196,6 +199,8 @@ static pivot pivot_on(etch_sym *sym, etch_expr a, sym_atom *atom)
 static bool prove_with(proof *p, etch_expr rest, etch_expr factor, etch_expr value, uint32_t depth)
 {
     etch_sym *sym = p->sym;
+    if ((uint64_t)factor->count * value->count > MOST_PRODUCTS)
+        return false;
     return prove(p, sym_add(sym, rest, sym_mul(sym, factor, value)), depth - 1);
 }
 
@@ -266,29 +271,46 @@ static bool prove_by_floor(proof *p, const pivot *v, uint32_t depth)
     return split_by_sign(sym, v->factor, &plus, &minus) && prove_floor(p, v->atom, v->rest, plus, minus, depth);
 }
 
-/* The case that argument `i` is the greatest. */
-static bool prove_case(proof *p, const pivot *v, uint32_t i, uint32_t depth)
+/* `a` with all powers of the atom replaced. */
+static etch_expr with_value(etch_sym *sym, etch_expr a, sym_atom *atom, etch_expr value)
+{
+    etch_expr result = sym->zero;
+    for (uint32_t i = 0; i < a->count; i++) {
+        const sym_term *term = &a->terms[i];
+        int32_t exp = sym_mono_exp(term->mono, atom);
+        const sym_mono *others = sym_mono_div(sym, term->mono, sym_mono_of(sym, atom, exp));
+        etch_expr factor = sym_monomial(sym, others, term->coef);
+        result = sym_add(sym, result, sym_mul(sym, factor, sym_pow(sym, value, exp)));
+    }
+    return result;
+}
+
+/* The case that argument `i` is the greatest: the max is that argument. */
+static bool prove_case(proof *p, etch_expr a, sym_atom *max, uint32_t i, uint32_t depth)
 {
     etch_sym *sym = p->sym;
     uint32_t before = p->given_count;
-    for (uint32_t k = 0; k < v->atom->count && p->given_count < PROOF_GIVEN; k++)
+    if (!replaceable(a, max, max->args[i]))
+        return false;
+    for (uint32_t k = 0; k < max->count && p->given_count < PROOF_GIVEN; k++)
         if (k != i)
-            p->given[p->given_count++] = sym_sub(sym, v->atom->args[i], v->atom->args[k]);
-    bool ok = prove_with(p, v->rest, v->factor, v->atom->args[i], depth);
+            p->given[p->given_count++] = sym_sub(sym, max->args[i], max->args[k]);
+    bool ok = prove(p, with_value(sym, a, max, max->args[i]), depth - 1);
     p->given_count = before;
     return ok;
 }
 
 /* With any one argument in its place if that makes the statement stronger; else case by case. */
-static bool prove_by_max(proof *p, const pivot *v, uint32_t depth)
+static bool prove_by_max(proof *p, etch_expr a, sym_atom *max, uint32_t depth)
 {
-    if (sym_is_nonnegative(p->sym, v->factor))
-        for (uint32_t i = 0; i < v->atom->count; i++)
-            if (prove_with(p, v->rest, v->factor, v->atom->args[i], depth))
+    pivot v = pivot_on(p->sym, a, max);
+    if (sym_is_nonnegative(p->sym, v.factor))
+        for (uint32_t i = 0; i < max->count; i++)
+            if (prove_with(p, v.rest, v.factor, max->args[i], depth))
                 return true;
     bool ok = true;
-    for (uint32_t i = 0; ok && i < v->atom->count; i++)
-        ok = prove_case(p, v, i, depth);
+    for (uint32_t i = 0; ok && i < max->count; i++)
+        ok = prove_case(p, a, max, i, depth);
     return ok;
 }
 
@@ -355,8 +377,7 @@ static bool prove_opaque(proof *p, etch_expr a, uint32_t depth)
     bool ok = prove_by_monotone_pair(p, a, atoms, count, depth);
     if (!ok && max) {
         /* cases lose nothing: no need to try another atom first */
-        pivot v = pivot_on(sym, a, max);
-        ok = prove_by_max(p, &v, depth);
+        ok = prove_by_max(p, a, max, depth);
     } else {
         for (uint32_t i = 0; !ok && i < count; i++) {
             pivot v = pivot_on(sym, a, atoms[i]);
@@ -389,7 +410,7 @@ static bool prove_given(proof *p, etch_expr a, etch_expr g, uint32_t depth)
             continue;
         const sym_mono *mono = sym_mono_div(sym, a->terms[at].mono, g->terms[i].mono);
         etch_expr factor = sym_monomial(sym, mono, sym_coef_div(sym, a->terms[at].coef, g->terms[i].coef));
-        if (plainly_nonnegative(factor) && prove(p, sym_sub(sym, a, sym_mul(sym, factor, g)), depth - 1))
+        if (plainly_nonnegative(factor) && prove_with(p, a, sym_neg(sym, factor), g, depth))
             return true;
     }
     return false;
@@ -418,7 +439,7 @@ static bool prove(proof *p, etch_expr a, uint32_t depth)
     etch_sym *sym = p->sym;
     if (plainly_nonnegative(a))
         return succeed(p, a);
-    if (sym_is_constant(a) && !p->given_count)
+    if (a->count > MOST_TERMS || (sym_is_constant(a) && !p->given_count))
         return false;
     if (!p->given_count && sym_memo_get(p->failed, a))
         return false;

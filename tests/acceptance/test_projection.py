@@ -5,9 +5,9 @@ import collections
 import itertools
 
 from decoder import BF16, F32, add
-from etchtest import BASE, LLAMA, Case, Formula, Point, ask, lower, main, run, value
+from etchtest import BASE, GPT, LLAMA, Case, Formula, Point, ask, lower, main, run, value
 from test_collectives import COLLECTIVES
-from test_numbers import LLAMA_DIMS
+from test_numbers import GPT_DIMS, LLAMA_DIMS
 
 DIMS = {**LLAMA_DIMS, "J2": "wide"}
 OLD = "  y       = silu(g) * u * wd\n"
@@ -149,6 +149,47 @@ class SecondProjection(Case):
         for plan in ("megatron", "megatron_sp"):
             total = value(self.spec, "comm(step)", plan=plan, sets=sets)
             self.assertEqual(sum(collectives(plan, Point(0, **sets)).values()), total)
+
+
+class InGpt(Case):
+    """The same in the MLP of GPT, whose layers are recomputed and which has biases."""
+
+    def setUp(self):
+        super().setUp()
+        text = GPT.read_text(encoding="utf-8")
+        for old, new in (("w2[F,H]", "wx[F,J], wy[J,H]"), ("dim B = batch", "param wide\ndim J = wide, B = batch"),
+                         ("y        = gelu(h) * w2 + b2", "u2[B,S,J] = gelu(h) * wx\n  y = u2 * wy + b2")):
+            self.assertEqual(1, text.count(old), old)
+            text = text.replace(old, new)
+        lines = text.splitlines(keepends=True)
+        self.spec = self.write("gpt.etch", "".join(line for line in lines if not line.startswith("check")))
+
+    def test_change(self):
+        def change(plan, phase, v):
+            old, wx, wy = (4 * v.layers * v.hidden ** 2, 4 * v.layers * v.hidden * v.wide, v.layers * v.wide * v.hidden)
+            tokens = BF16 * v.batch / v.dp * v.seq * v.layers
+            if plan == "ddp":
+                return F32 * (wx + wy - old) if phase == "sync" else 0
+            if phase == "sync":
+                return F32 * ((wx - old) / v.tp + wy)
+            if phase == "backward":  # what is gathered: the cotangent of u2, not that of y
+                return tokens / v.tp * (v.wide - v.hidden) if plan == "megatron_sp" else 0
+            return tokens * (v.wide - v.hidden)  # what is reduced: u2, not y
+
+        for plan, phase in itertools.product(("ddp", "megatron", "megatron_sp"),
+                                             ("forward", "recompute", "backward", "sync")):
+            with self.subTest(plan=plan, phase=phase):
+                before = Formula(ask(GPT, f"comm({phase})", plan=plan), GPT_DIMS)
+                self.assertFormula(lambda v: before.at(v) + change(plan, phase, v),
+                                   ask(self.spec, f"comm({phase})", plan=plan), {**GPT_DIMS, "J": "wide"})
+
+    def test_traces(self):
+        sets = dict(layers=2, hidden=32, heads=8, vocab=40, positions=24, wide=48, dp=2, tp=2, micro=2, batch=8, seq=16)
+        for plan in ("megatron", "megatron_sp"):
+            with self.subTest(plan):
+                folder = lower(self.scratch / plan, self.spec, plan=plan, sets=sets)
+                self.assertFine(folder)
+                self.assertTotals(folder, self.spec, None, plan, sets)
 
 
 if __name__ == "__main__":

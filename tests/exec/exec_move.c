@@ -3,14 +3,14 @@
  * Two moves in a row may pass through a layout that is none of their plan's. S@(b,c) becomes H@b by an all-to-all
  * over b and an all-gather over c: in between, a rank holds the parts of S that belong to its c, which lie apart.
  * Such a value is not made; the next move starts from what was there before, as one exchange over all the axes,
- * where it is known that every step of it can be done: on each dim the axes that are there before and those that
- * are there after are nested, and those that stay are the outer ones. */
+ * where it is known that every step of it can be done. */
 #include "exec_ranks.h"
 
-/* Moves in a row, from `base` to the result of the last. */
+/* Moves in a row, from `base` to the result of the last. No axis is moved twice. */
 typedef struct chain {
     const etch_value *base, *end;
     uint32_t length, axes[ETCH_MOVE_COUNT]; /* by kind */
+    uint32_t turn[ETCH_MAX_AXES];           /* by axis: which move it is in, counted from the last */
 } chain;
 
 static bool is_shard(etch_state state)
@@ -54,28 +54,27 @@ static uint32_t axes_on(const exec_ranks *ranks, const etch_value *value, const 
     return axes;
 }
 
-/* Are the axes `inner` inside all of `outer` on the dim? */
-static bool are_inside(const exec_ranks *ranks, const etch_dim *dim, uint32_t inner, uint32_t outer)
+/* May axis `a` change on the dim as it does, next to axis `b`? One that stays must be outside. One that joins must
+ * not divide shards that another is still to give up. */
+static bool pair_fits(const exec_ranks *ranks, const chain *c, const etch_dim *dim, uint32_t a, uint32_t b)
 {
-    for (uint32_t a = 0; a < ranks->mesh.axes; a++)
-        for (uint32_t b = 0; b < ranks->mesh.axes; b++)
-            if ((inner & (1u << a)) && (outer & (1u << b)) && !exec_mesh_is_outside(&ranks->mesh, dim, b, a))
-                return false;
-    return true;
+    uint32_t before = axes_on(ranks, c->base, dim), after = axes_on(ranks, c->end, dim);
+    bool changes = (before ^ after) & (1u << a), stays = before & after & (1u << b);
+    bool joins = after & ~before & (1u << a), leaves = before & ~after & (1u << b);
+    if (changes && stays)
+        return exec_mesh_is_outside(&ranks->mesh, dim, b, a);
+    return !(joins && leaves) || c->turn[b] >= c->turn[a];
 }
 
 /* Can the steps of several moves be done one after the other? */
 static bool is_feasible(const exec_ranks *ranks, const chain *c)
 {
     const etch_tensor *tensor = c->end->tensor;
-    for (uint32_t i = 0; i < tensor->rank && c->length > 1; i++) {
-        uint32_t before = axes_on(ranks, c->base, tensor->dims[i]);
-        uint32_t after = axes_on(ranks, c->end, tensor->dims[i]), changed = before ^ after;
-        bool nested = !(before & ~after) || !(after & ~before);
-        bool at_once = (changed & c->axes[ETCH_ALL_TO_ALL]) == changed;
-        if (!(nested || at_once) || !are_inside(ranks, tensor->dims[i], changed, before & after))
-            return false;
-    }
+    for (uint32_t i = 0; i < tensor->rank && c->length > 1; i++)
+        for (uint32_t a = 0; a < ranks->mesh.axes; a++)
+            for (uint32_t b = 0; b < ranks->mesh.axes; b++)
+                if (!pair_fits(ranks, c, tensor->dims[i], a, b))
+                    return false;
     return true;
 }
 
@@ -116,6 +115,8 @@ exec_array *exec_ranks_move(exec_ranks *ranks, const etch_step *step, uint32_t r
         c.base = s->ins[0];
         c.length++;
         c.axes[s->move] |= s->axes;
+        for (uint32_t a = 0; a < ranks->mesh.axes; a++)
+            c.turn[a] = s->axes & (1u << a) ? c.length : c.turn[a];
         bool is_move = c.base->step && c.base->step->move;
         if (!exec_ranks_find(ranks, c.base, rank) && is_move)
             continue;

@@ -39,15 +39,16 @@ static etch_tensor *any_value(scene *s)
     return s->values[s->value_count - 1 - exec_roll(s->dice, back < s->value_count ? back : s->value_count)];
 }
 
-/* A dim of the value; B only if it has no other. */
+/* A dim of the value, not the batch; NULL when it has no other. */
 static etch_dim *any_dim(scene *s, const etch_tensor *x)
 {
-    for (int tries = 0; tries < 8; tries++) {
-        etch_dim *dim = x->dims[exec_roll(s->dice, x->rank)];
+    uint32_t start = exec_roll(s->dice, x->rank);
+    for (uint32_t i = 0; i < x->rank; i++) {
+        etch_dim *dim = x->dims[(start + i) % x->rank];
         if (strcmp(dim->name, "B") != 0)
             return dim;
     }
-    return x->dims[0];
+    return NULL;
 }
 
 /* A dim that the value lacks, or NULL. */
@@ -148,7 +149,7 @@ static void add_projection(scene *s)
     etch_tensor *x = any_value(s);
     etch_dim *from = any_dim(s, x), *to = new_dim(s, x);
     dim_set keeps = without(dims_of(x, NULL), from), of_weight = {.at = {from}, .count = 1};
-    if (!to)
+    if (!from || !to)
         return;
     include(&keeps, to);
     include(&of_weight, to);
@@ -193,7 +194,7 @@ static void add_product(scene *s)
     etch_tensor *x = any_value(s), *y = any_value(s);
     dim_set keeps = dims_of(x, y);
     etch_dim *summed = any_dim(s, x);
-    if (etch_has_dim(y, summed) && keeps.count > 1 && exec_roll(s->dice, 2))
+    if (summed && etch_has_dim(y, summed) && keeps.count > 1 && exec_roll(s->dice, 2))
         keeps = without(keeps, summed);
     if (is_small(keeps))
         keep(s, squashed(s, exec_product(s->m, fresh(s, "m"), x, y, text_of(s, keeps))));
@@ -219,6 +220,8 @@ static void add_norm(scene *s)
     etch_dim *over = any_dim(s, x);
     const dim_set along = {.at = {over}, .count = 1};
     const char *name = fresh(s, "n");
+    if (!over)
+        return;
     switch (exec_roll(s->dice, 4)) {
     case 0:
         keep(s, exec_call_row(s->m, name, "rms_norm", over->name, x, weight_with(s, along), NULL));
@@ -240,8 +243,9 @@ static void add_norm(scene *s)
 static void add_reduction(scene *s)
 {
     etch_tensor *x = any_value(s);
-    if (x->rank > 1)
-        keep(s, exec_reduce(s->m, fresh(s, "r"), x, text_of(s, without(dims_of(x, NULL), any_dim(s, x)))));
+    etch_dim *over = any_dim(s, x);
+    if (over && x->rank > 1)
+        keep(s, exec_reduce(s->m, fresh(s, "r"), x, text_of(s, without(dims_of(x, NULL), over))));
 }
 
 static void add_view(scene *s)

@@ -261,6 +261,48 @@ static void no_answer_is_wrong(etch_arena *arena)
     ck_assert_uint_gt(t.no, t.asked / 5);
 }
 
+/* What is built under facts has the tree's value wherever the facts hold. */
+static void facts_keep_values(etch_arena *arena)
+{
+    enum { TREES = 10, POINTS = 8 };
+    chance c = chance_new(32);
+    tally t = {0};
+    point p;
+    mpq_t expected, found;
+    point_init(&p);
+    mpq_inits(expected, found, NULL);
+    for (uint32_t i = 0; i < chance_runs(500); i++) {
+        etch_arena *own = etch_arena_new(etch_arena_mem(arena));
+        etch_sym *sym = etch_sym_new(own);
+        declare_vars(sym, &c);
+        facts assumed = {.count = 0};
+        random_facts(own, sym, &c, &assumed, &t);
+        for (uint32_t k = 0; k < TREES; k++) {
+            statement s = {.says = random_statement(own, &c)};
+            build(sym, &s);
+            for (uint32_t n = 0; n < POINTS && satisfying(&assumed, &c, &p); n++) {
+                if (!tree_value(s.says.b, &p, expected))
+                    continue;
+                bool defined = s.b && expr_value(sym, s.b, &p, found);
+                CHANCE_ASSERT(&c, defined && mpq_equal(expected, found), "under %s %s became %s, at %s",
+                              facts_str(own, &assumed), tree_str(own, s.says.b), etch_expr_text(sym, s.b),
+                              point_str(own, &p));
+                t.asked++;
+            }
+        }
+        etch_arena_free(own);
+    }
+    printf("%u values under facts\n", t.asked);
+    mpq_clears(expected, found, NULL);
+    point_clear(&p);
+}
+
+START_TEST(test_facts_keep_values)
+{
+    etch_with_arena(facts_keep_values);
+}
+END_TEST
+
 START_TEST(test_no_answer_is_wrong)
 {
     etch_with_arena(no_answer_is_wrong);
@@ -270,6 +312,6 @@ END_TEST
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("proofs");
-    ETCH_ADD_TESTS(suite, test_no_answer_is_wrong);
+    ETCH_ADD_TESTS(suite, test_no_answer_is_wrong, test_facts_keep_values);
     return suite;
 }

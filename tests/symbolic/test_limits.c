@@ -1,0 +1,327 @@
+/* Numbers at the borders of machine words, and limits: they end in ETCH_ELIMIT, never in a wrong value. */
+#include <gmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "suite.h"
+#include "symbolic/symbolic.h"
+
+static etch_expr parse(etch_sym *sym, const char *text)
+{
+    size_t at;
+    return etch_expr_parse(sym, text, strlen(text), &at);
+}
+
+/* ---- borders ------------------------------------------------------------------------------------------------- */
+
+static etch_expr of_gmp(etch_sym *sym, const mpq_t value)
+{
+    char *text = mpq_get_str(NULL, 10, value);
+    etch_expr e = parse(sym, text);
+    free(text);
+    return e;
+}
+
+static void expect_value(etch_sym *sym, etch_expr e, const mpq_t value, const char *what)
+{
+    char *text = mpq_get_str(NULL, 10, value);
+    ck_assert_msg(e != NULL && strcmp(etch_expr_text(sym, e), text) == 0, "%s is %s, not %s", what,
+                  e ? etch_expr_text(sym, e) : "undefined", text);
+    /* one value, one expression */
+    ck_assert_ptr_eq(e, of_gmp(sym, value));
+    free(text);
+}
+
+/* Floor and order of one number, all operations on two. */
+static void check_pair(etch_sym *sym, const mpq_t x, const mpq_t y)
+{
+    etch_expr a = of_gmp(sym, x), b = of_gmp(sym, y);
+    mpq_t value;
+    mpq_init(value);
+    mpq_add(value, x, y);
+    expect_value(sym, etch_add(sym, a, b), value, "sum");
+    mpq_sub(value, x, y);
+    expect_value(sym, etch_sub(sym, a, b), value, "difference");
+    mpq_mul(value, x, y);
+    expect_value(sym, etch_mul(sym, a, b), value, "product");
+    expect_value(sym, etch_max(sym, a, b), mpq_cmp(x, y) >= 0 ? x : y, "max");
+    expect_value(sym, etch_min(sym, a, b), mpq_cmp(x, y) <= 0 ? x : y, "min");
+    int order = mpq_cmp(x, y);
+    ck_assert_int_eq(etch_constant_compare(sym, a, b), (order > 0) - (order < 0));
+    ck_assert_int_eq(etch_at_least(sym, a, b, NULL), order >= 0 ? ETCH_YES : etch_at_least(sym, a, b, NULL));
+    if (mpq_sgn(y) != 0) {
+        mpq_div(value, x, y);
+        expect_value(sym, etch_div(sym, a, b), value, "quotient");
+        mpz_fdiv_q(mpq_numref(value), mpq_numref(value), mpq_denref(value));
+        mpz_set_ui(mpq_denref(value), 1);
+        expect_value(sym, etch_floor_div(sym, a, b), value, "floor of the quotient");
+        mpq_mul(value, value, y);
+        mpq_sub(value, x, value);
+        expect_value(sym, etch_mod(sym, a, b), value, "remainder");
+    }
+    mpq_neg(value, x);
+    expect_value(sym, etch_neg(sym, a), value, "negation");
+    mpq_clear(value);
+}
+
+static void borders_are_exact(etch_arena *arena)
+{
+    static const unsigned long powers[] = {0, 1, 31, 32, 62, 63, 64, 126, 127, 128, 200};
+    enum { POWERS = sizeof powers / sizeof *powers, NEAR = 5, NUMBERS = POWERS * NEAR * 2 };
+    etch_sym *sym = etch_sym_new(arena);
+    mpq_t *numbers = malloc(NUMBERS * sizeof *numbers);
+    ck_assert_ptr_nonnull(numbers);
+    for (int i = 0; i < NUMBERS; i++) {
+        mpq_init(numbers[i]);
+        mpz_ui_pow_ui(mpq_numref(numbers[i]), 2, powers[i / NEAR % POWERS]);
+        int offset = i % NEAR - 2;
+        if (offset < 0)
+            mpz_sub_ui(mpq_numref(numbers[i]), mpq_numref(numbers[i]), (unsigned long)-offset);
+        else
+            mpz_add_ui(mpq_numref(numbers[i]), mpq_numref(numbers[i]), (unsigned long)offset);
+        /* the second half: fractions and negative numbers */
+        if (i >= NUMBERS / 2) {
+            mpz_set_ui(mpq_denref(numbers[i]), 1 + (unsigned long)i % 7);
+            mpq_canonicalize(numbers[i]);
+            mpq_neg(numbers[i], numbers[i]);
+            if (i % 3 == 0 && mpq_sgn(numbers[i]) != 0)
+                mpq_inv(numbers[i], numbers[i]);
+        }
+    }
+    for (int i = 0; i < NUMBERS; i++)
+        for (int k = 0; k < NUMBERS; k++)
+            check_pair(sym, numbers[i], numbers[k]);
+    for (int i = 0; i < NUMBERS; i++)
+        mpq_clear(numbers[i]);
+    free(numbers);
+}
+
+typedef struct word {
+    const char *text;
+    bool is_i64;
+    int64_t i64;
+    bool is_u64;
+    uint64_t u64;
+} word;
+
+static void words_are_read(etch_arena *arena)
+{
+    static const word words[] = {
+        {"0", true, 0, true, 0},
+        {"9223372036854775807", true, INT64_MAX, true, INT64_MAX},
+        {"9223372036854775808", false, 0, true, UINT64_C(1) << 63},
+        {"-9223372036854775807", true, -INT64_MAX, false, 0},
+        {"-9223372036854775808", true, INT64_MIN, false, 0},
+        {"-9223372036854775809", false, 0, false, 0},
+        {"18446744073709551615", false, 0, true, UINT64_MAX},
+        {"18446744073709551616", false, 0, false, 0},
+        {"-1", true, -1, false, 0},
+        {"1/2", false, 0, false, 0},
+        {"a", false, 0, false, 0},
+    };
+    etch_sym *sym = etch_sym_new(arena);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        int64_t i64;
+        uint64_t u64;
+        etch_expr e = parse(sym, words[i].text);
+        ck_assert_int_eq(etch_to_i64(e, &i64), words[i].is_i64);
+        ck_assert_int_eq(etch_to_u64(e, &u64), words[i].is_u64);
+        ck_assert(!words[i].is_i64 || i64 == words[i].i64);
+        ck_assert(!words[i].is_u64 || u64 == words[i].u64);
+    }
+    ck_assert_ptr_eq(etch_int(sym, INT64_MIN), parse(sym, "-2^63"));
+    ck_assert_ptr_eq(etch_ratio(sym, INT64_MIN, INT64_MIN), parse(sym, "1"));
+    ck_assert_ptr_eq(etch_ratio(sym, INT64_MIN, -1), parse(sym, "2^63"));
+    ck_assert_ptr_eq(etch_ratio(sym, 1, INT64_MIN), parse(sym, "-1/2^63"));
+    ck_assert_ptr_eq(etch_ratio(sym, INT64_MIN, 6), parse(sym, "-2^62/3"));
+    ck_assert_ptr_eq(etch_number(sym, "0.00000000000000000000000000001", 31), parse(sym, "1/10^29"));
+}
+
+/* ---- limits ------------------------------------------------------------------------------------------------------ */
+
+typedef struct attempt {
+    etch_mem *mem;
+    void (*body)(etch_arena *arena);
+} attempt;
+
+static etch_status run(void *data)
+{
+    const attempt *a = data;
+    a->body(etch_arena_new(a->mem));
+    return ETCH_OK;
+}
+
+static etch_status outcome(void (*body)(etch_arena *arena))
+{
+    attempt a = {etch_mem_new((size_t)512 << 20), body};
+    etch_status status = etch_guard(a.mem, run, &a);
+    etch_mem_free(a.mem);
+    return status;
+}
+
+static void too_many_terms(etch_arena *arena)
+{
+    parse(etch_sym_new(arena), "(a + b + c + d + e + 1)^40");
+}
+
+static void too_many_products(etch_arena *arena)
+{
+    parse(etch_sym_new(arena), "(a + b)^5000 * (a - b)^5000");
+}
+
+static void too_large_an_exponent(etch_arena *arena)
+{
+    parse(etch_sym_new(arena), "a^1000001");
+}
+
+static void too_large_an_exponent_by_steps(etch_arena *arena)
+{
+    parse(etch_sym_new(arena), "((a^1000)^1000)^1000");
+}
+
+static void too_many_digits(etch_arena *arena)
+{
+    parse(etch_sym_new(arena), "(10^90000)^2");
+}
+
+static void too_long_a_numeral(etch_arena *arena)
+{
+    etch_sym *sym = etch_sym_new(arena);
+    size_t length = 100001;
+    char *text = etch_alloc(arena, length + 1);
+    memset(text, '7', length);
+    (void)etch_number(sym, text, length);
+}
+
+static void too_deep_a_bracket(etch_arena *arena)
+{
+    etch_sym *sym = etch_sym_new(arena);
+    size_t length = 10000000, at;
+    char *text = etch_alloc(arena, length + 1);
+    memset(text, '(', length);
+    (void)etch_expr_parse(sym, text, length, &at);
+}
+
+static void too_deep_an_exponent(etch_arena *arena)
+{
+    etch_sym *sym = etch_sym_new(arena);
+    etch_buf text = {.arena = arena};
+    size_t at;
+    for (int i = 0; i < 5000; i++)
+        etch_buf_puts(&text, "1^");
+    etch_buf_puts(&text, "1");
+    (void)etch_expr_parse(sym, text.text, text.length, &at);
+}
+
+static void too_deep_a_nest(etch_arena *arena)
+{
+    etch_sym *sym = etch_sym_new(arena);
+    etch_expr a = etch_var(sym, "a"), e = a;
+    for (int64_t i = 2; i < 1000; i++)
+        e = etch_floor_div(sym, etch_mul(sym, etch_add(sym, e, a), e), etch_int(sym, i));
+}
+
+static void too_long_a_division(etch_arena *arena)
+{
+    parse(etch_sym_new(arena), "a^900000/(a + b)");
+}
+
+START_TEST(test_limits)
+{
+    ck_assert_int_eq(outcome(too_many_terms), ETCH_ELIMIT);
+    ck_assert_int_eq(outcome(too_many_products), ETCH_ELIMIT);
+    ck_assert_int_eq(outcome(too_large_an_exponent), ETCH_ELIMIT);
+    ck_assert_int_eq(outcome(too_large_an_exponent_by_steps), ETCH_ELIMIT);
+    ck_assert_int_eq(outcome(too_many_digits), ETCH_ELIMIT);
+    ck_assert_int_eq(outcome(too_long_a_numeral), ETCH_ELIMIT);
+    ck_assert_int_eq(outcome(too_deep_a_bracket), ETCH_ELIMIT);
+    ck_assert_int_eq(outcome(too_deep_an_exponent), ETCH_ELIMIT);
+    ck_assert_int_eq(outcome(too_deep_a_nest), ETCH_ELIMIT);
+    ck_assert_int_eq(outcome(too_long_a_division), ETCH_ELIMIT);
+}
+END_TEST
+
+/* Just inside. */
+static void large_but_allowed(etch_arena *arena)
+{
+    etch_sym *sym = etch_sym_new(arena);
+    ck_assert_ptr_nonnull(parse(sym, "a^1000000"));
+    ck_assert_ptr_nonnull(parse(sym, "10^99999"));
+    ck_assert_ptr_nonnull(parse(sym, "(a + b + c + d)^30"));
+    ck_assert_ptr_eq(parse(sym, "(a + b)^400/(a + b)^399"), parse(sym, "a + b"));
+    etch_buf text = {.arena = arena};
+    for (int i = 0; i < 20000; i++)
+        etch_buf_printf(&text, "%sv%d", i ? " + " : "", i);
+    etch_expr sum = parse(sym, text.text);
+    ck_assert_str_eq(etch_expr_text(sym, sum), text.text);
+    ck_assert_ptr_eq(etch_sub(sym, sum, sum), etch_int(sym, 0));
+}
+
+/* A trap leaves what an outer arena holds in order. */
+typedef struct survivor {
+    etch_sym *sym;
+} survivor;
+
+static etch_status overreach(void *data)
+{
+    survivor *s = data;
+    parse(s->sym, "floor((a + b + c + d + e + max(a, b))^40)");
+    return ETCH_OK;
+}
+
+static void contexts_survive_traps(etch_arena *arena)
+{
+    survivor s = {etch_sym_new(arena)};
+    etch_expr before = parse(s.sym, "(a + b)^3 + floor(max(a, b)/c)");
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(etch_guard(etch_arena_mem(arena), overreach, &s), ETCH_ELIMIT);
+        ck_assert_ptr_eq(parse(s.sym, etch_expr_text(s.sym, before)), before);
+        ck_assert_int_eq(etch_at_least(s.sym, parse(s.sym, "a*b + floor(c/a)"), parse(s.sym, "a"), NULL), ETCH_YES);
+    }
+}
+
+/* Whichever allocation fails, the context before it is whole and no memory is lost (which the sanitizers watch). */
+static void build_much(etch_arena *arena)
+{
+    etch_sym *sym = etch_sym_new(arena);
+    int64_t other;
+    if (etch_assume_divides(sym, parse(sym, "t"), parse(sym, "h"), 0, &other) != ETCH_OK)
+        return;
+    etch_expr e = parse(sym, "(a + 10^30)^7/(a + b) + floor((h + a^2)/(3*t)) + max(a, b, c - 1) % 7 + 2^300/3^200");
+    (void)etch_at_least(sym, e, parse(sym, "2^200*floor(a/3)"), NULL);
+    (void)etch_expr_text(sym, e);
+}
+
+START_TEST(test_failing_allocations)
+{
+    for (size_t n = 1; n < 300; n++) {
+        attempt a = {etch_mem_new((size_t)512 << 20), build_much};
+        etch_mem_fail_after(a.mem, n);
+        etch_status status = etch_guard(a.mem, run, &a);
+        etch_mem_free(a.mem);
+        ck_assert(status == ETCH_OK || status == ETCH_ENOMEM);
+        if (status == ETCH_OK)
+            break;
+    }
+}
+END_TEST
+
+#define CASE(name, function)       \
+    START_TEST(name)               \
+    {                              \
+        etch_with_arena(function); \
+    }                              \
+    END_TEST
+
+CASE(test_borders, borders_are_exact)
+CASE(test_words, words_are_read)
+CASE(test_large, large_but_allowed)
+CASE(test_traps, contexts_survive_traps)
+
+Suite *etch_suite(void)
+{
+    Suite *suite = suite_create("limits");
+    ETCH_ADD_TESTS(suite, test_borders, test_words, test_limits, test_large, test_traps, test_failing_allocations);
+    return suite;
+}
