@@ -216,10 +216,9 @@ static void bring_operands(placer *p, placing *pl)
 }
 
 /* A gradient goes to where its weight is; over axes that replicate the weight it may stay partial, to be reduced once per step (R9). */
-static void add_to_gradient(placer *p, etch_step *step, uint32_t output)
+static etch_value *bring_to_gradient(placer *p, etch_value *part, const etch_tensor *gradient, etch_phase phase,
+                                     etch_scope *scope)
 {
-    etch_value *part = step->outs[output];
-    etch_tensor *gradient = part->tensor->adds_to;
     const etch_value *weight = p->placed->weight_of[gradient->of->id];
     etch_state need[ETCH_MAX_AXES];
     for (uint32_t a = 0; a < p->axis_count; a++) {
@@ -228,8 +227,15 @@ static void add_to_gradient(placer *p, etch_step *step, uint32_t output)
         if (partial)
             p->placed->sync_axes[gradient->of->id] |= 1u << a;
     }
-    etch_value *moved =
-        bring(p, part, need, ALL_AXES, step->phase, step->scope, "the gradient goes to where its weight is");
+    return bring(p, part, need, ALL_AXES, phase, scope, "the gradient goes to where its weight is");
+}
+
+/* The step adds its result into the gradient itself, unless that has to move first. */
+static void add_to_gradient(placer *p, etch_step *step, uint32_t output)
+{
+    etch_value *part = step->outs[output];
+    etch_tensor *gradient = part->tensor->adds_to;
+    etch_value *moved = bring_to_gradient(p, part, gradient, step->phase, step->scope);
     if (moved == part) {
         step->accumulate_into[output] = gradient;
         return;
@@ -339,6 +345,8 @@ static void place_op(placer *p, etch_op *op)
     pl.result = etch_alloc_array(p->arena, op->out_count, sizeof *pl.result);
     for (uint32_t i = 0; i < op->in_count; i++)
         pl.ins[i] = value_for(p, op->ins[i], op->phase);
+    if (op->row == etch_row_named("accumulate")) /* moved before it is added, not added up twice */
+        pl.ins[0] = bring_to_gradient(p, pl.ins[0], op->outs[0]->adds_to, op->phase, op->scope);
     if (etch_op_is_view(op)) {
         place_view(p, &pl);
     } else {

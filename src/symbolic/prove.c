@@ -7,12 +7,13 @@
  *     facts       n = d * quotient;  a = b + slack
  *     the end     multiply by the denominators, write x = lower + x', expand: no coefficient is negative
  *
- * The search is bounded by a number of steps. Statements that are false at a known point are given up at once. */
+ * The search is bounded by a number of steps and of terms. Statements that are false at a known point are given up at
+ * once. */
 #include <string.h>
 
 #include "symbolic/symbolic_int.h"
 
-enum { PROOF_STEPS = 1500, ALL_STEPS = 10000, PROOF_DEPTH = 12, PROOF_GIVEN = 16 };
+enum { PROOF_STEPS = 1500, PROOF_WORK = 10000, PROOF_DEPTH = 12, PROOF_GIVEN = 16 };
 
 /* Statements that grow beyond these are given up. */
 enum { SHIFTED_TERMS = 5000, MOST_TERMS = 2000, MOST_PRODUCTS = 20000, MOST_EXPONENT = 16 };
@@ -82,6 +83,13 @@ etch_expr sym_clear_denominators(etch_sym *sym, etch_expr a)
     return sym_scale(sym, a, sym_mono_pow(sym, below, -1), SYM_ONE);
 }
 
+/* Takes from the work that all proofs under way may do, counted in terms; false when there is none left. */
+static bool spend_work(etch_sym *sym, uint64_t terms)
+{
+    sym->proof_work = terms < sym->proof_work ? sym->proof_work - (uint32_t)terms : 0;
+    return sym->proof_work > 0;
+}
+
 /* The least value of each variable of `original`, as the sum x + lower to put in its place; false when that would make too
  * many terms. */
 static bool shifts_of(etch_sym *sym, etch_expr original, etch_expr cleared, etch_expr *shift)
@@ -105,7 +113,7 @@ static bool shifts_of(etch_sym *sym, etch_expr original, etch_expr cleared, etch
             if (power->exp < 0 && power->atom->lower == 0 && !power->atom->is_real)
                 shift[power->atom->index] = sym_add_int(sym, power->atom->self, 1);
         }
-    return total <= SHIFTED_TERMS;
+    return total <= SHIFTED_TERMS && spend_work(sym, total);
 }
 
 /* For expressions in variables only: is every coefficient >= 0 once the variables start from 0? */
@@ -446,9 +454,8 @@ static bool prove(proof *p, etch_expr a, uint32_t depth)
     bool ok = false;
     if (!(a->flags & SYM_HAS_OPAQUE) && nonnegative_from_lower_bounds(sym, a)) {
         ok = succeed(p, a);
-    } else if (depth > 0 && p->steps > 0 && sym->proof_steps > 0) {
+    } else if (depth > 0 && p->steps > 0 && spend_work(sym, a->count)) {
         p->steps--;
-        sym->proof_steps--;
         if (a->flags & SYM_HAS_RECIP)
             ok = prove_fraction(p, a, depth);
         else if (a->flags & SYM_HAS_OPAQUE)
@@ -461,11 +468,11 @@ static bool prove(proof *p, etch_expr a, uint32_t depth)
     return ok;
 }
 
-/* A proof from the beginning; proofs that it asks for on its way are nested in it and share its steps. */
+/* A proof from the beginning; proofs that it asks for on its way are nested in it and share its work. */
 static bool prove_anew(etch_sym *sym, etch_expr a)
 {
     if (sym->proof_nesting == 0)
-        sym->proof_steps = ALL_STEPS;
+        sym->proof_work = PROOF_WORK;
     else if (sym->proof_nesting == SYM_MAX_NESTED)
         return false;
     sym_scratch_mark mark = sym_scratch_top(sym);
@@ -486,8 +493,8 @@ bool sym_is_nonnegative(etch_sym *sym, etch_expr a)
     if (known)
         return known == &proved;
     bool ok = !sym_refuted_nonnegative(sym, a) && prove_anew(sym, a);
-    /* a failure for lack of steps is no answer for a question that has them all */
-    bool cut_short = !ok && sym->proof_nesting > 0 && sym->proof_steps == 0;
+    /* a failure for lack of work left is no answer to a question that has all of it */
+    bool cut_short = !ok && sym->proof_nesting > 0 && sym->proof_work == 0;
     if (!sym->tracing && !cut_short)
         sym_memo_put(sym, &sym->proofs, a, ok ? &proved : &failed);
     return ok;

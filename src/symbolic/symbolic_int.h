@@ -404,7 +404,7 @@ struct etch_sym {
     sym_memo floors;  /* of this epoch: expression -> its floor */
     sym_memo proofs;  /* of this epoch: expression -> &sym_yes or &sym_no */
     sym_memo failed[SYM_MAX_NESTED]; /* of each proof under way */
-    uint32_t proof_nesting, proof_steps;
+    uint32_t proof_nesting, proof_work;
     bool tracing;       /* collect `last_fact`; no memo */
     uint32_t last_fact; /* the latest fact that successful proofs used, or SYM_DECLARED */
     sym_points points;

@@ -31,15 +31,14 @@ static double loss_at(const probe *p, double step)
 }
 
 /* Fourth order. */
-static double slope(const probe *p)
+static double slope(const probe *p, double h)
 {
-    const double h = 1e-4;
     double near = loss_at(p, h) - loss_at(p, -h), far = loss_at(p, 2 * h) - loss_at(p, -2 * h);
     loss_at(p, 0);
     return (8 * near - far) / (12 * h);
 }
 
-/* The slope of the loss along `direction` is that of the gradient. */
+/* The slope of the loss along `direction` is that of the gradient. Shorter steps where the loss bends much. */
 static bool slope_fits(const probe *p, const exec_array *gradient)
 {
     double derived = 0, size = 0;
@@ -48,7 +47,10 @@ static bool slope_fits(const probe *p, const exec_array *gradient)
         size += fabs(p->direction[i]);
     }
     double allowed = 1e-5 * fmax(fabs(derived), 1e-3 * size * exec_array_largest(gradient)) + 1e-9;
-    return fabs(slope(p) - derived) <= allowed; /* false for NaN */
+    for (double h = 1e-4; h > 1e-7; h /= 10)
+        if (fabs(slope(p, h) - derived) <= allowed)
+            return true;
+    return false; /* also for NaN */
 }
 
 static bool weight_fits(const probe *p, const exec_array *gradient, double *direction, uint64_t seed,
