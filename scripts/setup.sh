@@ -36,14 +36,15 @@ find_missing() {
     need libc6-dev test -e /usr/include/stdio.h
     need pkg-config command -v pkg-config
     need libgmp-dev pkg-config --exists gmp
-    need libprotobuf-c-dev pkg-config --exists libprotobuf-c
-    need protobuf-c-compiler command -v protoc-c
     need libjansson-dev pkg-config --exists jansson
     need libmd-dev pkg-config --exists libmd
     if [ "$wanted" != build ]; then
         need check pkg-config --exists check
+        need libprotobuf-c-dev pkg-config --exists libprotobuf-c
+        need protobuf-c-compiler command -v protoc-c
         need python3 test -x /usr/bin/python3
         need python3-protobuf /usr/bin/python3 -c 'import google.protobuf'
+        need python3-sympy /usr/bin/python3 -c 'import sympy'
         need protobuf-compiler command -v protoc
     fi
     if [ "$wanted" = check ]; then
