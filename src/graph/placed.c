@@ -1,0 +1,40 @@
+/* Questions about the values of a placed graph: sizes, memory, names of axes. */
+#include "graph/row_int.h"
+
+etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value)
+{
+    etch_sym *sym = placed->training->graph->sym;
+    etch_expr count = etch_int(sym, 1);
+    for (uint32_t i = 0; i < value->tensor->rank; i++)
+        count = etch_mul(sym, count, etch_training_size(placed->training, value->tensor->dims[i]));
+    for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
+        if (value->place[a] && value->place[a] != ETCH_PARTIAL)
+            count = etch_div(sym, count, placed->plan->mesh.at[a].size);
+    return count;
+}
+
+etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value)
+{
+    etch_sym *sym = placed->training->graph->sym;
+    return etch_mul(sym, etch_value_elements(placed, value),
+                    etch_int(sym, etch_dtype_bytes(value->tensor->dtype)));
+}
+
+etch_value *etch_value_root(etch_value *value)
+{
+    while (value->step && value->step->op && etch_op_is_view(value->step->op))
+        value = value->step->ins[0];
+    return value;
+}
+
+const char *etch_axes_label(const etch_placed *placed, uint32_t axes)
+{
+    etch_buf buf = {.arena = placed->arena};
+    uint32_t count = 0;
+    for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
+        if (axes & (1u << a))
+            etch_buf_printf(&buf, "%s%s", count++ ? "," : "", placed->plan->mesh.at[a].name);
+    if (!buf.length)
+        return "";
+    return count > 1 ? etch_text(placed->arena, "(%s)", buf.text) : buf.text;
+}
