@@ -474,6 +474,22 @@ static void suggest_axis(etch_bound *b, etch_diag *diag, const etch_requirement 
         etch_help(diag, "%s = %" PRId64 " would divide", name, below);
 }
 
+/* A dim of fewer parts than the axis has ranks: a second axis can take what is left, for another dim. */
+static void suggest_two_axes(etch_bound *b, etch_diag *diag, const etch_requirement *r)
+{
+    int64_t size, divisor;
+    const char *axis = etch_var_name(r->divisor);
+    if (!axis || !etch_to_i64(etch_bound_value(b, r->size), &size) ||
+        !etch_to_i64(etch_bound_value(b, r->divisor), &divisor) || size < 1 || size >= divisor ||
+        divisor % size != 0)
+        return;
+    const char *parts = etch_expr_text(b->sym, r->size);
+    etch_help(diag,
+              "or spread two dims over two axes: mesh [.., a = min(%s, %s), b = %s/min(%s, %s)], axis %s = "
+              "(a, b), shard %s @ a",
+              axis, parts, axis, axis, parts, axis, r->dim->name);
+}
+
 static bool is_met(etch_bound *b, const etch_requirement *r)
 {
     etch_expr size = etch_bound_value(b, r->size), divisor = etch_bound_value(b, r->divisor);
@@ -501,6 +517,7 @@ static void check_requirement(etch_bound *b, uint32_t index)
             etch_note(diag, all[i].span, "%s is not divisible either",
                       named_value(b, all[i].dim->name, all[i].size));
     suggest_axis(b, diag, r);
+    suggest_two_axes(b, diag, r);
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------------- */

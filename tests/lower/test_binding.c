@@ -149,6 +149,11 @@ static void requirements_of_the_plan_are_named(etch_arena *arena)
                    "V is declared here", "tp = 3 (set)", "note: F = 64 is not divisible either",
                    "help: tp = 2 or 4 would divide");
     b = build(arena, &plain);
+    set_value(b, "tp", "128");
+    ASSERT_REPORTS(b, ETCH_EINPUT, "F = 64 is not divisible by mesh axis tp = 128",
+                   "or spread two dims over two axes: mesh [.., a = min(tp, 64), b = tp/min(tp, 64)]",
+                   "axis tp = (a, b), shard F @ a");
+    b = build(arena, &plain);
     set_value(b, "batch", "10");
     ASSERT_REPORTS(b, ETCH_EINPUT,
                    "B = batch = 10 is not divisible by mesh axis dp * microbatches = 2 * 2 = 4",
