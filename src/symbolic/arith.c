@@ -6,7 +6,7 @@ static bool has_recip(etch_expr a)
     return a->flags & SYM_HAS_RECIP;
 }
 
-/* ---- sums ---------------------------------------------------------------------------------------------------- */
+/* ---- sums ---------------------------------------------------------------------------------------------- */
 
 /* a + coef * b for fractions: over a common denominator. */
 static etch_expr add_fractions(etch_sym *sym, etch_expr a, etch_expr b, sym_coef coef)
@@ -63,7 +63,7 @@ etch_expr sym_neg(etch_sym *sym, etch_expr a)
     return sym_scale(sym, a, sym->unit, SYM_MINUS_ONE);
 }
 
-/* ---- products -------------------------------------------------------------------------------------------------- */
+/* ---- products ------------------------------------------------------------------------------------------ */
 
 static uint64_t longest_coef(etch_expr a)
 {
@@ -114,7 +114,7 @@ etch_expr sym_mul(etch_sym *sym, etch_expr a, etch_expr b)
     return sym_join(sym, sym_mul_plain(sym, x.num, y.num), sym_mul_plain(sym, x.den, y.den));
 }
 
-/* ---- powers ------------------------------------------------------------------------------------------------------ */
+/* ---- powers -------------------------------------------------------------------------------------------- */
 
 static etch_expr positive_power(etch_sym *sym, etch_expr a, uint64_t exponent)
 {
@@ -137,7 +137,8 @@ etch_expr sym_pow(etch_sym *sym, etch_expr a, int64_t exponent)
         return exponent < 0 ? NULL : a;
     if (a->count == 1 && !has_recip(a)) {
         const sym_term *term = &a->terms[0];
-        return sym_monomial(sym, sym_mono_pow(sym, term->mono, exponent), sym_coef_pow(sym, term->coef, exponent));
+        return sym_monomial(sym, sym_mono_pow(sym, term->mono, exponent),
+                            sym_coef_pow(sym, term->coef, exponent));
     }
     if (exponent > SYM_MAX_EXPONENT || exponent < -SYM_MAX_EXPONENT)
         sym_limit(sym);
@@ -146,7 +147,7 @@ etch_expr sym_pow(etch_sym *sym, etch_expr a, int64_t exponent)
     return positive_power(sym, a, (uint64_t)exponent);
 }
 
-/* ---- contents ---------------------------------------------------------------------------------------------------- */
+/* ---- contents ------------------------------------------------------------------------------------------ */
 
 sym_coef sym_content(etch_sym *sym, etch_expr a)
 {
@@ -174,7 +175,7 @@ const sym_mono *sym_mono_below(etch_sym *sym, etch_expr a)
     return below;
 }
 
-/* ---- the door ---------------------------------------------------------------------------------------------------- */
+/* ---- the door ------------------------------------------------------------------------------------------ */
 
 /* Brings two operands into canonical form; false when one is undefined. */
 static bool ready(etch_sym *sym, etch_expr *a, etch_expr *b)

@@ -5,10 +5,10 @@
 
 enum { MAX_ARGUMENTS = 256, MAX_FLAT_ARGUMENTS = 64, MAX_ROUNDS = 6, FLOOR_ROUNDS = 2 * SYM_MAX_DEPTH };
 
-/* ---- interning and order -------------------------------------------------------------------------------------- */
+/* ---- interning and order ------------------------------------------------------------------------------- */
 
-/* Labels: visible variables below the variables of proofs, below opaque atoms, which are spread out so that new ones find
- * a place between. */
+/* Labels: visible variables below the variables of proofs, below opaque atoms, which are spread out so
+ * that new ones find a place between. */
 #define PROOF_LABELS (UINT64_C(1) << 31)
 #define LABEL_STRIDE (UINT64_C(1) << 32)
 
@@ -112,10 +112,10 @@ etch_expr sym_recip_atom(etch_sym *sym, etch_expr den)
     return sym_atom_intern(sym, SYM_RECIP, 1, &den)->self;
 }
 
-/* ---- floor -------------------------------------------------------------------------------------------------------- */
+/* ---- floor --------------------------------------------------------------------------------------------- */
 
-/* Divides the terms of `a` into those that are integers and the others; the integer part of the constant goes to the
- * former. */
+/* Divides the terms of `a` into those that are integers and the others; the integer part of the constant
+ * goes to the former. */
 static void split_integer_terms(etch_sym *sym, etch_expr a, etch_expr *whole, etch_expr *rest)
 {
     sym_terms *in = sym_terms_new(sym), *out = sym_terms_new(sym);
@@ -160,8 +160,8 @@ static etch_expr snap_constant(etch_sym *sym, etch_expr a)
     return sym_add(sym, others, sym_constant(sym, snapped));
 }
 
-/* The sign of `a` far out, where variables that were declared earlier outgrow all later ones: an order of expressions that
- * is kept by adding to both sides and by positive factors. */
+/* The sign of `a` far out, where variables that were declared earlier outgrow all later ones: an order of
+ * expressions that is kept by adding to both sides and by positive factors. */
 static int sign_at_infinity(etch_sym *sym, etch_expr a)
 {
     return sym_coef_sign(sym_leading_coef(sym_split(sym, a).num));
@@ -172,8 +172,8 @@ static int sign_without_constant(etch_sym *sym, etch_expr a)
     return sign_at_infinity(sym, sym_sub(sym, a, sym_constant(sym, constant_term(a))));
 }
 
-/* floor(a) = -floor(-a + 1 - 1/q) when a takes multiples of 1/q only: the argument that makes the sign positive. NULL when
- * it is already or no such q is known. */
+/* floor(a) = -floor(-a + 1 - 1/q) when a takes multiples of 1/q only: the argument that makes the sign
+ * positive. NULL when it is already or no such q is known. */
 static etch_expr reflected(etch_sym *sym, etch_expr a)
 {
     etch_expr grid;
@@ -194,7 +194,8 @@ static bool positive_term(etch_sym *sym, const sym_mono *mono, sym_coef coef)
     return true;
 }
 
-/* floor((floor(x) + j)/n) = floor((x + j)/n) for integers j and n > 0: the argument without the inner floor, or NULL. */
+/* floor((floor(x) + j)/n) = floor((x + j)/n) for integers j and n > 0: the argument without the inner
+ * floor, or NULL. */
 static etch_expr without_inner_floor(etch_sym *sym, etch_expr a)
 {
     if (a->flags & SYM_HAS_RECIP)
@@ -234,7 +235,8 @@ static etch_expr floor_of(etch_sym *sym, etch_expr a, uint32_t rounds)
     if (sym_is_nonnegative(sym, rest)) {
         if (sym_is_positive(sym, sym_sub(sym, sym->one, rest)))
             return whole;
-    } else if (sym_is_positive(sym, sym_neg(sym, rest)) && sym_is_nonnegative(sym, sym_add_int(sym, rest, 1))) {
+    } else if (sym_is_positive(sym, sym_neg(sym, rest)) &&
+               sym_is_nonnegative(sym, sym_add_int(sym, rest, 1))) {
         return sym_add_int(sym, whole, -1);
     }
     return sym_add(sym, whole, sym_atom_intern(sym, SYM_FLOOR, 1, &rest)->self);
@@ -252,7 +254,7 @@ etch_expr sym_floor(etch_sym *sym, etch_expr a)
     return result;
 }
 
-/* ---- max ------------------------------------------------------------------------------------------------------------ */
+/* ---- max ----------------------------------------------------------------------------------------------- */
 
 /* Inserts x into a list in the order of signs at infinity, unless it is there. */
 static void insert_argument(etch_sym *sym, etch_expr *list, uint32_t *count, etch_expr x)
@@ -278,7 +280,8 @@ static bool nonnegative_variable(const sym_atom *atom)
     return atom->kind == SYM_VAR && (atom->is_real || atom->lower >= 0);
 }
 
-/* The max of a monomial m * max{..} with m never negative: such a term can be taken apart. NULL: it is not of that form. */
+/* The max of a monomial m * max{..} with m never negative: such a term can be taken apart. NULL: it is not
+ * of that form. */
 static sym_atom *flat_max(const sym_mono *mono)
 {
     sym_atom *found = NULL;
@@ -300,8 +303,8 @@ static sym_coef coefficient_of(etch_expr a, const sym_mono *mono)
     return SYM_ZERO;
 }
 
-/* The part of all terms c * m * max{..} that every argument has: c is the coefficient nearest to 0 when all are of one
- * sign. */
+/* The part of all terms c * m * max{..} that every argument has: c is the coefficient nearest to 0 when
+ * all are of one sign. */
 static etch_expr common_max_terms(etch_sym *sym, const etch_expr *list, uint32_t count)
 {
     sym_terms *common = sym_terms_new(sym);
@@ -436,7 +439,8 @@ static void flatten(etch_sym *sym, etch_expr *list, uint32_t *count)
     *count = flattened;
 }
 
-/* Moves the argument that the others are measured from to the front: the least of those with the fewest max inside. */
+/* Moves the argument that the others are measured from to the front: the least of those with the fewest
+ * max inside. */
 static void put_base_first(etch_expr *list, uint32_t count)
 {
     uint32_t best = 0;
@@ -450,8 +454,8 @@ static void put_base_first(etch_expr *list, uint32_t count)
 
 static etch_expr max_of(etch_sym *sym, uint32_t count, const etch_expr *args, uint32_t rounds);
 
-/* max of the list as base + g * max{0, ..}. Unless the list is that already, the max on the right goes through the rules
- * again: so an atom's arguments are ones that no rule changes. */
+/* max of the list as base + g * max{0, ..}. Unless the list is that already, the max on the right goes
+ * through the rules again: so an atom's arguments are ones that no rule changes. */
 static etch_expr assemble_max(etch_sym *sym, etch_expr *list, uint32_t count, uint32_t rounds)
 {
     put_base_first(list, count);
@@ -522,7 +526,7 @@ etch_expr sym_min(etch_sym *sym, uint32_t count, const etch_expr *args)
     return result;
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------------------------ */
+/* ---- the door ------------------------------------------------------------------------------------------ */
 
 etch_expr etch_floor(etch_sym *sym, etch_expr a)
 {

@@ -1,7 +1,8 @@
 /* Rational numbers: machine words while they fit, GMP after.
  *
- * Limbs of large numbers live in the arena and are shown to GMP as read-only views. GMP works in temporaries of its
- * own; room for a result is reserved before they are made, so that nothing leaks when the arena traps. */
+ * Limbs of large numbers live in the arena and are shown to GMP as read-only views. GMP works in
+ * temporaries of its own; room for a result is reserved before they are made, so that nothing leaks when
+ * the arena traps. */
 #include <string.h>
 
 #include "symbolic/symbolic_int.h"
@@ -39,7 +40,7 @@ static bool fits(wide a)
     return a <= INT64_MAX && a >= -INT64_MAX;
 }
 
-/* ---- large numbers ---------------------------------------------------------------------------------------- */
+/* ---- large numbers ------------------------------------------------------------------------------------- */
 
 /* A number as GMP sees it. */
 typedef struct view {
@@ -62,7 +63,8 @@ static void view_of(view *v, sym_coef a)
 
 static size_t num_limbs(sym_coef a)
 {
-    return !sym_coef_is_small(a) ? (size_t)(a.big->num_size < 0 ? -a.big->num_size : a.big->num_size) : a.num != 0;
+    return !sym_coef_is_small(a) ? (size_t)(a.big->num_size < 0 ? -a.big->num_size : a.big->num_size)
+                                 : a.num != 0;
 }
 
 static size_t den_limbs(sym_coef a)
@@ -75,7 +77,8 @@ uint32_t sym_coef_limbs(sym_coef a)
     return sym_coef_is_small(a) ? 1 : (uint32_t)(num_limbs(a) + den_limbs(a));
 }
 
-/* Makes sure that a number of `limbs` limbs, numerator and denominator together, can be stored without a trap. */
+/* Makes sure that a number of `limbs` limbs, numerator and denominator together, can be stored without a
+ * trap. */
 static void reserve(etch_sym *sym, size_t limbs)
 {
     if (limbs > 4 * SYM_MAX_LIMBS)
@@ -178,7 +181,7 @@ static sym_coef big_mul(etch_sym *sym, sym_coef a, sym_coef b)
     return store_reduced(sym, num, den);
 }
 
-/* ---- arithmetic -------------------------------------------------------------------------------------------- */
+/* ---- arithmetic ---------------------------------------------------------------------------------------- */
 
 static sym_coef wide_coef(etch_sym *sym, wide num, int64_t den)
 {
@@ -356,7 +359,7 @@ sym_coef sym_coef_denominator(etch_sym *sym, sym_coef a)
     return sym_coef_is_small(a) ? (sym_coef){.num = a.den, .den = 1} : part(sym, a.big->den, a.big->den_size);
 }
 
-/* ---- questions ---------------------------------------------------------------------------------------------- */
+/* ---- questions ----------------------------------------------------------------------------------------- */
 
 int sym_coef_sign(sym_coef a)
 {
@@ -410,7 +413,7 @@ uint64_t sym_coef_hash(sym_coef a)
     return hash;
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------------ */
+/* ---- text ---------------------------------------------------------------------------------------------- */
 
 static bool is_digit(char c)
 {

@@ -10,7 +10,7 @@ void sym_limit(etch_sym *sym)
     etch_trap(etch_arena_mem(sym->arena), ETCH_ELIMIT);
 }
 
-/* ---- tables ------------------------------------------------------------------------------------------------ */
+/* ---- tables -------------------------------------------------------------------------------------------- */
 
 /* Multiplicative hashing: the high bits are the well mixed ones. */
 static uint32_t home_of(uint64_t hash, uint32_t capacity)
@@ -63,9 +63,10 @@ void sym_table_add(etch_sym *sym, sym_table *table, sym_node *node)
     table->count++;
 }
 
-/* ---- memos --------------------------------------------------------------------------------------------------- */
+/* ---- memos --------------------------------------------------------------------------------------------- */
 
-/* The slot of `key`, or the free one where it belongs. Addresses decide where; nothing ever walks the slots in order. */
+/* The slot of `key`, or the free one where it belongs. Addresses decide where; nothing ever walks the
+ * slots in order. */
 static struct sym_memo_slot *memo_slot(const sym_memo *memo, const void *key)
 {
     uint32_t at = home_of((uint64_t)(uintptr_t)key >> 4, memo->capacity);
@@ -103,7 +104,7 @@ void sym_memo_clear(sym_memo *memo)
     memo->count = 0;
 }
 
-/* ---- scratch -------------------------------------------------------------------------------------------------- */
+/* ---- scratch ------------------------------------------------------------------------------------------- */
 
 typedef struct sym_scratch_chunk {
     struct sym_scratch_chunk *older, *newer;
@@ -153,18 +154,18 @@ void *sym_scratch_take(etch_sym *sym, size_t count, size_t size)
     return memset(place, 0, bytes);
 }
 
-/* ---- contexts and variables --------------------------------------------------------------------------------------- */
+/* ---- contexts and variables ---------------------------------------------------------------------------- */
 
 etch_sym *etch_sym_new(etch_arena *arena)
 {
     etch_sym *sym = ETCH_NEW(arena, etch_sym);
     sym->arena = arena;
+    sym->epoch = 1;
     sym->scratch = etch_alloc(arena, sizeof *sym->scratch + SCRATCH_CHUNK);
     sym->scratch->size = SCRATCH_CHUNK;
     sym->unit = sym_mono_of(sym, NULL, 0);
     sym->zero = sym_terms_finish(sym, sym_terms_new(sym));
     sym->one = sym_constant(sym, SYM_ONE);
-    sym->minus_one = sym_constant(sym, SYM_MINUS_ONE);
     return sym;
 }
 
@@ -209,7 +210,7 @@ const char *etch_var_name(etch_expr a)
     return atom && atom->kind == SYM_VAR ? atom->name : NULL;
 }
 
-/* ---- constants ------------------------------------------------------------------------------------------------------ */
+/* ---- constants ----------------------------------------------------------------------------------------- */
 
 etch_expr etch_int(etch_sym *sym, int64_t value)
 {

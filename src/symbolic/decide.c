@@ -3,7 +3,7 @@
 
 #include "symbolic/symbolic_int.h"
 
-enum { FEW_POINTS = 5, ALL_POINTS = 64 };
+enum { FEW_POINTS = 5, ALL_POINTS = 96 };
 
 /* Statements about two expressions. */
 typedef enum relation { EQUAL, AT_LEAST, DIVIDES } relation;
@@ -15,7 +15,7 @@ typedef struct question {
     etch_witness *witness;
 } question;
 
-/* ---- no, with a witness ------------------------------------------------------------------------------------------ */
+/* ---- no, with a witness -------------------------------------------------------------------------------- */
 
 /* Is the statement false at this point? Where a side is undefined it says nothing. */
 static bool false_at(etch_sym *sym, const question *q, const sym_coef *point)
@@ -60,7 +60,8 @@ static bool is_fixed(const sym_atom *var)
     return var->definition && sym_is_constant(var->definition);
 }
 
-/* Writes down the point: variables of the question, those that facts tie to them, and those that are fixed. */
+/* Writes down the point: variables of the question, those that facts tie to them, and those that are
+ * fixed. */
 static void tell(etch_sym *sym, const question *q, const sym_coef *point)
 {
     if (!q->witness)
@@ -95,7 +96,7 @@ static bool refuted(etch_sym *sym, const question *q, uint32_t from, uint32_t to
     return false;
 }
 
-/* ---- yes, by proof --------------------------------------------------------------------------------------------------- */
+/* ---- yes, by proof ------------------------------------------------------------------------------------- */
 
 static bool proves_integer(etch_sym *sym, etch_expr a)
 {

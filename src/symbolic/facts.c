@@ -1,11 +1,11 @@
 /* What is assumed, brought into the forms that the rest uses:
  *
- *     d | n       the ratio n/d is an integer (integrality.c); a variable of n is d times a quotient (prove.c)
- *     a >= b      a variable is some other expression plus a slack >= 0 (prove.c); or has a greater lower bound
- *     a == b      one variable is replaced by an expression in the others, everywhere (subst.c)
+ *     d | n     the ratio n/d is an integer (integrality.c); a variable of n is d times a quotient (prove.c)
+ *     a >= b    a variable is some other expression plus a slack >= 0 (prove.c); or has a greater lower bound
+ *     a == b    one variable is replaced by an expression in the others, everywhere (subst.c)
  *
- * Facts are kept as they were given, and an equality derives all forms again. Whether one contradicts the others is
- * asked of prove.c; which one, by noting what the proof used. */
+ * Facts are kept as they were given, and an equality derives all forms again. Whether one contradicts the
+ * others is asked of prove.c; which one, by noting what the proof used. */
 #include <string.h>
 
 #include "symbolic/symbolic_int.h"
@@ -36,7 +36,7 @@ static sym_atom *proof_var(etch_sym *sym, int64_t lower)
     return atom;
 }
 
-/* ---- a >= b ------------------------------------------------------------------------------------------------------ */
+/* ---- a >= b -------------------------------------------------------------------------------------------- */
 
 /* The term of `a` with var^1 when no other term has the variable: its index; else a->count. */
 static uint32_t only_term_with(etch_expr a, const sym_atom *var)
@@ -75,8 +75,8 @@ static bool positive_factors_beside(etch_sym *sym, const sym_mono *mono, sym_ato
     return positive_factors(sym, sym_mono_div(sym, mono, sym_mono_of(sym, var, 1)));
 }
 
-/* The ways to write a variable of gap = coef * var * factor + rest >= 0 as solution +- slack: those whose coefficient has
- * the sign of `sign`. */
+/* The ways to write a variable of gap = coef * var * factor + rest >= 0 as solution +- slack: those whose
+ * coefficient has the sign of `sign`. */
 static bool add_bound_alternatives(etch_sym *sym, etch_expr gap, sym_atom *slack, uint32_t fact, int sign)
 {
     bool any = false;
@@ -98,7 +98,8 @@ static bool add_bound_alternatives(etch_sym *sym, etch_expr gap, sym_atom *slack
 /* c * var + k >= 0: raises the lower bound of the variable. */
 static bool raise_lower(etch_sym *sym, etch_expr gap, uint32_t fact)
 {
-    if (gap->count > 2 || gap->terms[0].mono->count != 1 || (gap->count == 2 && gap->terms[1].mono->count != 0))
+    if (gap->count > 2 || gap->terms[0].mono->count != 1 ||
+        (gap->count == 2 && gap->terms[1].mono->count != 0))
         return false;
     sym_atom *var = gap->terms[0].mono->at[0].atom;
     if (gap->terms[0].mono->at[0].exp != 1 || var->is_real || sym_coef_sign(gap->terms[0].coef) < 0)
@@ -133,7 +134,8 @@ static etch_status add_bound(etch_sym *sym, etch_expr gap, uint32_t fact)
         return ETCH_OK;
     sym_atom *slack = proof_var(sym, 0);
     /* writing the greater side through the smaller keeps coefficients positive */
-    if (!add_bound_alternatives(sym, gap, slack, fact, 1) && !add_bound_alternatives(sym, gap, slack, fact, -1))
+    if (!add_bound_alternatives(sym, gap, slack, fact, 1) &&
+        !add_bound_alternatives(sym, gap, slack, fact, -1))
         return ETCH_EUNKNOWN;
     ETCH_PUSH(sym->arena, &sym->bounds, (sym_bound){gap, slack, fact});
     return ETCH_OK;
@@ -147,7 +149,7 @@ static etch_status take_at_least(etch_sym *sym, etch_expr a, etch_expr b, uint32
     return sym_is_nonnegative(sym, gap) ? ETCH_OK : add_bound(sym, gap, fact);
 }
 
-/* ---- d | n ------------------------------------------------------------------------------------------------------------ */
+/* ---- d | n --------------------------------------------------------------------------------------------- */
 
 /* What the quotient coef * mono, a known integer, is at least; -1 when its sign is not known. */
 static int64_t least_quotient(etch_sym *sym, const sym_mono *mono)
@@ -229,7 +231,7 @@ static etch_status take_divides(etch_sym *sym, etch_expr d, etch_expr n, uint32_
     return sym_is_integer(sym, ratio) ? ETCH_OK : ETCH_EUNKNOWN;
 }
 
-/* ---- a == b ------------------------------------------------------------------------------------------------------------- */
+/* ---- a == b -------------------------------------------------------------------------------------------- */
 
 /* How good it is to replace a variable by `value`; less is better. */
 static int replacement_rank(etch_sym *sym, const sym_atom *var, etch_expr value)
@@ -356,7 +358,8 @@ static etch_status define(etch_sym *sym, sym_atom *var, etch_expr value, uint32_
 /* Is there something in a - b == 0 that cannot be? */
 static bool cannot_be_zero(etch_sym *sym, etch_expr a)
 {
-    return (sym_is_constant(a) && a->count) || sym_is_positive(sym, a) || sym_is_positive(sym, sym_neg(sym, a));
+    return (sym_is_constant(a) && a->count) || sym_is_positive(sym, a) ||
+           sym_is_positive(sym, sym_neg(sym, a));
 }
 
 static etch_status take_equal(etch_sym *sym, etch_expr a, etch_expr b, uint32_t fact)
@@ -373,7 +376,7 @@ static etch_status take_equal(etch_sym *sym, etch_expr a, etch_expr b, uint32_t 
     return var ? define(sym, var, value, fact) : ETCH_EUNKNOWN;
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------------------------- */
+/* ---- the door ------------------------------------------------------------------------------------------ */
 
 static etch_status take_fact(etch_sym *sym, const sym_fact *fact, uint32_t index)
 {
@@ -391,8 +394,8 @@ static etch_status take_fact(etch_sym *sym, const sym_fact *fact, uint32_t index
     return ETCH_EUNKNOWN;
 }
 
-/* Which equality made two sides differ by a number, when no proof has told: one that replaced a variable of theirs, or, since it
- * did so when they were built, the latest one that speaks of their variables. */
+/* Which equality made two sides differ by a number, when no proof has told: one that replaced a variable
+ * of theirs, or, since it did so when they were built, the latest one that speaks of their variables. */
 static void suspect_definition(etch_sym *sym, const sym_fact *fact)
 {
     sym_scratch_mark mark = sym_scratch_top(sym);

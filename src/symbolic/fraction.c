@@ -1,12 +1,12 @@
 /* Division, and the canonical form of what it leaves behind.
  *
- * A quotient that is no Laurent polynomial is kept as  Q + R * 1/(D):  D is a polynomial of at least two terms, without
- * common factor of its terms, with coprime integer coefficients, the leading one positive; D and R have no common
- * factor; no term of R is divisible by the leading monomial of D. Q, R and D are then unique, whatever the way to
- * the quotient was: all of it goes through `sym_join`.
+ * A quotient that is no Laurent polynomial is kept as  Q + R * 1/(D):  D is a polynomial of at least two
+ * terms, without common factor of its terms, with coprime integer coefficients, the leading one positive;
+ * D and R have no common factor; no term of R is divisible by the leading monomial of D. Q, R and D are
+ * then unique, whatever the way to the quotient was: all of it goes through `sym_join`.
  *
- * The greatest common divisor is looked for within a budget that depends on the operands alone; beyond it the quotient
- * stays as it is, correct but perhaps not in lowest terms. */
+ * The greatest common divisor is looked for within a budget that depends on the operands alone; beyond it
+ * the quotient stays as it is, correct but perhaps not in lowest terms. */
 #include "symbolic/symbolic_int.h"
 
 enum { GCD_BUDGET = 200000, GCD_DEPTH = 40 };
@@ -22,7 +22,7 @@ static bool spend(gcd_budget *b, uint64_t work)
     return b->left >= 0;
 }
 
-/* ---- division of polynomials --------------------------------------------------------------------------------- */
+/* ---- division of polynomials --------------------------------------------------------------------------- */
 
 /* m / by, or NULL when that has a negative exponent where `by` has a positive one. */
 static const sym_mono *monomial_quotient(etch_sym *sym, const sym_mono *m, const sym_mono *by)
@@ -33,9 +33,10 @@ static const sym_mono *monomial_quotient(etch_sym *sym, const sym_mono *m, const
     return sym_mono_div(sym, m, by);
 }
 
-/* Divides a by b: a = quotient * b + remainder, no term of the remainder divisible by the leading monomial of b. With
- * `exact` set gives up (false) at the first term of a remainder, or when the budget is spent. */
-static bool divide(etch_sym *sym, etch_expr a, etch_expr b, gcd_budget *exact, etch_expr *quotient, etch_expr *remainder)
+/* Divides a by b: a = quotient * b + remainder, no term of the remainder divisible by the leading monomial
+ * of b. With `exact` set gives up (false) at the first term of a remainder, or when the budget is spent. */
+static bool divide(etch_sym *sym, etch_expr a, etch_expr b, gcd_budget *exact, etch_expr *quotient,
+                   etch_expr *remainder)
 {
     sym_terms *left = sym_terms_new(sym), *next = sym_terms_new(sym);
     sym_terms *whole = sym_terms_new(sym), *rest = sym_terms_new(sym);
@@ -78,7 +79,7 @@ static etch_expr divide_exactly(etch_sym *sym, etch_expr a, etch_expr b, gcd_bud
     return divide(sym, a, b, budget, &quotient, &remainder) ? quotient : NULL;
 }
 
-/* ---- greatest common divisors --------------------------------------------------------------------------------- */
+/* ---- greatest common divisors -------------------------------------------------------------------------- */
 
 /* Takes out the content, rational and monomial, and makes the leading coefficient positive. */
 static etch_expr primitive(etch_sym *sym, etch_expr a)
@@ -155,7 +156,8 @@ static etch_expr fold_coefficients(etch_sym *sym, etch_expr a, sym_atom *x, etch
     return b;
 }
 
-/* The remainder of a power of b's leading coefficient times a, divided by b, as polynomials in x; NULL beyond the budget. */
+/* The remainder of a power of b's leading coefficient times a, divided by b, as polynomials in x; NULL
+ * beyond the budget. */
 static etch_expr pseudo_remainder(etch_sym *sym, etch_expr a, etch_expr b, sym_atom *x, gcd_budget *budget)
 {
     int32_t degree = degree_in(b, x);
@@ -219,14 +221,14 @@ static etch_expr gcd(etch_sym *sym, etch_expr a, etch_expr b, gcd_budget *budget
     return budget->left < 0 ? sym->one : result;
 }
 
-/* ---- fractions ---------------------------------------------------------------------------------------------------- */
+/* ---- fractions ----------------------------------------------------------------------------------------- */
 
 sym_fraction sym_split(etch_sym *sym, etch_expr a)
 {
+    etch_expr den = sym->one;
     if (!(a->flags & SYM_HAS_RECIP))
-        return (sym_fraction){a, sym->one};
+        return (sym_fraction){a, den};
     sym_terms *whole = sym_terms_new(sym), *rest = sym_terms_new(sym);
-    const sym_mono *recip = NULL;
     for (uint32_t i = 0; i < a->count; i++) {
         const sym_mono *mono = a->terms[i].mono;
         if (!(mono->flags & SYM_HAS_RECIP)) {
@@ -234,11 +236,10 @@ sym_fraction sym_split(etch_sym *sym, etch_expr a)
             continue;
         }
         /* 1/(sum) is the last kind of atom in the order */
-        if (!recip)
-            recip = sym_mono_of(sym, mono->at[mono->count - 1].atom, 1);
-        sym_terms_push(sym, rest, sym_mono_div(sym, mono, recip), a->terms[i].coef);
+        sym_atom *recip = mono->at[mono->count - 1].atom;
+        den = recip->args[0];
+        sym_terms_push(sym, rest, sym_mono_div(sym, mono, sym_mono_of(sym, recip, 1)), a->terms[i].coef);
     }
-    etch_expr den = recip->at[0].atom->args[0];
     etch_expr num = sym_mul_plain(sym, sym_terms_collect(sym, whole), den);
     return (sym_fraction){sym_add(sym, num, sym_terms_collect(sym, rest)), den};
 }
@@ -261,7 +262,8 @@ etch_expr sym_join(etch_sym *sym, etch_expr num, etch_expr den)
     if (num->count == 0)
         return num;
     if (den->count == 1)
-        return sym_scale(sym, num, sym_mono_pow(sym, den->terms[0].mono, -1), sym_coef_inv(sym, den->terms[0].coef));
+        return sym_scale(sym, num, sym_mono_pow(sym, den->terms[0].mono, -1),
+                         sym_coef_inv(sym, den->terms[0].coef));
     etch_expr base = primitive(sym, den);
     const sym_mono *unit = sym_mono_div(sym, base->terms[0].mono, den->terms[0].mono);
     num = sym_scale(sym, num, unit, sym_coef_div(sym, base->terms[0].coef, den->terms[0].coef));

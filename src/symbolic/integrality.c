@@ -1,8 +1,9 @@
 /* What is known to be an integer.
  *
- * A term is one when its coefficient is and no exponent is negative; or when facts repair it. A fact d | n says that the
- * ratio n/d is an integer, so a term is one when the term divided by a ratio is: one "spends" n and gets d back. Facts
- * chain this way (tp | heads, heads | hidden), and a search tries the alternatives. */
+ * A term is one when its coefficient is and no exponent is negative; or when facts repair it. A fact d | n
+ * says that the ratio n/d is an integer, so a term is one when the term divided by a ratio is: one
+ * "spends" n and gets d back. Facts chain this way (tp | heads, heads | hidden), and a search tries the
+ * alternatives. */
 #include "symbolic/symbolic_int.h"
 
 enum { SPEND_DEPTH = 10, SPEND_STEPS = 400, MAX_PRODUCT = 3 };
@@ -19,7 +20,7 @@ bool sym_atom_is_integer(etch_sym *sym, sym_atom *atom)
     case SYM_MAX:
         break;
     }
-    if (atom->is_integer || atom->checked == sym->epoch)
+    if (atom->checked == sym->epoch)
         return atom->is_integer;
     bool is_integer = true;
     for (uint32_t i = 0; is_integer && i < atom->count; i++)

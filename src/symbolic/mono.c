@@ -66,8 +66,10 @@ const sym_mono *sym_mono_of(etch_sym *sym, sym_atom *atom, int64_t exp)
     return intern(sym, &power, 1, atom->node.hash * (uint64_t)exp);
 }
 
-/* Walks two monomials in step: calls `pick` with the exponents of every atom in either, keeps what it returns. */
-static const sym_mono *combine(etch_sym *sym, const sym_mono *a, const sym_mono *b, int64_t (*pick)(int64_t, int64_t))
+/* Walks two monomials in step: calls `pick` with the exponents of every atom in either, keeps what it
+ * returns. */
+static const sym_mono *combine(etch_sym *sym, const sym_mono *a, const sym_mono *b,
+                               int64_t (*pick)(int64_t, int64_t))
 {
     sym_power *out = powers_for(sym, (size_t)a->count + b->count);
     uint32_t count = 0, i = 0, j = 0;

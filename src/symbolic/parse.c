@@ -21,7 +21,7 @@ typedef struct parser {
 static etch_expr parse_sum(parser *p);
 static etch_expr parse_unary(parser *p);
 
-/* ---- characters ---------------------------------------------------------------------------------------------- */
+/* ---- characters ---------------------------------------------------------------------------------------- */
 
 static char peek(const parser *p)
 {
@@ -80,7 +80,7 @@ static void enter(parser *p)
         sym_limit(p->sym);
 }
 
-/* ---- functions ------------------------------------------------------------------------------------------------- */
+/* ---- functions ----------------------------------------------------------------------------------------- */
 
 typedef ETCH_VEC(etch_expr) exprs;
 
@@ -97,10 +97,10 @@ static etch_expr ceil_div(etch_sym *sym, etch_expr a, etch_expr b)
 }
 
 static const function functions[] = {
-    {.name = "max", .list = sym_max},          {.name = "min", .list = sym_min},
-    {.name = "abs", .unary = etch_abs},        {.name = "floor", .unary = etch_floor},
-    {.name = "ceil", .unary = etch_ceil},      {.name = "mod", .binary = etch_mod},
-    {.name = "ceildiv", .binary = ceil_div},   {.name = "floordiv", .binary = etch_floor_div},
+    {.name = "max", .list = sym_max},        {.name = "min", .list = sym_min},
+    {.name = "abs", .unary = etch_abs},      {.name = "floor", .unary = etch_floor},
+    {.name = "ceil", .unary = etch_ceil},    {.name = "mod", .binary = etch_mod},
+    {.name = "ceildiv", .binary = ceil_div}, {.name = "floordiv", .binary = etch_floor_div},
 };
 
 static const function *function_called(const char *name, size_t length)
@@ -138,7 +138,7 @@ static etch_expr parse_call(parser *p, size_t start, size_t length)
     return p->failed ? NULL : apply(p, f, &args, start);
 }
 
-/* ---- expressions -------------------------------------------------------------------------------------------------- */
+/* ---- expressions --------------------------------------------------------------------------------------- */
 
 static etch_expr parse_number(parser *p)
 {

@@ -1,9 +1,10 @@
-/* Exact values, and assignments that satisfy all facts: they refute false statements and are shown as witnesses. */
+/* Exact values, and assignments that satisfy all facts: they refute false statements and are shown as
+ * witnesses. */
 #include <string.h>
 
 #include "symbolic/symbolic_int.h"
 
-/* ---- evaluation ------------------------------------------------------------------------------------------------ */
+/* ---- evaluation ---------------------------------------------------------------------------------------- */
 
 /* Powers with more bits than this have no value here: points are small numbers. */
 enum { MOST_BITS = 20000 };
@@ -95,9 +96,9 @@ bool sym_eval(etch_sym *sym, etch_expr a, const sym_coef *values, sym_coef *resu
     return eval(sym, a, values, result);
 }
 
-/* ---- candidates --------------------------------------------------------------------------------------------------- */
+/* ---- candidates ---------------------------------------------------------------------------------------- */
 
-enum { POINTS = 64, TRIES = 600, REPAIRS = 6, REFUTING_POINTS = 5 };
+enum { POINTS = 96, TRIES = 600, HOPELESS_TRIES = 100, REPAIRS = 6 };
 
 static uint64_t random_bits(uint64_t candidate, uint64_t index)
 {
@@ -110,20 +111,24 @@ static uint64_t random_bits(uint64_t candidate, uint64_t index)
 static void first_guess(etch_sym *sym, uint32_t candidate, sym_coef *values)
 {
     static const uint32_t spread[] = {1, 12, 3, 40, 2, 5, 8, 16, 4, 25, 100, 6, 1000, 10, 3, 1 << 20};
-    uint64_t range = spread[candidate % (sizeof spread / sizeof *spread)];
+    enum { SPREADS = sizeof spread / sizeof *spread };
     for (uint32_t i = 0; i < sym->vars.count; i++) {
         const sym_atom *var = sym->vars.at[i];
         uint64_t bits = random_bits(candidate, i);
+        /* corners refute most; at every fourth candidate each variable has a size of its own */
+        bool least = bits >> 40 & 1;
+        uint64_t range = spread[(candidate + (candidate % 4 == 3 ? bits >> 44 : 0)) % SPREADS];
         if (!var->name)
             values[i] = SYM_ZERO;
         else if (var->is_real)
             values[i] = sym_coef_of(sym, 1 + (int64_t)(bits % (2 * range)), 1 + (int64_t)((bits >> 32) % 4));
         else
-            values[i] = sym_coef_add(sym, sym_coef_of(sym, var->lower, 1), sym_coef_of(sym, (int64_t)(bits % range), 1));
+            values[i] = sym_coef_add(sym, sym_coef_of(sym, var->lower, 1),
+                                     sym_coef_of(sym, least ? 0 : (int64_t)(bits % range), 1));
     }
 }
 
-/* ---- repairs ------------------------------------------------------------------------------------------------------- */
+/* ---- repairs ------------------------------------------------------------------------------------------- */
 
 static bool repair_definitions(etch_sym *sym, sym_coef *values)
 {
@@ -131,7 +136,8 @@ static bool repair_definitions(etch_sym *sym, sym_coef *values)
     for (uint32_t i = 0; sym->definitions && i < sym->vars.count; i++) {
         const sym_atom *var = sym->vars.at[i];
         sym_coef value;
-        if (!var->definition || !sym_eval(sym, var->definition, values, &value) || sym_coef_equal(value, values[i]))
+        if (!var->definition || !sym_eval(sym, var->definition, values, &value) ||
+            sym_coef_equal(value, values[i]))
             continue;
         values[i] = value;
         changed = true;
@@ -139,11 +145,13 @@ static bool repair_definitions(etch_sym *sym, sym_coef *values)
     return changed;
 }
 
-/* Makes the ratio an integer: multiplies a variable of its numerator by what is missing, or divides one below. */
+/* Makes the ratio an integer: multiplies a variable of its numerator by what is missing, or divides one
+ * below. */
 static bool repair_ratio(etch_sym *sym, const sym_ratio *ratio, sym_coef *values)
 {
     sym_coef value;
-    if (!sym_eval(sym, sym_monomial(sym, ratio->mono, ratio->coef), values, &value) || sym_coef_is_integer(value))
+    if (!sym_eval(sym, sym_monomial(sym, ratio->mono, ratio->coef), values, &value) ||
+        sym_coef_is_integer(value))
         return false;
     sym_coef missing = sym_coef_denominator(sym, value);
     for (int want = 1; want >= -1; want -= 2)
@@ -152,7 +160,8 @@ static bool repair_ratio(etch_sym *sym, const sym_ratio *ratio, sym_coef *values
             if (power->atom->kind != SYM_VAR || power->exp != want)
                 continue;
             sym_coef *place = &values[power->atom->index];
-            sym_coef better = want > 0 ? sym_coef_mul(sym, *place, missing) : sym_coef_div(sym, *place, missing);
+            sym_coef better =
+                want > 0 ? sym_coef_mul(sym, *place, missing) : sym_coef_div(sym, *place, missing);
             if (!sym_coef_is_integer(better))
                 continue;
             *place = better;
@@ -193,7 +202,7 @@ static void repair(etch_sym *sym, sym_coef *values)
     }
 }
 
-/* ---- checks ---------------------------------------------------------------------------------------------------------- */
+/* ---- checks -------------------------------------------------------------------------------------------- */
 
 static bool fact_holds(etch_sym *sym, const sym_fact *fact, const sym_coef *values)
 {
@@ -229,7 +238,7 @@ static bool allowed(etch_sym *sym, const sym_coef *values)
     return true;
 }
 
-/* ---- the bank of points ------------------------------------------------------------------------------------------------ */
+/* ---- the bank of points -------------------------------------------------------------------------------- */
 
 const sym_coef *sym_point(etch_sym *sym, uint32_t i)
 {
@@ -239,7 +248,8 @@ const sym_coef *sym_point(etch_sym *sym, uint32_t i)
         bank->vars = sym->vars.count;
         bank->tried = bank->found.count = 0;
     }
-    while (bank->found.count <= i && bank->found.count < POINTS && bank->tried < TRIES) {
+    while (bank->found.count <= i && bank->found.count < POINTS &&
+           bank->tried < (bank->found.count ? TRIES : HOPELESS_TRIES)) {
         sym_scratch_mark mark = sym_scratch_top(sym);
         sym_coef *values = sym_scratch_take(sym, bank->vars, sizeof *values);
         first_guess(sym, bank->tried++, values);
@@ -254,10 +264,10 @@ const sym_coef *sym_point(etch_sym *sym, uint32_t i)
     return i < bank->found.count ? bank->found.at[i] : NULL;
 }
 
-bool sym_refuted_nonnegative(etch_sym *sym, etch_expr a)
+bool sym_negative_at(etch_sym *sym, etch_expr a, uint32_t from, uint32_t to)
 {
     sym_coef value;
-    for (uint32_t i = 0; i < REFUTING_POINTS; i++) {
+    for (uint32_t i = from; i < to; i++) {
         const sym_coef *point = sym_point(sym, i);
         if (!point)
             return false;

@@ -4,7 +4,7 @@
 
 #include "symbolic/symbolic_int.h"
 
-/* ---- lists ------------------------------------------------------------------------------------------------- */
+/* ---- lists --------------------------------------------------------------------------------------------- */
 
 sym_terms *sym_terms_new(etch_sym *sym)
 {
@@ -35,8 +35,8 @@ void sym_terms_push_all(etch_sym *sym, sym_terms *list, etch_expr a)
         sym_terms_push(sym, list, a->terms[i].mono, a->terms[i].coef);
 }
 
-void sym_terms_add_scaled(etch_sym *sym, sym_terms *out, const sym_term *a, uint32_t a_count, const sym_term *b,
-                          uint32_t b_count, const sym_mono *mono, sym_coef coef)
+void sym_terms_add_scaled(etch_sym *sym, sym_terms *out, const sym_term *a, uint32_t a_count,
+                          const sym_term *b, uint32_t b_count, const sym_mono *mono, sym_coef coef)
 {
     uint32_t i = 0;
     for (uint32_t j = 0; j < b_count; j++) {
@@ -54,7 +54,7 @@ void sym_terms_add_scaled(etch_sym *sym, sym_terms *out, const sym_term *a, uint
         sym_terms_push(sym, out, a[i].mono, a[i].coef);
 }
 
-/* ---- sorting --------------------------------------------------------------------------------------------------- */
+/* ---- sorting ------------------------------------------------------------------------------------------- */
 
 static int by_decreasing_monomial(const void *a, const void *b)
 {
@@ -115,7 +115,7 @@ etch_expr sym_terms_collect(etch_sym *sym, sym_terms *list)
     return sym_terms_finish(sym, list);
 }
 
-/* ---- interning --------------------------------------------------------------------------------------------------- */
+/* ---- interning ----------------------------------------------------------------------------------------- */
 
 static bool equal_terms(const sym_term *a, const sym_term *b, uint32_t count)
 {
@@ -132,11 +132,9 @@ static etch_expr intern(etch_sym *sym, const sym_term *terms, uint32_t count)
         hash = sym_mix(sym_mix(hash, terms[i].mono->node.hash), sym_coef_hash(terms[i].coef));
     uint32_t probe = 0;
     for (sym_node *node; (node = sym_table_next(&sym->polys, hash, &probe));) {
-        struct etch_poly *poly = (struct etch_poly *)node;
-        if (poly->count == count && equal_terms(poly->terms, terms, count)) {
-            poly->epoch = sym->epoch; /* made again, from canonical parts */
+        etch_expr poly = (etch_expr)node;
+        if (poly->count == count && equal_terms(poly->terms, terms, count))
             return poly;
-        }
     }
     if (count > SYM_MAX_TERMS)
         sym_limit(sym);

@@ -42,7 +42,7 @@ typedef struct summands {
 
 static void print_sum(printer *p, etch_expr a);
 
-/* ---- finding terms of the sum ---------------------------------------------------------------------------------- */
+/* ---- finding terms of the sum -------------------------------------------------------------------------- */
 
 static sym_term *find(const summands *s, const sym_mono *mono)
 {
@@ -73,7 +73,8 @@ static bool includes(const summands *s, const sym_mono *mono, sym_coef coef)
 static bool includes_all(const summands *s, etch_expr a, const sym_mono *mono, sym_coef coef)
 {
     for (uint32_t i = 0; i < a->count; i++)
-        if (!includes(s, sym_mono_mul(s->sym, a->terms[i].mono, mono), sym_coef_mul(s->sym, a->terms[i].coef, coef)))
+        if (!includes(s, sym_mono_mul(s->sym, a->terms[i].mono, mono),
+                      sym_coef_mul(s->sym, a->terms[i].coef, coef)))
             return false;
     return true;
 }
@@ -101,15 +102,15 @@ static void set_args(summands *s, item *it, const etch_expr *args, uint32_t coun
     it->count = count;
 }
 
-/* ---- recovering ------------------------------------------------------------------------------------------------- */
+/* ---- recovering ---------------------------------------------------------------------------------------- */
 
 /* The least common denominator of all terms, as one term. */
 static sym_term denominator(etch_sym *sym, etch_expr a)
 {
     sym_coef unit_fraction = SYM_ONE;
     for (uint32_t i = 0; i < a->count; i++)
-        unit_fraction = sym_coef_gcd(sym, unit_fraction,
-                                     sym_coef_inv(sym, sym_coef_denominator(sym, a->terms[i].coef)));
+        unit_fraction =
+            sym_coef_gcd(sym, unit_fraction, sym_coef_inv(sym, sym_coef_denominator(sym, a->terms[i].coef)));
     return (sym_term){sym_mono_pow(sym, sym_mono_below(sym, a), -1), sym_coef_inv(sym, unit_fraction)};
 }
 
@@ -162,7 +163,8 @@ static bool recover_abs(summands *s, const sym_term *term, const sym_mono *facto
     if (atom->count != 2 || !includes_all(s, atom->args[1], factor, sym_coef_neg(sym, half)))
         return false;
     etch_expr both[] = {atom->args[1], sym_neg(sym, atom->args[1])};
-    if (sym_add(sym, sym_max(sym, 2, both), atom->args[1]) != sym_scale(sym, atom->self, sym->unit, sym_coef_of(sym, 2, 1)))
+    if (sym_add(sym, sym_max(sym, 2, both), atom->args[1]) !=
+        sym_scale(sym, atom->self, sym->unit, sym_coef_of(sym, 2, 1)))
         return false;
     take_all(s, atom->args[1], factor, sym_coef_neg(sym, half));
     set_args(s, add_item(s, term->mono, factor, half, FORM_ABS), &atom->args[1], 1);
@@ -185,9 +187,10 @@ static sym_coef shared_coefficient(const sym_atom *atom, const sym_mono *mono)
     return shared;
 }
 
-/* The terms T that can move into c*max{0, d..}: as c*max(T + d.., T) those of -d that the sum has as c*T; as -c*min(T - d.., T)
- * those of d that it has as -c*T. */
-static etch_expr movable_terms(summands *s, const sym_term *term, const sym_mono *factor, const sym_atom *atom, item_form form)
+/* The terms T that can move into c*max{0, d..}: as c*max(T + d.., T) those of -d that the sum has as c*T;
+ * as -c*min(T - d.., T) those of d that it has as -c*T. */
+static etch_expr movable_terms(summands *s, const sym_term *term, const sym_mono *factor,
+                               const sym_atom *atom, item_form form)
 {
     etch_sym *sym = s->sym;
     sym_coef scale = form == FORM_MAX ? term->coef : sym_coef_neg(sym, term->coef);
@@ -205,8 +208,8 @@ static etch_expr movable_terms(summands *s, const sym_term *term, const sym_mono
 }
 
 /* Moves T. What construction would not bring back to the same form is left alone. */
-static bool move_terms(summands *s, const sym_term *term, const sym_mono *factor, const sym_atom *atom, item_form form,
-                       etch_expr T)
+static bool move_terms(summands *s, const sym_term *term, const sym_mono *factor, const sym_atom *atom,
+                       item_form form, etch_expr T)
 {
     etch_sym *sym = s->sym;
     bool is_min = form == FORM_MIN;
@@ -265,7 +268,7 @@ static void recover(summands *s, uint32_t i)
         s->left[i].coef = SYM_ZERO;
 }
 
-/* ---- factors and summands ------------------------------------------------------------------------------------------- */
+/* ---- factors and summands ------------------------------------------------------------------------------ */
 
 static void print_list(printer *p, const char *name, const etch_expr *args, uint32_t count)
 {
@@ -291,7 +294,8 @@ static void print_factor(printer *p, etch_expr a)
     summands s = summands_of(p->sym, a);
     const item *it = s.items;
     bool one_item = s.item_count == 1 && !(a->flags & SYM_HAS_RECIP);
-    bool number = one_item && sym_is_constant(a) && sym_coef_is_integer(it->coef) && sym_coef_sign(it->coef) > 0;
+    bool number =
+        one_item && sym_is_constant(a) && sym_coef_is_integer(it->coef) && sym_coef_sign(it->coef) > 0;
     bool call = one_item && it->form != FORM_PLAIN && it->form != FORM_MOD && it->mono->count == 0;
     if (number || sym_atom_of(a) || (call && sym_coef_is_one(it->coef)))
         print_sum(p, a);
@@ -437,7 +441,7 @@ static void print_item(printer *p, const item *it, sym_coef coef, etch_expr belo
         etch_buf_puts(p->out, ")");
 }
 
-/* ---- sums --------------------------------------------------------------------------------------------------------------- */
+/* ---- sums ---------------------------------------------------------------------------------------------- */
 
 static int by_degree(const void *a, const void *b)
 {
@@ -539,7 +543,7 @@ static void print_sum(printer *p, etch_expr a)
         print_summands(p, a, &first);
 }
 
-/* ---- the door -------------------------------------------------------------------------------------------------------------- */
+/* ---- the door ------------------------------------------------------------------------------------------ */
 
 void etch_expr_print(etch_sym *sym, etch_expr a, etch_buf *out)
 {

@@ -1,5 +1,5 @@
-/* Proofs of p >= 0 and p > 0 for all values that the facts allow. Sound and incomplete: every step replaces the
- * statement by one that implies it.
+/* Proofs of p >= 0 and p > 0 for all values that the facts allow. Sound and incomplete: every step
+ * replaces the statement by one that implies it.
  *
  *     1/(sum)     multiply by the sum when its sign is known
  *     floor(R)    lies between R - 1 + 1/q and R, where R takes multiples of 1/q; is at least n when R is
@@ -7,8 +7,8 @@
  *     facts       n = d * quotient;  a = b + slack
  *     the end     multiply by the denominators, write x = lower + x', expand: no coefficient is negative
  *
- * The search is bounded by a number of steps and of terms. Statements that are false at a known point are given up at
- * once. */
+ * The search is bounded by a number of steps and of terms. Statements that are false at a known point are
+ * given up at once. */
 #include <string.h>
 
 #include "symbolic/symbolic_int.h"
@@ -24,9 +24,9 @@ static const char proved, failed;
 /* One statement on its way, and what was used to get there. */
 typedef struct proof {
     etch_sym *sym;
-    uint32_t steps;    /* left */
-    sym_memo *failed;  /* statements met before */
-    bool *spent;       /* by index: quotients and slacks in use */
+    uint32_t steps;               /* left */
+    sym_memo *failed;             /* statements met before */
+    bool *spent;                  /* by index: quotients and slacks in use */
     etch_expr given[PROOF_GIVEN]; /* what holds in the case of a max at hand: each >= 0 */
     uint32_t given_count;
     uint32_t facts[PROOF_DEPTH];
@@ -35,13 +35,14 @@ typedef struct proof {
 
 static bool prove(proof *p, etch_expr a, uint32_t depth);
 
-/* ---- the end of a proof ---------------------------------------------------------------------------------------- */
+/* ---- the end of a proof -------------------------------------------------------------------------------- */
 
 /* Never negative, as a power that has a value. One argument of a max is 0. */
 static bool nonnegative_power(const sym_power *power)
 {
     const sym_atom *atom = power->atom;
-    return power->exp % 2 == 0 || atom->kind == SYM_MAX || (atom->kind == SYM_VAR && (atom->is_real || atom->lower >= 0));
+    return power->exp % 2 == 0 || atom->kind == SYM_MAX ||
+           (atom->kind == SYM_VAR && (atom->is_real || atom->lower >= 0));
 }
 
 static bool nonnegative_monomial(const sym_mono *mono)
@@ -60,7 +61,8 @@ static bool plainly_nonnegative(etch_expr a)
     return true;
 }
 
-/* Notes that the proof succeeded with what is in use, and with lower bounds that facts gave to variables of `a`. */
+/* Notes that the proof succeeded with what is in use, and with lower bounds that facts gave to variables
+ * of `a`. */
 static bool succeed(proof *p, etch_expr a)
 {
     etch_sym *sym = p->sym;
@@ -90,8 +92,8 @@ static bool spend_work(etch_sym *sym, uint64_t terms)
     return sym->proof_work > 0;
 }
 
-/* The least value of each variable of `original`, as the sum x + lower to put in its place; false when that would make too
- * many terms. */
+/* The least value of each variable of `original`, as the sum x + lower to put in its place; false when
+ * that would make too many terms. */
 static bool shifts_of(etch_sym *sym, etch_expr original, etch_expr cleared, etch_expr *shift)
 {
     uint64_t total = 0;
@@ -135,7 +137,7 @@ static bool nonnegative_from_lower_bounds(etch_sym *sym, etch_expr a)
     return ok;
 }
 
-/* ---- variables: facts ---------------------------------------------------------------------------------------------- */
+/* ---- variables: facts ---------------------------------------------------------------------------------- */
 
 /* May the atom, which occurs in `a`, be replaced by `value` in all its powers? */
 static bool replaceable(etch_expr a, const sym_atom *atom, etch_expr value)
@@ -180,7 +182,7 @@ static bool prove_by_facts(proof *p, etch_expr a, uint32_t depth)
     return false;
 }
 
-/* ---- opaque atoms ---------------------------------------------------------------------------------------------------- */
+/* ---- opaque atoms -------------------------------------------------------------------------------------- */
 
 /* a = factor * atom + rest; the factor may hold further powers of the atom. */
 typedef struct pivot {
@@ -212,7 +214,8 @@ static bool prove_with(proof *p, etch_expr rest, etch_expr factor, etch_expr val
     return prove(p, sym_add(sym, rest, sym_mul(sym, factor, value)), depth - 1);
 }
 
-/* The greatest integer that the expression may be proved to reach: its least value over a few points, rounded down. */
+/* The greatest integer that the expression may be proved to reach: its least value over a few points,
+ * rounded down. */
 static bool guess_lower_bound(etch_sym *sym, etch_expr a, etch_expr *bound)
 {
     enum { POINTS = 4 };
@@ -231,7 +234,8 @@ static bool guess_lower_bound(etch_sym *sym, etch_expr a, etch_expr *bound)
 }
 
 /* rest + plus * floor(R) - minus * floor(R) with plus, minus >= 0. */
-static bool prove_floor(proof *p, const sym_atom *atom, etch_expr rest, etch_expr plus, etch_expr minus, uint32_t depth)
+static bool prove_floor(proof *p, const sym_atom *atom, etch_expr rest, etch_expr plus, etch_expr minus,
+                        uint32_t depth)
 {
     etch_sym *sym = p->sym;
     etch_expr R = atom->args[0], grid, bound;
@@ -249,7 +253,8 @@ static bool prove_floor(proof *p, const sym_atom *atom, etch_expr rest, etch_exp
     return sym_is_nonnegative(sym, R) && prove_with(p, rest, plus, sym->zero, depth);
 }
 
-/* Divides a sum into the terms that are plainly >= 0 and, with the opposite sign, those that are plainly <= 0. */
+/* Divides a sum into the terms that are plainly >= 0 and, with the opposite sign, those that are plainly
+ * <= 0. */
 static bool split_by_sign(etch_sym *sym, etch_expr a, etch_expr *plus, etch_expr *minus)
 {
     sym_terms *up = sym_terms_new(sym), *down = sym_terms_new(sym);
@@ -276,7 +281,8 @@ static bool prove_by_floor(proof *p, const pivot *v, uint32_t depth)
     etch_expr opposite = sym_neg(sym, v->factor);
     if (sym_is_nonnegative(sym, opposite))
         return prove_floor(p, v->atom, v->rest, sym->zero, opposite, depth);
-    return split_by_sign(sym, v->factor, &plus, &minus) && prove_floor(p, v->atom, v->rest, plus, minus, depth);
+    return split_by_sign(sym, v->factor, &plus, &minus) &&
+           prove_floor(p, v->atom, v->rest, plus, minus, depth);
 }
 
 /* `a` with all powers of the atom replaced. */
@@ -323,7 +329,8 @@ static bool prove_by_max(proof *p, etch_expr a, sym_atom *max, uint32_t depth)
 }
 
 /* c * floor(x) - c * floor(y) >= 0 when c >= 0 and x >= y: leaves the pair out. */
-static bool prove_by_monotone_pair(proof *p, etch_expr a, sym_atom *const *atoms, uint32_t count, uint32_t depth)
+static bool prove_by_monotone_pair(proof *p, etch_expr a, sym_atom *const *atoms, uint32_t count,
+                                   uint32_t depth)
 {
     etch_sym *sym = p->sym;
     for (uint32_t i = 0; i < count; i++) {
@@ -361,13 +368,30 @@ static sym_atom **opaque_atoms(etch_sym *sym, etch_expr a, uint32_t limit, uint3
     return atoms;
 }
 
-/* The outermost max of those atoms, or NULL. */
-static sym_atom *outermost_max(sym_atom *const *atoms, uint32_t count)
+static bool is_subtracted(etch_expr a, const sym_atom *atom)
+{
+    for (uint32_t i = 0; i < a->count; i++)
+        if (sym_coef_sign(a->terms[i].coef) < 0 && sym_mono_exp(a->terms[i].mono, atom) > 0)
+            return true;
+    return false;
+}
+
+/* The max to go on with: one that is subtracted, since all of its cases must hold anyway; else the
+ * outermost. NULL when there is none. */
+static sym_atom *next_max(etch_expr a, sym_atom *const *atoms, uint32_t count)
 {
     sym_atom *found = NULL;
-    for (uint32_t i = 0; i < count; i++)
-        if (atoms[i]->kind == SYM_MAX && (!found || atoms[i]->depth > found->depth))
+    bool found_subtracted = false;
+    for (uint32_t i = 0; i < count; i++) {
+        if (atoms[i]->kind != SYM_MAX)
+            continue;
+        bool subtracted = is_subtracted(a, atoms[i]);
+        bool better = subtracted != found_subtracted ? subtracted : !found || atoms[i]->depth > found->depth;
+        if (!found || better) {
             found = atoms[i];
+            found_subtracted = subtracted;
+        }
+    }
     return found;
 }
 
@@ -381,7 +405,7 @@ static bool prove_opaque(proof *p, etch_expr a, uint32_t depth)
         return false;
     sym_scratch_mark mark = sym_scratch_top(sym);
     uint32_t count;
-    sym_atom **atoms = opaque_atoms(sym, a, ATOMS, &count), *max = outermost_max(atoms, count);
+    sym_atom **atoms = opaque_atoms(sym, a, ATOMS, &count), *max = next_max(a, atoms, count);
     bool ok = prove_by_monotone_pair(p, a, atoms, count, depth);
     if (!ok && max) {
         /* cases lose nothing: no need to try another atom first */
@@ -406,6 +430,15 @@ static bool prove_fraction(proof *p, etch_expr a, uint32_t depth)
     return sym_is_positive(sym, sym_neg(sym, x.den)) && prove(p, sym_neg(sym, x.num), depth - 1);
 }
 
+/* A factor >= 0 that has a value everywhere: a denominator must not say that a variable is not 0. */
+static bool nonnegative_factor(etch_sym *sym, const sym_mono *mono)
+{
+    for (uint32_t i = 0; i < mono->count; i++)
+        if (mono->at[i].exp < 0 && !sym_atom_is_positive(sym, mono->at[i].atom, false))
+            return false;
+    return nonnegative_monomial(mono);
+}
+
 /* a >= 0 given that g >= 0: takes from `a` a multiple of g that cancels its first negative term. */
 static bool prove_given(proof *p, etch_expr a, etch_expr g, uint32_t depth)
 {
@@ -417,8 +450,9 @@ static bool prove_given(proof *p, etch_expr a, etch_expr g, uint32_t depth)
         if (sym_coef_sign(g->terms[i].coef) > 0)
             continue;
         const sym_mono *mono = sym_mono_div(sym, a->terms[at].mono, g->terms[i].mono);
-        etch_expr factor = sym_monomial(sym, mono, sym_coef_div(sym, a->terms[at].coef, g->terms[i].coef));
-        if (plainly_nonnegative(factor) && prove_with(p, a, sym_neg(sym, factor), g, depth))
+        sym_coef coef = sym_coef_div(sym, a->terms[at].coef, g->terms[i].coef);
+        if (nonnegative_factor(sym, mono) &&
+            prove_with(p, a, sym_monomial(sym, mono, sym_coef_neg(sym, coef)), g, depth))
             return true;
     }
     return false;
@@ -440,7 +474,7 @@ static bool prove_by_cases_given(proof *p, etch_expr a, uint32_t depth)
     return false;
 }
 
-/* ---- the search ---------------------------------------------------------------------------------------------------- */
+/* ---- the search ---------------------------------------------------------------------------------------- */
 
 static bool prove(proof *p, etch_expr a, uint32_t depth)
 {
@@ -463,24 +497,24 @@ static bool prove(proof *p, etch_expr a, uint32_t depth)
         else
             ok = prove_by_cases_given(p, a, depth) || prove_by_facts(p, a, depth);
     }
-    if (!ok && !p->given_count)
+    if (!ok && depth > 0 && !p->given_count)
         sym_memo_put(sym, p->failed, a, &failed);
     return ok;
 }
 
-/* A proof from the beginning; proofs that it asks for on its way are nested in it and share its work. */
+/* A proof from the beginning. Cheap ways to an answer come first: a few points, the end of a proof at once,
+ * more points. */
 static bool prove_anew(etch_sym *sym, etch_expr a)
 {
-    if (sym->proof_nesting == 0)
-        sym->proof_work = PROOF_WORK;
-    else if (sym->proof_nesting == SYM_MAX_NESTED)
-        return false;
+    enum { FIRST_POINTS = 4, ALL_POINTS = 32 };
     sym_scratch_mark mark = sym_scratch_top(sym);
-    proof p = {.sym = sym, .steps = PROOF_STEPS, .failed = &sym->failed[sym->proof_nesting++]};
+    proof p = {.sym = sym, .steps = PROOF_STEPS, .failed = &sym->failed[sym->proof_nesting - 1]};
     p.spent = sym_scratch_take(sym, sym->vars.count, sizeof *p.spent);
     sym_memo_clear(p.failed);
-    bool ok = prove(&p, a, PROOF_DEPTH);
-    sym->proof_nesting--;
+    bool ok = false;
+    if (!sym_negative_at(sym, a, 0, FIRST_POINTS))
+        ok = prove(&p, a, 0) ||
+             (!sym_negative_at(sym, a, FIRST_POINTS, ALL_POINTS) && prove(&p, a, PROOF_DEPTH));
     sym_scratch_release(sym, mark);
     return ok;
 }
@@ -492,7 +526,14 @@ bool sym_is_nonnegative(etch_sym *sym, etch_expr a)
     const void *known = sym->tracing ? NULL : sym_memo_get(&sym->proofs, a);
     if (known)
         return known == &proved;
-    bool ok = !sym_refuted_nonnegative(sym, a) && prove_anew(sym, a);
+    /* proofs that are asked for on the way are nested in the first and share its work */
+    if (sym->proof_nesting == 0)
+        sym->proof_work = PROOF_WORK;
+    if (sym->proof_nesting == SYM_MAX_NESTED)
+        return false;
+    sym->proof_nesting++;
+    bool ok = prove_anew(sym, a);
+    sym->proof_nesting--;
     /* a failure for lack of work left is no answer to a question that has all of it */
     bool cut_short = !ok && sym->proof_nesting > 0 && sym->proof_work == 0;
     if (!sym->tracing && !cut_short)
@@ -518,7 +559,8 @@ bool sym_is_positive(etch_sym *sym, etch_expr a)
     for (uint32_t i = 0; i < a->count; i++) {
         bool positive = true;
         for (uint32_t j = 0; positive && j < a->terms[i].mono->count; j++)
-            positive = sym_atom_is_positive(sym, a->terms[i].mono->at[j].atom, a->terms[i].mono->at[j].exp < 0);
+            positive =
+                sym_atom_is_positive(sym, a->terms[i].mono->at[j].atom, a->terms[i].mono->at[j].exp < 0);
         if (positive)
             return true;
     }

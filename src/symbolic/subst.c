@@ -137,7 +137,7 @@ etch_expr sym_refresh(etch_sym *sym, etch_expr a)
     return known == &undefined ? NULL : known;
 }
 
-/* ---- variables of an expression ----------------------------------------------------------------------------------- */
+/* ---- variables of an expression ------------------------------------------------------------------------ */
 
 static void mark_vars(etch_sym *sym, etch_expr a, bool *seen, sym_memo *visited)
 {
@@ -162,7 +162,7 @@ void sym_mark_vars(etch_sym *sym, etch_expr a, bool *seen)
     mark_vars(sym, a, seen, &visited);
 }
 
-/* ---- the door --------------------------------------------------------------------------------------------------------- */
+/* ---- the door ------------------------------------------------------------------------------------------ */
 
 uint32_t etch_vars_of(etch_sym *sym, etch_expr a, const etch_expr **vars)
 {
@@ -180,7 +180,8 @@ uint32_t etch_vars_of(etch_sym *sym, etch_expr a, const etch_expr **vars)
 }
 
 /* The caller's values by index; false when one is undefined. */
-static bool given_values(etch_sym *sym, uint32_t count, const etch_expr *vars, const etch_expr *values, etch_expr *by_index)
+static bool given_values(etch_sym *sym, uint32_t count, const etch_expr *vars, const etch_expr *values,
+                         etch_expr *by_index)
 {
     for (uint32_t i = 0; i < count; i++) {
         const sym_atom *atom = vars[i] ? sym_atom_of(vars[i]) : NULL;
@@ -194,7 +195,8 @@ static bool given_values(etch_sym *sym, uint32_t count, const etch_expr *vars, c
     return true;
 }
 
-etch_expr etch_subst(etch_sym *sym, etch_expr a, uint32_t count, const etch_expr *vars, const etch_expr *values)
+etch_expr etch_subst(etch_sym *sym, etch_expr a, uint32_t count, const etch_expr *vars,
+                     const etch_expr *values)
 {
     if (!a)
         return NULL;

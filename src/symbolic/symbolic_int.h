@@ -8,8 +8,8 @@
  *     atoms.c      floor, max, 1/(sum)                   subst.c        replacing variables
  *     context.c    tables, scratch memory, variables     print.c, parse.c
  *
- * Functions named sym_* take and give expressions that are canonical under the facts of the moment, never NULL unless
- * said so. Functions of the door (etch_*) bring their operands into that form first. */
+ * Functions named sym_* take and give expressions that are canonical under the facts of the moment, never
+ * NULL unless said so. Functions of the door (etch_*) bring their operands into that form first. */
 #ifndef ETCH_SYMBOLIC_INT_H
 #define ETCH_SYMBOLIC_INT_H
 
@@ -29,7 +29,7 @@ enum {
     SYM_MAX_NESTING = 500       /* of brackets and operators in text */
 };
 
-/* ---- context.c: tables, memos, scratch -------------------------------------------------------------------- */
+/* ---- context.c: tables, memos, scratch ----------------------------------------------------------------- */
 
 /* Begins everything that is interned. */
 typedef struct sym_node {
@@ -61,8 +61,8 @@ const void *sym_memo_get(const sym_memo *memo, const void *key);
 void sym_memo_put(etch_sym *sym, sym_memo *memo, const void *key, const void *value);
 void sym_memo_clear(sym_memo *memo);
 
-/* Scratch memory is given back in reverse order: `mark = sym_scratch_top(sym)`, take, `sym_scratch_release(sym, mark)`.
- * What a trap leaves behind stays with the arena. */
+/* Scratch memory is given back in reverse order: `mark = sym_scratch_top(sym)`, take,
+ * `sym_scratch_release(sym, mark)`. What a trap leaves behind stays with the arena. */
 typedef struct sym_scratch_mark {
     struct sym_scratch_chunk *chunk;
     size_t used;
@@ -81,7 +81,7 @@ static inline uint64_t sym_mix(uint64_t hash, uint64_t value)
     return x ^ (x >> 29);
 }
 
-/* ---- coef.c: rational numbers ------------------------------------------------------------------------------- */
+/* ---- coef.c: rational numbers -------------------------------------------------------------------------- */
 
 typedef struct sym_big {
     int32_t num_size; /* limbs; negative for a negative number */
@@ -89,8 +89,8 @@ typedef struct sym_big {
     const mp_limb_t *num, *den;
 } sym_big;
 
-/* A rational number in lowest terms. den > 0: both fit and num != INT64_MIN. den == 0: `big`, and it would not
- * fit. So each value has one representation. */
+/* A rational number in lowest terms. den > 0: both fit and num != INT64_MIN. den == 0: `big`, and it would
+ * not fit. So each value has one representation. */
 typedef struct sym_coef {
     union {
         int64_t num;
@@ -124,7 +124,7 @@ sym_coef sym_coef_sub(etch_sym *sym, sym_coef a, sym_coef b);
 sym_coef sym_coef_mul(etch_sym *sym, sym_coef a, sym_coef b);
 sym_coef sym_coef_div(etch_sym *sym, sym_coef a, sym_coef b); /* b != 0 */
 sym_coef sym_coef_neg(etch_sym *sym, sym_coef a);
-sym_coef sym_coef_inv(etch_sym *sym, sym_coef a); /* a != 0 */
+sym_coef sym_coef_inv(etch_sym *sym, sym_coef a);                   /* a != 0 */
 sym_coef sym_coef_pow(etch_sym *sym, sym_coef a, int64_t exponent); /* a != 0 when the exponent is negative */
 sym_coef sym_coef_abs(etch_sym *sym, sym_coef a);
 sym_coef sym_coef_floor(etch_sym *sym, sym_coef a);
@@ -141,12 +141,13 @@ uint32_t sym_coef_limbs(sym_coef a); /* numerator and denominator together */
 /* Appends an integer in decimal. */
 void sym_coef_print(sym_coef a, etch_buf *out);
 
-/* ---- atoms, monomials, polynomials --------------------------------------------------------------------------- */
+/* ---- atoms, monomials, polynomials --------------------------------------------------------------------- */
 
 typedef enum sym_kind { SYM_VAR, SYM_FLOOR, SYM_MAX, SYM_RECIP } sym_kind;
 
-/* A variable or an opaque application. Atoms have a total order, that of `label`: variables as declared, then the
- * variables of proofs, then opaque atoms by structure. A label may change when atoms are added, their order never. */
+/* A variable or an opaque application. Atoms have a total order, that of `label`: variables as declared,
+ * then the variables of proofs, then opaque atoms by structure. A label may change when atoms are added,
+ * their order never. */
 typedef struct sym_atom {
     sym_node node;
     uint64_t label;
@@ -155,18 +156,19 @@ typedef struct sym_atom {
     uint32_t depth; /* 0: a variable */
     etch_expr self; /* the atom as an expression */
     /* variables */
-    const char *name; /* NULL: a variable of proofs */
-    uint32_t index;   /* in sym->vars */
+    const char *name;       /* NULL: a variable of proofs */
+    uint32_t index;         /* in sym->vars */
     int64_t lower;          /* the greatest integer that it is known to reach at least */
     int64_t declared_lower; /* without facts */
     uint32_t lower_fact;    /* which fact raised it, or SYM_DECLARED */
     bool is_real;           /* any number > 0 */
-    etch_expr definition; /* what an equality says it is, in variables that have no definition; or NULL */
+    etch_expr definition;   /* what an equality says it is, in variables that have no definition; or NULL */
     uint32_t definition_fact;
     /* opaque atoms */
     uint32_t count;
-    const etch_expr *args; /* floor: 1; 1/(sum): 1; max: at least 2, the first is 0, the others in increasing order */
-    bool is_integer;       /* known in epoch `checked`; once known it stays so */
+    const etch_expr
+        *args; /* floor: 1; 1/(sum): 1; max: at least 2, the first is 0, the others in increasing order */
+    bool is_integer; /* in epoch `checked` */
     uint32_t checked;
 } sym_atom;
 
@@ -193,7 +195,8 @@ typedef struct sym_term {
     sym_coef coef; /* not 0 */
 } sym_term;
 
-/* An interned expression: terms by decreasing monomial. At most one atom 1/(sum), to the power 1; see fraction.c. */
+/* An interned expression: terms by decreasing monomial. At most one atom 1/(sum), to the power 1; see
+ * fraction.c. */
 struct etch_poly {
     sym_node node;
     uint32_t count;
@@ -233,8 +236,8 @@ etch_expr sym_terms_finish(etch_sym *sym, sym_terms *list);
 etch_expr sym_terms_collect(etch_sym *sym, sym_terms *list);
 void sym_terms_free(etch_sym *sym, sym_terms *list);
 /* out += a + coef * mono * b, for sorted runs of terms. */
-void sym_terms_add_scaled(etch_sym *sym, sym_terms *out, const sym_term *a, uint32_t a_count, const sym_term *b,
-                          uint32_t b_count, const sym_mono *mono, sym_coef coef);
+void sym_terms_add_scaled(etch_sym *sym, sym_terms *out, const sym_term *a, uint32_t a_count,
+                          const sym_term *b, uint32_t b_count, const sym_mono *mono, sym_coef coef);
 
 etch_expr sym_monomial(etch_sym *sym, const sym_mono *mono, sym_coef coef);
 etch_expr sym_constant(etch_sym *sym, sym_coef value);
@@ -257,7 +260,7 @@ static inline sym_coef sym_constant_of(etch_expr a)
     return sym_leading_coef(a);
 }
 
-/* ---- arith.c ------------------------------------------------------------------------------------------------- */
+/* ---- arith.c ------------------------------------------------------------------------------------------- */
 
 etch_expr sym_add(etch_sym *sym, etch_expr a, etch_expr b);
 etch_expr sym_sub(etch_sym *sym, etch_expr a, etch_expr b);
@@ -268,14 +271,15 @@ etch_expr sym_scale(etch_sym *sym, etch_expr a, const sym_mono *mono, sym_coef c
 etch_expr sym_add_int(etch_sym *sym, etch_expr a, int64_t b);
 /* a * b where neither has an atom 1/(sum). */
 etch_expr sym_mul_plain(etch_sym *sym, etch_expr a, etch_expr b);
-/* The rational content: all coefficients divided by it are integers without common factor; positive. 0 for 0. */
+/* The rational content: all coefficients divided by it are integers without common factor; positive. 0 for
+ * 0. */
 sym_coef sym_content(etch_sym *sym, etch_expr a);
 /* The monomial of least exponents of every atom over all terms. */
 const sym_mono *sym_mono_content(etch_sym *sym, etch_expr a);
 /* The monomial of the least negative exponents: `a` divided by it has none. */
 const sym_mono *sym_mono_below(etch_sym *sym, etch_expr a);
 
-/* ---- fraction.c ------------------------------------------------------------------------------------------------ */
+/* ---- fraction.c ---------------------------------------------------------------------------------------- */
 
 /* num/den, both without atoms 1/(sum). */
 typedef struct sym_fraction {
@@ -287,7 +291,7 @@ sym_fraction sym_split(etch_sym *sym, etch_expr a);
 etch_expr sym_join(etch_sym *sym, etch_expr num, etch_expr den);
 etch_expr sym_div(etch_sym *sym, etch_expr a, etch_expr b); /* NULL when b is 0 */
 
-/* ---- atoms.c ----------------------------------------------------------------------------------------------------- */
+/* ---- atoms.c ------------------------------------------------------------------------------------------- */
 
 sym_atom *sym_atom_new_var(etch_sym *sym, const char *name, int64_t lower);
 sym_atom *sym_atom_intern(etch_sym *sym, sym_kind kind, uint32_t count, const etch_expr *args);
@@ -296,7 +300,7 @@ etch_expr sym_max(etch_sym *sym, uint32_t count, const etch_expr *args); /* coun
 etch_expr sym_min(etch_sym *sym, uint32_t count, const etch_expr *args);
 etch_expr sym_recip_atom(etch_sym *sym, etch_expr den); /* den as fraction.c prepares it */
 
-/* ---- integrality.c ---------------------------------------------------------------------------------------------- */
+/* ---- integrality.c ------------------------------------------------------------------------------------- */
 
 bool sym_term_is_integer(etch_sym *sym, const sym_mono *mono, sym_coef coef);
 bool sym_is_integer(etch_sym *sym, etch_expr a); /* every term is */
@@ -306,7 +310,7 @@ bool sym_atom_is_positive(etch_sym *sym, const sym_atom *atom, bool in_denominat
 /* A positive q such that `a` takes only values that are multiples of 1/q; false when none is known. */
 bool sym_grid(etch_sym *sym, etch_expr a, etch_expr *q);
 
-/* ---- prove.c ------------------------------------------------------------------------------------------------------ */
+/* ---- prove.c ------------------------------------------------------------------------------------------- */
 
 /* Sound, incomplete: true only if it holds for all values that the facts allow. */
 bool sym_is_nonnegative(etch_sym *sym, etch_expr a);
@@ -314,16 +318,16 @@ bool sym_is_positive(etch_sym *sym, etch_expr a);
 /* `a`, without atoms 1/(sum), times its denominators; NULL when their sign is not known. */
 etch_expr sym_clear_denominators(etch_sym *sym, etch_expr a);
 
-/* ---- points.c ----------------------------------------------------------------------------------------------------- */
+/* ---- points.c ------------------------------------------------------------------------------------------ */
 
 /* Exact value with variable i = values[i]; false where it has none. */
 bool sym_eval(etch_sym *sym, etch_expr a, const sym_coef *values, sym_coef *result);
 /* The i-th assignment that satisfies all facts, in an order fixed by them; NULL when there are no more. */
 const sym_coef *sym_point(etch_sym *sym, uint32_t i);
-/* Is `a` negative at one of a few such points? Then there is no proof that it is not. */
-bool sym_refuted_nonnegative(etch_sym *sym, etch_expr a);
+/* Is `a` negative at one of points from..to-1? Then there is no proof that it is not. */
+bool sym_negative_at(etch_sym *sym, etch_expr a, uint32_t from, uint32_t to);
 
-/* ---- facts.c -------------------------------------------------------------------------------------------------------- */
+/* ---- facts.c ------------------------------------------------------------------------------------------- */
 
 typedef enum sym_fact_kind { SYM_FACT_DIVIDES, SYM_FACT_EQUAL, SYM_FACT_AT_LEAST } sym_fact_kind;
 
@@ -356,7 +360,7 @@ typedef struct sym_alternative {
     etch_expr value;
     sym_atom *spends; /* the quotient or slack: each is used once in a proof */
     uint32_t fact;
-    bool is_lower;    /* of a bound: var >= value without the slack */
+    bool is_lower; /* of a bound: var >= value without the slack */
 } sym_alternative;
 
 /* Notes that a proof used a fact (or a declaration). */
@@ -364,18 +368,18 @@ void sym_used_fact(etch_sym *sym, uint32_t fact);
 /* What is known has changed: canonical forms of before may simplify further. */
 void sym_new_epoch(etch_sym *sym);
 
-/* ---- subst.c -------------------------------------------------------------------------------------------------------- */
+/* ---- subst.c ------------------------------------------------------------------------------------------- */
 
-/* Replaces variable i by values[i] where that is not NULL. Only in the powers of variables themselves, not inside opaque
- * atoms. */
+/* Replaces variable i by values[i] where that is not NULL. Only in the powers of variables themselves, not
+ * inside opaque atoms. */
 etch_expr sym_replace(etch_sym *sym, etch_expr a, const etch_expr *values);
-/* The canonical form under the facts of the moment of an expression that was built before; NULL when a denominator
- * turns out to be 0. NULL gives NULL. */
+/* The canonical form under the facts of the moment of an expression that was built before; NULL when a
+ * denominator turns out to be 0. NULL gives NULL. */
 etch_expr sym_refresh(etch_sym *sym, etch_expr a);
 /* Marks in seen[index] the variables in `a`, also inside opaque atoms. */
 void sym_mark_vars(etch_sym *sym, etch_expr a, bool *seen);
 
-/* ---- the context ----------------------------------------------------------------------------------------------------- */
+/* ---- the context --------------------------------------------------------------------------------------- */
 
 typedef struct sym_points {
     uint32_t epoch, vars; /* for which they were made */
@@ -385,14 +389,14 @@ typedef struct sym_points {
 
 struct etch_sym {
     etch_arena *arena;
-    uint32_t epoch; /* grows with every fact */
+    uint32_t epoch; /* from 1; grows with every fact */
 
     sym_table atoms, monos, polys;
     uint32_t atom_count, mono_count, poly_count;
     ETCH_VEC(sym_atom *) vars;   /* by index */
     ETCH_VEC(sym_atom *) opaque; /* in their order */
     const sym_mono *unit;
-    etch_expr zero, one, minus_one;
+    etch_expr zero, one;
 
     ETCH_VEC(sym_fact) facts;
     ETCH_VEC(sym_ratio) ratios;
@@ -400,9 +404,9 @@ struct etch_sym {
     ETCH_VEC(sym_alternative) alternatives;
     uint32_t definitions; /* variables that have one */
 
-    sym_memo fresh;   /* of this epoch: expression -> canonical form */
-    sym_memo floors;  /* of this epoch: expression -> its floor */
-    sym_memo proofs;  /* of this epoch: expression -> &sym_yes or &sym_no */
+    sym_memo fresh;                  /* of this epoch: expression -> canonical form */
+    sym_memo floors;                 /* of this epoch: expression -> its floor */
+    sym_memo proofs;                 /* of this epoch: expression -> proved or failed */
     sym_memo failed[SYM_MAX_NESTED]; /* of each proof under way */
     uint32_t proof_nesting, proof_work;
     bool tracing;       /* collect `last_fact`; no memo */

@@ -140,9 +140,69 @@ static const char *check_order(const etch_placed *placed, exec_data *data, exec_
 const char *exec_check_placed(const etch_placed *placed, uint64_t seed)
 {
     exec_data *data = exec_data_new(placed->arena, placed->training, seed);
-    const char *failure = check_order(placed, data, EXEC_PROGRAM);
+    const char *failure = exec_check_rules(placed);
+    if (!failure)
+        failure = check_order(placed, data, EXEC_PROGRAM);
     if (failure)
         return failure;
     failure = check_order(placed, data, EXEC_KERNELS);
     return failure ? etch_text(placed->arena, "in the order of kernels: %s", failure) : NULL;
+}
+
+/* ---- requirements --------------------------------------------------------------------------------------- */
+
+/* Can the ranks and microbatches divide every dim of the value evenly? */
+static bool is_even(const etch_placed *placed, const etch_value *value)
+{
+    const etch_train *train = &placed->training->train;
+    for (uint32_t i = 0; i < value->tensor->rank; i++) {
+        const etch_dim *dim = value->tensor->dims[i];
+        uint32_t parts = dim == train->batch ? exec_integer(train->micro) : 1;
+        for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
+            parts *= value->place[a] == dim ? exec_integer(placed->plan->mesh.at[a].size) : 1;
+        if (exec_integer(dim->size) % parts)
+            return false;
+    }
+    return true;
+}
+
+static bool region_is_even(const etch_placed *placed, const etch_placed_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_step *step = region->items.at[i].step;
+        if (!step && !region_is_even(placed, region->items.at[i].loop->body))
+            return false;
+        for (uint32_t k = 0; step && k < step->in_count; k++)
+            if (!is_even(placed, step->ins[k]))
+                return false;
+        for (uint32_t k = 0; step && k < step->out_count; k++)
+            if (!is_even(placed, step->outs[k]))
+                return false;
+    }
+    return true;
+}
+
+/* All that is given is held, also what no op reads. */
+static bool weights_are_even(const etch_placed *placed)
+{
+    const etch_graph *graph = placed->training->graph;
+    for (uint32_t i = 0; i < graph->weights.count; i++)
+        if (!is_even(placed, placed->weight_of[graph->weights.at[i]->id]))
+            return false;
+    return true;
+}
+
+const char *exec_check_requirements(const etch_placed *placed)
+{
+    const char *unmet = NULL;
+    for (uint32_t i = 0; i < placed->requirements.count; i++) {
+        const etch_requirement *need = &placed->requirements.at[i];
+        if (exec_integer(need->size) % exec_integer(need->divisor))
+            unmet = need->dim->name;
+    }
+    bool even = weights_are_even(placed) && region_is_even(placed, placed->forward) &&
+                region_is_even(placed, placed->backward);
+    if (even && unmet)
+        return etch_text(placed->arena, "%s is required to be divided, and no value needs it", unmet);
+    return even || unmet ? NULL : "a value cannot be divided, and all requirements are met";
 }

@@ -9,6 +9,7 @@ exec_env exec_env_new(etch_arena *arena, const etch_training *training)
         .arena = arena,
         .training = training,
         .now = ETCH_NEW_ARRAY(arena, graph->loop_count, uint32_t),
+        .open = ETCH_NEW_ARRAY(arena, graph->loop_count, bool),
         .size = ETCH_NEW_ARRAY(arena, graph->dims.count, uint32_t),
         .micro = exec_integer(training->train.micro),
     };
@@ -79,11 +80,30 @@ static const etch_loop *repeated(const etch_loop *loop)
 void exec_iterate(exec_env *env, const etch_loop *loop, uint32_t iteration)
 {
     env->now[loop->id] = iteration;
+    env->open[loop->id] = true;
     const etch_loop *again = repeated(loop);
     if (again)
         exec_iterate(env, again, iteration);
     if (loop->forward)
         exec_iterate(env, loop->forward, exec_integer(loop->count) - 1 - iteration);
+}
+
+void exec_iterated(exec_env *env, const etch_loop *loop)
+{
+    env->open[loop->id] = false;
+    const etch_loop *again = repeated(loop);
+    if (again)
+        exec_iterated(env, again);
+    if (loop->forward)
+        exec_iterated(env, loop->forward);
+}
+
+bool exec_is_open(const exec_env *env, const etch_loop *home)
+{
+    for (const etch_loop *loop = home; loop; loop = loop->body->parent->loop)
+        if (!env->open[loop->id])
+            return false;
+    return true;
 }
 
 uint32_t exec_instances(const etch_loop *home)

@@ -8,6 +8,7 @@ typedef struct exec_env {
     etch_arena *arena; /* for what lives as long as the run */
     const etch_training *training;
     uint32_t *now;  /* by loop id: the iteration that is run, undone or run again */
+    bool *open;     /* by loop id: `now` means something */
     uint32_t *size; /* by dim id: elements in one microbatch */
     uint32_t micro, microbatch;
     const char *failure; /* NULL while all is well */
@@ -27,6 +28,10 @@ exec_array *exec_whole(const exec_env *env, etch_arena *arena, const etch_tensor
 
 /* Begins an iteration of a loop, and of the loops whose values it reads: those that it undoes or repeats. */
 void exec_iterate(exec_env *env, const etch_loop *loop, uint32_t iteration);
+/* Ends the last iteration. */
+void exec_iterated(exec_env *env, const etch_loop *loop);
+/* Can values of the body of `home` be read here: is one of its iterations in force? */
+bool exec_is_open(const exec_env *env, const etch_loop *home);
 
 /* Arrays by id, one for each iteration of the loops around their home. */
 typedef struct exec_store {

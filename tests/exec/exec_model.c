@@ -278,12 +278,12 @@ static etch_shard read_shard(etch_arena *arena, const etch_plan *plan, const cha
     return shard;
 }
 
-static void read_pin(etch_arena *arena, etch_plan *plan, const char *line)
+static etch_pin read_pin(etch_arena *arena, const etch_plan *plan, const char *line)
 {
     etch_pin pin = {.selector = next_word(arena, &line)};
     for (const char *word; (word = next_word(arena, &line)) != NULL;)
         ETCH_PUSH(arena, &pin.shards, read_shard(arena, plan, word));
-    ETCH_PUSH(arena, &plan->pins, pin);
+    return pin;
 }
 
 static void read_override(etch_arena *arena, etch_plan *plan, const char *line)
@@ -296,8 +296,13 @@ static void read_override(etch_arena *arena, etch_plan *plan, const char *line)
         modules += length + (modules[length] == ',');
     }
     etch_override scope = {.modules = names.at, .module_count = names.count};
-    for (const char *word; (word = next_word(arena, &line)) != NULL;)
+    for (const char *word; (word = next_word(arena, &line)) != NULL;) {
+        if (strcmp(word, "pin") == 0) {
+            ETCH_PUSH(arena, &scope.pins, read_pin(arena, plan, line));
+            break;
+        }
         ETCH_PUSH(arena, &scope.shards, read_shard(arena, plan, word));
+    }
     ETCH_PUSH(arena, &plan->overrides, scope);
 }
 
@@ -305,7 +310,7 @@ static void read_line(etch_arena *arena, etch_plan *plan, const char *line)
 {
     for (const char *word; (word = next_word(arena, &line)) != NULL;) {
         if (strcmp(word, "pin") == 0) {
-            read_pin(arena, plan, line);
+            ETCH_PUSH(arena, &plan->pins, read_pin(arena, plan, line));
             return;
         }
         if (strcmp(word, "for") == 0) {

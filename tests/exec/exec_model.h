@@ -54,8 +54,8 @@ etch_tensor *exec_end(exec_model *m, etch_tensor *value);
 /* Derives backward; fails the test on a diagnostic. `recompute`: name of a loop, "all" or NULL. */
 etch_training *exec_train(exec_model *m, const char *recompute);
 
-/* A plan from text: axes first, then lines.
- *     "dp=2 tp=2 | B@dp H@tp,cp | pin residual B@dp S@tp | for mlp,norm F@ H@tp" */
+/* A plan from text: axes first, then lines. A pin stands at the end of its line.
+ *     "dp=2 tp=2 | B@dp H@tp,cp | pin residual B@dp S@tp | for mlp,norm F@ H@tp pin hidden F@tp" */
 etch_plan *exec_plan(etch_arena *arena, etch_sym *sym, const char *text);
 
 #endif

@@ -6,8 +6,11 @@
 
 static const etch_span nowhere = {0, 0};
 
-/* All sizes can be divided by four; those of dims that are renamed into each other are equal. */
+/* Sizes that all meshes below can divide, and others. Dims that are renamed into each other are equal. */
 static const char sizes[] = "B=8 S=4 T=4 H=4 H'=4 F=8 K=4 D=4 V=8";
+static const char *const odd_sizes[] = {"B=8 S=6 T=6 H=4 H'=4 F=8 K=4 D=4 V=8",
+                                        "B=4 S=4 T=4 H=8 H'=8 F=6 K=2 D=4 V=12",
+                                        "B=12 S=8 T=8 H=2 H'=2 F=4 K=8 D=4 V=8"};
 static const char *const inner[] = {"S", "T", "H", "H'", "F", "K", "D", "V"};
 enum { INNER = sizeof inner / sizeof *inner, MAX_VALUES = 64, MAX_ELEMENTS = 1024 };
 
@@ -376,9 +379,9 @@ static void add_loss(scene *s)
     exec_sum_loss(s->m, x, text_of(s, dims_of(x, NULL)));
 }
 
-exec_model *exec_random_model(etch_arena *arena, exec_dice *dice, const char **recompute)
+static exec_model *random_model(etch_arena *arena, exec_dice *dice, const char *dims, const char **recompute)
 {
-    scene s = {.m = exec_model_new(arena, sizes, 1 + exec_roll(dice, 2)), .dice = dice};
+    scene s = {.m = exec_model_new(arena, dims, 1 + exec_roll(dice, 2)), .dice = dice};
     static const char *const inputs[] = {"B S H", "B S F", "B H"};
     keep(&s, exec_input(s.m, "x", inputs[exec_roll(dice, 3)]));
     add_statements(&s, 4 + exec_roll(dice, 10));
@@ -392,6 +395,16 @@ exec_model *exec_random_model(etch_arena *arena, exec_dice *dice, const char **r
     if (*recompute && s.loops == 0)
         *recompute = NULL;
     return s.m;
+}
+
+exec_model *exec_random_model(etch_arena *arena, exec_dice *dice, const char **recompute)
+{
+    return random_model(arena, dice, sizes, recompute);
+}
+
+exec_model *exec_random_odd_model(etch_arena *arena, exec_dice *dice, const char **recompute)
+{
+    return random_model(arena, dice, odd_sizes[exec_roll(dice, 3)], recompute);
 }
 
 /* ---- plans ---------------------------------------------------------------------------------------------- */
@@ -448,16 +461,6 @@ static void add_map(planner *p)
         }
 }
 
-static void add_override(planner *p)
-{
-    etch_buf_printf(&p->text, " | for m%u", exec_roll(p->dice, 2));
-    uint32_t first = exec_roll(p->dice, INNER);
-    etch_dim *some[] = {exec_model_dim(p->m, inner[first]), exec_model_dim(p->m, inner[(first + 3) % INNER])};
-    add_shards(p, some, 2);
-    if (exec_roll(p->dice, 2))
-        etch_buf_printf(&p->text, " %s@", inner[(first + 1) % INNER]);
-}
-
 /* Pins only dims that all tensors with the tag have. */
 static void add_pin(planner *p, const char *tag)
 {
@@ -481,8 +484,20 @@ static void add_pin(planner *p, const char *tag)
     }
     if (!tagged)
         return;
-    etch_buf_printf(&p->text, " | pin %s", tag);
+    etch_buf_printf(&p->text, " pin %s", tag);
     add_shards(p, common, count);
+}
+
+static void add_override(planner *p)
+{
+    etch_buf_printf(&p->text, " | for m%u", exec_roll(p->dice, 2));
+    uint32_t first = exec_roll(p->dice, INNER);
+    etch_dim *some[] = {exec_model_dim(p->m, inner[first]), exec_model_dim(p->m, inner[(first + 3) % INNER])};
+    add_shards(p, some, 2);
+    if (exec_roll(p->dice, 2))
+        etch_buf_printf(&p->text, " %s@", inner[(first + 1) % INNER]);
+    if (exec_roll(p->dice, 3) == 0)
+        add_pin(p, etch_text(p->m->arena, "t%u", exec_roll(p->dice, 4)));
 }
 
 const char *exec_random_plan(const exec_model *m, exec_dice *dice)
@@ -495,8 +510,10 @@ const char *exec_random_plan(const exec_model *m, exec_dice *dice)
     etch_buf_puts(&p.text, meshes[mesh]);
     add_map(&p);
     for (uint32_t i = 0; i < 4; i++)
-        if (exec_roll(dice, 2))
+        if (exec_roll(dice, 2)) {
+            etch_buf_puts(&p.text, " |");
             add_pin(&p, etch_text(m->arena, "t%u", i));
+        }
     while (exec_roll(dice, 3) == 0)
         add_override(&p);
     return p.text.text;

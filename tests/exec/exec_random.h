@@ -13,6 +13,8 @@ uint32_t exec_roll(exec_dice *dice, uint32_t sides);
 
 /* A forward graph with a loss. `*recompute` gets what to give to exec_train. */
 exec_model *exec_random_model(etch_arena *arena, exec_dice *dice, const char **recompute);
+/* The same; at times with sizes that not every plan can divide. */
+exec_model *exec_random_odd_model(etch_arena *arena, exec_dice *dice, const char **recompute);
 /* A plan for it as text. It may ask for what cannot be; then placing it must say so. */
 const char *exec_random_plan(const exec_model *m, exec_dice *dice);
 

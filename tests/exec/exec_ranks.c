@@ -23,10 +23,15 @@ static bool is_given(const etch_value *value)
     return !value->step && (kind == ETCH_WEIGHT || kind == ETCH_INPUT || kind == ETCH_CONSTANT);
 }
 
+static const etch_loop *home_of(const exec_ranks *ranks, const etch_value *value)
+{
+    return is_given(value) ? value->tensor->region->loop : ranks->home[value->id];
+}
+
 static exec_array **slot(exec_ranks *ranks, const etch_value *value, uint32_t rank)
 {
-    const etch_loop *home = is_given(value) ? value->tensor->region->loop : ranks->home[value->id];
-    return exec_slot(&ranks->env, &ranks->values, value->id * ranks->mesh.ranks + rank, home);
+    return exec_slot(&ranks->env, &ranks->values, value->id * ranks->mesh.ranks + rank,
+                     home_of(ranks, value));
 }
 
 /* A rank's part of a value that is given. */
@@ -61,8 +66,8 @@ exec_array *exec_ranks_get(exec_ranks *ranks, const etch_value *value, uint32_t 
     if (!found && value->step && value->step->move)
         exec_fail(&ranks->env, "%s over %s cannot make %s", etch_row_name(value->step->row),
                   etch_axes_label(ranks->placed, value->step->axes), value->tensor->name);
-    if (!found)
-        exec_fail(&ranks->env, "%s is read before it is made", value->tensor->name);
+    if (!found || !exec_is_open(&ranks->env, home_of(ranks, value)))
+        exec_fail(&ranks->env, "%s is read where it is not made", value->tensor->name);
     return found;
 }
 
@@ -348,6 +353,7 @@ static void run_loop(exec_ranks *ranks, const etch_placed_loop *loop)
         run_region(ranks, loop->body);
         for (uint32_t i = 0; i < count && !ranks->env.failure; i++)
             handed[i] = parts_of(ranks, loop->carries.at[i].out);
+        exec_iterated(&ranks->env, loop->loop);
     }
     for (uint32_t i = 0; i < count && !ranks->env.failure; i++)
         set_all(ranks, loop->carries.at[i].result, handed[i]);

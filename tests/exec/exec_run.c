@@ -84,7 +84,7 @@ const exec_array *exec_run_value(exec_run *run, const exec_env *env, const etch_
 static exec_array *value(exec_run *run, const etch_tensor *tensor)
 {
     const exec_array *array = exec_run_value(run, &run->env, tensor);
-    if (!array)
+    if (!array || !exec_is_open(&run->env, tensor->region->loop))
         exec_fail(&run->env, "%s is read before it is made", tensor->name);
     return (exec_array *)(uintptr_t)array;
 }
@@ -184,6 +184,7 @@ static void run_loop(exec_run *run, const etch_loop *loop)
         run_region(run, loop->body);
         for (uint32_t i = 0; i < count; i++)
             handed[i] = value(run, loop->carries.at[i].out);
+        exec_iterated(&run->env, loop);
     }
     for (uint32_t i = 0; i < count; i++)
         set_value(run, loop->carries.at[i].result, handed[i]);

@@ -121,9 +121,34 @@ START_TEST(ranks_compute_what_one_computes)
 }
 END_TEST
 
+/* ---- names of dims ---------------------------------------------------------------------------------------- */
+
+/* A renamed dim is divided as the first is: here b outside a, against the mesh's order, so that a may leave it. */
+static void renamed(etch_arena *arena)
+{
+    exec_model *m = exec_model_new(arena, "B=2 S=4 T=4 H=2", 1);
+    etch_tensor *x = exec_product(m, "x", exec_input(m, "x", "B S H"), exec_weight(m, "w", "S H"), "B S H");
+    etch_tensor *y = exec_rename(m, "y", x, "S", "T");
+    exec_tag(m, y, "moved");
+    y = exec_call_row(m, "y", "tanh", "", y, NULL, NULL);
+    exec_sum_loss(m, exec_rename(m, "z", y, "T", "S"), "B S H");
+    etch_training *training = exec_train(m, NULL);
+    etch_placed *placed = etch_place(training, exec_plan(arena, m->sym, "a=2 b=2 | S@b,a | pin moved T@b"));
+    ck_assert_ptr_nonnull(placed);
+    const char *failure = exec_check_placed(placed, 1);
+    ck_assert_msg(!failure, "%s", failure);
+}
+
+START_TEST(renamed_dims_keep_the_order_of_their_axes)
+{
+    etch_with_arena(renamed);
+}
+END_TEST
+
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("models");
-    ETCH_ADD_TESTS(suite, gradients_are_slopes, microbatches_change_nothing, ranks_compute_what_one_computes);
+    ETCH_ADD_TESTS(suite, gradients_are_slopes, microbatches_change_nothing, ranks_compute_what_one_computes,
+                   renamed_dims_keep_the_order_of_their_axes);
     return suite;
 }

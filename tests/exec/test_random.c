@@ -53,21 +53,31 @@ static void check_gradients(etch_arena *arena, uint64_t seed)
     ck_assert_msg(!failure, "ETCH_TEST_SEED=%llu: %s", (unsigned long long)seed, failure);
 }
 
-static void random_models(etch_arena *arena)
+static void each_case(etch_arena *arena,
+                      void (*body)(etch_arena *arena, uint64_t seed, uint32_t part, tally *t))
 {
     uint64_t first = number_of("ETCH_TEST_SEED", 1), count = MODELS * number_of("ETCH_TEST_MULT", 1);
     tally t = {0, 0};
     for (uint64_t seed = first; seed < first + count; seed++)
         for (uint32_t part = 0; part <= PLANS; part++) {
             etch_arena *own = etch_arena_new(etch_arena_mem(arena));
-            if (part == 0)
-                check_gradients(own, seed);
-            else
-                check_plan(own, seed, part, &t);
+            body(own, seed, part, &t);
             etch_arena_free(own);
         }
-    printf("%u plans placed, %u refused\n", t.placed, t.refused);
-    ck_assert_uint_gt(t.placed, t.refused);
+    ck_assert_msg(t.placed > t.refused, "%u plans placed, %u refused", t.placed, t.refused);
+}
+
+static void check_model(etch_arena *arena, uint64_t seed, uint32_t part, tally *t)
+{
+    if (part == 0)
+        check_gradients(arena, seed);
+    else
+        check_plan(arena, seed, part, t);
+}
+
+static void random_models(etch_arena *arena)
+{
+    each_case(arena, check_model);
 }
 
 START_TEST(random_models_are_right)
@@ -76,9 +86,39 @@ START_TEST(random_models_are_right)
 }
 END_TEST
 
+/* ---- sizes ----------------------------------------------------------------------------------------------- */
+
+static void check_sizes(etch_arena *arena, uint64_t seed, uint32_t part, tally *t)
+{
+    exec_dice dice = {exec_mix(seed, 0)}, plans = {exec_mix(seed, 1 + part)};
+    const char *recompute;
+    exec_model *m = exec_random_odd_model(arena, &dice, &recompute);
+    const char *text = exec_random_plan(m, &plans);
+    etch_placed *placed = etch_place(exec_train(m, recompute), exec_plan(arena, m->sym, text));
+    if (!placed) {
+        t->refused++;
+        return;
+    }
+    t->placed++;
+    const char *failure = exec_check_requirements(placed);
+    ck_assert_msg(!failure, "ETCH_TEST_SEED=%llu, plan %u, %s: %s", (unsigned long long)seed, part, text,
+                  failure);
+}
+
+static void random_sizes(etch_arena *arena)
+{
+    each_case(arena, check_sizes);
+}
+
+START_TEST(requirements_say_what_can_be_divided)
+{
+    etch_with_arena(random_sizes);
+}
+END_TEST
+
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("random");
-    ETCH_ADD_TESTS(suite, random_models_are_right);
+    ETCH_ADD_TESTS(suite, random_models_are_right, requirements_say_what_can_be_divided);
     return suite;
 }

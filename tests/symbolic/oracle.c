@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- random numbers --------------------------------------------------------------------------------------------- */
+/* ---- random numbers ------------------------------------------------------------------------------------ */
 
 chance chance_new(uint64_t seed)
 {
@@ -30,11 +30,11 @@ uint32_t chance_runs(uint32_t count)
     return runs < 1 ? 1 : (uint32_t)runs;
 }
 
-/* ---- variables --------------------------------------------------------------------------------------------------- */
+/* ---- variables ----------------------------------------------------------------------------------------- */
 
 const char *const var_names[VARS] = {"a", "b", "c", "d", "e", "z", "n", "r"};
-const var_kind var_kinds[VARS] = {VAR_POSITIVE,  VAR_POSITIVE,        VAR_POSITIVE, VAR_POSITIVE, VAR_POSITIVE,
-                                  VAR_FROM_ZERO, VAR_FROM_MINUS_FIVE, VAR_REAL};
+const var_kind var_kinds[VARS] = {VAR_POSITIVE, VAR_POSITIVE,  VAR_POSITIVE,        VAR_POSITIVE,
+                                  VAR_POSITIVE, VAR_FROM_ZERO, VAR_FROM_MINUS_FIVE, VAR_REAL};
 
 void declare_vars(etch_sym *sym, chance *shuffle)
 {
@@ -102,7 +102,7 @@ const char *point_str(etch_arena *arena, const point *p)
     return out.text;
 }
 
-/* ---- trees ---------------------------------------------------------------------------------------------------------- */
+/* ---- trees --------------------------------------------------------------------------------------------- */
 
 static tree *leaf(etch_arena *arena, char op, int64_t num, int64_t den)
 {
@@ -159,21 +159,36 @@ etch_expr tree_build(etch_sym *sym, const tree *t)
     etch_expr a = t->a ? tree_build(sym, t->a) : NULL;
     etch_expr b = t->b ? tree_build(sym, t->b) : NULL;
     switch (t->op) {
-    case 'v': return etch_var(sym, var_names[t->num]);
-    case '#': return etch_ratio(sym, t->num, t->den);
-    case '+': return etch_add(sym, a, b);
-    case '-': return etch_sub(sym, a, b);
-    case '*': return etch_mul(sym, a, b);
-    case '/': return etch_div(sym, a, b);
-    case '^': return etch_pow(sym, a, t->num);
-    case 'f': return etch_floor(sym, a);
-    case 'c': return etch_ceil(sym, a);
-    case 'q': return etch_floor_div(sym, a, b);
-    case '%': return etch_mod(sym, a, b);
-    case 'M': return etch_max(sym, a, b);
-    case 'm': return etch_min(sym, a, b);
-    case 'A': return etch_abs(sym, a);
-    default: return etch_neg(sym, a);
+    case 'v':
+        return etch_var(sym, var_names[t->num]);
+    case '#':
+        return etch_ratio(sym, t->num, t->den);
+    case '+':
+        return etch_add(sym, a, b);
+    case '-':
+        return etch_sub(sym, a, b);
+    case '*':
+        return etch_mul(sym, a, b);
+    case '/':
+        return etch_div(sym, a, b);
+    case '^':
+        return etch_pow(sym, a, t->num);
+    case 'f':
+        return etch_floor(sym, a);
+    case 'c':
+        return etch_ceil(sym, a);
+    case 'q':
+        return etch_floor_div(sym, a, b);
+    case '%':
+        return etch_mod(sym, a, b);
+    case 'M':
+        return etch_max(sym, a, b);
+    case 'm':
+        return etch_min(sym, a, b);
+    case 'A':
+        return etch_abs(sym, a);
+    default:
+        return etch_neg(sym, a);
     }
 }
 
@@ -202,10 +217,18 @@ static bool binary_value(char op, mpq_t a, const mpq_t b)
         return false;
     mpq_t quotient;
     switch (op) {
-    case '+': mpq_add(a, a, b); break;
-    case '-': mpq_sub(a, a, b); break;
-    case '*': mpq_mul(a, a, b); break;
-    case '/': mpq_div(a, a, b); break;
+    case '+':
+        mpq_add(a, a, b);
+        break;
+    case '-':
+        mpq_sub(a, a, b);
+        break;
+    case '*':
+        mpq_mul(a, a, b);
+        break;
+    case '/':
+        mpq_div(a, a, b);
+        break;
     case 'M':
         if (mpq_cmp(a, b) < 0)
             mpq_set(a, b);
@@ -243,12 +266,24 @@ bool tree_value(const tree *t, const point *p, mpq_t value)
     if (!tree_value(t->a, p, value))
         return false;
     switch (t->op) {
-    case '^': return power_to(value, t->num);
-    case 'f': floor_to(value); return true;
-    case 'c': mpq_neg(value, value); floor_to(value); mpq_neg(value, value); return true;
-    case 'A': mpq_abs(value, value); return true;
-    case 'N': mpq_neg(value, value); return true;
-    default: break;
+    case '^':
+        return power_to(value, t->num);
+    case 'f':
+        floor_to(value);
+        return true;
+    case 'c':
+        mpq_neg(value, value);
+        floor_to(value);
+        mpq_neg(value, value);
+        return true;
+    case 'A':
+        mpq_abs(value, value);
+        return true;
+    case 'N':
+        mpq_neg(value, value);
+        return true;
+    default:
+        break;
     }
     mpq_t right;
     mpq_init(right);
@@ -261,15 +296,34 @@ void tree_text(const tree *t, etch_buf *out)
 {
     const char *call = NULL;
     switch (t->op) {
-    case 'v': etch_buf_puts(out, var_names[t->num]); return;
-    case '#': etch_buf_printf(out, t->den == 1 && t->num >= 0 ? "%lld" : "(%lld/%lld)", (long long)t->num, (long long)t->den); return;
-    case 'f': call = "floor("; break;
-    case 'c': call = "ceil("; break;
-    case 'A': call = "abs("; break;
-    case 'N': call = "(-"; break;
-    case 'M': call = "max("; break;
-    case 'm': call = "min("; break;
-    default: call = "("; break;
+    case 'v':
+        etch_buf_puts(out, var_names[t->num]);
+        return;
+    case '#':
+        etch_buf_printf(out, t->den == 1 && t->num >= 0 ? "%lld" : "(%lld/%lld)", (long long)t->num,
+                        (long long)t->den);
+        return;
+    case 'f':
+        call = "floor(";
+        break;
+    case 'c':
+        call = "ceil(";
+        break;
+    case 'A':
+        call = "abs(";
+        break;
+    case 'N':
+        call = "(-";
+        break;
+    case 'M':
+        call = "max(";
+        break;
+    case 'm':
+        call = "min(";
+        break;
+    default:
+        call = "(";
+        break;
     }
     etch_buf_puts(out, call);
     tree_text(t->a, out);
@@ -290,7 +344,7 @@ const char *tree_str(etch_arena *arena, const tree *t)
     return out.text;
 }
 
-/* ---- comparing ---------------------------------------------------------------------------------------------------------- */
+/* ---- comparing ----------------------------------------------------------------------------------------- */
 
 void constant_value(etch_sym *sym, etch_expr e, mpq_t value)
 {

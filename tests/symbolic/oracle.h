@@ -1,5 +1,5 @@
-/* Random expressions that know their own value: trees, evaluated node by node with GMP rationals. Nothing here shares code
- * with the room that is tested. */
+/* Random expressions that know their own value: trees, evaluated node by node with GMP rationals. Nothing
+ * here shares code with the room that is tested. */
 #ifndef ETCH_TEST_ORACLE_H
 #define ETCH_TEST_ORACLE_H
 
@@ -9,7 +9,7 @@
 
 #include "symbolic/symbolic.h"
 
-/* ---- random numbers ------------------------------------------------------------------------------------------- */
+/* ---- random numbers ------------------------------------------------------------------------------------ */
 
 typedef struct chance {
     uint64_t state, seed;
@@ -22,7 +22,7 @@ uint64_t chance_below(chance *c, uint64_t below);
 /* Runs of a property: `count` times ETCH_TEST_MULT. */
 uint32_t chance_runs(uint32_t count);
 
-/* ---- variables --------------------------------------------------------------------------------------------------- */
+/* ---- variables ----------------------------------------------------------------------------------------- */
 
 typedef enum var_kind { VAR_POSITIVE, VAR_FROM_ZERO, VAR_FROM_MINUS_FIVE, VAR_REAL } var_kind;
 
@@ -40,10 +40,10 @@ void point_init(point *p);
 void point_clear(point *p);
 void point_random(point *p, chance *c, uint64_t range);
 
-/* ---- trees ---------------------------------------------------------------------------------------------------------- */
+/* ---- trees --------------------------------------------------------------------------------------------- */
 
-/* op: one of + - * / for two children, ^ (a to the power num), f floor, c ceil, q floor(a/b), % mod, M max, m min, A abs, N negation, v
- * variable `num`, # number num/den. */
+/* op: one of + - * / for two children, ^ (a to the power num), f floor, c ceil, q floor(a/b), % mod, M
+ * max, m min, A abs, N negation, v variable `num`, # number num/den. */
 typedef struct tree {
     char op;
     struct tree *a, *b;
@@ -55,7 +55,7 @@ typedef struct tree_shape {
     const char *divisors; /* names of variables to divide by; digits: numbers; '(': any tree */
     uint32_t vars;        /* how many of var_names */
     uint32_t depth;
-    int64_t largest;      /* number */
+    int64_t largest; /* number */
 } tree_shape;
 
 tree *tree_random(etch_arena *arena, chance *c, const tree_shape *shape);
@@ -66,7 +66,7 @@ bool tree_value(const tree *t, const point *p, mpq_t value);
 void tree_text(const tree *t, etch_buf *out);
 const char *tree_str(etch_arena *arena, const tree *t);
 
-/* ---- comparing -------------------------------------------------------------------------------------------------------- */
+/* ---- comparing ----------------------------------------------------------------------------------------- */
 
 /* Substitutes the point and reads the number that comes out; false when it is undefined or no constant. */
 bool expr_value(etch_sym *sym, etch_expr e, const point *p, mpq_t value);
@@ -75,14 +75,14 @@ void constant_value(etch_sym *sym, etch_expr e, mpq_t value);
 /* The point, for messages. */
 const char *point_str(etch_arena *arena, const point *p);
 /* Fails with the seed. */
-#define CHANCE_ASSERT(chance, condition, ...)                                        \
-    do {                                                                            \
-        if (!(condition)) {                                                         \
-            printf("ETCH_TEST_SEED=%llu: ", (unsigned long long)(chance)->seed);    \
-            printf(__VA_ARGS__);                                                    \
-            printf("\n");                                                           \
-            ck_abort_msg("property does not hold");                                 \
-        }                                                                           \
+#define CHANCE_ASSERT(chance, condition, ...)                                    \
+    do {                                                                         \
+        if (!(condition)) {                                                      \
+            printf("ETCH_TEST_SEED=%llu: ", (unsigned long long)(chance)->seed); \
+            printf(__VA_ARGS__);                                                 \
+            printf("\n");                                                        \
+            ck_abort_msg("property does not hold");                              \
+        }                                                                        \
     } while (0)
 
 #endif

@@ -79,7 +79,7 @@ static etch_sym *under(etch_arena *arena, const char *facts)
     return sym;
 }
 
-/* ---- the acceptance list -------------------------------------------------------------------------------------------- */
+/* ---- the acceptance list ------------------------------------------------------------------------------- */
 
 static char *field(char **line)
 {
@@ -129,13 +129,14 @@ static void all_listed_facts_are_proved(etch_arena *arena)
     ck_assert_int_eq(proved, listed);
 }
 
-/* ---- questions under facts --------------------------------------------------------------------------------------------- */
+/* ---- questions under facts ----------------------------------------------------------------------------- */
 
 typedef struct question {
     const char *facts, *statement;
     etch_truth answer;
 } question;
 
+/* clang-format off */
 static const question questions[] = {
     /* sizes of a model on a mesh */
     {"dp*micro | batch", "dp | batch", ETCH_YES},
@@ -217,18 +218,19 @@ static const question questions[] = {
     {"", "a*b >= a + b", ETCH_NO},
     {"", "2 | a*(a + 1)", ETCH_UNKNOWN},
 };
+/* clang-format on */
 
 static void questions_are_answered(etch_arena *arena)
 {
     for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
         const question *q = &questions[i];
         etch_truth answer = ask(under(arena, q->facts), q->statement, NULL);
-        ck_assert_msg(answer == q->answer, "under \"%s\": \"%s\" is %d, not %d", q->facts, q->statement, (int)answer,
-                      (int)q->answer);
+        ck_assert_msg(answer == q->answer, "under \"%s\": \"%s\" is %d, not %d", q->facts, q->statement,
+                      (int)answer, (int)q->answer);
     }
 }
 
-/* ---- simplification under facts ------------------------------------------------------------------------------------------ */
+/* ---- simplification under facts ------------------------------------------------------------------------ */
 
 typedef struct form {
     const char *facts, *text, *prints;
@@ -256,8 +258,8 @@ static void forms_under_facts(etch_arena *arena)
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         etch_sym *sym = under(arena, forms[i].facts);
         etch_expr e = parse(sym, forms[i].text);
-        ck_assert_msg(strcmp(etch_expr_text(sym, e), forms[i].prints) == 0, "under \"%s\" %s prints as %s", forms[i].facts,
-                      forms[i].text, etch_expr_text(sym, e));
+        ck_assert_msg(strcmp(etch_expr_text(sym, e), forms[i].prints) == 0, "under \"%s\" %s prints as %s",
+                      forms[i].facts, forms[i].text, etch_expr_text(sym, e));
         ck_assert_ptr_eq(parse(sym, etch_expr_text(sym, e)), e);
     }
 }
@@ -278,7 +280,7 @@ static void old_expressions_learn_facts(etch_arena *arena)
     ck_assert_ptr_eq(etch_sum(sym, 1, &larger), etch_var(sym, "a"));
 }
 
-/* ---- contradictions ------------------------------------------------------------------------------------------------------- */
+/* ---- contradictions ------------------------------------------------------------------------------------ */
 
 typedef struct contradiction {
     const char *facts, *fact;
@@ -319,7 +321,8 @@ static void contradictions_are_found(etch_arena *arena)
         int64_t other = 77;
         etch_status status = assume(sym, c->fact, 99, &other);
         ck_assert_msg(status == ETCH_EINPUT, "%s under %s: status %d", c->fact, c->facts, (int)status);
-        ck_assert_msg(other == c->other, "%s under %s: contradicts %lld", c->fact, c->facts, (long long)other);
+        ck_assert_msg(other == c->other, "%s under %s: contradicts %lld", c->fact, c->facts,
+                      (long long)other);
         /* it was not taken */
         ck_assert_str_eq(etch_expr_text(sym, parse(sym, "a*d + h + t + max(a, 7) + floor(a/8)")), before);
     }
@@ -342,7 +345,9 @@ static void odd_facts_hold_for_witnesses(etch_arena *arena)
         a = etch_subst(sym, a, witness.count, witness.vars, witness.values);
         b = etch_subst(sym, b, witness.count, witness.vars, witness.values);
         int order = etch_constant_compare(sym, a, b);
-        ck_assert(relation == '=' ? order == 0 : relation == '>' ? order >= 0 : etch_is_integer_constant(etch_div(sym, b, a)));
+        ck_assert(relation == '='   ? order == 0
+                  : relation == '>' ? order >= 0
+                                    : etch_is_integer_constant(etch_div(sym, b, a)));
     }
     etch_sym *sym = etch_sym_new(arena);
     int64_t other;
@@ -350,7 +355,7 @@ static void odd_facts_hold_for_witnesses(etch_arena *arena)
     ck_assert_int_eq(ask(sym, "a == 3", NULL), ETCH_NO);
 }
 
-/* ---- kinds of variables --------------------------------------------------------------------------------------------------- */
+/* ---- kinds of variables -------------------------------------------------------------------------------- */
 
 static void declarations_count(etch_arena *arena)
 {
@@ -394,7 +399,7 @@ CASE(test_declarations, declarations_count)
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("facts");
-    ETCH_ADD_TESTS(suite, test_list, test_questions, test_forms, test_old_expressions, test_contradictions, test_odd_facts,
-                   test_declarations);
+    ETCH_ADD_TESTS(suite, test_list, test_questions, test_forms, test_old_expressions, test_contradictions,
+                   test_odd_facts, test_declarations);
     return suite;
 }

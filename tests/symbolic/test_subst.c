@@ -1,4 +1,5 @@
-/* Substitution against the oracle: replacing variables and then evaluating is evaluating with the replaced values. */
+/* Substitution against the oracle: replacing variables and then evaluating is evaluating with the replaced
+ * values. */
 #include "oracle.h"
 
 #include <stdio.h>
@@ -16,7 +17,9 @@ static tree *positive_tree(etch_arena *arena, chance *c, uint32_t depth)
     tree *t = ETCH_NEW(arena, tree);
     if (depth == 0 || chance_below(c, 3) == 0) {
         bool var = chance_below(c, 3) != 0;
-        *t = (tree){.op = var ? 'v' : '#', .num = var ? (int64_t)chance_below(c, 5) : 1 + (int64_t)chance_below(c, 9), .den = 1};
+        *t = (tree){.op = var ? 'v' : '#',
+                    .num = var ? (int64_t)chance_below(c, 5) : 1 + (int64_t)chance_below(c, 9),
+                    .den = 1};
         return t;
     }
     *t = (tree){.op = "+*M"[chance_below(c, 3)], .den = 1};
@@ -56,8 +59,9 @@ static void substitution_is_composition(etch_arena *arena)
             if (!tree_value(t, &inner, expected))
                 continue;
             bool defined = replaced && expr_value(sym, replaced, &p, found);
-            CHANCE_ASSERT(&c, defined && mpq_equal(expected, found), "%s with a = %s, b = %s, c = %s is %s, at %s",
-                          tree_str(own, t), tree_str(own, by[0]), tree_str(own, by[1]), tree_str(own, by[2]),
+            CHANCE_ASSERT(&c, defined && mpq_equal(expected, found),
+                          "%s with a = %s, b = %s, c = %s is %s, at %s", tree_str(own, t),
+                          tree_str(own, by[0]), tree_str(own, by[1]), tree_str(own, by[2]),
                           etch_expr_text(sym, replaced), point_str(own, &p));
         }
         etch_arena_free(own);

@@ -1,9 +1,11 @@
-/* Every operation against an oracle: the value of the canonical form is the value of the tree, at random points. */
+/* Every operation against an oracle: the value of the canonical form is the value of the tree, at random
+ * points. */
 #include "oracle.h"
 
 #include <stdio.h>
 
-static void trees_keep_their_value(etch_arena *arena, uint64_t seed, const tree_shape *shape, uint32_t runs, uint64_t range)
+static void trees_keep_their_value(etch_arena *arena, uint64_t seed, const tree_shape *shape, uint32_t runs,
+                                   uint64_t range)
 {
     enum { POINTS = 6 };
     chance c = chance_new(seed);
@@ -27,8 +29,8 @@ static void trees_keep_their_value(etch_arena *arena, uint64_t seed, const tree_
             if (!tree_value(t, &p, expected))
                 continue;
             bool defined = e && expr_value(sym, e, &p, found);
-            CHANCE_ASSERT(&c, defined && mpq_equal(expected, found), "%s became %s, at %s", tree_str(arena, t),
-                          etch_expr_text(sym, e), point_str(arena, &p));
+            CHANCE_ASSERT(&c, defined && mpq_equal(expected, found), "%s became %s, at %s",
+                          tree_str(arena, t), etch_expr_text(sym, e), point_str(arena, &p));
         }
     }
     mpq_clears(expected, found, NULL);
@@ -67,14 +69,15 @@ static void everything(etch_arena *arena)
 
 static void everything_with_large_numbers(etch_arena *arena)
 {
-    trees_keep_their_value(arena, 7, &(tree_shape){"+-**/^fcq%MmA", "abcde2345(", 8, 4, INT64_MAX / 2 - 1}, 1500, 1u << 30);
+    trees_keep_their_value(arena, 7, &(tree_shape){"+-**/^fcq%MmA", "abcde2345(", 8, 4, INT64_MAX / 2 - 1},
+                           1500, 1u << 30);
 }
 
-#define PROPERTY(name)                                                                             \
-    START_TEST(test_##name)                                                                        \
-    {                                                                                              \
-        etch_with_arena(name);                                                                     \
-    }                                                                                              \
+#define PROPERTY(name)         \
+    START_TEST(test_##name)    \
+    {                          \
+        etch_with_arena(name); \
+    }                          \
     END_TEST
 
 PROPERTY(polynomials)
@@ -88,7 +91,7 @@ PROPERTY(everything_with_large_numbers)
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("values");
-    ETCH_ADD_TESTS(suite, test_polynomials, test_laurent_polynomials, test_fractions, test_integer_functions, test_extrema,
-                   test_everything, test_everything_with_large_numbers);
+    ETCH_ADD_TESTS(suite, test_polynomials, test_laurent_polynomials, test_fractions, test_integer_functions,
+                   test_extrema, test_everything, test_everything_with_large_numbers);
     return suite;
 }

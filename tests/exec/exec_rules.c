@@ -1,0 +1,150 @@
+/* What numbers cannot show: a graph that computes the right thing, and does or keeps more than it says. */
+#include "exec_check.h"
+
+#include "graph/row_int.h"
+
+#include <string.h>
+
+/* ---- partial sums --------------------------------------------------------------------------------------- */
+
+static bool is_row(const etch_step *step, const char *const *names)
+{
+    for (; *names; names++)
+        if (strcmp(etch_row_name(step->row), *names) == 0)
+            return true;
+    return false;
+}
+
+/* May a partial sum that the step is given as operand `i` come out as one? */
+static bool may_pass(const etch_step *step, uint32_t i, uint32_t axis)
+{
+    static const char *const joint[] = {"add", "sub", "total", NULL};
+    static const char *const each[] = {"einsum", "sum",     "negated_sum", "scale",
+                                       "rope",   "rope_dx", "accumulate",  NULL};
+    static const char *const views[] = {"identity", "rename", "renamed_back", "cache", "slice",
+                                        "slice_dx", NULL};
+    for (uint32_t k = 0; k < step->in_count; k++) {
+        bool partial = step->ins[k]->place[axis] == ETCH_PARTIAL;
+        if (k != i && partial != is_row(step, joint))
+            return false;
+    }
+    for (uint32_t d = 0; d < step->op->outs[0]->rank && is_row(step, each); d++)
+        if (!etch_has_dim(step->op->ins[i], step->op->outs[0]->dims[d]))
+            return false;
+    return is_row(step, joint) || is_row(step, each) || is_row(step, views);
+}
+
+static const char *check_step(const etch_placed *placed, const etch_step *step)
+{
+    if (strcmp(etch_row_name(step->row), "accumulate") == 0 && !step->accumulate_into[0])
+        return etch_text(placed->arena, "%s is added into nothing", step->outs[0]->tensor->name);
+    for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
+        for (uint32_t i = 0; i < step->in_count; i++)
+            if (step->ins[i]->place[a] == ETCH_PARTIAL && !may_pass(step, i, a))
+                return etch_text(placed->arena, "%s is given %s as a partial sum", etch_row_name(step->row),
+                                 step->ins[i]->tensor->name);
+    return NULL;
+}
+
+/* ---- reductions ----------------------------------------------------------------------------------------- */
+
+typedef struct reductions {
+    const etch_placed *placed;
+    const etch_placed_region **home; /* by value id: where it is made */
+    bool *resolved; /* by value id: forward has a copy without partial sums in the same place */
+} reductions;
+
+static bool is_partial(const reductions *r, const etch_value *value)
+{
+    for (uint32_t a = 0; a < r->placed->plan->mesh.count; a++)
+        if (value->place[a] == ETCH_PARTIAL)
+            return true;
+    return false;
+}
+
+/* Backward takes what forward has reduced. */
+static const char *check_move(const reductions *r, const etch_placed_region *here, const etch_step *step)
+{
+    const etch_value *from = step->ins[0];
+    if (step->phase == ETCH_BACKWARD)
+        return r->resolved[from->id] ? etch_text(r->placed->arena, "%s is reduced again", from->tensor->name)
+                                     : NULL;
+    if (is_partial(r, from) && !is_partial(r, step->outs[0]) && r->home[from->id] == here)
+        r->resolved[from->id] = true;
+    return NULL;
+}
+
+/* ---- recomputation -------------------------------------------------------------------------------------- */
+
+static bool repeats(const etch_region *region, const etch_loop *loop);
+
+static bool item_repeats(const etch_item *item, const etch_loop *loop)
+{
+    if (item->loop)
+        return repeats(item->loop->body, loop);
+    const etch_op *op = item->op;
+    return op->phase == ETCH_RECOMPUTE && op->forward->outs[0]->region->loop == loop;
+}
+
+/* Does the region run ops of the loop's body again? */
+static bool repeats(const etch_region *region, const etch_loop *loop)
+{
+    for (uint32_t i = 0; i < region->items.count; i++)
+        if (item_repeats(&region->items.at[i], loop))
+            return true;
+    return false;
+}
+
+static bool enters(const etch_loop *loop, const etch_tensor *tensor)
+{
+    for (uint32_t i = 0; i < loop->carries.count; i++)
+        if (loop->carries.at[i].in == tensor)
+            return true;
+    return false;
+}
+
+/* Of a loop that is run again nothing is saved but what enters its iterations, and those of no loop in it. */
+static const char *check_saved(const etch_placed *placed, const etch_tensor *tensor)
+{
+    const etch_loop *loop = tensor->region->loop, *outer = loop ? loop->body->parent->loop : NULL;
+    const etch_region *backward = placed->training->backward;
+    bool given = tensor->kind == ETCH_WEIGHT || tensor->kind == ETCH_INPUT;
+    if (!loop || given || !repeats(backward, loop))
+        return NULL;
+    bool is_forward = !tensor->producer || tensor->producer->phase == ETCH_FORWARD;
+    if (!is_forward || tensor->of || (enters(loop, tensor) && !(outer && repeats(backward, outer))))
+        return NULL;
+    return etch_text(placed->arena, "backward reads %s of a loop that is run again", tensor->name);
+}
+
+/* ---- all steps ------------------------------------------------------------------------------------------- */
+
+static const char *check_region(const reductions *r, const etch_placed_region *region)
+{
+    const char *failure = NULL;
+    for (uint32_t i = 0; i < region->items.count && !failure; i++) {
+        const etch_step *step = region->items.at[i].step;
+        for (uint32_t k = 0; step && k < step->out_count; k++)
+            r->home[step->outs[k]->id] = region;
+        if (!step)
+            failure = check_region(r, region->items.at[i].loop->body);
+        else if (step->move != ETCH_NO_MOVE)
+            failure = check_move(r, region, step);
+        else
+            failure = check_step(r->placed, step);
+        for (uint32_t k = 0; step && !failure && step->phase != ETCH_FORWARD && k < step->in_count; k++)
+            failure = check_saved(r->placed, step->ins[k]->tensor);
+    }
+    return failure;
+}
+
+const char *exec_check_rules(const etch_placed *placed)
+{
+    const reductions r = {
+        .placed = placed,
+        .home = ETCH_NEW_ARRAY(placed->arena, placed->value_count, const etch_placed_region *),
+        .resolved = ETCH_NEW_ARRAY(placed->arena, placed->value_count, bool),
+    };
+    const char *failure = check_region(&r, placed->forward);
+    return failure ? failure : check_region(&r, placed->backward);
+}
