@@ -1,6 +1,7 @@
 /* etch: formulas of what a model and its plan cost, and traces of every rank. */
 #include "cli_int.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,6 +103,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "etch: %s\n", etch_status_text(ETCH_ENOMEM));
         return CLI_IO;
     }
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of writing, not the end */
     cli_exit status = cli_parse(argc, argv, sets, &arguments);
     if (status == CLI_DONE)
         status = run(&arguments);

@@ -540,17 +540,36 @@ static bool loop_exists(const etch_region *region, const char *name)
     return false;
 }
 
+/* Is it a module that is called, or a tag? */
+static bool is_other_part(const etch_graph *graph, const char *name)
+{
+    for (uint32_t i = 0; i < graph->scopes.count; i++)
+        if (strcmp(graph->scopes.at[i]->module, name) == 0)
+            return true;
+    for (uint32_t i = 0; i < graph->tensors.count; i++)
+        if (has_tag(graph->tensors.at[i], name))
+            return true;
+    return false;
+}
+
 static void check_recompute(deriver *d)
 {
     const etch_train *train = &d->training->train;
     for (uint32_t i = 0; i < train->recompute_count; i++) {
         if (loop_exists(d->graph->forward, train->recompute[i]))
             continue;
+        d->failed = true;
+        if (is_other_part(d->graph, train->recompute[i])) {
+            etch_error(d->graph->diags, ETCH_E_LATER, train->span,
+                       "recomputation of '%s' is part of the language but is not given meaning yet: loops "
+                       "are recomputed",
+                       train->recompute[i]);
+            continue;
+        }
         etch_diag *diag =
             etch_error(d->graph->diags, ETCH_E_RECOMPUTE_UNKNOWN, train->span,
                        "recompute = %s: the model has no loop of this name", train->recompute[i]);
         etch_help(diag, "name a loop of the model (`repeat n as NAME`), or write full or none");
-        d->failed = true;
     }
 }
 

@@ -566,7 +566,7 @@ static void place_region(placer *p, const etch_region *region, etch_placed_regio
 static void place_sources(placer *p)
 {
     const etch_graph *g = p->graph;
-    for (uint32_t i = 0; i < g->tensors.count; i++) {
+    for (uint32_t i = 0; i < g->tensors.count && !p->failed; i++) {
         etch_tensor *tensor = g->tensors.at[i];
         if (tensor->kind != ETCH_INPUT && tensor->kind != ETCH_WEIGHT)
             continue;
@@ -603,6 +603,8 @@ etch_placed *etch_place(const etch_training *training, const etch_plan *plan)
     p.loops = ETCH_NEW_ARRAY(arena, graph->loop_count, etch_placed_loop *);
 
     place_sources(&p);
+    if (p.failed)
+        return NULL;
     etch_demand_uses(&p, graph->forward);
     if (training->backward)
         etch_demand_uses(&p, training->backward);

@@ -93,7 +93,8 @@ const etch_dim *etch_op_query_dim(const etch_op *op)
     for (uint32_t i = 0; i < q->rank; i++) {
         if (etch_has_dim(k, q->dims[i]))
             continue;
-        if (op->attrs.over_count == 1 && op->attrs.over[0]->twin == q->dims[i])
+        const etch_dim *key = op->attrs.over_count == 1 ? op->attrs.over[0] : NULL;
+        if (key && (key->twin == q->dims[i] || q->dims[i]->twin == key))
             return q->dims[i];
         only = q->dims[i];
         candidates++;

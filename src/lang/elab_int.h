@@ -48,6 +48,8 @@ typedef struct etch_namespace {
     ETCH_VEC(const etch_symbol *) symbols; /* by order of declaration, imports first */
     ETCH_VEC(const char *) names;          /* of each: "x.B" after `import .. as x` */
     etch_dtype_line dtypes[ETCH_DTYPE_CLASSES];
+    uint32_t *places;  /* 1 + index of a name, by hash of its address */
+    uint32_t capacity; /* of places: a power of two */
 } etch_namespace;
 
 /* The symbol `name` (interned) that the file sees, or NULL. */

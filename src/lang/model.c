@@ -46,7 +46,8 @@ static void declare_weights(etch_env *env, const etch_ast_stmt *stmt)
                                                       tensor_dtype(spec, w, spec->dtypes.weights),
                                                       is_frozen(&stmt->tags), w->span);
         etch_graph_label(weight, w->name.text, tag_list(spec, &stmt->tags), stmt->tags.count, w->span);
-        etch_env_bind(env, (etch_bound){.name = w->name.text, .kind = BOUND_TENSOR, .tensor = weight});
+        etch_env_declare(env, (etch_bound){.name = w->name.text, .kind = BOUND_TENSOR, .tensor = weight},
+                         w->name.span);
     }
 }
 
@@ -58,7 +59,8 @@ static void declare_dims(etch_env *env, const etch_ast_stmt *stmt)
         etch_expr size = etch_value_of(env->builder->spec, def->value, &lookup);
         etch_dim *dim =
             etch_graph_dim(env->builder->graph, def->name.text, size, def->average, def->name.span);
-        etch_env_bind(env, (etch_bound){.name = def->name.text, .kind = BOUND_DIM, .dim = dim});
+        etch_env_declare(env, (etch_bound){.name = def->name.text, .kind = BOUND_DIM, .dim = dim},
+                         def->name.span);
     }
 }
 
@@ -356,7 +358,8 @@ static void declare_inputs(etch_env *env, const etch_ast_item *item)
             dims.broken ? NULL
                         : etch_graph_input(env->builder->graph, formal->name.text, dims.at, dims.count,
                                            tensor_dtype(spec, formal, spec->dtypes.act), formal->span);
-        etch_env_bind(env, (etch_bound){.name = formal->name.text, .kind = BOUND_TENSOR, .tensor = input});
+        etch_env_declare(env, (etch_bound){.name = formal->name.text, .kind = BOUND_TENSOR, .tensor = input},
+                         formal->name.span);
     }
 }
 

@@ -97,7 +97,7 @@ static bool bind_parameters(etch_env *caller, etch_env *callee, const etch_ast_i
         if (bound.kind == BOUND_DIM ? !bound.dim : bound.kind == BOUND_NUMBER && !bound.number)
             return false;
         bound.name = def->name.text;
-        etch_env_bind(callee, bound);
+        etch_env_declare(callee, bound, def->name.span);
     }
     for (uint32_t i = 0; i < call->args.count; i++) {
         etch_ast_name name = call->args.at[i].name;
@@ -197,8 +197,9 @@ static bool bind_arguments(etch_env *caller, etch_env *callee, const etch_ast_it
             return false;
         etch_tensor *inside = etch_graph_pass(caller->builder->graph, ETCH_ENTER, values[i],
                                               formal->name.text, call->args.at[i].value->span);
-        etch_env_bind(callee,
-                      (etch_bound){.name = formal->name.text, .kind = BOUND_TENSOR, .tensor = inside});
+        etch_env_declare(callee,
+                         (etch_bound){.name = formal->name.text, .kind = BOUND_TENSOR, .tensor = inside},
+                         formal->name.span);
     }
     for (uint32_t i = 0; i < callee->names.count; i++) { /* tensors that came as parameters */
         etch_bound *b = &callee->names.at[i];

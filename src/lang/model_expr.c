@@ -50,10 +50,35 @@ static operand scaled(etch_env *env, operand x, etch_expr number, etch_span span
     return with_number(env, "scale", x, number, span);
 }
 
-static operand sum_of(etch_env *env, operand a, operand b, bool subtract, etch_span span)
+static bool holds_dims(const etch_tensor *a, const etch_tensor *b)
+{
+    for (uint32_t i = 0; i < b->rank; i++)
+        if (!etch_has_dim(a, b->dims[i]))
+            return false;
+    return true;
+}
+
+/* Where no result is declared, a sum broadcasts one side only: two sides that each have a dim of their own are a slip. */
+static bool is_broadcast(etch_env *env, const etch_tensor *a, const etch_tensor *b, etch_span span)
+{
+    if (holds_dims(a, b) || holds_dims(b, a))
+        return true;
+    etch_spec *spec = env->builder->spec;
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_SHAPE_MISMATCH, span,
+                                 "%s%s and %s%s are not added: each has a dim that the other lacks", a->name,
+                                 etch_dims_text(spec->arena, a->dims, a->rank), b->name,
+                                 etch_dims_text(spec->arena, b->dims, b->rank));
+    etch_help(diag, "declare the dims of the result if both are to be broadcast: y[..] = ...");
+    return false;
+}
+
+static operand sum_of(etch_env *env, operand a, operand b, bool subtract, const etch_dims *want,
+                      etch_span span)
 {
     etch_sym *sym = env->builder->spec->sym;
     if (a.failed || b.failed)
+        return failure();
+    if (a.tensor && b.tensor && !want && !is_broadcast(env, a.tensor, b.tensor, span))
         return failure();
     if (a.tensor && b.tensor)
         return of_tensor(etch_graph_sum(env->builder->graph, a.tensor, b.tensor, subtract, span), true);
@@ -226,7 +251,7 @@ static operand evaluate(etch_env *env, const etch_ast_expr *expr, const etch_dim
             return quotient(env, expr, want);
         if (expr->op == '+' || expr->op == '-') {
             operand a = evaluate(env, expr->left, want), b = evaluate(env, expr->right, want);
-            return sum_of(env, a, b, expr->op == '-', expr->op_span);
+            return sum_of(env, a, b, expr->op == '-', want, expr->op_span);
         }
         break;
     case ETCH_AST_STRING:

@@ -25,6 +25,7 @@ typedef struct etch_bound {
     etch_expr number;
     const etch_row *row;
     const etch_symbol *module;
+    etch_span span; /* where it was declared; nowhere for results of statements */
 } etch_bound;
 
 typedef struct etch_dims {
@@ -63,6 +64,8 @@ typedef struct etch_env {
 
 etch_bound *etch_env_find(const etch_env *env, const char *name);
 void etch_env_bind(etch_env *env, etch_bound bound);
+/* The same for a name that is declared (a parameter, an argument, a weight, a dim): it must be a new one. `span`: where. */
+void etch_env_declare(etch_env *env, etch_bound bound, etch_span span);
 /* The dim called `name`: local, a prime, or global. NULL after an error. */
 etch_dim *etch_env_dim(etch_env *env, etch_ast_name name);
 /* The graph's dim of a global one, made on first use. NULL after an error. */

@@ -16,6 +16,20 @@ void etch_env_bind(etch_env *env, etch_bound bound)
     ETCH_PUSH(env->builder->spec->arena, &env->names, bound);
 }
 
+void etch_env_declare(etch_env *env, etch_bound bound, etch_span span)
+{
+    const etch_bound *known = etch_env_find(env, bound.name);
+    if (known) {
+        etch_diag *diag = etch_error(env->builder->spec->diags, ETCH_E_NAME_TWICE, span,
+                                     "'%s' is defined here already", bound.name);
+        if (known->span.end)
+            etch_note(diag, known->span, "first here");
+        etch_help(diag, "give one of them another name");
+    }
+    bound.span = span;
+    etch_env_bind(env, bound);
+}
+
 void etch_later(etch_spec *spec, etch_span span, const char *what)
 {
     etch_error(spec->diags, ETCH_E_LATER, span, "%s is part of the language but is not given meaning yet",

@@ -91,6 +91,8 @@ uint64_t etch_task_number(etch_outliner *o, etch_expr expr, const char *what, co
     }
     if (etch_to_i64(value, &number))
         return (uint64_t)number;
+    if (o->status == ETCH_ELIMIT)
+        return 0; /* the first one says enough */
     etch_diag *diag = etch_error(o->placed->diags, ETCH_E_NODE_TOO_LARGE, span_of(kernel),
                                  "'%s' has %s %s on each rank: more than the 9223372036854775807 of a node",
                                  name, etch_bound_text(o->bound, value), what);

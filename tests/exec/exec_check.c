@@ -21,24 +21,27 @@ typedef struct probe {
     exec_data *data;
     exec_array *weight;
     const double *direction, *start; /* by element */
+    double loss;
 } probe;
 
-static double loss_at(const probe *p, double step)
+static void go_to(const probe *p, double step)
 {
     for (size_t i = 0; i < p->weight->size; i++)
         p->weight->at[i] = p->start[i] + step * p->direction[i];
-    return exec_loss(p->training, p->data);
 }
 
-/* Fourth order. */
-static double slope(const probe *p, double h)
+static double rise(const probe *p, double step)
 {
-    double near = loss_at(p, h) - loss_at(p, -h), far = loss_at(p, 2 * h) - loss_at(p, -2 * h);
-    loss_at(p, 0);
-    return (8 * near - far) / (12 * h);
+    go_to(p, step);
+    double ahead = exec_loss(p->training, p->data);
+    go_to(p, -step);
+    double rise = ahead - exec_loss(p->training, p->data);
+    go_to(p, 0);
+    return rise;
 }
 
-/* The slope of the loss along `direction` is that of the gradient. Shorter steps where the loss bends much. */
+/* The slope of the loss along `direction` is that of the gradient. Where the loss bends much, by differences of
+ * fourth order and by shorter steps. */
 static bool slope_fits(const probe *p, const exec_array *gradient)
 {
     double derived = 0, size = 0;
@@ -46,9 +49,12 @@ static bool slope_fits(const probe *p, const exec_array *gradient)
         derived += gradient->at[i] * p->direction[i];
         size += fabs(p->direction[i]);
     }
-    double allowed = 1e-5 * fmax(fabs(derived), 1e-3 * size * exec_array_largest(gradient)) + 1e-9;
+    double floor = 1e-8 * (1 + fabs(p->loss));
+    double allowed = 1e-5 * fmax(fabs(derived), 1e-3 * size * exec_array_largest(gradient)) + floor;
+    if (fabs(rise(p, 1e-5) / 2e-5 - derived) <= allowed)
+        return true;
     for (double h = 1e-4; h > 1e-7; h /= 10)
-        if (fabs(slope(p, h) - derived) <= allowed)
+        if (fabs((8 * rise(p, h) - rise(p, 2 * h)) / (12 * h) - derived) <= allowed)
             return true;
     return false; /* also for NaN */
 }
@@ -81,7 +87,7 @@ static bool gradient_fits(exec_run *run, const etch_tensor *gradient, uint64_t s
         double *direction = ETCH_NEW_ARRAY(run->env.arena, values->size, double);
         for (size_t i = 0; i < values->size; i++)
             start[i] = values->at[i];
-        const probe p = {run->env.training, run->data, values, direction, start};
+        const probe p = {run->env.training, run->data, values, direction, start, run->loss};
         if (!exec_arrays_alike(values, slopes) ||
             !weight_fits(&p, slopes, direction, seed + k, every_element))
             return false;
@@ -166,23 +172,32 @@ static bool is_even(const etch_placed *placed, const etch_value *value)
     return true;
 }
 
+static bool are_even(const etch_placed *placed, etch_value *const *values, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_even(placed, values[i]))
+            return false;
+    return true;
+}
+
 static bool region_is_even(const etch_placed *placed, const etch_placed_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_step *step = region->items.at[i].step;
-        if (!step && !region_is_even(placed, region->items.at[i].loop->body))
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        if (step &&
+            !(are_even(placed, step->ins, step->in_count) && are_even(placed, step->outs, step->out_count)))
             return false;
-        for (uint32_t k = 0; step && k < step->in_count; k++)
-            if (!is_even(placed, step->ins[k]))
+        for (uint32_t k = 0; loop && k < loop->carries.count; k++)
+            if (!is_even(placed, loop->carries.at[k].in))
                 return false;
-        for (uint32_t k = 0; step && k < step->out_count; k++)
-            if (!is_even(placed, step->outs[k]))
-                return false;
+        if (loop && !region_is_even(placed, loop->body))
+            return false;
     }
     return true;
 }
 
-/* All that is given is held, also what no op reads. */
+/* All weights are held, also those that no op reads. */
 static bool weights_are_even(const etch_placed *placed)
 {
     const etch_graph *graph = placed->training->graph;
@@ -192,17 +207,30 @@ static bool weights_are_even(const etch_placed *placed)
     return true;
 }
 
+/* Inputs as well; a placed graph does not say where those are that no op reads. */
+static bool is_of_input(const etch_placed *placed, const etch_dim *dim)
+{
+    const etch_graph *graph = placed->training->graph;
+    for (uint32_t i = 0; i < graph->tensors.count; i++)
+        if (graph->tensors.at[i]->kind == ETCH_INPUT && etch_has_dim(graph->tensors.at[i], dim))
+            return true;
+    return false;
+}
+
 const char *exec_check_requirements(const etch_placed *placed)
 {
-    const char *unmet = NULL;
+    const etch_dim *unmet = NULL;
+    bool of_input = false;
     for (uint32_t i = 0; i < placed->requirements.count; i++) {
         const etch_requirement *need = &placed->requirements.at[i];
-        if (exec_integer(need->size) % exec_integer(need->divisor))
-            unmet = need->dim->name;
+        if (exec_integer(need->size) % exec_integer(need->divisor) == 0)
+            continue;
+        unmet = need->dim;
+        of_input = of_input || is_of_input(placed, unmet);
     }
     bool even = weights_are_even(placed) && region_is_even(placed, placed->forward) &&
                 region_is_even(placed, placed->backward);
-    if (even && unmet)
-        return etch_text(placed->arena, "%s is required to be divided, and no value needs it", unmet);
+    if (even && unmet && !of_input)
+        return etch_text(placed->arena, "%s is required to be divided, and no value needs it", unmet->name);
     return even || unmet ? NULL : "a value cannot be divided, and all requirements are met";
 }

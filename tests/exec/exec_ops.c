@@ -437,10 +437,22 @@ static void run_softmax_dx(exec_call *call)
 
 /* ---- attention ------------------------------------------------------------------------------------------ */
 
+/* The keys' dim is another name of a dim of the queries; where no renaming tells, it is the only one that the keys
+ * lack. */
 static mask causal_mask(const exec_call *call)
 {
-    const etch_dim *key = call->op->attrs.over[0];
-    return call->op->attrs.causal ? (mask){key->twin, key} : (mask){0};
+    const exec_array *q = call->ins[call->op->in_count > 3], *k = call->ins[call->op->in_count > 3 ? 2 : 1];
+    mask hide = {.key = call->op->attrs.over[0]};
+    if (!call->op->attrs.causal)
+        return (mask){0};
+    for (uint32_t i = 0; i < q->rank; i++) {
+        if (exec_array_find(k, q->dims[i]) >= 0)
+            continue;
+        hide.query = q->dims[i];
+        if (hide.key->twin == hide.query || hide.query->twin == hide.key)
+            break;
+    }
+    return hide;
 }
 
 static double scores_scale(exec_call *call, const exec_array *q)

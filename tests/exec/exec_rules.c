@@ -15,14 +15,14 @@ static bool is_row(const etch_step *step, const char *const *names)
     return false;
 }
 
+static const char *const views[] = {"identity", "rename", "renamed_back", "cache", "slice", "slice_dx", NULL};
+
 /* May a partial sum that the step is given as operand `i` come out as one? */
 static bool may_pass(const etch_step *step, uint32_t i, uint32_t axis)
 {
     static const char *const joint[] = {"add", "sub", "total", NULL};
     static const char *const each[] = {"einsum", "sum",     "negated_sum", "scale",
                                        "rope",   "rope_dx", "accumulate",  NULL};
-    static const char *const views[] = {"identity", "rename", "renamed_back", "cache", "slice",
-                                        "slice_dx", NULL};
     for (uint32_t k = 0; k < step->in_count; k++) {
         bool partial = step->ins[k]->place[axis] == ETCH_PARTIAL;
         if (k != i && partial != is_row(step, joint))
@@ -52,6 +52,7 @@ typedef struct reductions {
     const etch_placed *placed;
     const etch_placed_region **home; /* by value id: where it is made */
     bool *resolved; /* by value id: forward has a copy without partial sums in the same place */
+    bool *viewed;   /* by value id: it has another name, and a copy of that may be the one that was reduced */
 } reductions;
 
 static bool is_partial(const reductions *r, const etch_value *value)
@@ -67,8 +68,9 @@ static const char *check_move(const reductions *r, const etch_placed_region *her
 {
     const etch_value *from = step->ins[0];
     if (step->phase == ETCH_BACKWARD)
-        return r->resolved[from->id] ? etch_text(r->placed->arena, "%s is reduced again", from->tensor->name)
-                                     : NULL;
+        return r->resolved[from->id] && !r->viewed[from->id]
+                   ? etch_text(r->placed->arena, "%s is reduced again", from->tensor->name)
+                   : NULL;
     if (is_partial(r, from) && !is_partial(r, step->outs[0]) && r->home[from->id] == here)
         r->resolved[from->id] = true;
     return NULL;
@@ -126,6 +128,8 @@ static const char *check_region(const reductions *r, const etch_placed_region *r
         const etch_step *step = region->items.at[i].step;
         for (uint32_t k = 0; step && k < step->out_count; k++)
             r->home[step->outs[k]->id] = region;
+        if (step && is_row(step, views))
+            r->viewed[step->ins[0]->id] = true;
         if (!step)
             failure = check_region(r, region->items.at[i].loop->body);
         else if (step->move != ETCH_NO_MOVE)
@@ -144,6 +148,7 @@ const char *exec_check_rules(const etch_placed *placed)
         .placed = placed,
         .home = ETCH_NEW_ARRAY(placed->arena, placed->value_count, const etch_placed_region *),
         .resolved = ETCH_NEW_ARRAY(placed->arena, placed->value_count, bool),
+        .viewed = ETCH_NEW_ARRAY(placed->arena, placed->value_count, bool),
     };
     const char *failure = check_region(&r, placed->forward);
     return failure ? failure : check_region(&r, placed->backward);

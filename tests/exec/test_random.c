@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MODELS = 300, PLANS = 4 };
+enum { MODELS = 200, PLANS = 4 };
 
 static uint64_t number_of(const char *name, uint64_t otherwise)
 {

@@ -156,6 +156,15 @@ static etch_tensor *causal_attention(exec_model *m)
     return exec_attend(m, "y", q, k, v, "T", "D", true);
 }
 
+/* The queries have the dim that the keys had first. */
+static etch_tensor *renamed_attention(exec_model *m)
+{
+    etch_tensor *keys = exec_weight(m, "keys", "B T D");
+    etch_tensor *x = exec_rename(m, "x", keys, "T", "S");
+    etch_tensor *q = exec_product(m, "q", x, exec_weight(m, "wq", "K D"), "B S K D");
+    return exec_attend(m, "y", q, keys, exec_rename(m, "v", x, "S", "T"), "T", "D", true);
+}
+
 static etch_tensor *lookup(exec_model *m)
 {
     return exec_call_row(m, "y", "gather", "V", exec_weight(m, "table", "V H"), exec_ids(m, "ids", "B S"),
@@ -191,6 +200,7 @@ static const row_case cases[] = {
     {"probabilities", probabilities},
     {"attention", attention},
     {"causal attention", causal_attention},
+    {"renamed attention", renamed_attention},
     {"lookup", lookup},
     {"entropy", entropy},
 };
