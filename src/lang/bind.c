@@ -216,7 +216,8 @@ static void bind_defaults(binder *b)
     const etch_expr one = etch_int(spec->sym, 1);
     for (uint32_t i = 0; i < spec->symbols.count; i++) {
         const etch_symbol *symbol = spec->symbols.at[i];
-        const int32_t index = symbol->kind == SYMBOL_PARAM ? slot_of_var(b, symbol->param->var) : -1;
+        /* The first slots are the params', in their order. */
+        const int32_t index = symbol->kind == SYMBOL_PARAM ? (int32_t)(symbol->param - spec->params.at) : -1;
         if (index >= 0 && symbol->param->value && !b->slots.at[index].value)
             give(b, index, symbol->param->value, "default", symbol->def->value->span);
     }

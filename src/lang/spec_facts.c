@@ -9,6 +9,8 @@
 static const char *name_in_spec(const etch_spec *spec, const etch_symbol *symbol)
 {
     const char *found = NULL;
+    if (etch_namespace_find(spec->main, symbol->name) == symbol)
+        return symbol->name;
     for (uint32_t i = 0; i < spec->main->symbols.count; i++) {
         const char *name = spec->main->names.at[i];
         if (spec->main->symbols.at[i] == symbol && (!found || !strchr(name, '.')))

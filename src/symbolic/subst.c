@@ -166,10 +166,12 @@ void sym_mark_vars(etch_sym *sym, etch_expr a, bool *seen)
 
 uint32_t etch_vars_of(etch_sym *sym, etch_expr a, const etch_expr **vars)
 {
+    *vars = NULL;
+    if (!a || etch_is_constant(a))
+        return 0;
     sym_scratch_mark mark = sym_scratch_top(sym);
     bool *seen = sym_scratch_take(sym, sym->vars.count + 1, sizeof *seen);
-    if (a)
-        sym_mark_vars(sym, a, seen);
+    sym_mark_vars(sym, a, seen);
     ETCH_VEC(etch_expr) found = {0};
     for (uint32_t i = 0; i < sym->vars.count; i++)
         if (seen[i])
