@@ -25,6 +25,7 @@ void etch_env_declare(etch_env *env, etch_bound bound, etch_span span)
         if (known->span.end)
             etch_note(diag, known->span, "first here");
         etch_help(diag, "give one of them another name");
+        return; /* what follows is read with the first */
     }
     bound.span = span;
     etch_env_bind(env, bound);

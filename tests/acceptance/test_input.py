@@ -119,6 +119,29 @@ class BadInput(Case):
         for done in self.every_command(self.write("bad.etch", text)):
             self.refused_at(done, "bad.etch", self.line_of(text, "w1[H,H]"), "H'")
 
+    def test_a_name_twice(self):
+        """A second weight, argument, parameter or dim of one name would hide the first and be counted beside it."""
+        for old, new in (("weight w1[H,F], w2[F,H]", "weight w1[H,F], w1[H,F], w2[F,H]"),
+                         ("weight w1[H,F], w2[F,H]", "weight w1[H,F], w2[F,H], x[H,F]"),
+                         ("weight w1[H,F], w2[F,H]", "weight w1[H,F], w2[F,H]; dim P = 2*H, P = 3*H"),
+                         ("module mlp(x[B,S,H]) ->", "module mlp(x[B,S,H]; a = 1, a = 2) ->")):
+            with self.subTest(new):
+                text = self.edited(old, new)
+                for done in self.every_command(self.write("bad.etch", text)):
+                    self.refused_at(done, "bad.etch", self.line_of(text, new), "defined here already")
+
+    def test_sum_of_dims_that_differ(self):
+        """The message stands where the sum is, not where its result is used."""
+        text = self.edited("x        = x + mlp(x)", "x        = x + mlp(x) + head")
+        text = text.replace("  x        = x + mlp(x) + head\n", "  t        = mlp(x) + head\n  x        = x + mlp(x)\n")
+        for done in self.every_command(self.write("bad.etch", text)):
+            self.refused_at(done, "bad.etch", self.line_of(text, "mlp(x) + head"), r"\bV\b")
+
+    def test_recomputation_of_a_module(self):
+        text = self.edited("adamw(master = true)", "adamw(master = true), recompute = mlp")
+        for done in list(self.every_command(self.write("bad.etch", text)))[::2]:
+            self.refused_at(done, "bad.etch", self.line_of(text, "recompute"), "not given meaning yet")
+
     def test_several_mistakes_are_several_messages(self):
         text = self.edited("u[B,S,F] = x * w1", "u[B,S,F] = x * w3").replace("relu(u)", "rlu(u)")
         text = text.replace("optimizer = adamw", "optimizer = adamv")

@@ -144,7 +144,7 @@ class Disk(Case):
     def test_files_may_not_grow(self):
         """A write fails in the middle of a trace, as on a full disk."""
         def limit():
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
             resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 
         for threads in ("1", "4"):
