@@ -3,7 +3,7 @@
  * requires: a checked forward graph. provides: the backward region, gradients, units.
  *
  * Reverse mode over regions. Contributions to the cotangent of a value are collected while its consumers are undone; when its producer is reached they
- * become one op `total`, and placement decides how they are added and moved. Gradients of weights are not collected: each contribution is added into the
+ * become one op `add_cotangents`, and placement decides how they are added and moved. Gradients of weights are not collected: each contribution is added into the
  * accumulator in place. A loop is undone by a loop that runs the iterations backwards; with recomputation its body begins with a copy of the forward body.
  * Only what a trainable weight needs is derived. */
 #include <ctype.h>
@@ -157,7 +157,7 @@ static etch_tensor *total_of(deriver *d, etch_region *region, etch_tensor *tenso
     tensor_list *parts = &d->parts[tensor->id];
     if (parts->count == 0)
         return NULL;
-    etch_op *op = derived_op(d, "total", parts->at, parts->count, 1, NULL);
+    etch_op *op = derived_op(d, "add_cotangents", parts->at, parts->count, 1, NULL);
     op->scope = forward ? forward->scope : tensor->scope;
     op->span = tensor->span;
     op->outs[0] = derived_tensor(d, "d", version_of(d, tensor), tensor->dtype);

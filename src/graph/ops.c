@@ -350,7 +350,7 @@ static const etch_row table[] = {
      .help = "softmax(z) less one at the label, times the scale of the mean"},
 
     /* what the derivations add */
-    {.name = "total",
+    {.name = "add_cotangents",
      .operands = "d",
      .shape = SHAPE_TARGETS,
      .role = ROLE_POINTWISE,

@@ -553,7 +553,7 @@ static void place_region(placer *p, const etch_region *region, etch_placed_regio
         for (uint32_t k = 0; k < op->in_count; k++)
             if (op->ins[k]->kind == ETCH_CONSTANT)
                 value_or_constant(p, op->ins[k], NULL, op->phase);
-        if (op->row == etch_row_named("total"))
+        if (op->row->basis == BASIS_TOTAL)
             place_total(p, op);
         else
             place_op(p, op);

@@ -656,7 +656,7 @@ static const struct {
     {"scatter", run_scatter, OPERAND + 1},
     {"cross_entropy", run_cross_entropy, OPERAND + 5},
     {"cross_entropy_dx", run_cross_entropy_dx, 4},
-    {"total", run_total, COUNTED},
+    {"add_cotangents", run_total, COUNTED},
     {"accumulate", run_sum, COUNTED},
 };
 

@@ -284,7 +284,7 @@ static void run_on_rank(exec_ranks *ranks, const etch_step *step, exec_array ***
 /* A sum of some of the contributions to a cotangent has no counterpart on one rank. */
 static bool is_total(const etch_step *step)
 {
-    return strcmp(etch_row_name(step->row), "total") == 0;
+    return strcmp(etch_row_name(step->row), "add_cotangents") == 0;
 }
 
 static void run_op(exec_ranks *ranks, const etch_step *step)

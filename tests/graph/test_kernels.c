@@ -52,7 +52,7 @@ static void behind_an_all_reduce_it_joins_the_norm(etch_arena *arena)
                    "einsum: dz a ->, adds dw2, 32768 FLOP, 7168 bytes\n"
                    "einsum: dup w3 -> dh, 32768 FLOP, 4096 bytes\n"
                    "einsum: dup h ->, adds dw3, 32768 FLOP, 7168 bytes\n"
-                   "einsum+total: dgate w1 dh -> dh, 33792 FLOP, 6144 bytes\n"
+                   "einsum+add_cotangents: dgate w1 dh -> dh, 33792 FLOP, 6144 bytes\n"
                    "einsum: dgate h ->, adds dw1, 32768 FLOP, 7168 bytes\n"
                    "all_reduce over tp: dh, 2048 bytes\n"
                    "rms_norm_bwd: dh x g ->, adds dg, 9216 FLOP, 4416 bytes\n");
@@ -310,9 +310,9 @@ static void recomputation_stays_apart(etch_arena *arena)
                    "    einsum: dy a ->, adds dw2, 131072 FLOP, 22528 bytes\n"
                    "    einsum: dup w3 -> dh, 131072 FLOP, 10240 bytes\n"
                    "    einsum: dup h ->, adds dw3, 131072 FLOP, 22528 bytes\n"
-                   "    einsum+total: dgate w1 dh -> dh, 132096 FLOP, 12288 bytes\n"
+                   "    einsum+add_cotangents: dgate w1 dh -> dh, 132096 FLOP, 12288 bytes\n"
                    "    einsum: dgate h ->, adds dw1, 131072 FLOP, 22528 bytes\n"
-                   "    rms_norm_bwd+total: dh x g dx -> dx, adds dg, 10240 FLOP, 8512 bytes\n");
+                   "    rms_norm_bwd+add_cotangents: dh x g dx -> dx, adds dg, 10240 FLOP, 8512 bytes\n");
 }
 
 START_TEST(test_recomputation)
