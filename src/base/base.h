@@ -154,8 +154,9 @@ const etch_source *etch_source_at(const etch_diags *diags, etch_span span, uint3
 uint32_t etch_error_count(const etch_diags *diags);
 const etch_diag *etch_diags_first(const etch_diags *diags);
 
-/* Records an error, a warning or a remark. What was said before of the same place, word for word, is counted and not kept again. Never NULL; the result takes notes and helps at once (the next
- * call may hand out the same object when no more are kept). */
+/* Records an error, a warning or a remark. What was said before of the same place, word for word, is counted
+ * and not kept again. Never NULL; the result takes notes and helps at once (the next call may hand out the
+ * same object when no more are kept). */
 etch_diag *etch_error(etch_diags *diags, etch_code code, etch_span span, const char *format, ...)
     ETCH_PRINTF(4, 5);
 etch_diag *etch_warning(etch_diags *diags, etch_code code, etch_span span, const char *format, ...)

@@ -36,7 +36,8 @@ ETCH_PRINTF(2, 0) static const char *format_text(etch_arena *arena, const char *
     return text;
 }
 
-/* Was this said before, word for word and of the same place? A module with a mistake may be called many times. */
+/* Was this said before, word for word and of the same place? A module with a mistake may be called many
+ * times. */
 static bool is_known(const etch_diags *diags, etch_code code, etch_span span, const char *message)
 {
     for (const etch_diag *d = diags->first; d; d = d->next)

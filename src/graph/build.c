@@ -17,7 +17,7 @@ etch_graph *etch_graph_new(etch_arena *arena, etch_sym *sym, etch_diags *diags, 
     return graph;
 }
 
-/* ---- dims and tensors ------------------------------------------------------------------------------------------- */
+/* ---- dims and tensors ------------------------------------------------------------------------------- */
 
 etch_dim *etch_graph_dim(etch_graph *graph, const char *name, etch_expr size, bool ragged, etch_span span)
 {
@@ -96,7 +96,7 @@ void etch_graph_label(etch_tensor *tensor, const char *name, const char **tags, 
     tensor->span = span;
 }
 
-/* ---- ops -------------------------------------------------------------------------------------------------------------- */
+/* ---- ops -------------------------------------------------------------------------------------------- */
 
 etch_op *etch_op_new(etch_graph *graph, const etch_row *row, etch_tensor *const *ins, uint32_t in_count,
                      uint32_t out_count, const etch_attrs *attrs, etch_phase phase, etch_span span)
@@ -199,7 +199,7 @@ static bool operands_are_there(etch_tensor *const *ins, uint32_t count)
     return true;
 }
 
-/* ---- dims of results: one function per shape rule -------------------------------------------------------------------------- */
+/* ---- dims of results: one function per shape rule --------------------------------------------------- */
 
 /* Does operand `t` have every dim of `dims`? Reports the first that it lacks. */
 static bool has_dims(etch_graph *graph, const etch_row *row, const etch_tensor *t, etch_dim *const *dims,
@@ -454,9 +454,10 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
     return emit(graph, row, ins, in_count, &used, &dims, span);
 }
 
-/* ---- operators ---------------------------------------------------------------------------------------------------------------- */
+/* ---- operators -------------------------------------------------------------------------------------- */
 
-/* Does `a` have dims that neither `b` nor the result has? They would be summed alone, which is nearly always a slip. */
+/* Does `a` have dims that neither `b` nor the result has? They would be summed alone, which is nearly always
+ * a slip. */
 static bool sums_alone(etch_graph *graph, const etch_tensor *a, const etch_tensor *b, etch_dim *const *keep,
                        uint32_t rank, etch_span span)
 {
@@ -561,7 +562,7 @@ etch_tensor *etch_graph_rename(etch_graph *graph, etch_tensor *a, etch_dim *cons
     return etch_graph_call(graph, etch_row_named("rename"), &a, 1, &attrs, NULL, 0, span);
 }
 
-/* ---- scopes and loops ---------------------------------------------------------------------------------------------------------- */
+/* ---- scopes and loops ------------------------------------------------------------------------------- */
 
 void etch_graph_enter(etch_graph *graph, const char *module, etch_span call)
 {
@@ -626,7 +627,7 @@ void etch_graph_end(etch_graph *graph, etch_tensor *const *outs, etch_tensor **r
     }
 }
 
-/* ---- dtypes and phases --------------------------------------------------------------------------------------------------------- */
+/* ---- dtypes and phases ------------------------------------------------------------------------------ */
 
 static const struct {
     const char *name;

@@ -1,9 +1,10 @@
-/* What results are wanted as (R3): looked up before a region is placed, last op first, so that every demand below is known. */
+/* What results are wanted as (R3): looked up before a region is placed, last op first, so that every demand
+ * below is known. */
 #include <string.h>
 
 #include "graph/place_int.h"
 
-/* ---- who uses what ------------------------------------------------------------------------------------------------ */
+/* ---- who uses what ---------------------------------------------------------------------------------- */
 
 static void add_use(placer *p, const etch_tensor *tensor, const etch_op *op, const etch_region *region)
 {
@@ -13,7 +14,8 @@ static void add_use(placer *p, const etch_tensor *tensor, const etch_op *op, con
     u->count += near ? 1 : 2;
 }
 
-/* A value read in the pass of another phase is saved for it and does not count: backward takes what forward decided. */
+/* A value read in the pass of another phase is saved for it and does not count: backward takes what forward
+ * decided. */
 static bool same_pass(const etch_tensor *tensor, const etch_op *op)
 {
     return op->phase != ETCH_BACKWARD || !tensor->producer || tensor->producer->phase == ETCH_BACKWARD;
@@ -41,7 +43,7 @@ void etch_demand_uses(placer *p, const etch_region *region)
     }
 }
 
-/* ---- carried values --------------------------------------------------------------------------------------------------- */
+/* ---- carried values --------------------------------------------------------------------------------- */
 
 /* The forward tensor behind a recomputed copy or a cotangent. */
 static const etch_tensor *origin(const etch_tensor *tensor)
@@ -78,7 +80,7 @@ void etch_demand_carry(placer *p, const etch_carry *carry, etch_state *place)
     etch_map_place(p, carry->in->scope, carry->in, place);
 }
 
-/* ---- demands -------------------------------------------------------------------------------------------------------------- */
+/* ---- demands ---------------------------------------------------------------------------------------- */
 
 static bool is_elementwise(const etch_op *op)
 {

@@ -2,10 +2,11 @@
  *
  * requires: a checked forward graph. provides: the backward region, gradients, units.
  *
- * Reverse mode over regions. Contributions to the cotangent of a value are collected while its consumers are undone; when its producer is reached they
- * become one op `add_cotangents`, and placement decides how they are added and moved. Gradients of weights are not collected: each contribution is added into the
- * accumulator in place. A loop is undone by a loop that runs the iterations backwards; with recomputation its body begins with a copy of the forward body.
- * Only what a trainable weight needs is derived. */
+ * Reverse mode over regions. Contributions to the cotangent of a value are collected while its consumers are
+ * undone; when its producer is reached they become one op `add_cotangents`, and placement decides how they
+ * are added and moved. Gradients of weights are not collected: each contribution is added into the
+ * accumulator in place. A loop is undone by a loop that runs the iterations backwards; with recomputation its
+ * body begins with a copy of the forward body. Only what a trainable weight needs is derived. */
 #include <ctype.h>
 #include <string.h>
 
@@ -48,7 +49,7 @@ static bool is_trainable(const etch_tensor *tensor)
     return tensor->kind == ETCH_WEIGHT && !tensor->frozen;
 }
 
-/* ---- which values need a cotangent? ----------------------------------------------------------------------------------- */
+/* ---- which values need a cotangent? ----------------------------------------------------------------- */
 
 static void mark_region(deriver *d, const etch_region *region);
 
@@ -91,7 +92,7 @@ static void mark_region(deriver *d, const etch_region *region)
     }
 }
 
-/* ---- contributions ------------------------------------------------------------------------------------------------------- */
+/* ---- contributions ---------------------------------------------------------------------------------- */
 
 /* The tensor that backward reads for a forward one: its recomputed copy where there is one. */
 static etch_tensor *version_of(const deriver *d, etch_tensor *tensor)
@@ -132,7 +133,8 @@ static etch_tensor *gradient_of(const deriver *d, const etch_tensor *weight)
     return NULL;
 }
 
-/* Adds `part` to the cotangent of `target`. `fresh`: nothing else uses `part`, so that its producer can add into a gradient itself. */
+/* Adds `part` to the cotangent of `target`. `fresh`: nothing else uses `part`, so that its producer can add
+ * into a gradient itself. */
 static void contribute(deriver *d, etch_region *region, etch_tensor *target, etch_tensor *part, bool fresh)
 {
     if (!d->needs[target->id])
@@ -167,7 +169,7 @@ static etch_tensor *total_of(deriver *d, etch_region *region, etch_tensor *tenso
     return op->outs[0];
 }
 
-/* ---- one op --------------------------------------------------------------------------------------------------------------- */
+/* ---- one op ----------------------------------------------------------------------------------------- */
 
 /* Collects the operands that `args` names. */
 static void gather_args(deriver *d, const etch_op *op, const char *args, etch_tensor *cotangent,
@@ -266,7 +268,7 @@ static void derive_op(deriver *d, etch_region *region, const etch_op *op)
     }
 }
 
-/* ---- recomputation ---------------------------------------------------------------------------------------------------------- */
+/* ---- recomputation ---------------------------------------------------------------------------------- */
 
 static etch_tensor *cloned_tensor(deriver *d, etch_tensor *of)
 {
@@ -334,7 +336,7 @@ static bool is_recomputed(const deriver *d, const etch_loop *loop, const etch_re
     return false;
 }
 
-/* ---- loops --------------------------------------------------------------------------------------------------------------------- */
+/* ---- loops ------------------------------------------------------------------------------------------ */
 
 static void derive_region(deriver *d, const etch_region *forward, etch_region *into);
 
@@ -444,7 +446,7 @@ static void derive_region(deriver *d, const etch_region *forward, etch_region *i
     }
 }
 
-/* ---- units ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- units ------------------------------------------------------------------------------------------ */
 
 static etch_unit *unit_at(etch_training *training, uint32_t segment, etch_loop *loop)
 {
@@ -458,7 +460,8 @@ static etch_unit *unit_at(etch_training *training, uint32_t segment, etch_loop *
     return unit;
 }
 
-/* How often a weight exists in one unit: once for each iteration of the loops around its declaration inside the outermost one. */
+/* How often a weight exists in one unit: once for each iteration of the loops around its declaration inside
+ * the outermost one. */
 static etch_expr copies_in_unit(etch_sym *sym, const etch_tensor *weight)
 {
     etch_expr copies = etch_int(sym, 1);
@@ -476,9 +479,9 @@ static void add_weight(deriver *d, etch_unit *unit, etch_tensor *weight, bool *s
     ETCH_PUSH(d->graph->arena, &unit->copies, copies_in_unit(d->graph->sym, weight));
 }
 
-/* Assigns weights in order of first use. Segments count up over the items of the top level: even between loops, odd for
- * loops. A weight of the top level that a loop uses first is complete only when the loop has been undone: it belongs to the
- * segment before. */
+/* Assigns weights in order of first use. Segments count up over the items of the top level: even between
+ * loops, odd for loops. A weight of the top level that a loop uses first is complete only when the loop has
+ * been undone: it belongs to the segment before. */
 static void unit_region(deriver *d, const etch_region *region, etch_loop *outermost, uint32_t *segment,
                         bool *seen)
 {
@@ -512,7 +515,7 @@ static void sort_units(etch_training *training)
         }
 }
 
-/* ---- the door --------------------------------------------------------------------------------------------------------------------- */
+/* ---- the door --------------------------------------------------------------------------------------- */
 
 static void make_gradients(deriver *d)
 {

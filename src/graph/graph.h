@@ -1,17 +1,19 @@
 /* The door of graph: the op table, forward graphs with named dimensions, and what is derived from them.
  *
- *     builder -> forward graph -> etch_train_derive -> training graph -> etch_place -> placed graph -> etch_kernels, etch_costs
+ *     builder -> forward graph -> etch_train_derive -> training graph
+ *             -> etch_place -> placed graph, its kernels and costs
  *
- * A graph is symbolic and knows no loop count: a loop is one body and a count. Sizes are those of the whole job, except the dim that
- * `accumulate` names: inside a training graph it is the size of one microbatch (see `etch_graph_size`). Graphs live in the arena that they were made with and
- * are not changed once the next stage has begun. Errors go to the diagnostics of the graph; a builder call that reports one returns NULL, and NULL
- * operands are taken silently (result NULL), so that one mistake gives one message. */
+ * A graph is symbolic and knows no loop count: a loop is one body and a count. Sizes are those of the whole
+ * job, except the dim that `accumulate` names: inside a training graph it is the size of one microbatch (see
+ * `etch_training_size`). Graphs live in the arena that they were made with and are not changed once the next
+ * stage has begun. Errors go to the diagnostics of the graph; a builder call that reports one returns NULL,
+ * and NULL operands are taken silently (result NULL), so that one mistake gives one message. */
 #ifndef ETCH_GRAPH_H
 #define ETCH_GRAPH_H
 
 #include "symbolic/symbolic.h"
 
-/* ---- the op table ------------------------------------------------------------------------------------------ */
+/* ---- the op table ----------------------------------------------------------------------------------- */
 
 typedef struct etch_row etch_row;
 
@@ -34,22 +36,23 @@ unsigned etch_row_takes(const etch_row *row);
 unsigned etch_row_needs(const etch_row *row);
 /* Fewest and most operands. */
 void etch_row_arity(const etch_row *row, uint32_t *least, uint32_t *most);
-/* Row by index for listings (help, "did you mean"); NULL past the end. Rows that a spec may not call are listed too. */
+/* Row by index for listings (help, "did you mean"); NULL past the end. Rows that a spec may not call are
+ * listed too. */
 const etch_row *etch_row_at(uint32_t index);
 bool etch_row_is_called(const etch_row *row);
 /* One line for `help ops`: operands, FLOP per element of what, meaning. */
 void etch_row_describe(const etch_row *row, etch_buf *out);
 
-/* ---- dims, tensors, ops ---------------------------------------------------------------------------------------- */
+/* ---- dims, tensors, ops ----------------------------------------------------------------------------- */
 
 typedef struct etch_dim {
     const char *name;
-    etch_expr size; /* elements, over the whole job */
-    bool ragged;    /* declared with ~: a size on average */
-    uint32_t id;    /* order of creation within the graph */
-    const struct etch_dim *
-        twin; /* the dim that this one was first renamed from (keys of a sequence: its queries); NULL otherwise */
-    etch_span span; /* where it is declared */
+    etch_expr size;              /* elements, over the whole job */
+    bool ragged;                 /* declared with ~: a size on average */
+    uint32_t id;                 /* order of creation within the graph */
+    const struct etch_dim *twin; /* the dim that this one was first renamed from (keys of a sequence: its
+                                    queries); NULL otherwise */
+    etch_span span;              /* where it is declared */
 } etch_dim;
 
 typedef enum etch_dtype {
@@ -113,9 +116,9 @@ typedef struct etch_tensor {
     etch_scope *scope;
     const char **tags;
     uint32_t tag_count;
-    bool frozen; /* weight without a gradient */
-    bool
-        optional_result; /* a result that exists for backward only, not written when nobody reads it (dropout mask) */
+    bool frozen;          /* weight without a gradient */
+    bool optional_result; /* a result that exists for backward only, not written when nobody reads it (dropout
+                             mask) */
     struct etch_tensor
         *of; /* derived: the forward tensor (cotangent, recomputed copy) or weight (gradient) */
     struct etch_tensor *adds_to; /* its producer adds it into this gradient in place; NULL otherwise */
@@ -152,7 +155,8 @@ typedef struct etch_op {
     uint32_t id;
 } etch_op;
 
-/* A value that iterations hand on: body(in) -> out; `init` enters the first iteration, `result` leaves the last. */
+/* A value that iterations hand on: body(in) -> out; `init` enters the first iteration, `result` leaves the
+ * last. */
 typedef struct etch_carry {
     etch_tensor *init; /* NULL: starts as zeros */
     etch_tensor *in, *out, *result;
@@ -200,7 +204,7 @@ typedef struct etch_graph {
     etch_scope *scope;
 } etch_graph;
 
-/* ---- building a forward graph ------------------------------------------------------------------------------------ */
+/* ---- building a forward graph ----------------------------------------------------------------------- */
 
 etch_graph *etch_graph_new(etch_arena *arena, etch_sym *sym, etch_diags *diags, etch_dtypes dtypes,
                            const char *model, etch_span span);
@@ -214,7 +218,8 @@ const char *etch_dims_text(etch_arena *arena, etch_dim *const *dims, uint32_t co
 /* Calls of modules, in a stack: scopes name where ops belong. */
 void etch_graph_enter(etch_graph *graph, const char *module, etch_span call);
 void etch_graph_leave(etch_graph *graph);
-/* Passes a value into the current scope (an argument, after etch_graph_enter) or out of it (a result, before etch_graph_leave). */
+/* Passes a value into the current scope (an argument, after etch_graph_enter) or out of it (a result, before
+ * etch_graph_leave). */
 etch_tensor *etch_graph_pass(etch_graph *graph, etch_edge edge, etch_tensor *value, const char *name,
                              etch_span span);
 
@@ -224,15 +229,17 @@ etch_tensor *etch_graph_input(etch_graph *graph, const char *name, etch_dim *con
 etch_tensor *etch_graph_weight(etch_graph *graph, const char *name, etch_dim *const *dims, uint32_t rank,
                                etch_dtype dtype, bool frozen, etch_span span);
 
-/* `row` applied to operands (a missing optional operand is not in `ins`). The row checks dims and infers those of the result.
- * `want` (may be NULL): declared dims of the result; rows that cannot infer need them; others are checked against them. Result 0. */
+/* `row` applied to operands (a missing optional operand is not in `ins`). The row checks dims and infers
+ * those of the result. `want` (may be NULL): declared dims of the result; rows that cannot infer need them;
+ * others are checked against them. Result 0. */
 etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor *const *ins,
                              uint32_t in_count, const etch_attrs *attrs, etch_dim *const *want,
                              uint32_t want_rank, etch_span span);
 
-/* The operators. `etch_graph_product` multiplies two tensors and keeps exactly the dims `keep` (those of the operands that are not kept are
- * summed); keep == NULL: nothing is summed, and one operand's dims must contain the other's (else an error that asks "outer product or
- * contraction?"). `etch_graph_sum` adds or subtracts with broadcast by name. */
+/* The operators. `etch_graph_product` multiplies two tensors and keeps exactly the dims `keep` (those of the
+ * operands that are not kept are summed); keep == NULL: nothing is summed, and one operand's dims must
+ * contain the other's (else an error that asks "outer product or contraction?"). `etch_graph_sum` adds or
+ * subtracts with broadcast by name. */
 etch_tensor *etch_graph_product(etch_graph *graph, etch_tensor *a, etch_tensor *b, etch_dim *const *keep,
                                 uint32_t keep_rank, etch_span span);
 etch_tensor *etch_graph_sum(etch_graph *graph, etch_tensor *a, etch_tensor *b, bool subtract, etch_span span);
@@ -243,18 +250,20 @@ etch_tensor *etch_graph_reduce(etch_graph *graph, etch_tensor *a, etch_dim *cons
 etch_tensor *etch_graph_rename(etch_graph *graph, etch_tensor *a, etch_dim *const *from, etch_dim *const *to,
                                uint32_t count, etch_span span);
 
-/* Names a result as the statement's left side does, and gives it tags (kept pointers must outlive the graph). */
+/* Names a result as the statement's left side does, and gives it tags (kept pointers must outlive the graph).
+ */
 void etch_graph_label(etch_tensor *tensor, const char *name, const char **tags, uint32_t tag_count,
                       etch_span span);
 
-/* Loops. Between begin and end the builder works in the body. `etch_graph_carry` (right after begin) makes the body's version of a value that
- * the body changes; `etch_graph_end` gets the body's last version of each carried value, in the same order (dims must be equal), and fills `results`
- * with the values after the loop. */
+/* Loops. Between begin and end the builder works in the body. `etch_graph_carry` (right after begin) makes
+ * the body's version of a value that the body changes; `etch_graph_end` gets the body's last version of each
+ * carried value, in the same order (dims must be equal), and fills `results` with the values after the loop.
+ */
 etch_loop *etch_graph_begin(etch_graph *graph, const char *name, etch_expr count, etch_span span);
 etch_tensor *etch_graph_carry(etch_graph *graph, etch_tensor *init, etch_span span);
 void etch_graph_end(etch_graph *graph, etch_tensor *const *outs, etch_tensor **results, uint32_t count);
 
-/* ---- training ------------------------------------------------------------------------------------------------------- */
+/* ---- training --------------------------------------------------------------------------------------- */
 
 typedef struct etch_optimizer {
     const etch_row *row; /* adamw */
@@ -272,7 +281,8 @@ typedef struct etch_train {
     etch_span span;
 } etch_train;
 
-/* Weights that are synchronised and updated together: one iteration of an outermost loop, or what lies between loops. */
+/* Weights that are synchronised and updated together: one iteration of an outermost loop, or what lies
+ * between loops. */
 typedef struct etch_unit {
     etch_loop *loop;  /* forward loop, or NULL */
     uint32_t segment; /* order of first use at top level */
@@ -289,13 +299,14 @@ typedef struct etch_training {
     ETCH_VEC(etch_unit *) units;
 } etch_training;
 
-/* Derives backward, recomputation and the units. NULL after an error (no loss, an op that has no gradient). */
+/* Derives backward, recomputation and the units. NULL after an error (no loss, an op that has no gradient).
+ */
 etch_training *etch_train_derive(etch_graph *graph, const etch_train *train);
 
 /* Size of a dim inside the graph: of one microbatch for the batch dim. */
 etch_expr etch_training_size(const etch_training *training, const etch_dim *dim);
 
-/* ---- plans and placement ------------------------------------------------------------------------------------------------ */
+/* ---- plans and placement ---------------------------------------------------------------------------- */
 
 #define ETCH_MAX_AXES 16
 
@@ -468,7 +479,8 @@ typedef struct etch_placed {
     etch_diags *diags;
 } etch_placed;
 
-/* Applies a plan by the rules R1-R9 (docs/placement.md): collectives appear where placements differ. NULL after an error. */
+/* Applies a plan by the rules R1-R9 (docs/placement.md): collectives appear where placements differ. NULL
+ * after an error. */
 etch_placed *etch_place(const etch_training *training, const etch_plan *plan);
 
 /* Elements of a value on one rank, one microbatch. */
@@ -479,10 +491,11 @@ etch_value *etch_value_root(etch_value *value);
 /* The axes of a bit set as a user writes them: "tp", "(dp,tp)". */
 const char *etch_axes_label(const etch_placed *placed, uint32_t axes);
 
-/* One line a step: phase, results with their placement, op, operands, why a move is there, kernel. For tests and for people. */
+/* One line a step: phase, results with their placement, op, operands, why a move is there, kernel. For tests
+ * and for people. */
 void etch_placed_dump(const etch_placed *placed, etch_buf *out);
 
-/* ---- costs --------------------------------------------------------------------------------------------------------------------- */
+/* ---- costs ------------------------------------------------------------------------------------------ */
 
 /* What a cost item counts. */
 typedef enum etch_measure {
@@ -512,7 +525,8 @@ typedef struct etch_cost {
 
 typedef ETCH_VEC(etch_cost) etch_cost_list;
 
-/* All items of the graph itself (ETCH_PARAMS, ETCH_FLOPS). `training` without a backward pass: forward only. */
+/* All items of the graph itself (ETCH_PARAMS, ETCH_FLOPS). `training` without a backward pass: forward only.
+ */
 void etch_graph_costs(const etch_training *training, etch_cost_list *out);
 /* All items of one rank (ETCH_RANK_FLOPS, ETCH_TRAFFIC, ETCH_COMM, ETCH_WIRE). */
 void etch_placed_costs(const etch_placed *placed, etch_cost_list *out);

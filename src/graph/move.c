@@ -1,4 +1,5 @@
-/* Moves between placements (R5): what differs between how a value is held and how it is needed is a collective. */
+/* Moves between placements (R5): what differs between how a value is held and how it is needed is a
+ * collective. */
 #include <string.h>
 
 #include "graph/place_int.h"
@@ -52,7 +53,8 @@ static etch_move move_of(etch_state from, etch_state to)
     return to ? ETCH_ALL_TO_ALL : ETCH_ALL_GATHER;
 }
 
-/* Only the innermost axis of a dim may leave it or join it: the shards of the outer ones stay where they are. */
+/* Only the innermost axis of a dim may leave it or join it: the shards of the outer ones stay where they are.
+ */
 static bool is_innermost(placer *p, const etch_value *value, uint32_t axis, etch_state dim,
                          const etch_state *goal)
 {
@@ -74,8 +76,8 @@ static bool is_innermost(placer *p, const etch_value *value, uint32_t axis, etch
     return true;
 }
 
-/* Sizes shrink first; but where an axis joins a dim that another leaves, the other leaves first: the joining axis
- * would divide shards, and what is left when they are gathered is not its part of the whole. */
+/* Sizes shrink first; but where an axis joins a dim that another leaves, the other leaves first: the joining
+ * axis would divide shards, and what is left when they are gathered is not its part of the whole. */
 enum { MOVE_KINDS = ETCH_MOVE_COUNT - 1 };
 static const etch_move shrink_first[MOVE_KINDS] = {ETCH_SLICE, ETCH_REDUCE_SCATTER, ETCH_ALL_TO_ALL,
                                                    ETCH_ALL_REDUCE, ETCH_ALL_GATHER};
@@ -129,7 +131,8 @@ static etch_value *find_copy(const placer *p, const etch_value *value, const etc
     return NULL;
 }
 
-/* A view is moved by moving what it shows and looking at it again, so that all views of a value share its copies. */
+/* A view is moved by moving what it shows and looking at it again, so that all views of a value share its
+ * copies. */
 static etch_value *move_view(placer *p, etch_value *view, const etch_state *goal, etch_phase phase,
                              etch_scope *scope, const char *reason)
 {

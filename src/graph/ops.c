@@ -1,9 +1,9 @@
 /* The op table: one row per op. Shapes, costs, gradients and placement of every op follow from its row.
  *
- * FLOP constants: a multiply-add is 2; one for each addition, product, comparison, division or elementary function of an element.
- *   sigmoid 4 (negate, exponential, add, divide), silu 5, tanh 5, gelu 8 (tanh form), softplus 3;
- *   rms_norm 4 (square and add, scale by the root, gain), layer_norm 5, their backward 9;
- *   softmax 5 (maximum, subtract, exponential, add, divide), its backward 4; rope 3, dropout 2; adamw 12. */
+ * FLOP constants: a multiply-add is 2; one for each addition, product, comparison, division or elementary
+ * function of an element. sigmoid 4 (negate, exponential, add, divide), silu 5, tanh 5, gelu 8 (tanh form),
+ * softplus 3; rms_norm 4 (square and add, scale by the root, gain), layer_norm 5, their backward 9; softmax 5
+ * (maximum, subtract, exponential, add, divide), its backward 4; rope 3, dropout 2; adamw 12. */
 #include <string.h>
 
 #include "graph/row_int.h"

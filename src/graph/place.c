@@ -1,10 +1,11 @@
 /* Placement: a plan applied to a training graph, op by op, axis by axis.
  *
- * requires: a training graph and a plan whose axes are indices into its mesh. provides: placed regions with every collective, kernels, buckets, updates,
- * requirements.
+ * requires: a training graph and a plan whose axes are indices into its mesh. provides: placed regions with
+ * every collective, kernels, buckets, updates, requirements.
  *
- * The rules (R1-R9) are told in docs/placement.md. In short: the plan's maps place weights, inputs and what pins name; every other placement follows from the
- * op's row, factor by factor; where a value is not as its consumer needs it, the difference is a collective. */
+ * The rules (R1-R9) are told in docs/placement.md. In short: the plan's maps place weights, inputs and what
+ * pins name; every other placement follows from the op's row, factor by factor; where a value is not as its
+ * consumer needs it, the difference is a collective. */
 #include <string.h>
 
 #include "graph/place_int.h"
@@ -15,7 +16,7 @@ enum { ALL_AXES = (1 << ETCH_MAX_AXES) - 1 };
 
 static void place_region(placer *p, const etch_region *region, etch_placed_region *into);
 
-/* ---- which version of a value an op reads --------------------------------------------------------------------------- */
+/* ---- which version of a value an op reads ----------------------------------------------------------- */
 
 /* Consumers see a pinned value as the pin holds it; backward sees a partial result as forward resolved it. */
 static etch_value *value_for(const placer *p, const etch_tensor *tensor, etch_phase phase)
@@ -54,7 +55,7 @@ static etch_value *bring(placer *p, etch_value *value, const etch_state *need, u
     return moved;
 }
 
-/* ---- factors of one op (R2, R4) ------------------------------------------------------------------------------------------ */
+/* ---- factors of one op (R2, R4) --------------------------------------------------------------------- */
 
 typedef struct placing {
     etch_op *op;
@@ -159,7 +160,8 @@ static bool partial_passes(const placing *pl, uint32_t axis)
     return true;
 }
 
-/* The statistic of an attention is made of queries and keys: a dim that only the values have leaves it whole. */
+/* The statistic of an attention is made of queries and keys: a dim that only the values have leaves it whole.
+ */
 static bool is_untouched(const etch_op *op, uint32_t result, const etch_dim *dim)
 {
     return op->row->shape == SHAPE_ATTEND && result > 0 && !etch_has_dim(op->ins[0], dim) &&
@@ -191,7 +193,7 @@ static void place_axis(const placer *p, placing *pl, uint32_t axis)
     }
 }
 
-/* ---- one op ----------------------------------------------------------------------------------------------------------------- */
+/* ---- one op ----------------------------------------------------------------------------------------- */
 
 static const char *dim_list_text(const placer *p, const etch_state *place)
 {
@@ -215,7 +217,8 @@ static void bring_operands(placer *p, placing *pl)
     }
 }
 
-/* A gradient goes to where its weight is; over axes that replicate the weight it may stay partial, to be reduced once per step (R9). */
+/* A gradient goes to where its weight is; over axes that replicate the weight it may stay partial, to be
+ * reduced once per step (R9). */
 static etch_value *bring_to_gradient(placer *p, etch_value *part, const etch_tensor *gradient,
                                      etch_phase phase, etch_scope *scope)
 {
@@ -360,7 +363,7 @@ static void place_op(placer *p, etch_op *op)
     hold_result(p, op);
 }
 
-/* ---- cotangents (R6) ------------------------------------------------------------------------------------------------------------- */
+/* ---- cotangents (R6) -------------------------------------------------------------------------------- */
 
 /* Adds values that are held alike. */
 static etch_value *add_values(placer *p, etch_op *op, etch_value **parts, uint32_t count)
@@ -430,8 +433,8 @@ static void level(placer *p, etch_op *op, etch_value **a, etch_value **b)
     *b = bring(p, *b, none, of_b, op->phase, op->scope, "cotangents meet");
 }
 
-/* Is the tensor another look at one, held alike? Then its cotangent goes on to that one as it is, to be added there before anything
- * moves. */
+/* Is the tensor another look at one, held alike? Then its cotangent goes on to that one as it is, to be added
+ * there before anything moves. */
 static bool is_seen_through(const placer *p, const etch_tensor *tensor)
 {
     const etch_op *op = tensor->producer;
@@ -476,7 +479,7 @@ static void place_total(placer *p, etch_op *op)
     p->made[op->outs[0]->id] = sum;
 }
 
-/* ---- loops -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- loops ------------------------------------------------------------------------------------------ */
 
 /* Inside backward, constants (zeros, the seed) have no producer to make them a value. */
 static etch_value *value_or_constant(placer *p, etch_tensor *tensor, const etch_state *place,
@@ -561,7 +564,7 @@ static void place_region(placer *p, const etch_region *region, etch_placed_regio
     p->region = outer;
 }
 
-/* ---- the door -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the door --------------------------------------------------------------------------------------- */
 
 static void place_sources(placer *p)
 {

@@ -1,5 +1,6 @@
-/* Placement, shared by its files: where plans put tensors (plan_map.c), what results are wanted for (demand.c), moves (move.c), and the walk that decides
- * op by op (place.c). The rules' numbers are those of docs/placement.md. */
+/* Placement, shared by its files: where plans put tensors (plan_map.c), what results are wanted for
+ * (demand.c), moves (move.c), and the walk that decides op by op (place.c). The rules' numbers are those of
+ * docs/placement.md. */
 #ifndef ETCH_GRAPH_PLACE_INT_H
 #define ETCH_GRAPH_PLACE_INT_H
 
@@ -54,7 +55,8 @@ typedef struct placer {
 
 /* The axes that a scope's map gives a dim, outermost first; NULL entry when the map does not name it. */
 const etch_shard *etch_map_dim(const placer *p, const etch_scope *scope, const etch_dim *dim);
-/* The state of every axis for a tensor with these dims under the map of `scope` (R1). Reports an axis that would divide two dims. */
+/* The state of every axis for a tensor with these dims under the map of `scope` (R1). Reports an axis that
+ * would divide two dims. */
 void etch_map_place(placer *p, const etch_scope *scope, const etch_tensor *tensor, etch_state *place);
 /* The pin of a tensor of the forward pass; false when there is none. Reports dims that it lacks. */
 bool etch_map_pin(placer *p, const etch_tensor *tensor, etch_state *place);
@@ -74,7 +76,8 @@ void etch_demand_uses(placer *p, const etch_region *region);
 void etch_demand_region(placer *p, const etch_region *region);
 /* The placement in which a loop hands a value on (R7). */
 void etch_demand_carry(placer *p, const etch_carry *carry, etch_state *place);
-/* The loop value that a forward tensor, or a recomputed copy of one, is at the end of an iteration; NULL for most. */
+/* The loop value that a forward tensor, or a recomputed copy of one, is at the end of an iteration; NULL for
+ * most. */
 const etch_carry *etch_demand_handed_on(const etch_tensor *tensor);
 
 /* ---- move.c ---- */
@@ -82,7 +85,8 @@ const etch_carry *etch_demand_handed_on(const etch_tensor *tensor);
 etch_value *etch_value_new(placer *p, etch_tensor *tensor, const etch_state *place);
 etch_step *etch_step_new(placer *p, etch_op *op, const etch_row *row, etch_phase phase, etch_scope *scope,
                          uint32_t ins, uint32_t outs);
-/* Brings `value` to the states `need` on the axes in `mask`; other axes keep theirs. At most one collective of a kind (R5). */
+/* Brings `value` to the states `need` on the axes in `mask`; other axes keep theirs. At most one collective
+ * of a kind (R5). */
 etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need, uint32_t mask,
                             etch_phase phase, etch_scope *scope, const char *reason);
 /* A collective that leaves the placement as it is: the reduction of a statistic. */

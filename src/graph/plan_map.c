@@ -3,7 +3,7 @@
 
 #include "graph/place_int.h"
 
-/* ---- maps of scopes ------------------------------------------------------------------------------------------------ */
+/* ---- maps of scopes --------------------------------------------------------------------------------- */
 
 static bool override_names(const etch_override *o, const etch_scope *scope)
 {
@@ -81,7 +81,7 @@ void etch_map_place(placer *p, const etch_scope *scope, const etch_tensor *tenso
     }
 }
 
-/* ---- pins ------------------------------------------------------------------------------------------------------------ */
+/* ---- pins ------------------------------------------------------------------------------------------- */
 
 static bool pin_selects(const etch_pin *pin, const etch_tensor *tensor)
 {
@@ -137,7 +137,7 @@ bool etch_map_pin(placer *p, const etch_tensor *tensor, etch_state *place)
     return true;
 }
 
-/* ---- edges of scopes --------------------------------------------------------------------------------------------------- */
+/* ---- edges of scopes -------------------------------------------------------------------------------- */
 
 uint32_t etch_map_touched(const placer *p, const etch_scope *scope)
 {
@@ -176,7 +176,7 @@ void etch_map_edge(placer *p, const etch_op *op, uint32_t touched, const etch_st
     }
 }
 
-/* ---- order of axes, requirements ------------------------------------------------------------------------------------------ */
+/* ---- order of axes, requirements -------------------------------------------------------------------- */
 
 typedef struct shard_walk {
     const placer *p;

@@ -1,7 +1,7 @@
 /* Questions about one op that its row answers: factors, roles, FLOP. */
 #include "graph/row_int.h"
 
-/* ---- questions about one op ------------------------------------------------------------------------------------ */
+/* ---- questions about one op ------------------------------------------------------------------------- */
 
 bool etch_dim_among(etch_dim *const *dims, uint32_t count, const etch_dim *dim)
 {
@@ -102,7 +102,7 @@ const etch_dim *etch_op_query_dim(const etch_op *op)
     return candidates == 1 ? only : NULL;
 }
 
-/* ---- costs of one op ---------------------------------------------------------------------------------------------- */
+/* ---- costs of one op -------------------------------------------------------------------------------- */
 
 etch_expr etch_elements(etch_sym *sym, const etch_tensor *tensor, etch_size_fn size, const void *data)
 {

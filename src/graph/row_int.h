@@ -37,7 +37,8 @@ typedef enum etch_factor {
 /* May a partial sum pass through? */
 typedef enum etch_linear {
     LINEAR_NO,
-    LINEAR_EACH, /* in each operand alone: one partial operand passes when the result's dims are among its dims */
+    LINEAR_EACH, /* in each operand alone: one partial operand passes when the result's dims are among its
+                    dims */
     LINEAR_JOINT /* in all together: passes when every operand is partial */
 } etch_linear;
 
@@ -47,7 +48,8 @@ typedef enum etch_basis {
     BASIS_RESULT,  /* `flop` per element of result 0 */
     BASIS_OPERAND, /* `flop` per element of operand 0 */
     BASIS_TOTAL,   /* one per element and operand after the first */
-    BASIS_SCORES /* per pair of query and key: `flop` per element of the dot dims, `flop_width` per element of the value width */
+    BASIS_SCORES /* per pair of query and key: `flop` per element of the dot dims, `flop_width` per element of
+                    the value width */
 } etch_basis;
 
 /* How much of an operand or result an op touches. */
@@ -57,9 +59,9 @@ typedef enum etch_touch {
     TOUCH_ROWS_WRITTEN /* result 0: as many elements as operand 0 has (rows that are added to) */
 } etch_touch;
 
-/* A gradient: the call of another row. `args`: d0 (cotangent of result 0), xN (operand N), yN (result N), `others` (every operand but the
- * target), separated by blanks; what an optional operand lacks is left out. `into`: operands whose cotangents the results are, or `each`: one call for every operand
- * that needs one. */
+/* A gradient: the call of another row. `args`: d0 (cotangent of result 0), xN (operand N), yN (result N),
+ * `others` (every operand but the target), separated by blanks; what an optional operand lacks is left out.
+ * `into`: operands whose cotangents the results are, or `each`: one call for every operand that needs one. */
 typedef struct etch_grad {
     const char *row, *args, *into;
 } etch_grad;
@@ -79,10 +81,10 @@ struct etch_row {
     etch_touch touch;
     uint32_t scores_first;    /* BASIS_SCORES: index of q among the operands (k and v follow) */
     uint32_t stat_reductions; /* all-reduces of result 1 when `over` is sharded */
-    const char *
-        extra; /* results beside the first: "stat" f32 per element less `over` and `dot`; "mask" one byte an element */
-    bool elide_same;        /* is nothing when the result has the dims of operand 0 */
-    bool inverts_map;       /* derived from a row with a map: from and to trade places */
+    const char *extra; /* results beside the first: "stat" f32 per element less `over` and `dot`; "mask" one
+                          byte an element */
+    bool elide_same;   /* is nothing when the result has the dims of operand 0 */
+    bool inverts_map;  /* derived from a row with a map: from and to trade places */
     const etch_grad *grads; /* ends with {NULL}; NULL: no gradient */
     const char *help;
 };
@@ -100,7 +102,8 @@ bool etch_op_is_view(const etch_op *op);
 /* What a view's operand calls a dim of its result, and the other way round. */
 const etch_dim *etch_op_dim_before(const etch_op *op, const etch_dim *dim);
 const etch_dim *etch_op_dim_after(const etch_op *op, const etch_dim *dim);
-/* Is it a product with dims of all three kinds (only in the first operand, only in the second, summed), or a row that always counts? */
+/* Is it a product with dims of all three kinds (only in the first operand, only in the second, summed), or a
+ * row that always counts? */
 bool etch_op_is_matmul(const etch_op *op);
 /* The query dim that a causal attention pairs with its keys; NULL when it cannot be told. */
 const etch_dim *etch_op_query_dim(const etch_op *op);

@@ -84,8 +84,8 @@ etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_set
  * when `needed`, else there is none. Declares its mesh axes as variables. */
 const etch_plan *etch_spec_plan(etch_spec *spec, const char *name, bool needed, etch_span asked);
 
-/* May quantities of one rank be asked? False after an error: one of `list` (the plan's own `pending`, or what its placement
- * found) would have an effect, because its mesh axis has no value, or one larger than 1. */
+/* May quantities of one rank be asked? False after an error: one of `list` (the plan's own `pending`, or what
+ * its placement found) would have an effect, because its mesh axis has no value, or one larger than 1. */
 bool etch_spec_pending_ready(etch_spec *spec, const etch_plan *plan, const etch_pending *list, uint32_t count,
                              const etch_settings *settings);
 

@@ -3,7 +3,7 @@
 
 #include "lang/model_int.h"
 
-/* ---- statements ------------------------------------------------------------------------------------------------------- */
+/* ---- statements ------------------------------------------------------------------------------------- */
 
 static const char **tag_list(etch_spec *spec, const etch_ast_names *tags)
 {
@@ -74,7 +74,8 @@ static void assign(etch_env *env, const char *name, etch_tensor *tensor)
         etch_env_bind(env, (etch_bound){.name = name, .kind = BOUND_TENSOR, .tensor = tensor});
 }
 
-/* Dims declared for a target: on the left, in the signature, or by the value that it replaces inside a loop. */
+/* Dims declared for a target: on the left, in the signature, or by the value that it replaces inside a loop.
+ */
 static etch_dims target_dims(etch_env *env, const etch_ast_tensor *target)
 {
     if (target->shaped)
@@ -160,7 +161,7 @@ static void let_several(etch_env *env, const etch_ast_stmt *stmt)
     }
 }
 
-/* ---- loops ------------------------------------------------------------------------------------------------------------------ */
+/* ---- loops ------------------------------------------------------------------------------------------ */
 
 typedef ETCH_VEC(const char *) name_list;
 
@@ -302,7 +303,7 @@ bool etch_env_results(etch_env *env, const etch_ast_item *item, etch_tensor **ou
     return good;
 }
 
-/* ---- models -------------------------------------------------------------------------------------------------------------------- */
+/* ---- models ----------------------------------------------------------------------------------------- */
 
 static const etch_symbol *only_model(etch_spec *spec)
 {

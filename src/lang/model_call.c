@@ -21,7 +21,7 @@ static bool is_among(const char *name, const char *const *list, size_t count)
     return false;
 }
 
-/* ---- parameters of modules ---------------------------------------------------------------------------------------------- */
+/* ---- parameters of modules -------------------------------------------------------------------------- */
 
 static const etch_ast_arg *find_argument(const etch_ast_expr *call, const char *name)
 {
@@ -114,7 +114,7 @@ static bool bind_parameters(etch_env *caller, etch_env *callee, const etch_ast_i
     return true;
 }
 
-/* ---- arguments of modules ---------------------------------------------------------------------------------------------------- */
+/* ---- arguments of modules --------------------------------------------------------------------------- */
 
 static bool is_listed(etch_dim *const *dims, uint32_t count, const etch_dim *dim)
 {
@@ -168,8 +168,8 @@ static bool shape_fits(etch_env *env, const etch_ast_tensor *declared, const etc
     return false;
 }
 
-/* Stands in for an argument that has a mistake, so that the body can be read for its own: a tensor as the module wants it. NULL
- * where that is not said: a shape with `..`, or none. */
+/* Stands in for an argument that has a mistake, so that the body can be read for its own: a tensor as the
+ * module wants it. NULL where that is not said: a shape with `..`, or none. */
 static etch_tensor *stand_in(etch_env *callee, const etch_ast_tensor *formal)
 {
     for (uint32_t i = 0; i < formal->axes.count; i++)
@@ -209,7 +209,8 @@ static bool bind_arguments(etch_env *caller, etch_env *callee, const etch_ast_it
     return true;
 }
 
-/* The arguments by position; NULL for one that has a mistake of its own. False when they are too few or too many. */
+/* The arguments by position; NULL for one that has a mistake of its own. False when they are too few or too
+ * many. */
 static bool evaluate_arguments(etch_env *caller, const etch_ast_item *item, const etch_ast_expr *call,
                                etch_tensor ***out)
 {
@@ -268,7 +269,7 @@ static bool call_module(etch_env *caller, const etch_symbol *symbol, const etch_
     return good;
 }
 
-/* ---- calls of ops ------------------------------------------------------------------------------------------------------------------ */
+/* ---- calls of ops ----------------------------------------------------------------------------------- */
 
 /* The dims of `over = D` or `over = (A, B)`. */
 static bool keyword_dims(etch_env *env, const etch_ast_expr *expr, etch_dim ***dims, uint32_t *count)
@@ -292,7 +293,8 @@ static bool keyword_dims(etch_env *env, const etch_ast_expr *expr, etch_dim ***d
     return good;
 }
 
-/* The exact number of a flag or of a keyword that must say "nothing". NULL after an error; `*nothing` for `none`. */
+/* The exact number of a flag or of a keyword that must say "nothing". NULL after an error; `*nothing` for
+ * `none`. */
 static etch_expr keyword_number(etch_env *env, const etch_ast_expr *expr, bool *nothing)
 {
     etch_bound bound = parameter_value(env, expr);
@@ -434,7 +436,7 @@ static bool call_row(etch_env *env, const etch_row *row, const etch_ast_expr *ca
     return out[0] != NULL;
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the door --------------------------------------------------------------------------------------- */
 
 static bool unknown_function(etch_env *env, const etch_ast_expr *call)
 {

@@ -28,7 +28,7 @@ static operand of_number(etch_expr number)
     return (operand){.number = number, .failed = !number};
 }
 
-/* ---- numbers beside tensors ------------------------------------------------------------------------------------------ */
+/* ---- numbers beside tensors ------------------------------------------------------------------------- */
 
 static operand with_number(etch_env *env, const char *row_name, operand x, etch_expr number, etch_span span)
 {
@@ -58,7 +58,8 @@ static bool holds_dims(const etch_tensor *a, const etch_tensor *b)
     return true;
 }
 
-/* Where no result is declared, a sum broadcasts one side only: two sides that each have a dim of their own are a slip. */
+/* Where no result is declared, a sum broadcasts one side only: two sides that each have a dim of their own
+ * are a slip. */
 static bool is_broadcast(etch_env *env, const etch_tensor *a, const etch_tensor *b, etch_span span)
 {
     if (holds_dims(a, b) || holds_dims(b, a))
@@ -91,7 +92,7 @@ static operand sum_of(etch_env *env, operand a, operand b, bool subtract, const 
     return b.failed ? b : with_number(env, "shift", b, a.number, span);
 }
 
-/* ---- products -------------------------------------------------------------------------------------------------------------- */
+/* ---- products --------------------------------------------------------------------------------------- */
 
 static void flatten(etch_env *env, const etch_ast_expr *expr, expr_list *out)
 {
@@ -165,7 +166,7 @@ static operand quotient(etch_env *env, const etch_ast_expr *expr, const etch_dim
     return scaled(env, a, inverse, expr->span);
 }
 
-/* ---- the other forms --------------------------------------------------------------------------------------------------------- */
+/* ---- the other forms -------------------------------------------------------------------------------- */
 
 static operand named(etch_env *env, const etch_ast_expr *expr)
 {
@@ -224,7 +225,8 @@ static operand called(etch_env *env, const etch_ast_expr *expr, const etch_dims 
     return etch_env_call(env, expr, want, &result, 1) ? of_tensor(result, true) : failure();
 }
 
-/* `want`: declared dims that the value has, when it is a term of a statement; NULL inside other expressions, where nothing is ever summed. */
+/* `want`: declared dims that the value has, when it is a term of a statement; NULL inside other expressions,
+ * where nothing is ever summed. */
 static operand evaluate(etch_env *env, const etch_ast_expr *expr, const etch_dims *want)
 {
     etch_spec *spec = env->builder->spec;

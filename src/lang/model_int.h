@@ -64,7 +64,8 @@ typedef struct etch_env {
 
 etch_bound *etch_env_find(const etch_env *env, const char *name);
 void etch_env_bind(etch_env *env, etch_bound bound);
-/* The same for a name that is declared (a parameter, an argument, a weight, a dim): it must be a new one. `span`: where. */
+/* The same for a name that is declared (a parameter, an argument, a weight, a dim): it must be a new one.
+ * `span`: where. */
 void etch_env_declare(etch_env *env, etch_bound bound, etch_span span);
 /* The dim called `name`: local, a prime, or global. NULL after an error. */
 etch_dim *etch_env_dim(etch_env *env, etch_ast_name name);
@@ -83,13 +84,14 @@ void etch_later(etch_spec *spec, etch_span span, const char *what);
 
 /* ---- model_expr.c: expressions ---- */
 
-/* The tensor that a statement's right side gives; `want`: declared dims of the result. `*fresh`: it was made here, so that the statement may name it. NULL
- * after an error. */
+/* The tensor that a statement's right side gives; `want`: declared dims of the result. `*fresh`: it was made
+ * here, so that the statement may name it. NULL after an error. */
 etch_tensor *etch_env_tensor(etch_env *env, const etch_ast_expr *expr, const etch_dims *want, bool *fresh);
 
 /* ---- model_call.c: calls ---- */
 
-/* A call of a module or an op. `results`: how many the statement takes; they are stored into `out`. False after an error. */
+/* A call of a module or an op. `results`: how many the statement takes; they are stored into `out`. False
+ * after an error. */
 bool etch_env_call(etch_env *env, const etch_ast_expr *call, const etch_dims *want, etch_tensor **out,
                    uint32_t results);
 

@@ -37,7 +37,7 @@ void etch_later(etch_spec *spec, etch_span span, const char *what)
                what);
 }
 
-/* ---- dims --------------------------------------------------------------------------------------------------------- */
+/* ---- dims ------------------------------------------------------------------------------------------- */
 
 etch_dim *etch_builder_dim(etch_builder *b, const etch_symbol *symbol)
 {
@@ -149,7 +149,7 @@ etch_dims etch_env_result(etch_env *env, const char *name)
     return (etch_dims){0};
 }
 
-/* ---- numbers ---------------------------------------------------------------------------------------------------------- */
+/* ---- numbers ---------------------------------------------------------------------------------------- */
 
 static etch_expr lookup_name(void *data, const etch_ast_expr *expr)
 {
@@ -176,7 +176,7 @@ etch_lookup etch_env_lookup(etch_env *env)
     return (etch_lookup){.name = lookup_name, .data = env};
 }
 
-/* ---- branches ----------------------------------------------------------------------------------------------------------- */
+/* ---- branches --------------------------------------------------------------------------------------- */
 
 /* What must hold when `relation` does not. */
 static bool negated(etch_relation relation, etch_relation *out)

@@ -438,7 +438,8 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* What the sizes of all requirements with this divisor have in common; 0 when one of them is too large for it. */
+/* What the sizes of all requirements with this divisor have in common; 0 when one of them is too large for
+ * it. */
 static int64_t common_size(etch_bound *b, etch_expr divisor)
 {
     int64_t common = 0, size;
@@ -453,7 +454,8 @@ static int64_t common_size(etch_bound *b, etch_expr divisor)
     return common;
 }
 
-/* The nearest sizes of the one axis that would divide all that it must, looked for a while in both directions. */
+/* The nearest sizes of the one axis that would divide all that it must, looked for a while in both
+ * directions. */
 static void suggest_axis(etch_bound *b, etch_diag *diag, const etch_requirement *r)
 {
     enum { TRIES = 4096 };
@@ -498,7 +500,8 @@ static bool is_met(etch_bound *b, const etch_requirement *r)
     return divides(b->sym, divisor, size);
 }
 
-/* One wrong divisor is one mistake, whatever it fails to divide: the first dim is the message, the others are notes. */
+/* One wrong divisor is one mistake, whatever it fails to divide: the first dim is the message, the others are
+ * notes. */
 static void check_requirement(etch_bound *b, uint32_t index)
 {
     const etch_requirement *all = b->placed->requirements.at, *r = &all[index];

@@ -14,7 +14,7 @@ double exec_loss(const etch_training *training, exec_data *data)
     return loss;
 }
 
-/* ---- gradients against differences ---------------------------------------------------------------------- */
+/* ---- gradients against differences ------------------------------------------------------------------ */
 
 typedef struct probe {
     const etch_training *training;
@@ -40,8 +40,8 @@ static double rise(const probe *p, double step)
     return rise;
 }
 
-/* The slope of the loss along `direction` is that of the gradient. Where the loss bends much, by differences of
- * fourth order and by shorter steps. */
+/* The slope of the loss along `direction` is that of the gradient. Where the loss bends much, by differences
+ * of fourth order and by shorter steps. */
 static bool slope_fits(const probe *p, const exec_array *gradient)
 {
     double derived = 0, size = 0;
@@ -124,7 +124,7 @@ const char *exec_check_gradients(const etch_training *training, uint64_t seed, b
     return failure;
 }
 
-/* ---- ranks ---------------------------------------------------------------------------------------------- */
+/* ---- ranks ------------------------------------------------------------------------------------------ */
 
 static const char *check_order(const etch_placed *placed, exec_data *data, exec_order order)
 {
@@ -155,7 +155,7 @@ const char *exec_check_placed(const etch_placed *placed, uint64_t seed)
     return failure ? etch_text(placed->arena, "in the order of kernels: %s", failure) : NULL;
 }
 
-/* ---- requirements --------------------------------------------------------------------------------------- */
+/* ---- requirements ----------------------------------------------------------------------------------- */
 
 /* Can the ranks and microbatches divide every dim of the value evenly? */
 static bool is_even(const etch_placed *placed, const etch_value *value)

@@ -15,9 +15,9 @@ const char *exec_check_gradients(const etch_training *training, uint64_t seed, b
  * first. NULL, or what is wrong. */
 const char *exec_check_placed(const etch_placed *placed, uint64_t seed);
 
-/* Rules of docs/placement.md that say what is done, not what comes out: partial sums pass only where R4 lets them,
- * backward reduces nothing again, gradients are added once, and nothing is read that recomputation has not saved.
- * NULL, or what is wrong. */
+/* Rules of docs/placement.md that say what is done, not what comes out: partial sums pass only where R4 lets
+ * them, backward reduces nothing again, gradients are added once, and nothing is read that recomputation has
+ * not saved. NULL, or what is wrong. */
 const char *exec_check_rules(const etch_placed *placed);
 
 /* A placed graph can be run exactly when its requirements on sizes are met. NULL, or what is wrong. */

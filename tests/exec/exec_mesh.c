@@ -27,9 +27,10 @@ bool exec_mesh_is_group(const exec_mesh *mesh, uint32_t a, uint32_t b, uint32_t 
     return true;
 }
 
-/* ---- which axis of a dim is outside --------------------------------------------------------------------- */
+/* ---- which axis of a dim is outside ----------------------------------------------------------------- */
 
-/* In a list of shards: 1 when `a` stands before `b` on `dim`, -1 behind, 0 when they do not stand together. */
+/* In a list of shards: 1 when `a` stands before `b` on `dim`, -1 behind, 0 when they do not stand together.
+ */
 static int order_in(const etch_shard *shards, uint32_t count, const char *dim, uint32_t a, uint32_t b)
 {
     for (uint32_t i = 0; i < count; i++) {

@@ -6,7 +6,7 @@
 
 static const etch_span nowhere = {0, 0};
 
-/* ---- words ---------------------------------------------------------------------------------------------- */
+/* ---- words ------------------------------------------------------------------------------------------ */
 
 /* The next word of a text, NULL at its end. */
 static const char *next_word(etch_arena *arena, const char **text)
@@ -26,7 +26,7 @@ static const char *cut_at(etch_arena *arena, const char **word, char mark)
     return at + 1;
 }
 
-/* ---- graphs --------------------------------------------------------------------------------------------- */
+/* ---- graphs ----------------------------------------------------------------------------------------- */
 
 exec_model *exec_model_new(etch_arena *arena, const char *dims, uint32_t micro)
 {
@@ -254,7 +254,7 @@ etch_training *exec_train(exec_model *m, const char *recompute)
     return training;
 }
 
-/* ---- plans ---------------------------------------------------------------------------------------------- */
+/* ---- plans ------------------------------------------------------------------------------------------ */
 
 static uint32_t axis_called(const etch_plan *plan, const char *name)
 {

@@ -1,9 +1,9 @@
 /* Moves: what a rank gets is put together from what the ranks of its group hold.
  *
- * Two moves in a row may pass through a layout that is none of their plan's. S@(b,c) becomes H@b by an all-to-all
- * over b and an all-gather over c: in between, a rank holds the parts of S that belong to its c, which lie apart.
- * Such a value is not made; the next move starts from what was there before, as one exchange over all the axes,
- * where it is known that every step of it can be done. */
+ * Two moves in a row may pass through a layout that is none of their plan's. S@(b,c) becomes H@b by an
+ * all-to-all over b and an all-gather over c: in between, a rank holds the parts of S that belong to its c,
+ * which lie apart. Such a value is not made; the next move starts from what was there before, as one exchange
+ * over all the axes, where it is known that every step of it can be done. */
 #include "exec_ranks.h"
 
 /* Moves in a row, from `base` to the result of the last. No axis is moved twice. */
@@ -54,8 +54,8 @@ static uint32_t axes_on(const exec_ranks *ranks, const etch_value *value, const 
     return axes;
 }
 
-/* May axis `a` change on the dim as it does, next to axis `b`? One that stays must be outside. One that joins must
- * not divide shards that another is still to give up. */
+/* May axis `a` change on the dim as it does, next to axis `b`? One that stays must be outside. One that joins
+ * must not divide shards that another is still to give up. */
 static bool pair_fits(const exec_ranks *ranks, const chain *c, const etch_dim *dim, uint32_t a, uint32_t b)
 {
     uint32_t before = axes_on(ranks, c->base, dim), after = axes_on(ranks, c->end, dim);

@@ -185,7 +185,7 @@ static void run_slice_dx(exec_call *call)
     }
 }
 
-/* ---- one element at a time ------------------------------------------------------------------------------ */
+/* ---- one element at a time -------------------------------------------------------------------------- */
 
 static double sigmoid(double x)
 {
@@ -325,7 +325,7 @@ static void run_dropout_dx(exec_call *call)
         call->outs[0]->at[w.at[0]] = call->ins[0]->at[w.at[1]] * call->ins[1]->at[w.at[2]] / (1 - rate);
 }
 
-/* ---- normalisation -------------------------------------------------------------------------------------- */
+/* ---- normalisation ---------------------------------------------------------------------------------- */
 
 static bool is_centred(const exec_call *call)
 {
@@ -435,10 +435,10 @@ static void run_softmax_dx(exec_call *call)
         call->outs[0]->at[w.at[0]] = p->at[w.at[2]] * (d->at[w.at[1]] - rows->at[w.at[3]]);
 }
 
-/* ---- attention ------------------------------------------------------------------------------------------ */
+/* ---- attention -------------------------------------------------------------------------------------- */
 
-/* The keys' dim is another name of a dim of the queries; where no renaming tells, it is the only one that the keys
- * lack. */
+/* The keys' dim is another name of a dim of the queries; where no renaming tells, it is the only one that the
+ * keys lack. */
 static mask causal_mask(const exec_call *call)
 {
     const exec_array *q = call->ins[call->op->in_count > 3], *k = call->ins[call->op->in_count > 3 ? 2 : 1];
@@ -531,7 +531,7 @@ static void run_sdpa_bwd(exec_call *call)
     call->flop += 2 * contract(call, call->outs[2], p, d, hide);
 }
 
-/* ---- tables and losses ----------------------------------------------------------------------------------- */
+/* ---- tables and losses ------------------------------------------------------------------------------ */
 
 static uint32_t index_at(const exec_call *call, const exec_array *ids, size_t at, const etch_dim *dim)
 {
@@ -602,7 +602,7 @@ static void run_cross_entropy_dx(exec_call *call)
     }
 }
 
-/* ---- the rows -------------------------------------------------------------------------------------------- */
+/* ---- the rows --------------------------------------------------------------------------------------- */
 
 /* FLOP of one element of the first result or of the first operand; COUNTED: the evaluation counts them. */
 enum { OPERAND = 100, COUNTED = 1000 };

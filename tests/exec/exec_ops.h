@@ -17,8 +17,8 @@ typedef struct exec_call {
     int64_t flop;                       /* of this execution, counted */
 } exec_call;
 
-/* Computes the results from the operands. Fails when the ranges of operands and results do not go together, or
- * when the op needs more of an operand than is there. */
+/* Computes the results from the operands. Fails when the ranges of operands and results do not go together,
+ * or when the op needs more of an operand than is there. */
 void exec_op(exec_call *call);
 
 /* Does the executor know the row? */

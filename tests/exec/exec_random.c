@@ -28,7 +28,7 @@ typedef struct scene {
     uint32_t value_count, weight_count, depth, modules, names, loops;
 } scene;
 
-/* ---- choices -------------------------------------------------------------------------------------------- */
+/* ---- choices ---------------------------------------------------------------------------------------- */
 
 static const char *fresh(scene *s, const char *prefix)
 {
@@ -138,7 +138,7 @@ static void keep(scene *s, etch_tensor *value)
         s->values[s->value_count++] = value;
 }
 
-/* ---- statements ----------------------------------------------------------------------------------------- */
+/* ---- statements ------------------------------------------------------------------------------------- */
 
 /* Keeps numbers small. */
 static etch_tensor *squashed(scene *s, etch_tensor *x)
@@ -363,7 +363,7 @@ static void add_statements(scene *s, uint32_t count)
         statements[exec_roll(s->dice, sizeof statements / sizeof *statements)](s);
 }
 
-/* ---- models --------------------------------------------------------------------------------------------- */
+/* ---- models ----------------------------------------------------------------------------------------- */
 
 static void add_loss(scene *s)
 {
@@ -407,7 +407,7 @@ exec_model *exec_random_odd_model(etch_arena *arena, exec_dice *dice, const char
     return random_model(arena, dice, odd_sizes[exec_roll(dice, 3)], recompute);
 }
 
-/* ---- plans ---------------------------------------------------------------------------------------------- */
+/* ---- plans ------------------------------------------------------------------------------------------ */
 
 typedef struct planner {
     const exec_model *m;

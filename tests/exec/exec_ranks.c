@@ -378,7 +378,7 @@ static void run_region(exec_ranks *ranks, const etch_placed_region *region)
         exec_fail(&ranks->env, "kernel %u of %u is out of order", next, region->kernels.count);
 }
 
-/* ---- the end of a step ---------------------------------------------------------------------------------- */
+/* ---- the end of a step ------------------------------------------------------------------------------ */
 
 static void reduce_gradient(exec_ranks *ranks, const etch_tensor *gradient, uint32_t axes)
 {
@@ -441,7 +441,7 @@ void exec_ranks_finish(exec_ranks *ranks)
     }
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------- */
+/* ---- the door --------------------------------------------------------------------------------------- */
 
 static void find_homes(exec_ranks *ranks, const etch_placed_region *region)
 {

@@ -20,8 +20,8 @@ exec_mesh exec_mesh_of(const etch_graph *graph, const etch_plan *plan);
 uint32_t exec_mesh_at(const exec_mesh *mesh, uint32_t rank, uint32_t axis);
 /* Do two ranks differ on no axis outside `axes`? */
 bool exec_mesh_is_group(const exec_mesh *mesh, uint32_t a, uint32_t b, uint32_t axes);
-/* Is axis `a` outside `b` on a dim that both divide? As the plan's first line that has both says, for the dim or
- * for another that it was renamed from or to; the mesh's order when none does. */
+/* Is axis `a` outside `b` on a dim that both divide? As the plan's first line that has both says, for the dim
+ * or for another that it was renamed from or to; the mesh's order when none does. */
 bool exec_mesh_is_outside(const exec_mesh *mesh, const etch_dim *dim, uint32_t a, uint32_t b);
 /* The part of a tensor that a rank holds under `place`: ranges without elements. */
 exec_array exec_mesh_part(const exec_mesh *mesh, const exec_env *env, const etch_tensor *tensor,
@@ -46,10 +46,10 @@ void exec_ranks_run(exec_ranks *ranks);
 /* Reduces the gradients, and compares them with those of the reference. */
 void exec_ranks_finish(exec_ranks *ranks);
 
-/* ---- between the files of the executor -------------------------------------------------------------------- */
+/* ---- between the files of the executor -------------------------------------------------------------- */
 
-/* A rank's part of a value; NULL when it has not been made. In the order of kernels, what is no node is made when
- * it is asked for. */
+/* A rank's part of a value; NULL when it has not been made. In the order of kernels, what is no node is made
+ * when it is asked for. */
 exec_array *exec_ranks_find(exec_ranks *ranks, const etch_value *value, uint32_t rank);
 /* The same; fails when there is none. */
 exec_array *exec_ranks_get(exec_ranks *ranks, const etch_value *value, uint32_t rank);

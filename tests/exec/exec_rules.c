@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* ---- partial sums --------------------------------------------------------------------------------------- */
+/* ---- partial sums ----------------------------------------------------------------------------------- */
 
 static bool is_row(const etch_step *step, const char *const *names)
 {
@@ -46,7 +46,7 @@ static const char *check_step(const etch_placed *placed, const etch_step *step)
     return NULL;
 }
 
-/* ---- reductions ----------------------------------------------------------------------------------------- */
+/* ---- reductions ------------------------------------------------------------------------------------- */
 
 typedef struct reductions {
     const etch_placed *placed;
@@ -76,7 +76,7 @@ static const char *check_move(const reductions *r, const etch_placed_region *her
     return NULL;
 }
 
-/* ---- recomputation -------------------------------------------------------------------------------------- */
+/* ---- recomputation ---------------------------------------------------------------------------------- */
 
 static bool repeats(const etch_region *region, const etch_loop *loop);
 
@@ -119,7 +119,7 @@ static const char *check_saved(const etch_placed *placed, const etch_tensor *ten
     return etch_text(placed->arena, "backward reads %s of a loop that is run again", tensor->name);
 }
 
-/* ---- all steps ------------------------------------------------------------------------------------------- */
+/* ---- all steps -------------------------------------------------------------------------------------- */
 
 static const char *check_region(const reductions *r, const etch_placed_region *region)
 {

@@ -4,7 +4,8 @@
 
 #include "exec_ops.h"
 
-/* Elements of all weights (one set for each iteration of the loops around them) and inputs (the whole batch). */
+/* Elements of all weights (one set for each iteration of the loops around them) and inputs (the whole batch).
+ */
 typedef struct exec_data {
     exec_env env;
     exec_store tensors; /* by tensor id */

@@ -6,7 +6,8 @@
 
 #include <check.h>
 
-/* Fails the test unless the condition holds. Check's own assertions write to a file each time that they hold. */
+/* Fails the test unless the condition holds. Check's own assertions write to a file each time that they hold.
+ */
 #define EXEC_REQUIRE(condition)             \
     do {                                    \
         if (!(condition))                   \
@@ -60,8 +61,8 @@ exec_walk exec_walk_over(uint32_t count, const exec_array *const *arrays);
 bool exec_walk_next(exec_walk *walk);
 /* Index of the walk's dim in the whole tensor; 0 for a dim that is not walked. */
 uint32_t exec_walk_index(const exec_walk *walk, const etch_dim *dim);
-/* The element of `array` at the walk's indices, where `special` (may be NULL) has the index `index`; NULL when
- * the array does not hold it. */
+/* The element of `array` at the walk's indices, where `special` (may be NULL) has the index `index`; NULL
+ * when the array does not hold it. */
 double *exec_walk_lookup(const exec_walk *walk, const exec_array *array, const etch_dim *special,
                          uint32_t index);
 

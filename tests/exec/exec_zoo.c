@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-/* ---- a decoder with grouped queries, rotary positions and a gated MLP ------------------------------------ */
+/* ---- a decoder with grouped queries, rotary positions and a gated MLP ------------------------------- */
 
 static etch_tensor *rms(exec_model *m, etch_tensor *x)
 {
@@ -82,7 +82,7 @@ static const char *const llama_plans[] = {
     NULL,
 };
 
-/* ---- biases, learned positions, dropout, attention written out, a tied embedding --------------------------- */
+/* ---- biases, learned positions, dropout, attention written out, a tied embedding -------------------- */
 
 static etch_tensor *layer_norm(exec_model *m, etch_tensor *x)
 {
@@ -151,7 +151,7 @@ static const char *const gpt_plans[] = {
     NULL,
 };
 
-/* ---- a residual MLP with modules that plans place on their own --------------------------------------------- */
+/* ---- a residual MLP with modules that plans place on their own -------------------------------------- */
 
 static etch_tensor *bottleneck(exec_model *m, const char *module, etch_tensor *x)
 {
@@ -191,7 +191,7 @@ static const char *const mlp_plans[] = {
     NULL,
 };
 
-/* ---- loops in loops, weights and values from outside ------------------------------------------------------ */
+/* ---- loops in loops, weights and values from outside ------------------------------------------------ */
 
 static exec_model *build_nested(etch_arena *arena, uint32_t micro)
 {

@@ -17,7 +17,7 @@ static void each_model(etch_arena *arena,
     }
 }
 
-/* ---- gradients ------------------------------------------------------------------------------------------ */
+/* ---- gradients -------------------------------------------------------------------------------------- */
 
 static void check_gradients(etch_arena *arena, const exec_zoo *zoo, const char *plan)
 {
@@ -38,7 +38,7 @@ START_TEST(gradients_are_slopes)
 }
 END_TEST
 
-/* ---- microbatches ---------------------------------------------------------------------------------------- */
+/* ---- microbatches ----------------------------------------------------------------------------------- */
 
 static exec_run *run_step(etch_training *training, uint64_t seed)
 {
@@ -81,7 +81,7 @@ START_TEST(microbatches_change_nothing)
 }
 END_TEST
 
-/* ---- plans ----------------------------------------------------------------------------------------------- */
+/* ---- plans ------------------------------------------------------------------------------------------ */
 
 static void check_plan(etch_arena *arena, const exec_zoo *zoo, const char *text)
 {
@@ -121,9 +121,10 @@ START_TEST(ranks_compute_what_one_computes)
 }
 END_TEST
 
-/* ---- names of dims ---------------------------------------------------------------------------------------- */
+/* ---- names of dims ---------------------------------------------------------------------------------- */
 
-/* A renamed dim is divided as the first is: here b outside a, against the mesh's order, so that a may leave it. */
+/* A renamed dim is divided as the first is: here b outside a, against the mesh's order, so that a may leave
+ * it. */
 static void renamed(etch_arena *arena)
 {
     exec_model *m = exec_model_new(arena, "B=2 S=4 T=4 H=2", 1);

@@ -1,5 +1,5 @@
-/* Random models under random plans: gradients are slopes, and ranks compute what one rank computes. ETCH_TEST_SEED
- * chooses the first case, ETCH_TEST_MULT multiplies their number. */
+/* Random models under random plans: gradients are slopes, and ranks compute what one rank computes.
+ * ETCH_TEST_SEED chooses the first case, ETCH_TEST_MULT multiplies their number. */
 #include "exec_check.h"
 #include "exec_random.h"
 #include "suite.h"
@@ -86,7 +86,7 @@ START_TEST(random_models_are_right)
 }
 END_TEST
 
-/* ---- sizes ----------------------------------------------------------------------------------------------- */
+/* ---- sizes ------------------------------------------------------------------------------------------ */
 
 static void check_sizes(etch_arena *arena, uint64_t seed, uint32_t part, tally *t)
 {

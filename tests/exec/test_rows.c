@@ -1,4 +1,5 @@
-/* Each row of the op table alone: what it computes, its gradients, its FLOP, and its work divided in every way. */
+/* Each row of the op table alone: what it computes, its gradients, its FLOP, and its work divided in every
+ * way. */
 #include "exec_check.h"
 #include "exec_model.h"
 #include "suite.h"
@@ -12,7 +13,7 @@
 static const char dims[] = "B=4 S=4 T=4 H=4 H'=4 K=2 D=4 V=8 P=8 B'=4";
 static const char *const names[] = {"B", "S", "T", "H", "K", "D", "V", "P"};
 
-/* ---- one case for every row that a graph may have ---------------------------------------------------------- */
+/* ---- one case for every row that a graph may have --------------------------------------------------- */
 
 typedef struct row_case {
     const char *name;
@@ -228,7 +229,7 @@ static void each_case(etch_arena *arena, void (*body)(etch_arena *arena, const r
     }
 }
 
-/* ---- gradients and FLOP ------------------------------------------------------------------------------------ */
+/* ---- gradients and FLOP ----------------------------------------------------------------------------- */
 
 static void check_gradients(etch_arena *arena, const row_case *c)
 {
@@ -247,7 +248,7 @@ START_TEST(gradients_are_slopes)
 }
 END_TEST
 
-/* ---- every way to divide the work --------------------------------------------------------------------------- */
+/* ---- every way to divide the work ------------------------------------------------------------------- */
 
 static void check_divided(const row_case *c, etch_arena *outer, const char *plan)
 {
@@ -290,7 +291,7 @@ START_TEST(work_is_divided_rightly)
 }
 END_TEST
 
-/* ---- coverage ------------------------------------------------------------------------------------------------ */
+/* ---- coverage --------------------------------------------------------------------------------------- */
 
 static bool has_row(const etch_region *region, const etch_row *row)
 {
@@ -321,7 +322,7 @@ START_TEST(every_row_is_covered)
 }
 END_TEST
 
-/* ---- rows in terms of others --------------------------------------------------------------------------------- */
+/* ---- rows in terms of others ------------------------------------------------------------------------ */
 
 /* The largest difference between two tensors of a graph. */
 static double difference_of(exec_model *m, const etch_tensor *a, const etch_tensor *b)
