@@ -120,23 +120,6 @@ etch_expr etch_spec_value(etch_spec *spec, const char *text, const char *source_
  * reported unless it does not parse). */
 bool etch_spec_quantity(etch_spec *spec, const char *text, const char *source_name, etch_quantity *out);
 
-typedef enum etch_relation {
-    ETCH_REL_EQ,
-    ETCH_REL_NE,
-    ETCH_REL_LE,
-    ETCH_REL_GE,
-    ETCH_REL_LT,
-    ETCH_REL_GT,
-    ETCH_REL_DIVIDES,
-    ETCH_REL_TRUE
-} etch_relation;
-typedef struct etch_claim {
-    etch_relation relation;
-    etch_expr left, right;
-    const char *text; /* as written */
-    etch_span span;
-} etch_claim;
-
 /* The `check` lines of the spec itself (not of imports), `assume` lines of all files. Claims that could
  * not be evaluated have been reported and have left == NULL. */
 uint32_t etch_spec_checks(etch_spec *spec, const etch_quantities *quantities, const etch_claim **claims);

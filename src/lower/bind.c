@@ -345,42 +345,42 @@ static bool divides(etch_sym *sym, etch_expr divisor, etch_expr number)
     return quotient && etch_is_integer_constant(quotient);
 }
 
-static bool fact_holds(etch_sym *sym, etch_fact_relation relation, etch_expr left, etch_expr right)
+static bool fact_holds(etch_sym *sym, etch_relation relation, etch_expr left, etch_expr right)
 {
-    if (relation == ETCH_FACT_TRUE)
+    if (relation == ETCH_REL_TRUE)
         return !etch_is_zero(left);
-    if (relation == ETCH_FACT_DIVIDES)
+    if (relation == ETCH_REL_DIVIDES)
         return divides(sym, left, right);
     int order = etch_constant_compare(sym, left, right);
     switch (relation) {
-    case ETCH_FACT_EQ:
+    case ETCH_REL_EQ:
         return order == 0;
-    case ETCH_FACT_NE:
+    case ETCH_REL_NE:
         return order != 0;
-    case ETCH_FACT_LE:
+    case ETCH_REL_LE:
         return order <= 0;
-    case ETCH_FACT_GE:
+    case ETCH_REL_GE:
         return order >= 0;
-    case ETCH_FACT_LT:
+    case ETCH_REL_LT:
         return order < 0;
-    case ETCH_FACT_GT:
+    case ETCH_REL_GT:
         return order > 0;
-    case ETCH_FACT_DIVIDES:
-    case ETCH_FACT_TRUE:
+    case ETCH_REL_DIVIDES:
+    case ETCH_REL_TRUE:
         break;
     }
     return false;
 }
 
-static void check_fact(etch_bound *b, const etch_fact *fact)
+static void check_fact(etch_bound *b, const etch_claim *fact)
 {
     static const char *const broken[] = {
-        [ETCH_FACT_EQ] = "is not equal to",      [ETCH_FACT_NE] = "is equal to",
-        [ETCH_FACT_LE] = "is greater than",      [ETCH_FACT_GE] = "is less than",
-        [ETCH_FACT_LT] = "is not less than",     [ETCH_FACT_GT] = "is not greater than",
-        [ETCH_FACT_DIVIDES] = "does not divide", [ETCH_FACT_TRUE] = "is false",
+        [ETCH_REL_EQ] = "is not equal to",      [ETCH_REL_NE] = "is equal to",
+        [ETCH_REL_LE] = "is greater than",      [ETCH_REL_GE] = "is less than",
+        [ETCH_REL_LT] = "is not less than",     [ETCH_REL_GT] = "is not greater than",
+        [ETCH_REL_DIVIDES] = "does not divide", [ETCH_REL_TRUE] = "is false",
     };
-    bool unary = fact->relation == ETCH_FACT_TRUE;
+    bool unary = fact->relation == ETCH_REL_TRUE;
     if (!fact->left || (!unary && !fact->right))
         return;
     etch_expr left = etch_bound_value(b, fact->left), right = unary ? left : etch_bound_value(b, fact->right);

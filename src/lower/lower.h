@@ -106,31 +106,12 @@ typedef struct etch_given {
     etch_span span;   /* where it is written, or nowhere */
 } etch_given;
 
-typedef enum etch_fact_relation {
-    ETCH_FACT_EQ,
-    ETCH_FACT_NE,
-    ETCH_FACT_LE,
-    ETCH_FACT_GE,
-    ETCH_FACT_LT,
-    ETCH_FACT_GT,
-    ETCH_FACT_DIVIDES, /* left divides right */
-    ETCH_FACT_TRUE     /* left is not 0 */
-} etch_fact_relation;
-
-/* Something that the spec assumes and that has to hold. Without a value for each of its variables it binds
- * nothing, and is not looked at. */
-typedef struct etch_fact {
-    etch_fact_relation relation;
-    etch_expr left, right; /* NULL: not to be looked at */
-    const char *text;      /* as written */
-    etch_span span;
-} etch_fact;
-
 typedef struct etch_lower_options {
     const etch_placed *placed;
     const etch_given *given; /* the job lists them in this order */
     uint32_t given_count;
-    const etch_fact *facts;
+    const etch_claim *
+        facts; /* what the spec assumes and has to hold; without a value for each variable it binds nothing */
     uint32_t fact_count;
     const char *config; /* its name, or NULL */
 } etch_lower_options;

@@ -81,11 +81,11 @@ typedef struct etch_task {
     etch_cell *reads;          /* what it reads, of a kernel */
     uint32_t read_count;
     ETCH_VEC(uint32_t)
-    gradients;             /* those that it adds into in place; at the end of the step: those that it reads */
-    uint32_t slot;         /* of its body: where its node is kept */
-    uint32_t axes;         /* collective: wide axes */
-    uint32_t tally;        /* collective: row of the totals */
-    uint16_t family;       /* collective */
+    gradients;       /* those that it adds into in place; at the end of the step: those that it reads */
+    uint32_t slot;   /* of its body: where its node is kept */
+    uint32_t axes;   /* collective: wide axes */
+    uint32_t tally;  /* collective: row of the totals */
+    uint16_t family; /* collective */
     uint8_t type, collective; /* as in etch_node */
     char phase;               /* first letter of its name */
     const char *name;         /* what follows microbatch and loops */

@@ -22,31 +22,13 @@ static const etch_given *list_given(etch_session *session, const etch_settings *
     return given;
 }
 
-static const etch_fact *list_facts(etch_session *session, uint32_t *count)
-{
-    static const etch_fact_relation relations[] = {
-        [ETCH_REL_EQ] = ETCH_FACT_EQ,           [ETCH_REL_NE] = ETCH_FACT_NE,
-        [ETCH_REL_LE] = ETCH_FACT_LE,           [ETCH_REL_GE] = ETCH_FACT_GE,
-        [ETCH_REL_LT] = ETCH_FACT_LT,           [ETCH_REL_GT] = ETCH_FACT_GT,
-        [ETCH_REL_DIVIDES] = ETCH_FACT_DIVIDES, [ETCH_REL_TRUE] = ETCH_FACT_TRUE,
-    };
-    const etch_claim *claims;
-    *count = etch_spec_assumptions(session->spec, &claims);
-    etch_fact *facts = ETCH_NEW_ARRAY(session->arena, *count, etch_fact);
-    for (uint32_t i = 0; i < *count; i++) {
-        const etch_claim *c = &claims[i];
-        facts[i] = (etch_fact){relations[c->relation], c->left, c->right, c->text, c->span};
-    }
-    return facts;
-}
-
 etch_status etch_pipeline_lower(etch_session *session, etch_pipeline *p, const etch_job **job)
 {
     etch_lower_options options = {.placed = p->placed,
                                   .given = list_given(session, p->settings),
                                   .given_count = p->settings->count,
                                   .config = etch_spec_config(session->spec, session->options.config)};
-    options.facts = list_facts(session, &options.fact_count);
+    options.fact_count = etch_spec_assumptions(session->spec, &options.facts);
     return etch_lower(session->arena, &options, job);
 }
 

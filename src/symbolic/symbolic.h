@@ -70,6 +70,25 @@ etch_status etch_assume_equal(etch_sym *sym, etch_expr a, etch_expr b, int64_t o
 etch_status etch_assume_at_least(etch_sym *sym, etch_expr a, etch_expr b, int64_t origin,
                                  int64_t *other) ETCH_MUST_CHECK;
 
+typedef enum etch_relation {
+    ETCH_REL_EQ,
+    ETCH_REL_NE,
+    ETCH_REL_LE,
+    ETCH_REL_GE,
+    ETCH_REL_LT,
+    ETCH_REL_GT,
+    ETCH_REL_DIVIDES, /* left divides right */
+    ETCH_REL_TRUE     /* left is not 0 */
+} etch_relation;
+
+/* A statement that somebody wrote: an assumption, a check. `left` is NULL where it could not be evaluated. */
+typedef struct etch_claim {
+    etch_relation relation;
+    etch_expr left, right;
+    const char *text; /* as written */
+    etch_span span;
+} etch_claim;
+
 /* ---- questions ----------------------------------------------------------------------------------------- */
 
 /* Values of variables that make a statement false and satisfy every fact: `count` pairs, in order of

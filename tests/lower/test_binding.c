@@ -102,12 +102,12 @@ static void sizes_are_positive_integers(etch_arena *arena)
     ASSERT_REPORTS(b, ETCH_EINPUT, "dim H = batch/3 = 8/3 is not an integer", "batch = 8 (set)");
 }
 
-static void assert_fact(etch_fact_relation relation, const char *left, const char *right, const char *report)
+static void assert_fact(etch_relation relation, const char *left, const char *right, const char *report)
 {
     etch_mem *mem = etch_mem_new((size_t)1 << 28);
     etch_arena *arena = etch_arena_new(mem);
     built *b = build(arena, &plain);
-    etch_fact fact = {
+    etch_claim fact = {
         .relation = relation, .left = parse(b, left), .right = parse(b, right), .text = "THE FACT"};
     b->options.facts = &fact;
     b->options.fact_count = 1;
@@ -122,23 +122,23 @@ static void assert_fact(etch_fact_relation relation, const char *left, const cha
 static void assumptions_hold_or_are_named(etch_arena *arena)
 {
     (void)arena;
-    assert_fact(ETCH_FACT_DIVIDES, "micro", "batch", NULL);
-    assert_fact(ETCH_FACT_DIVIDES, "micro+1", "batch", "3 does not divide 8");
-    assert_fact(ETCH_FACT_EQ, "micro*tp", "batch", NULL);
-    assert_fact(ETCH_FACT_EQ, "micro", "batch", "2 is not equal to 8");
-    assert_fact(ETCH_FACT_NE, "micro", "batch", NULL);
-    assert_fact(ETCH_FACT_NE, "micro", "dp", "2 is equal to 2");
-    assert_fact(ETCH_FACT_LE, "micro", "dp", NULL);
-    assert_fact(ETCH_FACT_LE, "batch", "dp", "8 is greater than 2");
-    assert_fact(ETCH_FACT_GE, "micro", "dp", NULL);
-    assert_fact(ETCH_FACT_GE, "micro", "tp", "2 is less than 4");
-    assert_fact(ETCH_FACT_LT, "micro", "tp", NULL);
-    assert_fact(ETCH_FACT_LT, "micro", "dp", "2 is not less than 2");
-    assert_fact(ETCH_FACT_GT, "tp", "micro", NULL);
-    assert_fact(ETCH_FACT_GT, "micro", "dp", "2 is not greater than 2");
-    assert_fact(ETCH_FACT_TRUE, "micro", "0", NULL);
-    assert_fact(ETCH_FACT_TRUE, "micro-dp", "0", "0 is false");
-    assert_fact(ETCH_FACT_LE, "batch", "unheard_of", NULL);
+    assert_fact(ETCH_REL_DIVIDES, "micro", "batch", NULL);
+    assert_fact(ETCH_REL_DIVIDES, "micro+1", "batch", "3 does not divide 8");
+    assert_fact(ETCH_REL_EQ, "micro*tp", "batch", NULL);
+    assert_fact(ETCH_REL_EQ, "micro", "batch", "2 is not equal to 8");
+    assert_fact(ETCH_REL_NE, "micro", "batch", NULL);
+    assert_fact(ETCH_REL_NE, "micro", "dp", "2 is equal to 2");
+    assert_fact(ETCH_REL_LE, "micro", "dp", NULL);
+    assert_fact(ETCH_REL_LE, "batch", "dp", "8 is greater than 2");
+    assert_fact(ETCH_REL_GE, "micro", "dp", NULL);
+    assert_fact(ETCH_REL_GE, "micro", "tp", "2 is less than 4");
+    assert_fact(ETCH_REL_LT, "micro", "tp", NULL);
+    assert_fact(ETCH_REL_LT, "micro", "dp", "2 is not less than 2");
+    assert_fact(ETCH_REL_GT, "tp", "micro", NULL);
+    assert_fact(ETCH_REL_GT, "micro", "dp", "2 is not greater than 2");
+    assert_fact(ETCH_REL_TRUE, "micro", "0", NULL);
+    assert_fact(ETCH_REL_TRUE, "micro-dp", "0", "0 is false");
+    assert_fact(ETCH_REL_LE, "batch", "unheard_of", NULL);
 }
 
 static void requirements_of_the_plan_are_named(etch_arena *arena)
