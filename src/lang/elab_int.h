@@ -135,8 +135,6 @@ etch_expr etch_value_of(etch_spec *spec, const etch_ast_expr *expr, const etch_l
 /* A predicate: a comparison, or an expression (ETCH_REL_TRUE: holds when it is not 0; right is 0). left ==
  * NULL after an error. */
 etch_claim etch_claim_of(etch_spec *spec, const etch_ast_expr *expr, const etch_lookup *lookup);
-/* Does it hold under the facts? */
-etch_truth etch_claim_holds(etch_spec *spec, const etch_claim *claim, etch_witness *witness);
 /* Params, and dims by their size, as the file sees them. */
 etch_lookup etch_global_lookup(etch_spec *spec, const etch_namespace *space);
 /* The same for one name; `more` are further names for "did you mean". */

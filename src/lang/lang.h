@@ -124,5 +124,7 @@ bool etch_spec_quantity(etch_spec *spec, const char *text, const char *source_na
  * not be evaluated have been reported and have left == NULL. */
 uint32_t etch_spec_checks(etch_spec *spec, const etch_quantities *quantities, const etch_claim **claims);
 uint32_t etch_spec_assumptions(etch_spec *spec, const etch_claim **claims);
+/* Does a claim hold under the facts? `witness` (may be NULL) is filled where one value of each variable refutes it. */
+etch_truth etch_claim_holds(etch_spec *spec, const etch_claim *claim, etch_witness *witness);
 
 #endif

@@ -271,8 +271,9 @@ static etch_truth opposite(etch_truth truth)
 /* a > b: between integers, a >= b + 1. */
 static etch_truth is_above(etch_sym *sym, etch_expr a, etch_expr b, etch_witness *witness)
 {
-    if (etch_is_constant(a) && etch_is_constant(b))
-        return opposite(etch_at_least(sym, b, a, NULL));
+    etch_truth reverse = etch_at_least(sym, b, a, NULL);
+    if (reverse == ETCH_YES || (etch_is_constant(a) && etch_is_constant(b)))
+        return opposite(reverse);
     etch_truth next = etch_at_least(sym, a, etch_add(sym, b, etch_int(sym, 1)), witness);
     bool integers = etch_is_integer(sym, a, NULL) == ETCH_YES && etch_is_integer(sym, b, NULL) == ETCH_YES;
     return next == ETCH_YES || integers ? next : ETCH_UNKNOWN;

@@ -91,64 +91,13 @@ static void check_models(checking *c)
 
 /* ---- claims ----------------------------------------------------------------------------------------- */
 
-typedef struct claim {
-    etch_sym *sym;
-    etch_expr left, right;
-    etch_witness witness;
-} claim;
-
-static etch_truth opposite(etch_truth truth)
+/* A claim with the values in force. */
+static etch_claim with_values(const checking *c, const etch_claim *written, const etch_settings *settings)
 {
-    return truth == ETCH_YES ? ETCH_NO : truth == ETCH_NO ? ETCH_YES : ETCH_UNKNOWN;
-}
-
-/* a > b. Between integers that is a >= b + 1. */
-static etch_truth decide_above(claim *c, etch_expr a, etch_expr b)
-{
-    etch_truth reverse = etch_at_least(c->sym, b, a, NULL);
-    if (reverse == ETCH_YES)
-        return ETCH_NO;
-    if (etch_is_constant(a) && etch_is_constant(b))
-        return opposite(reverse);
-    etch_truth next = etch_at_least(c->sym, a, etch_add(c->sym, b, etch_int(c->sym, 1)), &c->witness);
-    bool integers =
-        etch_is_integer(c->sym, a, NULL) == ETCH_YES && etch_is_integer(c->sym, b, NULL) == ETCH_YES;
-    return next == ETCH_YES || integers ? next : ETCH_UNKNOWN;
-}
-
-/* a != b for all values: one is always above the other, as far as that can be told. */
-static etch_truth decide_apart(claim *c, etch_expr a, etch_expr b)
-{
-    if (etch_equal(c->sym, a, b, NULL) == ETCH_YES)
-        return ETCH_NO;
-    if (etch_is_constant(a) && etch_is_constant(b))
-        return ETCH_YES;
-    bool above = decide_above(c, a, b) == ETCH_YES || decide_above(c, b, a) == ETCH_YES;
-    c->witness.count = 0;
-    return above ? ETCH_YES : ETCH_UNKNOWN;
-}
-
-static etch_truth decide(claim *c, etch_relation relation)
-{
-    switch (relation) {
-    case ETCH_REL_EQ:
-        return etch_equal(c->sym, c->left, c->right, &c->witness);
-    case ETCH_REL_NE:
-        return decide_apart(c, c->left, c->right);
-    case ETCH_REL_GE:
-        return etch_at_least(c->sym, c->left, c->right, &c->witness);
-    case ETCH_REL_LE:
-        return etch_at_least(c->sym, c->right, c->left, &c->witness);
-    case ETCH_REL_GT:
-        return decide_above(c, c->left, c->right);
-    case ETCH_REL_LT:
-        return decide_above(c, c->right, c->left);
-    case ETCH_REL_DIVIDES:
-        return etch_divides(c->sym, c->left, c->right, &c->witness);
-    case ETCH_REL_TRUE:
-        break;
-    }
-    return decide_apart(c, c->left, etch_int(c->sym, 0));
+    etch_claim claim = *written;
+    claim.left = etch_settings_apply(c->session->sym, settings, written->left);
+    claim.right = etch_settings_apply(c->session->sym, settings, written->right);
+    return claim;
 }
 
 static const char *witness_text(etch_session *session, const etch_witness *w)
@@ -160,21 +109,19 @@ static const char *witness_text(etch_session *session, const etch_witness *w)
     return text.text;
 }
 
-static void explain(etch_session *session, etch_diag *diag, const claim *c, etch_relation relation)
+static void explain(etch_session *session, etch_diag *diag, const etch_claim *c, const etch_witness *witness)
 {
     etch_sym *sym = session->sym;
     const etch_span nowhere = {0, 0};
     etch_note(diag, nowhere, "left side:  %s", etch_expr_text(sym, c->left));
-    if (!c->right)
-        return;
     etch_note(diag, nowhere, "right side: %s", etch_expr_text(sym, c->right));
-    if (relation != ETCH_REL_DIVIDES)
+    if (c->relation != ETCH_REL_DIVIDES)
         etch_note(diag, nowhere, "difference: %s", etch_expr_text(sym, etch_sub(sym, c->left, c->right)));
-    if (c->witness.count == 0)
+    if (witness->count == 0)
         return;
-    etch_expr left = etch_subst(sym, c->left, c->witness.count, c->witness.vars, c->witness.values);
-    etch_expr right = etch_subst(sym, c->right, c->witness.count, c->witness.vars, c->witness.values);
-    etch_note(diag, nowhere, "for %s: left %s, right %s", witness_text(session, &c->witness),
+    etch_expr left = etch_subst(sym, c->left, witness->count, witness->vars, witness->values);
+    etch_expr right = etch_subst(sym, c->right, witness->count, witness->vars, witness->values);
+    etch_note(diag, nowhere, "for %s: left %s, right %s", witness_text(session, witness),
               left ? etch_expr_text(sym, left) : "undefined",
               right ? etch_expr_text(sym, right) : "undefined");
 }
@@ -182,24 +129,23 @@ static void explain(etch_session *session, etch_diag *diag, const claim *c, etch
 static const char *judge(checking *c, const etch_claim *written, const etch_settings *settings)
 {
     etch_session *session = c->session;
-    claim it = {.sym = session->sym,
-                .left = etch_settings_apply(session->sym, settings, written->left),
-                .right = etch_settings_apply(session->sym, settings, written->right)};
-    const bool defined = it.left && (it.right || !written->right);
-    const etch_truth truth = defined ? decide(&it, written->relation) : ETCH_UNKNOWN;
+    const etch_claim it = with_values(c, written, settings);
+    etch_witness witness = {0};
+    const bool defined = it.left && it.right;
+    const etch_truth truth = defined ? etch_claim_holds(session->spec, &it, &witness) : ETCH_UNKNOWN;
     if (truth == ETCH_YES)
         return "proved";
     if (truth == ETCH_NO) {
         explain(session,
                 etch_error(session->diags, ETCH_E_CHECK_REFUTED, written->span, "this check does not hold"),
-                &it, written->relation);
+                &it, &witness);
         return "refuted";
     }
     etch_diag *diag = etch_warning(session->diags, ETCH_E_CHECK_UNKNOWN, written->span,
                                    defined ? "this check could be neither proved nor refuted"
                                            : "this check is undefined for these values: a divisor is 0");
     if (defined)
-        explain(session, diag, &it, written->relation);
+        explain(session, diag, &it, &witness);
     c->unknown = true;
     return "unknown";
 }
@@ -227,16 +173,12 @@ static void check_assumptions(checking *c, const etch_settings *settings)
     const uint32_t count = etch_spec_assumptions(session->spec, &claims);
     for (uint32_t i = 0; i < count; i++) {
         const etch_claim *written = &claims[i];
-        claim it = {.sym = session->sym,
-                    .left = etch_settings_apply(session->sym, settings, written->left),
-                    .right = etch_settings_apply(session->sym, settings, written->right)};
-        const bool constant =
-            it.left && etch_is_constant(it.left) && (!it.right || etch_is_constant(it.right));
-        if (constant && decide(&it, written->relation) == ETCH_NO)
+        const etch_claim it = with_values(c, written, settings);
+        const bool constant = it.left && it.right && etch_is_constant(it.left) && etch_is_constant(it.right);
+        if (constant && etch_claim_holds(session->spec, &it, NULL) == ETCH_NO)
             etch_error(session->diags, ETCH_E_FACT_BROKEN, written->span,
                        "assumption '%s' does not hold: left side %s, right side %s", written->text,
-                       etch_expr_text(session->sym, it.left),
-                       it.right ? etch_expr_text(session->sym, it.right) : "none");
+                       etch_expr_text(session->sym, it.left), etch_expr_text(session->sym, it.right));
     }
 }
 

@@ -125,12 +125,6 @@ etch_pipeline *etch_pipeline_get(etch_session *session, const char *run, const c
     return p->model ? p : NULL;
 }
 
-bool etch_pipeline_axis_is_one(etch_session *session, const etch_pipeline *p, uint32_t axis)
-{
-    etch_expr size = etch_pipeline_apply(session, p, p->plan->mesh.at[axis].size);
-    return size == etch_int(session->sym, 1);
-}
-
 static etch_placed *place(etch_session *session, const etch_pipeline *p)
 {
     const etch_plan *plan = p->plan;

@@ -61,8 +61,6 @@ bool etch_pipeline_place(etch_session *session, etch_pipeline *pipeline);
 /* Items of the costs that `measure` belongs to, in program order. NULL after a reported error. */
 const etch_cost_list *etch_pipeline_costs(etch_session *session, etch_pipeline *pipeline,
                                           etch_measure measure);
-/* Is the axis of the plan bound to 1? */
-bool etch_pipeline_axis_is_one(etch_session *session, const etch_pipeline *pipeline, uint32_t axis);
 /* Values of `pipeline` put into an expression. */
 etch_expr etch_pipeline_apply(etch_session *session, const etch_pipeline *pipeline, etch_expr expr);
 /* A set of mesh axes without those that are bound to 1: no collective is over these. */
