@@ -38,12 +38,14 @@ extern "C" {
 
 typedef struct etch_session etch_session;
 
-/* Everything but `spec` may be zero. */
+/* Everything may be zero. */
 typedef struct etch_session_options {
-    const char *spec;   /* path of the spec */
+    const char *spec;   /* path of the spec; NULL: only `etch_session_verify` and dumps can be asked for */
     const char *config; /* a config of the spec; NULL: the one that `use config` names, or none */
     const char *plan;   /* a plan of the spec; NULL: the one that `use plan` names, or the only one */
     const char *run;    /* a named train block; NULL: the only train block, or the only model */
+    const char *stage;  /* pipeline stage that quantities of a rank are of: "0", "1", ..., "first", "middle",
+                           "last"; NULL: the heaviest */
     const char *const
         *sets; /* `set_count` texts "NAME=EXPR", also several joined by commas; before the config */
     size_t set_count;
@@ -158,7 +160,8 @@ typedef enum etch_breakdown {
     ETCH_BY_PHASE,      /* forward, recompute, backward, sync, optimizer */
     ETCH_BY_COLLECTIVE, /* all_reduce, reduce_scatter, all_gather, all_to_all */
     ETCH_BY_AXIS,       /* mesh axes of a collective: dp, or a product (dp,tp) */
-    ETCH_BY_STAGE       /* pipeline stages; `whole` without pipeline */
+    ETCH_BY_STAGE       /* pipeline stages: 0, 1, ... where they are bound, else first, middle, last; `whole`
+                           without pipeline */
 } etch_breakdown;
 
 /* "op", "module", ...; "" for ETCH_BY_NOTHING; NULL behind the last. */
@@ -180,9 +183,10 @@ typedef struct etch_answer {
     const char *query; /* as asked */
     const char *unit;  /* "elements", "FLOP", "bytes"; "" when the expression is not one quantity alone */
     etch_amount amount;
-    const char *by; /* name of the breakdown, "" without */
-    const etch_row_amount
-        *rows; /* in the order of the program; they add up to `amount`. Rows of 0 are left out */
+    const char *by;        /* name of the breakdown, "" without */
+    const char *sum_label; /* what `amount` is of the rows: "total", or the "heaviest" of stages; NULL when which
+                              of them is the heaviest depends on values: `amount` is the greatest of all */
+    const etch_row_amount *rows; /* in the order of the program. Rows of 0 are left out */
     size_t row_count;
 } etch_answer;
 
@@ -201,12 +205,49 @@ typedef struct etch_answer {
  *            count. When other parts of this name cost something else, the query is an error that says so.
  *   op =     only ops, or collectives, of this name, as `--by op` shows them
  *   axis =   only collectives over exactly this mesh axis or product of axes: tp, (dp,tp)
+ *   stage =  of a rank of this pipeline stage: its number, or first, middle, last. Left out, it is the heaviest
+ *            one; where that depends on values, a single quantity is answered by stage
  *   plan =, run =   instead of the session's
  * An axis that is bound to 1 leaves the products that it is part of, and a collective over no other axis does
  * not exist. While axes are symbolic, a value that holds only where they are larger than 1 comes with a
  * remark. */
 ETCH_API etch_status etch_session_query(etch_session *session, const char *expression, etch_breakdown by,
                                         const etch_answer **answer);
+
+/* ---- show ------------------------------------------------------------------------------------------- */
+
+/* One microbatch through one chunk of a stage in one direction. Times are what they would be if every forward
+ * slot took 1, every backward slot 2, and messages no time. */
+typedef struct etch_pipeline_slot {
+    bool backward;
+    uint32_t chunk;
+    uint64_t microbatch;
+    uint64_t start, end;
+} etch_pipeline_slot;
+
+typedef struct etch_pipeline_stage {
+    uint64_t in_flight; /* most forward slots whose backward slot has not begun; 0 without training */
+    const etch_pipeline_slot *slots; /* in the order of the stage */
+    size_t slot_count;
+} etch_pipeline_stage;
+
+typedef struct etch_pipeline_report {
+    const char *model, *plan, *config; /* config may be NULL */
+    const char *schedule;              /* "one_f_one_b" */
+    bool trains;                       /* false: forward slots only */
+    uint32_t chunks; /* of each stage; chunk c of stage s is link c*stages + s of the chain */
+    uint64_t microbatches;
+    uint64_t time;              /* end of the last slot */
+    const char *bubble;         /* time that a stage waits, as a fraction of the time that it works: "3/8" */
+    const char *bubble_formula; /* NULL when these sizes have none */
+    const char *in_flight_formula; /* of stage number `stage`; NULL without training or stages */
+    const etch_pipeline_stage *stages;
+    size_t stage_count;
+} etch_pipeline_report;
+
+/* The order in which the stages of the plan work; a plan without stages has one. Binds defaults.
+ * ETCH_EINPUT: values are missing, or cannot be what they are. ETCH_ELIMIT: too large to be looked at. */
+ETCH_API etch_status etch_session_pipeline(etch_session *session, const etch_pipeline_report **report);
 
 /* ---- lower ------------------------------------------------------------------------------------------ */
 
@@ -257,6 +298,72 @@ typedef struct etch_output_report {
  * files of others. ETCH_EIO: cannot write. ETCH_ELIMIT: a limit of traces, or cancelled. */
 ETCH_API etch_status etch_session_lower(etch_session *session, const etch_output_options *options,
                                         const etch_output_report **report);
+
+/* ---- traces for people ------------------------------------------------------------------------------ */
+
+typedef enum etch_dump_as {
+    ETCH_DUMP_AS_SUMMARY, /* what all nodes add up to, as tables */
+    ETCH_DUMP_AS_JSON,    /* a JSON object on a line for each node */
+    ETCH_DUMP_AS_TEXT     /* the text form of traces: `etch_session_assemble` gives back the same bytes */
+} etch_dump_as;
+
+/* Where text goes, piece by piece; not NUL-terminated. Returns false when it cannot be written. */
+typedef bool (*etch_write)(void *data, const char *text, size_t length);
+
+/* Reads Chakra traces of any tool, one message at a time, and says what is in them. `path` is a trace or a folder;
+ * `ranks` lists those that are wanted, "0,2,8-15", NULL for all. The session needs no spec.
+ * ETCH_EINPUT: something is no trace; what comes before has been written, as text also what it is made of.
+ * ETCH_EIO: a file cannot be read, or `write` failed. ETCH_ELIMIT: cancelled. */
+ETCH_API etch_status etch_session_dump(etch_session *session, const char *path, etch_dump_as as,
+                                       const char *ranks, etch_write write, void *data);
+
+typedef struct etch_assembled {
+    const char *folder;
+    uint32_t files;
+    uint64_t bytes; /* of all files */
+} etch_assembled;
+
+/* Makes a new folder (or fills an empty one) with the files that `text`, in the text form of traces, describes; it may
+ * describe broken ones. `name` is for messages. The session needs no spec. Nothing is left when it fails.
+ * ETCH_EINPUT: mistakes in the text, or the folder holds something. ETCH_EIO: cannot write. */
+ETCH_API etch_status etch_session_assemble(etch_session *session, const char *name, const char *text,
+                                           size_t length, const char *folder, const etch_assembled **result);
+
+/* ---- verify ----------------------------------------------------------------------------------------- */
+
+typedef struct etch_verification_options {
+    const char *path;   /* a folder of traces, or a folder and the name of the traces: "out", "out/llama" */
+    const char *groups; /* the file of groups; NULL: comm_group.json beside the traces, when it is there */
+    unsigned threads;   /* 0 counts as 1. The result does not depend on it */
+    bool rendezvous;    /* a send waits until its receive is posted; otherwise sends are eager */
+    uint32_t seeds;     /* runs with random durations, from the seeds 1, 2, ... */
+} etch_verification_options;
+
+/* What a rank held at most at any moment of the runs with random durations. */
+typedef struct etch_rank_marks {
+    uint32_t ready;     /* nodes that wait for nothing but a slot or their end */
+    uint32_t in_flight; /* microbatches of which some work has begun, and some not finished */
+} etch_rank_marks;
+
+typedef struct etch_verification {
+    /* "always": every rank finishes, whatever the timing. "timing": it does under nominal durations, and may not
+     * under others. "stalls": some rank does not finish. "none": broken rules leave nothing to say. */
+    const char *verdict;
+    uint32_t ranks, groups;
+    uint32_t programs;     /* different programs: ranks of one differ in groups, peers and tags only */
+    uint32_t stalled;      /* ranks that do not finish */
+    uint64_t nodes, bytes; /* of all ranks */
+    uint64_t computations, collectives, sends, receives, memory; /* nodes by what they do */
+    const etch_rank_marks *marks;                                /* by rank; NULL without seeds */
+} etch_verification;
+
+/* Reads the traces of all ranks, whoever wrote them, holds them against every rule that simulators rely on, and says
+ * whether all ranks run to the end. The session needs no spec.
+ * ETCH_OK: no errors, and the verdict is "always". ETCH_EUNKNOWN: no errors, and "timing". ETCH_EINPUT: errors.
+ * ETCH_EIO: something cannot be read. ETCH_ELIMIT: too large, or cancelled by `etch_session_cancel`. `*result` is
+ * NULL when there is nothing to tell. */
+ETCH_API etch_status etch_session_verify(etch_session *session, const etch_verification_options *options,
+                                         const etch_verification **result);
 
 /* ---- listings --------------------------------------------------------------------------------------- */
 

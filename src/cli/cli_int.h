@@ -24,6 +24,8 @@ cli_exit cli_exit_of(etch_status status);
 
 typedef enum cli_color { CLI_COLOR_AUTO, CLI_COLOR_ALWAYS, CLI_COLOR_NEVER } cli_color;
 typedef enum cli_format { CLI_PLAIN, CLI_JSON } cli_format;
+/* What `show` shows. */
+typedef enum cli_view { CLI_NO_VIEW, CLI_VIEW_PIPELINE, CLI_VIEW_COUNT } cli_view;
 
 enum { CLI_MAX_WORDS = 3 };
 
@@ -38,7 +40,13 @@ typedef struct cli_arguments {
     etch_output_options output;
     etch_breakdown by;
     cli_format format;
+    cli_view view;
     cli_color color;
+    const char *groups; /* the file of groups */
+    uint32_t seeds;     /* runs with random durations */
+    bool rendezvous;
+    const char *ranks; /* a list: "0,2,8-15" */
+    bool text;         /* dump in the text form */
     bool human, json, quiet, verbose, help, version;
 } cli_arguments;
 
@@ -59,8 +67,12 @@ enum {
     CLI_QUERY = 1 << 1,
     CLI_LOWER = 1 << 2,
     CLI_HELP = 1 << 3,
-    CLI_SPEC = 7,
-    CLI_EVERY = 15
+    CLI_SHOW = 1 << 4,
+    CLI_VERIFY = 1 << 5,
+    CLI_DUMP = 1 << 6,
+    CLI_ASSEMBLE = 1 << 7,
+    CLI_SPEC = CLI_CHECK | CLI_QUERY | CLI_LOWER | CLI_SHOW,
+    CLI_EVERY = CLI_SPEC | CLI_HELP | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE
 };
 
 /* The i-th command, NULL behind the last. */
@@ -70,6 +82,10 @@ const cli_command *cli_command_of(const char *name);
 cli_exit cli_check(const cli_arguments *arguments);
 cli_exit cli_query(const cli_arguments *arguments);
 cli_exit cli_lower(const cli_arguments *arguments);
+cli_exit cli_show(const cli_arguments *arguments);
+cli_exit cli_verify(const cli_arguments *arguments);
+cli_exit cli_dump(const cli_arguments *arguments);
+cli_exit cli_assemble(const cli_arguments *arguments);
 cli_exit cli_help(const cli_arguments *arguments);
 cli_exit cli_help_overview(void);
 cli_exit cli_help_command(const cli_command *command);

@@ -31,7 +31,7 @@ cli_exit cli_help_overview(void)
         snprintf(usage, sizeof usage, "etch %s %s", command->name, command->words);
         printf("  %-24s %s\n", usage, command->summary);
     }
-    printf("\nOptions of check, query and lower, which may stand anywhere:\n");
+    printf("\nOptions of check, query, lower and show, which may stand anywhere:\n");
     cli_print_options(CLI_SPEC, true);
     printf("\n`etch help COMMAND` says what else a command takes.\n");
     printf("\nExit status: 0 done, 1 the input has errors or a check is refuted, 2 usage,\n"

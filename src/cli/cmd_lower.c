@@ -56,6 +56,32 @@ static void print_stage(const etch_output_stage *stage, bool human)
     }
 }
 
+static bool same_stage(const etch_output_stage *a, const etch_output_stage *b)
+{
+    bool same = a->nodes == b->nodes && a->comm_count == b->comm_count && strcmp(a->flop, b->flop) == 0 &&
+                strcmp(a->bytes, b->bytes) == 0;
+    for (size_t i = 0; same && i < a->comm_count; i++)
+        same = strcmp(a->comm[i].collective, b->comm[i].collective) == 0 &&
+               strcmp(a->comm[i].axes, b->comm[i].axes) == 0 &&
+               strcmp(a->comm[i].bytes, b->comm[i].bytes) == 0;
+    return same;
+}
+
+/* Stages in a row that do the same are told at once. */
+static void print_stages(const etch_output_report *report, bool human)
+{
+    for (size_t first = 0, end; first < report->stage_count; first = end) {
+        const etch_output_stage *stage = &report->stages[first];
+        for (end = first + 1; end < report->stage_count && same_stage(stage, &report->stages[end]);)
+            end++;
+        if (end - first > 1)
+            printf("stages %zu-%zu: %u nodes on each rank\n", first, end - 1, (unsigned)stage->nodes);
+        else if (report->stage_count > 1)
+            printf("stage %zu: %u nodes on each rank\n", first, (unsigned)stage->nodes);
+        print_stage(stage, human);
+    }
+}
+
 static void print_plain(const etch_output_report *report, bool human)
 {
     cli_print_field("model", "%s", report->model);
@@ -65,15 +91,15 @@ static void print_plain(const etch_output_report *report, bool human)
     cli_print_field("ranks", "%u in %u class%s", (unsigned)report->ranks, (unsigned)report->classes,
                     report->classes == 1 ? "" : "es");
     cli_print_field("groups", "%u", (unsigned)report->groups);
-    printf("%-9s %" PRIu64, "nodes", report->nodes);
-    for (size_t i = 0; i < report->stage_count; i++)
-        printf("%s%u", i ? ", " : ", of each rank ", (unsigned)report->stages[i].nodes);
-    putchar('\n');
+    if (report->stage_count == 1)
+        cli_print_field("nodes", "%" PRIu64 ", of each rank %u", report->nodes,
+                        (unsigned)report->stages[0].nodes);
+    else
+        cli_print_field("nodes", "%" PRIu64, report->nodes);
     cli_print_field("bytes", "%" PRIu64 " in %" PRIu64 " files", report->bytes, report->files);
     if (report->written)
         cli_print_field("written", "%s", report->folder);
-    for (size_t i = 0; i < report->stage_count; i++)
-        print_stage(&report->stages[i], human);
+    print_stages(report, human);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------- */

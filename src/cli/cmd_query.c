@@ -29,14 +29,16 @@ static void print_amount(const etch_amount *amount, const widths *w, bool human)
 
 static void print_plain(const etch_answer *answer, bool human)
 {
-    static const char total[] = "total";
+    const char *total = answer->sum_label;
     widths w = {.numbers = answer->amount.is_number};
     if (!*answer->by) {
         print_amount(&answer->amount, &w, human);
         return;
     }
-    widen(&w.label, total);
-    widen(&w.value, answer->amount.text);
+    if (total) {
+        widen(&w.label, total);
+        widen(&w.value, answer->amount.text);
+    }
     for (size_t i = 0; i < answer->row_count; i++) {
         widen(&w.label, answer->rows[i].label);
         widen(&w.value, answer->rows[i].amount.text);
@@ -46,6 +48,8 @@ static void print_plain(const etch_answer *answer, bool human)
         printf("%-*s  ", w.label, answer->rows[i].label);
         print_amount(&answer->rows[i].amount, &w, human);
     }
+    if (!total)
+        return;
     printf("%-*s  ", w.label, total);
     print_amount(&answer->amount, &w, human);
 }

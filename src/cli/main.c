@@ -42,6 +42,44 @@ static const cli_command commands[] = {
      "  etch lower models/llama.etch --config llama3_8b --plan megatron_sp \\\n"
      "      --set dp=8,tp=8,batch=16,micro=2,seq=8192 -o out\n",
      cli_lower},
+    {"show", CLI_SHOW, "SPEC --VIEW", 1, 1, "a picture of a plan: --pipeline",
+     "--pipeline binds the sizes of the pipeline, defaults too, and prints which\n"
+     "microbatch each stage works on when, if every forward slot took 1 and every\n"
+     "backward slot 2; the order of the slots, which traces keep; the most microbatches\n"
+     "that a stage has in flight; and the bubble: the time that a stage waits, as a\n"
+     "fraction of the time that it works.\n"
+     "\n"
+     "  etch show SPEC --pipeline --set pp=4,micro=8\n",
+     cli_show},
+    {"verify", CLI_VERIFY, "DIR", 1, 1, "do the traces of all ranks run to the end?",
+     "Reads the Chakra traces of all ranks in DIR, of any tool, holds them against every\n"
+     "rule that simulators rely on, runs them, and says one of three things: every rank\n"
+     "finishes, whatever the timing; every rank finishes if the timing is kind; or which\n"
+     "ranks never finish, and who waits for whom. Where DIR holds traces of several names,\n"
+     "DIR/NAME says which.\n"
+     "\n"
+     "Exit status 1: errors, or ranks that never finish. 5: it depends on the timing.\n"
+     "\n"
+     "  etch verify out\n"
+     "  etch verify out --rendezvous --seeds 100\n",
+     cli_verify},
+    {"dump", CLI_DUMP, "TRACE", 1, 1, "what is in Chakra traces",
+     "TRACE is a trace, or a folder of traces, of any tool. Without options: how many\n"
+     "nodes there are, and what they add up to, by type, by phase, by collective and\n"
+     "group. --format json prints a JSON object on a line for each node. --text prints\n"
+     "the text form, from which `etch assemble` makes the same bytes again.\n"
+     "\n"
+     "  etch dump out\n"
+     "  etch dump out --ranks 0,8-15\n"
+     "  etch dump out/llama.0.et --format json\n",
+     cli_dump},
+    {"assemble", CLI_ASSEMBLE, "TEXT -o DIR", 1, 1, "Chakra traces from their text form",
+     "TEXT is a file in the text form of traces, `-` for standard input. DIR must be\n"
+     "new or empty. The text says what the bytes are, and may describe broken traces.\n"
+     "\n"
+     "  etch dump out --text > out.txt\n"
+     "  etch assemble out.txt -o again\n",
+     cli_assemble},
     {"help", CLI_HELP, "[TOPIC]", 0, 1, "help on a command, on `ops`, on `quantities`",
      "etch help COMMAND      how to use it\n"
      "etch help ops          the ops of the language, and what each costs\n"

@@ -15,11 +15,18 @@ typedef enum option_id {
     OPT_CONFIG,
     OPT_PLAN,
     OPT_RUN,
+    OPT_STAGE,
     OPT_SET,
+    OPT_PIPELINE,
     OPT_BY,
     OPT_DEFAULTS,
     OPT_BOUND,
     OPT_FORMAT,
+    OPT_GROUPS,
+    OPT_RENDEZVOUS,
+    OPT_SEEDS,
+    OPT_TEXT,
+    OPT_RANKS,
     OPT_HUMAN,
     OPT_OUTPUT,
     OPT_NAME,
@@ -48,22 +55,30 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_CONFIG] = {"config", 0, "NAME", CLI_SPEC, "a config of the spec: a named set of values"},
     [OPT_PLAN] = {"plan", 0, "NAME", CLI_SPEC, "a plan of the spec; needed where it has several"},
     [OPT_RUN] = {"run", 0, "NAME", CLI_SPEC, "a named train block of the spec"},
+    [OPT_STAGE] = {"stage", 0, "STAGE", CLI_QUERY, "pipeline stage of rank quantities: 0, 1, ..., first,\n"
+                  "middle, last; else the heaviest"},
     [OPT_SET] = {"set", 0, "NAME=EXPR", CLI_SPEC, "values of params and mesh axes, instead of the\n"
                  "config's; repeatable, or joined by commas"},
+    [OPT_PIPELINE] = {"pipeline", 0, NULL, CLI_SHOW, "the order in which the stages of a plan work"},
     [OPT_BY] = {"by", 0, "WHAT", CLI_QUERY, "a table by op, module, phase, collective, axis,\n"
                "stage"},
     [OPT_DEFAULTS] = {"defaults", 0, NULL, CLI_QUERY, "bind params that have only a default, too"},
     [OPT_BOUND] = {"bound", 0, NULL, CLI_CHECK, "check with everything bound, defaults too"},
-    [OPT_FORMAT] = {"format", 0, "FORMAT", CLI_SPEC, "of the result: plain (the default) or json"},
+    [OPT_FORMAT] = {"format", 0, "FORMAT", CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE, "of the result: plain (the default) or json"},
+    [OPT_GROUPS] = {"groups", 0, "FILE", CLI_VERIFY, "the groups; else comm_group.json beside the traces"},
+    [OPT_RENDEZVOUS] = {"rendezvous", 0, NULL, CLI_VERIFY, "sends wait until their receive is posted"},
+    [OPT_SEEDS] = {"seeds", 0, "N", CLI_VERIFY, "also run with random durations, N times"},
+    [OPT_RANKS] = {"ranks", 0, "LIST", CLI_DUMP, "only these ranks: 0,2,8-15"},
+    [OPT_TEXT] = {"text", 0, NULL, CLI_DUMP, "the text form of traces"},
     [OPT_HUMAN] = {"human", 0, NULL, CLI_QUERY | CLI_LOWER, "also say numbers with three digits: 8.03 G"},
-    [OPT_OUTPUT] = {"output", 'o', "DIR", CLI_LOWER, "where the traces go"},
+    [OPT_OUTPUT] = {"output", 'o', "DIR", CLI_LOWER | CLI_ASSEMBLE, "where the traces go"},
     [OPT_NAME] = {"name", 0, "NAME", CLI_LOWER, "of the traces, NAME.<rank>.et; else the model's"},
     [OPT_DRY_RUN] = {"dry-run", 'n', NULL, CLI_LOWER, "say what would be written, and write nothing"},
     [OPT_FORCE] = {"force", 0, NULL, CLI_LOWER, "write into a folder that holds files of others"},
-    [OPT_JOBS] = {"jobs", 'j', "N", CLI_LOWER, "threads; as many as processors when left out"},
-    [OPT_JSON] = {"json", 0, NULL, CLI_SPEC, "messages on stderr as JSON"},
+    [OPT_JOBS] = {"jobs", 'j', "N", CLI_LOWER | CLI_VERIFY, "threads; as many as processors when left out"},
+    [OPT_JSON] = {"json", 0, NULL, CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE, "messages on stderr as JSON"},
     [OPT_COLOR] = {"color", 0, "WHEN", CLI_EVERY, "colour messages: auto (default), always, never"},
-    [OPT_QUIET] = {"quiet", 'q', NULL, CLI_SPEC, "no messages unless there are errors"},
+    [OPT_QUIET] = {"quiet", 'q', NULL, CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE, "no messages unless there are errors"},
     [OPT_VERBOSE] = {"verbose", 'v', NULL, CLI_SPEC, "say which values are in force, and from where"},
     [OPT_HELP] = {"help", 'h', NULL, CLI_EVERY, "this help"},
     [OPT_VERSION] = {"version", 'V', NULL, CLI_EVERY, "the version of etch"},
@@ -179,6 +194,20 @@ static bool read_jobs(cli_arguments *a, const char *text)
     return true;
 }
 
+static bool read_seeds(cli_arguments *a, const char *text)
+{
+    enum { MOST = 1000000 };
+    char *end;
+    errno = 0;
+    const long value = strtol(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || value < 1 || value > MOST) {
+        cli_usage_error(a->command, "--seeds takes a number from 1 to %d, not '%s'", MOST, text);
+        return false;
+    }
+    a->seeds = (uint32_t)value;
+    return true;
+}
+
 /* Notes one option. False after a usage error. */
 static bool store(cli_arguments *a, option_id id, const char *value, const char **sets)
 {
@@ -192,8 +221,14 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
     case OPT_RUN:
         a->session.run = value;
         return true;
+    case OPT_STAGE:
+        a->session.stage = value;
+        return true;
     case OPT_SET:
         sets[a->session.set_count++] = value;
+        return true;
+    case OPT_PIPELINE:
+        a->view = CLI_VIEW_PIPELINE;
         return true;
     case OPT_BY:
         return choose_breakdown(a, value);
@@ -203,6 +238,20 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
         return true;
     case OPT_FORMAT:
         return choose_format(a, value);
+    case OPT_GROUPS:
+        a->groups = value;
+        return true;
+    case OPT_RENDEZVOUS:
+        a->rendezvous = true;
+        return true;
+    case OPT_SEEDS:
+        return read_seeds(a, value);
+    case OPT_RANKS:
+        a->ranks = value;
+        return true;
+    case OPT_TEXT:
+        a->text = true;
+        return true;
     case OPT_HUMAN:
         a->human = true;
         return true;
@@ -300,7 +349,7 @@ static cli_exit refuse_unknown(const cli_arguments *a, char **argv)
 
 static cli_exit refuse_command(const char *name)
 {
-    const char *names[8];
+    const char *names[16];
     size_t count = 0;
     for (const cli_command *command; (command = cli_command_at(count)) != NULL; count++)
         names[count] = command->name;
@@ -339,10 +388,10 @@ static cli_exit check_words(const cli_arguments *a, unsigned long given)
     if (a->word_count > c->most)
         return cli_usage_error(c, "unexpected '%s'", a->words[c->most]);
     if (a->word_count == 0 && c->least > 0)
-        return cli_usage_error(c, "no spec given");
+        return cli_usage_error(c, c->bit & CLI_SPEC ? "no spec given" : "no file given");
     if (a->word_count < c->least)
         return cli_usage_error(c, "no expression given");
-    if (c->least > 0 && (strcmp(a->words[0], "-") == 0 || !*a->words[0]))
+    if ((c->bit & CLI_SPEC) && (strcmp(a->words[0], "-") == 0 || !*a->words[0]))
         return cli_usage_error(c, "SPEC is the path of a file: imports are relative to it");
     return CLI_DONE;
 }
@@ -377,7 +426,7 @@ cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *a)
     }
     while (status == CLI_DONE && optind < argc)
         status = add_word(a, argv[optind++]);
-    if (a->command && a->command->bit == CLI_LOWER)
+    if (a->command && (a->command->bit & (CLI_LOWER | CLI_SHOW)))
         a->session.defaults = true; /* also for what --verbose says */
     return status == CLI_DONE ? check_words(a, given) : status;
 }

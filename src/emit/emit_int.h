@@ -12,14 +12,29 @@ enum { ETCH_FILE_NAME = 256 }; /* room for the name of any file in the folder, w
 
 /* ---- encode.c: the canonical encoding ------------------------------------------------------------------ */
 
-/* A group id in a chunk: as many digits as its family is wide. */
+/* What differs between the ranks of a program is left blank: the rank itself and the peers of its messages,
+ * as varints, and the ids of its groups, by family, as digits. */
+enum {
+    ETCH_BLANK_OWN,
+    ETCH_BLANK_PEERS,
+    ETCH_MOST_PEERS = 8,
+    ETCH_BLANK_FAMILIES = ETCH_BLANK_PEERS + ETCH_MOST_PEERS
+};
+uint32_t etch_blank_count(const etch_job *job);
+uint16_t etch_blank_of_family(uint16_t family);
+/* The values of a rank, by blank; 0 for a family in which it has no group. */
+void etch_blanks_fill(const etch_job *job, uint32_t rank, uint32_t *values);
+/* Bytes of a value. */
+uint8_t etch_blank_width(uint32_t blank, uint32_t value);
+
+/* A blank in a chunk. */
 typedef struct etch_patch {
     size_t offset;
-    uint16_t family;
+    uint16_t blank;
 } etch_patch;
 
-/* A run of encoded nodes of one program, valid for all ranks whose group ids have the same numbers of
- * digits, after `etch_chunk_patch`. */
+/* A run of encoded nodes of one program, valid for all ranks whose blanks are equally long, after
+ * `etch_chunk_patch`. */
 typedef struct etch_chunk {
     uint8_t *bytes;
     size_t length;
@@ -35,21 +50,21 @@ typedef struct etch_trace_size {
 
 /* Digits of a group id. */
 uint8_t etch_id_width(uint32_t id);
-/* `widths`: digits of the group ids, by family. */
+/* `widths`: bytes of the values, by blank. */
 etch_trace_size etch_trace_measure(const etch_program *program, const uint8_t *widths);
 /* Replaces what `chunk` holds by the nodes from `first` on, about a megabyte of them; GlobalMetadata goes
  * before node 0. Returns the node after them. */
 uint32_t etch_chunk_encode(const etch_program *program, const uint8_t *widths, uint32_t first,
                            etch_chunk *chunk);
-/* Writes the group ids of one rank, by family, into their places. */
-void etch_chunk_patch(etch_chunk *chunk, const uint8_t *widths, const uint32_t *ids);
+/* Writes the values of one rank, by blank, into their places. */
+void etch_chunk_patch(etch_chunk *chunk, const uint8_t *widths, const uint32_t *values);
 
 /* ---- variant.c: which ranks share bytes ---------------------------------------------------------------- */
 
-/* Ranks of one class whose group ids have the same widths: their traces differ in digits only. */
+/* Ranks of one class whose blanks are equally long: their traces differ in these only. */
 typedef struct etch_variant {
     const etch_program *program;
-    const uint8_t *widths; /* by family; 0 for a family that the program does not use */
+    const uint8_t *widths; /* by blank; 0 for what the program does not use */
     uint32_t *ranks;       /* ascending */
     uint32_t count;
     etch_trace_size size;

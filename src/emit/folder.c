@@ -272,6 +272,16 @@ static int remove_folder(const char *path, int (*remove_entry)(void *data, int f
     return rmdir(path) == 0 ? 0 : error != 0 ? error : errno;
 }
 
+/* Removed file by file, a folder must not look finished meanwhile. */
+static void remove_manifest(const char *path)
+{
+    int folder = open_folder(path);
+    if (folder < 0)
+        return; /* whatever is wrong, removing the folder says it */
+    unlinkat(folder, ETCH_MANIFEST_FILE, 0);
+    close(folder);
+}
+
 static etch_status replace_earlier(etch_folder *folder)
 {
     const char *aside = NULL;
@@ -289,6 +299,7 @@ static etch_status replace_earlier(etch_folder *folder)
             etch_io_error(folder->diags, "put back the earlier run from", aside, NULL, errno);
         return status;
     }
+    remove_manifest(aside);
     if (remove_folder(aside, remove_earlier, folder) != 0)
         etch_warning(folder->diags, ETCH_E_OUTPUT_LEFT, (etch_span){0, 0},
                      "the earlier run could not be removed: it is in '%s' now", aside);
@@ -301,24 +312,28 @@ static int remove_stale(void *data, int folder, const char *name)
     return run_owns(&of->ours, name) ? 0 : remove_earlier(data, folder, name);
 }
 
-static etch_status place_file(const etch_folder *folder, const char *name)
+static etch_status place_file(const etch_folder *folder, const char *hidden_name, const char *name)
 {
-    if (renameat(folder->files, name, folder->target, name) != 0)
+    if (renameat(folder->files, hidden_name, folder->target, name) != 0)
         return etch_io_error(folder->diags, "write", folder->path, name, errno);
     return ETCH_OK;
 }
 
+/* The manifest waits under another name, because the hidden folder must not look finished while files leave it. */
 static etch_status place_files(etch_folder *folder)
 {
+    static const char waiting[] = "." ETCH_MANIFEST_FILE;
     char name[ETCH_FILE_NAME];
     etch_status status = ETCH_OK;
+    if (renameat(folder->files, ETCH_MANIFEST_FILE, folder->files, waiting) != 0)
+        status = etch_io_error(folder->diags, "write", folder->path, ETCH_MANIFEST_FILE, errno);
     for (uint32_t rank = 0; rank < folder->ours.rank_count && status == ETCH_OK; rank++) {
         etch_trace_name(folder->ours.name, rank, name);
-        status = place_file(folder, name);
+        status = place_file(folder, name, name);
     }
     if (status == ETCH_OK)
-        status = place_file(folder, ETCH_GROUP_FILE);
-    return status == ETCH_OK ? place_file(folder, ETCH_MANIFEST_FILE) : status;
+        status = place_file(folder, ETCH_GROUP_FILE, ETCH_GROUP_FILE);
+    return status == ETCH_OK ? place_file(folder, waiting, ETCH_MANIFEST_FILE) : status;
 }
 
 /* The manifest goes first and comes last: without it a folder does not look finished. */
@@ -365,8 +380,10 @@ static int remove_any(void *data, int folder, const char *name)
 void etch_folder_abandon(etch_folder *folder)
 {
     close_all(folder);
-    if (folder->hidden)
+    if (folder->hidden) {
+        remove_manifest(folder->hidden);
         remove_folder(folder->hidden, remove_any, NULL);
+    }
     folder->hidden = NULL;
     while (folder->new_parent_count > 0)
         rmdir(folder->new_parents[--folder->new_parent_count]);

@@ -143,9 +143,13 @@ static json_t *classes_json(writer *w)
     return classes;
 }
 
-static const char *collective_name(uint8_t collective)
+static const char *comm_name(const etch_comm_total *comm)
 {
-    switch (collective) {
+    if (comm->type == ETCH_NODE_SEND)
+        return "send";
+    if (comm->type == ETCH_NODE_RECV)
+        return "recv";
+    switch (comm->collective) {
     case ETCH_COMM_ALL_REDUCE:
         return "all_reduce";
     case ETCH_COMM_ALL_GATHER:
@@ -160,7 +164,7 @@ static const char *collective_name(uint8_t collective)
 static json_t *comm_json(writer *w, const etch_comm_total *comm)
 {
     json_t *row = json_object();
-    set(w, row, "collective", json_string(collective_name(comm->collective)));
+    set(w, row, "collective", json_string(comm_name(comm)));
     set(w, row, "axes", json_string(comm->axes));
     set(w, row, "nodes", number(comm->count));
     set(w, row, "bytes", decimal(comm->bytes));

@@ -33,7 +33,7 @@ typedef struct desk {
     const writing *w;
     batch *b;
     etch_chunk chunk;
-    uint32_t *ids; /* group ids by rank of the batch and family */
+    uint32_t *values; /* by rank of the batch and blank */
     int files[BATCH_RANKS];
     uint32_t open; /* how many of them */
 } desk;
@@ -62,18 +62,13 @@ static bool desk_alloc(desk *d)
     const etch_trace_size *size = &d->b->variant->size;
     d->chunk.bytes = malloc(size->chunk_bytes);
     d->chunk.patches = malloc((size->chunk_patches + 1) * sizeof *d->chunk.patches);
-    d->ids = calloc((size_t)d->b->count * d->w->job->family_count + 1, sizeof *d->ids);
-    return d->chunk.bytes && d->chunk.patches && d->ids;
+    d->values = calloc((size_t)d->b->count * etch_blank_count(d->w->job), sizeof *d->values);
+    return d->chunk.bytes && d->chunk.patches && d->values;
 }
 
-static void find_ids(desk *d)
+static uint32_t *values_of(const desk *d, uint32_t i)
 {
-    const etch_job *job = d->w->job;
-    for (uint32_t i = 0; i < d->b->count; i++)
-        for (uint32_t k = 0; k < job->family_count; k++)
-            if (d->b->variant->widths[k] > 0)
-                d->ids[(size_t)i * job->family_count + k] =
-                    etch_group_id(job, &job->families[k], rank_of(d, i));
+    return d->values + (size_t)i * etch_blank_count(d->w->job);
 }
 
 static etch_status open_files(desk *d)
@@ -95,7 +90,7 @@ static etch_status write_chunk(desk *d)
         etch_status status = poll_cancel(d);
         if (status != ETCH_OK)
             return status;
-        etch_chunk_patch(&d->chunk, variant->widths, d->ids + (size_t)i * d->w->job->family_count);
+        etch_chunk_patch(&d->chunk, variant->widths, values_of(d, i));
         int error = etch_file_write(d->files[i], d->chunk.bytes, d->chunk.length);
         if (error != 0)
             return fail(d, i, error);
@@ -132,7 +127,8 @@ static etch_status write_batch(void *data, size_t i)
     if (status == ETCH_OK)
         status = desk_alloc(&d) ? ETCH_OK : ETCH_ENOMEM;
     if (status == ETCH_OK) {
-        find_ids(&d);
+        for (uint32_t k = 0; k < d.b->count; k++)
+            etch_blanks_fill(w->job, rank_of(&d, k), values_of(&d, k));
         status = open_files(&d);
     }
     if (status == ETCH_OK)
@@ -140,7 +136,7 @@ static etch_status write_batch(void *data, size_t i)
     status = close_files(&d, status);
     free(d.chunk.bytes);
     free(d.chunk.patches);
-    free(d.ids);
+    free(d.values);
     return status;
 }
 

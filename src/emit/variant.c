@@ -73,6 +73,18 @@ static etch_status check_collective(const checking *c, uint32_t id)
     return check_fits(c, node, "bytes to communicate", node->bytes);
 }
 
+static etch_status check_message(const checking *c, uint32_t id)
+{
+    const etch_node *node = &c->program->nodes[id];
+    if (node->peer >= c->program->peer_count)
+        return rule_broken(c, id, "has no peer");
+    if (node->tag >= ETCH_TAG_END)
+        return rule_broken(c, id, "has a tag that simulators use themselves");
+    if (node->bytes < LEAST_PAYLOAD)
+        return rule_broken(c, id, "communicates less than 64 bytes");
+    return check_fits(c, node, "bytes to communicate", node->bytes);
+}
+
 static etch_status check_node(const checking *c, uint32_t id)
 {
     const etch_node *node = &c->program->nodes[id];
@@ -85,6 +97,8 @@ static etch_status check_node(const checking *c, uint32_t id)
         return check_compute(c, id);
     if (node->type == ETCH_NODE_COLL)
         return check_collective(c, id);
+    if (node->type == ETCH_NODE_SEND || node->type == ETCH_NODE_RECV)
+        return check_message(c, id);
     return rule_broken(c, id, "is of no known type");
 }
 
@@ -92,6 +106,8 @@ static etch_status check_program(const checking *c)
 {
     if (c->program->node_count == 0)
         return job_broken(c, "a program without nodes");
+    if (c->program->peer_count > ETCH_MOST_PEERS)
+        return job_broken(c, "a program with too many peers");
     for (uint32_t id = 0; id < c->program->node_count; id++) {
         etch_status status = check_node(c, id);
         if (status != ETCH_OK)
@@ -107,7 +123,7 @@ static etch_status check_families(checking *c)
         const etch_family *family = &c->job->families[i];
         if (family->size < 2)
             return job_broken(c, "a group of one rank");
-        if ((uint64_t)family->size * family->count != c->job->rank_count)
+        if (!family->stages && (uint64_t)family->size * family->count != c->job->rank_count)
             return job_broken(c, "groups that do not cover the ranks");
         if (family->first_id != c->next_group_id)
             return job_broken(c, "group ids that do not follow each other");
@@ -170,43 +186,50 @@ typedef struct draft {
 typedef struct finding {
     etch_arena *arena;
     const etch_job *job;
-    const bool *uses;  /* by class and family */
+    uint32_t blanks;
+    const bool *used;  /* by class and blank */
     uint32_t *first;   /* by class: its first draft, or NONE */
     uint32_t *of_rank; /* drafts */
-    uint8_t *widths;   /* of the rank at hand */
+    uint32_t *values;  /* of the rank at hand */
+    uint8_t *widths;
     ETCH_VEC(draft) drafts;
 } finding;
 
-static const bool *find_uses(etch_arena *arena, const etch_job *job)
+static void find_used(const etch_program *program, bool *used)
 {
-    bool *uses = ETCH_NEW_ARRAY(arena, (size_t)job->program_count * job->family_count, bool);
-    for (uint32_t class = 0; class < job->program_count; class ++) {
-        const etch_program *program = &job->programs[class];
-        for (uint32_t id = 0; id < program->node_count; id++)
-            if (program->nodes[id].type == ETCH_NODE_COLL)
-                uses[(size_t) class * job->family_count + program->nodes[id].family] = true;
-    }
-    return uses;
+    for (uint32_t id = 0; id < program->node_count; id++)
+        if (program->nodes[id].type == ETCH_NODE_COLL)
+            used[etch_blank_of_family(program->nodes[id].family)] = true;
+    used[ETCH_BLANK_OWN] = program->peer_count > 0;
+    for (uint32_t i = 0; i < program->peer_count; i++)
+        used[ETCH_BLANK_PEERS + i] = true;
+}
+
+static const bool *blanks_used(etch_arena *arena, const etch_job *job)
+{
+    const size_t blanks = etch_blank_count(job);
+    bool *used = ETCH_NEW_ARRAY(arena, job->program_count * blanks, bool);
+    for (uint32_t class = 0; class < job->program_count; class ++)
+        find_used(&job->programs[class], used + class * blanks);
+    return used;
 }
 
 static void find_widths(finding *f, uint32_t rank)
 {
-    const etch_job *job = f->job;
-    const bool *uses = f->uses + (size_t)job->class_of[rank] * job->family_count;
-    for (uint32_t i = 0; i < job->family_count; i++)
-        f->widths[i] = uses[i] ? etch_id_width(etch_group_id(job, &job->families[i], rank)) : 0;
+    const bool *used = f->used + (size_t)f->job->class_of[rank] * f->blanks;
+    etch_blanks_fill(f->job, rank, f->values);
+    for (uint32_t i = 0; i < f->blanks; i++)
+        f->widths[i] = used[i] ? etch_blank_width(i, f->values[i]) : 0;
 }
 
 static uint32_t find_draft(finding *f, uint32_t class)
 {
-    size_t size = f->job->family_count;
     uint32_t *link = &f->first[class];
     for (; *link != NONE; link = &f->drafts.at[*link].next)
-        if (size == 0 || memcmp(f->drafts.at[*link].widths, f->widths, size) == 0)
+        if (memcmp(f->drafts.at[*link].widths, f->widths, f->blanks) == 0)
             return *link;
-    uint8_t *widths = ETCH_NEW_ARRAY(f->arena, size, uint8_t);
-    if (size > 0)
-        memcpy(widths, f->widths, size);
+    uint8_t *widths = ETCH_NEW_ARRAY(f->arena, f->blanks, uint8_t);
+    memcpy(widths, f->widths, f->blanks);
     *link = f->drafts.count; /* before the array moves */
     ETCH_PUSH(f->arena, &f->drafts, (draft){.widths = widths, .class = class, .next = NONE});
     return f->drafts.count - 1;
@@ -235,10 +258,12 @@ void etch_variants_find(etch_arena *arena, const etch_job *job, etch_variants *v
 {
     finding f = {.arena = arena,
                  .job = job,
-                 .uses = find_uses(arena, job),
+                 .blanks = etch_blank_count(job),
+                 .used = blanks_used(arena, job),
                  .first = ETCH_NEW_ARRAY(arena, job->program_count, uint32_t),
                  .of_rank = ETCH_NEW_ARRAY(arena, job->rank_count, uint32_t),
-                 .widths = ETCH_NEW_ARRAY(arena, job->family_count, uint8_t)};
+                 .values = ETCH_NEW_ARRAY(arena, etch_blank_count(job), uint32_t),
+                 .widths = ETCH_NEW_ARRAY(arena, etch_blank_count(job), uint8_t)};
     variants->class_ranks = ETCH_NEW_ARRAY(arena, job->program_count, uint32_t);
     for (uint32_t class = 0; class < job->program_count; class ++)
         f.first[class] = NONE;

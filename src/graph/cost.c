@@ -3,7 +3,8 @@
 
 typedef struct listing {
     const etch_training *training;
-    const etch_placed *placed; /* NULL: costs of the graph itself */
+    const etch_placed *placed;    /* NULL: costs of the graph itself */
+    const etch_stage_view *stage; /* NULL: everything is on one stage */
     etch_sym *sym;
     etch_arena *arena;
     etch_tensor **gradients; /* by weight */
@@ -40,6 +41,18 @@ static place outermost(const listing *l)
     return (place){etch_int(l->sym, 1), NULL};
 }
 
+/* Inside a loop of the top level, as often as the stage runs its iterations. */
+static place place_on_stage(const listing *l, const etch_placed_loop *loop)
+{
+    place at = place_inside(l, outermost(l), loop->loop);
+    if (!l->stage)
+        return at;
+    etch_expr share = etch_stage_share(l->stage, loop->home);
+    const bool link = etch_home_is_loop(l->placed->stages, loop->home);
+    at.runs = link ? share : etch_mul(l->sym, at.runs, share);
+    return at;
+}
+
 /* Executions per step of what belongs to `phase`. */
 static etch_expr times_of(const listing *l, place at, etch_phase phase)
 {
@@ -50,7 +63,7 @@ static etch_expr times_of(const listing *l, place at, etch_phase phase)
 
 static void push(const listing *l, etch_cost item)
 {
-    if (!etch_is_zero(item.each))
+    if (!etch_is_zero(item.each) && !etch_is_zero(item.times))
         ETCH_PUSH(l->arena, l->out, item);
 }
 
@@ -133,8 +146,10 @@ static void list_params(const listing *l)
 /* A weight at the end of a step. */
 typedef struct ending {
     const etch_tensor *weight;
-    etch_expr elements; /* of one copy, in the graph or on one rank */
-    etch_expr copies;   /* of the whole model */
+    etch_expr elements; /* of one copy: in the graph, or those that one rank updates */
+    etch_expr copies;   /* of the whole model, or those of the stage; */
+    etch_expr counted;  /* of them, those whose norm is taken here; */
+    etch_expr tied;     /* and those that other stages hold as well */
 } ending;
 
 /* What `row` does with the weight: `constant` for each element. */
@@ -154,13 +169,20 @@ static etch_cost item_of_weight(const listing *l, etch_measure measure, const en
     };
 }
 
+static etch_cost item_of_norm(const listing *l, etch_measure measure, const ending *e, uint32_t constant)
+{
+    etch_cost item = item_of_weight(l, measure, e, etch_row_named("grad_norm"), constant);
+    item.times = e->counted;
+    return item;
+}
+
 /* Optimizer and clipping norm. */
 static void list_ending_flop(const listing *l, etch_measure measure, const ending *e)
 {
     const etch_train *train = &l->training->train;
     push(l, item_of_weight(l, measure, e, train->optimizer.row, etch_update_flop(l->training)));
     if (train->clip)
-        push(l, item_of_weight(l, measure, e, etch_row_named("grad_norm"), etch_clip_flop()));
+        push(l, item_of_norm(l, measure, e, etch_clip_flop()));
 }
 
 static void list_ending_traffic(const listing *l, const ending *e)
@@ -169,8 +191,7 @@ static void list_ending_traffic(const listing *l, const ending *e)
     push(l,
          item_of_weight(l, ETCH_TRAFFIC, e, train->optimizer.row, etch_update_bytes(l->training, e->weight)));
     if (train->clip)
-        push(l,
-             item_of_weight(l, ETCH_TRAFFIC, e, etch_row_named("grad_norm"), etch_clip_bytes(l->training)));
+        push(l, item_of_norm(l, ETCH_TRAFFIC, e, etch_clip_bytes(l->training)));
 }
 
 /* ---- communication ------------------------------------------------------------------------------------- */
@@ -181,6 +202,8 @@ static etch_expr ring_share(etch_sym *sym, etch_move move, etch_expr n)
     etch_expr hops = etch_sub(sym, n, etch_int(sym, 1));
     if (move == ETCH_ALL_GATHER) /* the payload is one shard */
         return hops;
+    if (move == ETCH_SEND)
+        return etch_int(sym, 1);
     etch_expr once = etch_div(sym, hops, n);
     return move == ETCH_ALL_REDUCE ? etch_mul(sym, etch_int(sym, 2), once) : once;
 }
@@ -196,16 +219,44 @@ static void push_comm(const listing *l, etch_cost item)
     push(l, item);
 }
 
-/* The weight's part of its bucket. */
-static void list_reduction(const listing *l, const ending *e)
+/* The weight's part of its buckets. */
+static void list_ending_moves(const listing *l, const ending *e)
 {
-    uint32_t width = etch_dtype_bytes(l->training->graph->dtypes.grads);
-    etch_cost item = item_of_weight(l, ETCH_COMM, e, etch_row_of_move(ETCH_ALL_REDUCE), width);
+    etch_ending_move moves[ETCH_ENDING_MOVES];
+    etch_ending_moves(l->placed, e->weight, moves);
+    for (uint32_t i = 0; i < ETCH_ENDING_MOVES; i++) {
+        if (moves[i].move == ETCH_NO_MOVE)
+            continue;
+        etch_cost item = item_of_weight(l, ETCH_COMM, e, etch_row_of_move(moves[i].move), 0);
+        item.each = moves[i].bytes;
+        item.phase = ETCH_SYNC;
+        item.move = moves[i].move;
+        item.axes = moves[i].axes;
+        push_comm(l, item);
+    }
+}
+
+static uint32_t stage_axes(const listing *l)
+{
+    const etch_stage_line *line = l->placed->stages->line;
+    uint32_t axes = 0;
+    for (uint32_t i = 0; i < line->axis_count; i++)
+        axes |= 1u << line->axes[i];
+    return axes;
+}
+
+/* Stages that hold the weight add up their gradients. */
+static void list_tie(const listing *l, const ending *e)
+{
+    if (!l->stage)
+        return;
+    etch_cost item = item_of_weight(l, ETCH_COMM, e, etch_row_of_move(ETCH_ALL_REDUCE),
+                                    etch_dtype_bytes(l->training->graph->dtypes.grads));
+    item.times = e->tied;
     item.phase = ETCH_SYNC;
     item.move = ETCH_ALL_REDUCE;
-    item.axes = l->placed->sync_axes[e->weight->id];
-    if (item.axes)
-        push_comm(l, item);
+    item.axes = stage_axes(l);
+    push_comm(l, item);
 }
 
 /* The norm itself: one number, written and then summed over all ranks. */
@@ -271,15 +322,56 @@ static void list_kernel(const listing *l, const etch_kernel *kernel, place at)
 }
 
 /* Goes as deep as loops are nested. */
-static void list_placed_region(const listing *l, const etch_placed_region *region, place at)
+static void list_body(const listing *l, const etch_placed_region *region, place at)
 {
     for (uint32_t i = 0; i < region->kernels.count; i++)
         list_kernel(l, region->kernels.at[i], at);
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_placed_loop *loop = region->items.at[i].loop;
         if (loop)
-            list_placed_region(l, loop->body, place_inside(l, at, loop->loop));
+            list_body(l, loop->body, place_inside(l, at, loop->loop));
     }
+}
+
+static void list_top(const listing *l, const etch_placed_region *region)
+{
+    for (uint32_t i = 0; i < region->kernels.count; i++) {
+        place at = outermost(l);
+        if (l->stage)
+            at.runs = etch_stage_share(l->stage, region->kernels.at[i]->anchor->home);
+        list_kernel(l, region->kernels.at[i], at);
+    }
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        if (loop)
+            list_body(l, loop->body, place_on_stage(l, loop));
+    }
+}
+
+/* ---- messages between stages --------------------------------------------------------------------------- */
+
+static void list_message(const listing *l, etch_phase phase, etch_expr bytes, etch_expr count)
+{
+    const etch_graph *graph = l->training->graph;
+    etch_cost item = {
+        .each = bytes,
+        .times = etch_mul(l->sym, l->training->train.micro, count),
+        .phase = phase,
+        .move = ETCH_SEND,
+        .axes = stage_axes(l),
+        .scope = graph->scopes.at[0],
+        .span = l->placed->stages->line->span,
+    };
+    push_comm(l, item);
+}
+
+static void list_messages(const listing *l)
+{
+    const etch_stages *stages = l->placed->stages;
+    for (uint32_t i = 0; l->stage && i < stages->cuts.count; i++)
+        list_message(l, ETCH_FORWARD, stages->cuts.at[i].forward_bytes, l->stage->forward[i]);
+    for (uint32_t i = 0; l->stage && l->placed->backward && i < stages->cuts.count; i++)
+        list_message(l, ETCH_BACKWARD, stages->cuts.at[i].backward_bytes, l->stage->backward[i]);
 }
 
 /* ---- the end of a step --------------------------------------------------------------------------------- */
@@ -291,24 +383,56 @@ static void list_ending(const listing *l, ending *e)
         list_ending_flop(l, ETCH_FLOPS, e);
         return;
     }
-    e->elements = etch_value_elements(l->placed, l->placed->weight_of[e->weight->id]);
-    list_reduction(l, e);
+    e->elements = etch_update_elements(l->placed, e->weight);
+    list_ending_moves(l, e);
+    list_tie(l, e);
     list_ending_flop(l, ETCH_RANK_FLOPS, e);
     list_ending_traffic(l, e);
 }
 
+/* Copies of a unit's weights on the stage, and how many of them it shares with other stages. */
+typedef struct holding {
+    etch_expr copies, counted, tied; /* all; those whose norm it counts; those that others hold as well */
+} holding;
+
+static holding holding_of(const listing *l, const etch_unit *unit)
+{
+    etch_expr runs = unit->loop ? unit->loop->count : etch_int(l->sym, 1);
+    const etch_homes *uses = l->stage ? etch_unit_uses(l->placed, unit) : NULL;
+    holding all = {runs, runs, etch_int(l->sym, 0)};
+    if (uses && uses->count == 0) { /* with the iterations of a loop of the chain */
+        all.copies = all.counted = etch_stage_share(l->stage, etch_stage_home_of(l->placed, unit->loop));
+    } else if (uses) {
+        etch_homes first = *uses;
+        first.count = 1;
+        all.copies = etch_mul(l->sym, runs, etch_stage_presence(l->sym, l->stage, uses));
+        all.counted = etch_mul(l->sym, runs, etch_stage_presence(l->sym, l->stage, &first));
+        all.tied = etch_mul(l->sym, runs, etch_stage_ties(l->sym, l->stage, uses));
+    }
+    return all;
+}
+
 /* Weight by weight, so that modules can be told apart; the sums are those of buckets and updates. */
+static void list_unit(const listing *l, const etch_unit *unit)
+{
+    const holding held = holding_of(l, unit);
+    for (uint32_t i = 0; i < unit->weights.count; i++) {
+        const etch_expr each = unit->copies.at[i];
+        ending e = {.weight = unit->weights.at[i],
+                    .copies = etch_mul(l->sym, held.copies, each),
+                    .counted = etch_mul(l->sym, held.counted, each),
+                    .tied = etch_mul(l->sym, held.tied, each)};
+        if (l->gradients[e.weight->id])
+            list_ending(l, &e);
+    }
+}
+
 static void list_endings(const listing *l)
 {
-    for (uint32_t u = 0; u < l->training->units.count; u++) {
-        const etch_unit *unit = l->training->units.at[u];
-        etch_expr runs = unit->loop ? unit->loop->count : etch_int(l->sym, 1);
-        for (uint32_t i = 0; i < unit->weights.count; i++) {
-            ending e = {.weight = unit->weights.at[i], .copies = etch_mul(l->sym, runs, unit->copies.at[i])};
-            if (l->gradients[e.weight->id])
-                list_ending(l, &e);
-        }
-    }
+    const uint32_t count = l->placed ? l->placed->units.count : l->training->units.count;
+    etch_unit *const *units = l->placed ? l->placed->units.at : l->training->units.at;
+    for (uint32_t i = 0; i < count; i++)
+        list_unit(l, units[i]);
 }
 
 /* ---- the door ------------------------------------------------------------------------------------------ */
@@ -331,20 +455,23 @@ void etch_graph_costs(const etch_training *training, etch_cost_list *out)
     list_endings(&l);
 }
 
-void etch_placed_costs(const etch_placed *placed, etch_cost_list *out)
+void etch_placed_costs(const etch_placed *placed, const etch_stage_view *stage, etch_cost_list *out)
 {
     listing l = {
         .training = placed->training,
         .placed = placed,
+        .stage = placed->stages ? stage : NULL,
         .sym = placed->training->graph->sym,
         .arena = placed->arena,
         .gradients = etch_gradients_by_weight(placed->training, placed->arena),
         .out = out,
     };
-    list_placed_region(&l, placed->forward, outermost(&l));
+    list_top(&l, placed->forward);
+    if (placed->backward)
+        list_top(&l, placed->backward);
+    list_messages(&l);
     if (!placed->backward)
         return;
-    list_placed_region(&l, placed->backward, outermost(&l));
     list_endings(&l);
     if (placed->training->train.clip)
         list_clip_result(&l);

@@ -11,6 +11,7 @@
 #ifndef ETCH_GRAPH_H
 #define ETCH_GRAPH_H
 
+#include "graph/schedule.h"
 #include "symbolic/symbolic.h"
 
 /* ---- the op table ----------------------------------------------------------------------------------- */
@@ -346,18 +347,43 @@ typedef struct etch_product {
     etch_span span;
 } etch_product;
 
+/* `zero 1 @ dp`: optimizer states that ranks would hold alike are divided among the ranks of these axes. */
+typedef struct etch_zero {
+    uint32_t level; /* 0: no such line; 1: optimizer states */
+    uint32_t axes;  /* bits of mesh axes */
+    etch_span span;
+} etch_zero;
+
 /* A line of a plan that has no meaning yet, and no effect as long as its axes are 1. */
 typedef struct etch_pending {
-    const char *text; /* as written: "stage layer" */
+    const char *text; /* as written: "zero 3 @ dp" */
     uint32_t axes;    /* bits of mesh axes */
     etch_span span;
 } etch_pending;
 
+/* `stage (embed, layer, head) @ pp, schedule = one_f_one_b`: the model is a chain of units, the iterations of
+ * the loops and the blocks that are listed, and stages take consecutive ones. */
+typedef struct etch_stage_line {
+    const char *const *selectors; /* loops, tags, modules */
+    uint32_t selector_count;
+    uint32_t
+        axes[ETCH_MAX_AXES]; /* indices into the mesh, outermost first: together they number the stages */
+    uint32_t axis_count;
+    const etch_schedule *schedule;
+    etch_expr chunks;        /* chunks of units that each stage holds: 1 unless the schedule interleaves */
+    const etch_expr *counts; /* units of each chunk, in the order of the chain; NULL: spread evenly */
+    uint32_t count_count;
+    etch_span span;
+} etch_stage_line;
+
 typedef struct etch_plan {
     const char *name;
-    ETCH_VEC(etch_axis) mesh; /* outermost first */
+    const etch_stage_line *stage; /* NULL: one stage */
+    ETCH_VEC(etch_axis) mesh;     /* outermost first */
     ETCH_VEC(etch_product) products;
     ETCH_VEC(etch_pending) pending;
+    etch_zero zero;
+    bool reduce_last; /* gradients are reduced when the whole backward pass has ended, not layer by layer */
     ETCH_VEC(etch_shard) shards;
     ETCH_VEC(etch_pin) pins;
     ETCH_VEC(etch_override) overrides;
@@ -384,9 +410,28 @@ typedef enum etch_move {
     ETCH_ALL_TO_ALL,
     ETCH_ALL_REDUCE,
     ETCH_ALL_GATHER,
+    ETCH_SEND, /* to the stage that comes next or before: never between placements */
     ETCH_MOVE_COUNT
 } etch_move;
 const char *etch_move_name(etch_move move); /* "all_reduce" as in queries */
+
+/* Where in the chain of units something of the top level runs: with a block, with the first or the last
+ * iteration of a loop, or with all of them. Along the chain homes grow. */
+typedef uint32_t etch_home;
+enum { ETCH_SIDES = 3, ETCH_NO_HOME = UINT32_MAX };
+typedef enum etch_side { ETCH_FIRST_OF, ETCH_ALL_OF, ETCH_LAST_OF } etch_side;
+static inline etch_home etch_home_at(uint32_t entry, etch_side side)
+{
+    return ETCH_SIDES * entry + (uint32_t)side;
+}
+static inline uint32_t etch_home_entry(etch_home home)
+{
+    return home / ETCH_SIDES;
+}
+static inline etch_side etch_home_side(etch_home home)
+{
+    return (etch_side)(home % ETCH_SIDES);
+}
 
 /* An op as one placement runs it, or a move between placements. */
 typedef struct etch_step {
@@ -402,6 +447,7 @@ typedef struct etch_step {
     etch_scope *scope;
     const char *reason; /* move: why it is there, for people */
     uint32_t kernel;    /* index in the region's kernels, or UINT32_MAX (no node) */
+    etch_home home;     /* of the top level: where in the chain of stages */
     uint32_t id;
 } etch_step;
 
@@ -436,15 +482,49 @@ typedef struct etch_placed_loop {
     etch_placed_region *body;
     ETCH_VEC(etch_placed_carry) carries;
     struct etch_placed_loop *forward;
+    etch_home home; /* of the top level: ETCH_ALL_OF an entry that is this loop, or where all of it runs */
 } etch_placed_loop;
 
-/* One collective at the end of a step: the gradients of a unit that are partial over the same axes. */
+/* A link of the chain: a loop, each of whose iterations is a unit, or a block, which is one. */
+typedef struct etch_stage_entry {
+    const char *name;       /* as the plan selects it */
+    const etch_loop *loop;  /* NULL: a block */
+    etch_expr first, count; /* units: those of the entries before it; its own */
+} etch_stage_entry;
+
+/* Where a chain may be cut: before an entry, or between the iterations of a loop. What is alive there goes
+ * to the next stage in one message for each microbatch; backward, cotangents go the other way. A value that
+ * the loop hands on is the body's argument. */
+typedef struct etch_cut {
+    uint32_t entry;
+    bool inside; /* the entry's loop; else before the entry */
+    ETCH_VEC(etch_value *) forward, backward;
+    etch_expr forward_bytes, backward_bytes; /* of one rank and message */
+} etch_cut;
+
+typedef ETCH_VEC(etch_home) etch_homes;
+
+/* The chain that a plan's stage line makes of the model. */
+typedef struct etch_stages {
+    const etch_stage_line *line;
+    ETCH_VEC(etch_stage_entry) entries; /* in program order, at least one */
+    etch_expr units;                    /* of all entries */
+    ETCH_VEC(etch_cut) cuts;            /* along the chain */
+    etch_homes *uses; /* by tensor id of a weight: where it is used, each once, ascending; empty where each
+                         iteration of a loop of the chain has its own */
+} etch_stages;
+
+/* One collective at the end of a step, of the weights of a unit: their gradients are reduced to what the
+ * optimizer reads, or what it has updated is gathered. */
 typedef struct etch_bucket {
     etch_unit *unit;
+    etch_move move; /* reduce-scatter or all-reduce of gradients, all-gather of weights */
     uint32_t axes;
-    etch_expr bytes; /* payload of one rank */
-    ETCH_VEC(etch_tensor *) gradients;
+    etch_expr bytes;                   /* payload of one rank */
+    ETCH_VEC(etch_tensor *) gradients; /* of the weights */
 } etch_bucket;
+
+typedef ETCH_VEC(etch_bucket) etch_buckets;
 
 /* The optimizer's node of one unit. */
 typedef struct etch_update {
@@ -459,6 +539,7 @@ typedef struct etch_requirement {
     etch_expr size, divisor;
     uint32_t axes;  /* bits of the axes in the divisor */
     bool micro;     /* the number of microbatches is in the divisor */
+    bool paired;    /* so is a 2: causal queries are shared in pairs of chunks */
     etch_span span; /* the line of the plan that asks for it */
 } etch_requirement;
 
@@ -467,14 +548,20 @@ typedef struct etch_placed {
     const etch_plan *plan;
     etch_arena *arena;
     etch_placed_region *forward, *backward; /* backward may be NULL */
+    etch_stages *stages;                    /* NULL: the plan has one stage */
     etch_value **weight_of;                 /* by tensor id: the placed weight, or NULL */
-    uint32_t *sync_axes;             /* by tensor id of a weight: axes over which its gradient is partial */
-    ETCH_VEC(etch_bucket) buckets;   /* order of units: last used first */
-    ETCH_VEC(etch_update) updates;   /* order of units: first used first */
-    etch_expr clip_flop, clip_bytes; /* NULL without clip */
+    /* By tensor id of a weight: axes over which its gradient is partial, and axes among whose ranks its
+     * optimizer states are divided. */
+    uint32_t *sync_axes, *zero_axes;
+    ETCH_VEC(etch_unit *)
+    units;                         /* those of the training graph, apart where their weights are in different
+                                    stages */
+    etch_buckets buckets;          /* reductions; order of units: last used first */
+    ETCH_VEC(etch_update) updates; /* order of units: first used first */
+    etch_buckets gathers;          /* of weights that were updated in shards; order of updates */
+    etch_buckets ties;             /* sums over the stages that use the same weights, after `buckets` */
+    ETCH_VEC(etch_update) norms;   /* clipping: sums of squares, by units; none without it */
     ETCH_VEC(etch_requirement) requirements;
-    ETCH_VEC(etch_pending)
-    pending; /* what the placement needs and has no meaning yet, unless its axes are 1 */
     uint32_t value_count, step_count;
     etch_diags *diags;
 } etch_placed;
@@ -482,6 +569,14 @@ typedef struct etch_placed {
 /* Applies a plan by the rules R1-R9 (docs/placement.md): collectives appear where placements differ. NULL
  * after an error. */
 etch_placed *etch_place(const etch_training *training, const etch_plan *plan);
+
+/* Is it the home of a loop whose iterations are units? */
+bool etch_home_is_loop(const etch_stages *stages, etch_home home);
+/* The home of a loop of the chain. */
+etch_home etch_stage_home_of(const etch_placed *placed, const etch_loop *loop);
+/* Where the weights of a unit are used: NULL where there are no stages; empty for a loop of the chain, where
+ * each iteration has its own. */
+const etch_homes *etch_unit_uses(const etch_placed *placed, const etch_unit *unit);
 
 /* Elements of a value on one rank, one microbatch. */
 etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value);
@@ -494,6 +589,41 @@ const char *etch_axes_label(const etch_placed *placed, uint32_t axes);
 /* One line a step: phase, results with their placement, op, operands, why a move is there, kernel. For tests
  * and for people. */
 void etch_placed_dump(const etch_placed *placed, etch_buf *out);
+
+/* ---- one stage ---------------------------------------------------------------------------------------- */
+
+/* What one stage holds of the chain, as numbers or as formulas. */
+typedef struct etch_stage_view {
+    etch_expr (*shares)[ETCH_SIDES]; /* by entry and side: units */
+    bool *whole;                     /* by entry: is that all of it? */
+    etch_expr *forward, *backward;   /* by cut: messages of a microbatch that the stage sends there */
+} etch_stage_view;
+
+/* Sizes of a bound chain. */
+typedef struct etch_stage_numbers {
+    uint32_t stages, chunks;
+    uint64_t units;
+    const uint64_t *entries; /* units of each entry */
+    const uint64_t *counts;  /* units of each link, or NULL: spread evenly */
+} etch_stage_numbers;
+
+/* Units of link number `link` of `links` that share `units` evenly: the first ones take what is left over. */
+uint64_t etch_link_units(uint64_t units, uint64_t links, uint64_t link);
+const etch_stage_view *etch_stage_view_of(const etch_placed *placed, const etch_stage_numbers *numbers,
+                                          uint32_t stage);
+
+/* Stages that differ in kind. Formulas hold from two stages on, where the first one holds what comes before
+ * the loop of the chain and some of its iterations, and the last one what comes behind it and some. */
+typedef enum etch_stage_class { ETCH_STAGE_FIRST, ETCH_STAGE_MIDDLE, ETCH_STAGE_LAST } etch_stage_class;
+/* `number`: of a middle stage. NULL when the chain has not exactly one loop, or the plan counts units. */
+const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_stage_class class,
+                                             etch_expr stages, uint32_t chunks, etch_expr number);
+
+/* Units of a home that the stage holds. */
+etch_expr etch_stage_share(const etch_stage_view *view, etch_home home);
+/* 1 when the stage uses a weight with these uses, else 0; and 1 when other stages use it as well. */
+etch_expr etch_stage_presence(etch_sym *sym, const etch_stage_view *view, const etch_homes *uses);
+etch_expr etch_stage_ties(etch_sym *sym, const etch_stage_view *view, const etch_homes *uses);
 
 /* ---- costs ------------------------------------------------------------------------------------------ */
 
@@ -528,7 +658,8 @@ typedef ETCH_VEC(etch_cost) etch_cost_list;
 /* All items of the graph itself (ETCH_PARAMS, ETCH_FLOPS). `training` without a backward pass: forward only.
  */
 void etch_graph_costs(const etch_training *training, etch_cost_list *out);
-/* All items of one rank (ETCH_RANK_FLOPS, ETCH_TRAFFIC, ETCH_COMM, ETCH_WIRE). */
-void etch_placed_costs(const etch_placed *placed, etch_cost_list *out);
+/* All items of one rank (ETCH_RANK_FLOPS, ETCH_TRAFFIC, ETCH_COMM, ETCH_WIRE) of a stage; NULL: of the only
+ * one. */
+void etch_placed_costs(const etch_placed *placed, const etch_stage_view *stage, etch_cost_list *out);
 
 #endif

@@ -22,7 +22,8 @@ typedef struct group {
     uint32_t item;     /* where it stands */
     etch_step *anchor; /* NULL: elementwise steps only */
     etch_phase phase;
-    bool read; /* by something that stands outside */
+    etch_home home; /* steps of two stages are no kernel */
+    bool read;      /* by something that stands outside */
     etch_kernel *kernel;
     uint32_t index; /* of the kernel */
 } group;
@@ -90,7 +91,7 @@ static group *group_before(const grouping *g, const etch_placed_region *region, 
             latest = from;
     }
     group *before = latest.by.group;
-    if (!before || before->phase != step->phase)
+    if (!before || before->phase != step->phase || before->home != step->home)
         return NULL;
     bool collective = before->anchor && etch_step_role(before->anchor) == ROLE_MOVE;
     return collective ? NULL : before;
@@ -101,7 +102,7 @@ static bool is_free_to_take(const origin *from, const group *taker)
 {
     const group *taken = from->by.group;
     return taken && !taken->anchor && !taken->read && !from->sharded && taken->region == taker->region &&
-           taken->phase == taker->phase;
+           taken->phase == taker->phase && taken->home == taker->home;
 }
 
 static void take_over_operands(const grouping *g, group *taker)
@@ -125,6 +126,7 @@ static group *group_new(const grouping *g, const etch_placed_region *region, uin
     made->region = region;
     made->item = item;
     made->phase = first->phase;
+    made->home = first->home;
     return made;
 }
 

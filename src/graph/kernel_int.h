@@ -12,9 +12,12 @@ void etch_kernels(etch_placed *placed);
  * value. */
 void etch_kernel_io(etch_placed *placed, etch_kernel *const *made_by);
 
-/* Fills buckets, updates and the clipping norm. Needs `weight_of` and `sync_axes`; called once, by
- * `etch_place`. */
-void etch_updates(etch_placed *placed);
+/* Fills `units`. */
+void etch_placed_units(etch_placed *placed);
+
+/* Fills buckets, updates, gathers and the clipping norm. Needs `weight_of` and `sync_axes`; called once, by
+ * `etch_place`. False after an error. */
+bool etch_updates(etch_placed *placed);
 
 /* ---- questions about steps ----------------------------------------------------------------------------- */
 
@@ -32,6 +35,18 @@ etch_expr etch_group_size(const etch_placed *placed, uint32_t axes);
 
 /* The gradient of each weight by tensor id, NULL for other tensors and where there is none. */
 etch_tensor **etch_gradients_by_weight(const etch_training *training, etch_arena *arena);
+/* Elements of one copy of a weight that a rank updates: all that it holds, or its part of them, laid out flat
+ * and padded to equal parts (R9). */
+etch_expr etch_update_elements(const etch_placed *placed, const etch_tensor *weight);
+/* The collectives that a weight takes part in at the end of a step, in the order in which they happen. */
+typedef struct etch_ending_move {
+    etch_move move; /* ETCH_NO_MOVE: there is none in this place */
+    uint32_t axes;
+    etch_expr bytes; /* payload of one rank, for one copy */
+} etch_ending_move;
+enum { ETCH_ENDING_MOVES = 3 };
+void etch_ending_moves(const etch_placed *placed, const etch_tensor *weight,
+                       etch_ending_move moves[ETCH_ENDING_MOVES]);
 /* FLOP and bytes of the optimizer for one element of `weight`; zero without an optimizer. */
 uint32_t etch_update_flop(const etch_training *training);
 uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *weight);

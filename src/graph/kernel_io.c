@@ -34,19 +34,26 @@ etch_expr etch_group_size(const etch_placed *placed, uint32_t axes)
 typedef struct local {
     const etch_placed *placed;
     const etch_step *step;
+    const etch_dim *causal; /* the queries of a causal attention, or NULL */
 } local;
 
-/* Size of a dim in the part of the work that one rank does. */
-static etch_expr local_size(const void *data, const etch_dim *dim)
+/* Among how many ranks the step divides its work along a dim. */
+static etch_expr parts_of(const local *l, const etch_dim *dim)
 {
-    const local *l = data;
-    const etch_training *training = l->placed->training;
     uint32_t axes = 0;
     for (uint32_t i = 0; i < l->placed->plan->mesh.count; i++)
         if (l->step->factor[i] == dim)
             axes |= 1u << i;
-    return etch_div(training->graph->sym, etch_training_size(training, dim),
-                    etch_group_size(l->placed, axes));
+    return etch_group_size(l->placed, axes);
+}
+
+/* Size of a dim in the part of the work that one rank does; causal queries are counted all together. */
+static etch_expr local_size(const void *data, const etch_dim *dim)
+{
+    const local *l = data;
+    const etch_training *training = l->placed->training;
+    etch_expr size = etch_training_size(training, dim);
+    return dim == l->causal ? size : etch_div(training->graph->sym, size, parts_of(l, dim));
 }
 
 etch_expr etch_step_flop(const etch_placed *placed, const etch_step *step)
@@ -54,8 +61,12 @@ etch_expr etch_step_flop(const etch_placed *placed, const etch_step *step)
     etch_sym *sym = placed->training->graph->sym;
     if (step->move != ETCH_NO_MOVE)
         return etch_int(sym, 0);
-    local here = {placed, step};
-    return etch_op_flop(sym, step->op, local_size, &here);
+    bool causal = step->row->basis == BASIS_SCORES && step->op->attrs.causal;
+    local here = {placed, step, causal ? etch_op_query_dim(step->op) : NULL};
+    etch_expr flop = etch_op_flop(sym, step->op, local_size, &here);
+    /* A rank has the i-th chunk of its queries from the front and the i-th from the back: what the later one
+     * sees more, the earlier one sees less, and every rank does an equal part of the pairs. */
+    return here.causal ? etch_div(sym, flop, parts_of(&here, here.causal)) : flop;
 }
 
 /* ---- uses ---------------------------------------------------------------------------------------------- */

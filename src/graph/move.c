@@ -78,7 +78,7 @@ static bool is_innermost(placer *p, const etch_value *value, uint32_t axis, etch
 
 /* Sizes shrink first; but where an axis joins a dim that another leaves, the other leaves first: the joining
  * axis would divide shards, and what is left when they are gathered is not its part of the whole. */
-enum { MOVE_KINDS = ETCH_MOVE_COUNT - 1 };
+enum { MOVE_KINDS = ETCH_ALL_GATHER };
 static const etch_move shrink_first[MOVE_KINDS] = {ETCH_SLICE, ETCH_REDUCE_SCATTER, ETCH_ALL_TO_ALL,
                                                    ETCH_ALL_REDUCE, ETCH_ALL_GATHER};
 static const etch_move leave_first[MOVE_KINDS] = {ETCH_ALL_GATHER, ETCH_ALL_TO_ALL, ETCH_ALL_REDUCE,

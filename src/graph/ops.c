@@ -413,6 +413,7 @@ static const char *const move_rows[ETCH_MOVE_COUNT] = {
     [ETCH_SLICE] = "slice_shard",     [ETCH_REDUCE_SCATTER] = "reduce_scatter",
     [ETCH_ALL_TO_ALL] = "all_to_all", [ETCH_ALL_REDUCE] = "all_reduce",
     [ETCH_ALL_GATHER] = "all_gather",
+    [ETCH_SEND] = "send",
 };
 
 enum { ROW_COUNT = sizeof table / sizeof table[0] };

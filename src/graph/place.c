@@ -284,23 +284,19 @@ static void reduce_statistics(placer *p, const etch_op *op, uint32_t axes)
                                              "a statistic over a sharded dim");
 }
 
-/* Causal work over sharded queries differs from rank to rank, and a plan cannot say yet how to balance it. */
-static void check_causal(placer *p, const placing *pl)
+/* Causal work grows along the queries. Ranks that share them hold an early and a late chunk each, so that all
+ * do the same: the queries must be divisible into that many chunks. */
+static void balance_causal(placer *p, const placing *pl)
 {
     if (!pl->op->attrs.causal || pl->op->row->basis != BASIS_SCORES || pl->op->phase != ETCH_FORWARD)
         return;
     const etch_dim *query = etch_op_query_dim(pl->op);
-    for (uint32_t a = 0; a < p->axis_count; a++) {
-        if (!query || pl->factor[a] != query)
-            continue;
-        const char *text =
-            etch_text(p->arena, "causal attention over %s @ %s", query->name, p->plan->mesh.at[a].name);
-        for (uint32_t i = 0; text && i < p->placed->pending.count; i++)
-            if (p->placed->pending.at[i].axes == 1u << a)
-                text = NULL;
-        if (text)
-            ETCH_PUSH(p->arena, &p->placed->pending, (etch_pending){text, 1u << a, p->plan->span});
-    }
+    uint32_t axes = 0;
+    for (uint32_t a = 0; query && a < p->axis_count; a++)
+        if (pl->factor[a] == query)
+            axes |= 1u << a;
+    if (axes)
+        etch_map_require_pairs(p, query, axes);
 }
 
 static void finish_op(placer *p, placing *pl)
@@ -356,7 +352,7 @@ static void place_op(placer *p, etch_op *op)
         for (uint32_t a = 0; a < p->axis_count; a++)
             place_axis(p, &pl, a);
         bring_operands(p, &pl);
-        check_causal(p, &pl);
+        balance_causal(p, &pl);
     }
     finish_op(p, &pl);
     reduce_statistics(p, op, pl.stat_axes);
@@ -590,6 +586,7 @@ etch_placed *etch_place(const etch_training *training, const etch_plan *plan)
     *placed = (etch_placed){.training = training, .plan = plan, .arena = arena, .diags = graph->diags};
     placed->weight_of = ETCH_NEW_ARRAY(arena, tensors, etch_value *);
     placed->sync_axes = ETCH_NEW_ARRAY(arena, tensors, uint32_t);
+    placed->zero_axes = ETCH_NEW_ARRAY(arena, tensors, uint32_t);
     placer p = {.placed = placed,
                 .training = training,
                 .plan = plan,
@@ -617,9 +614,10 @@ etch_placed *etch_place(const etch_training *training, const etch_plan *plan)
         placed->backward = ETCH_NEW(arena, etch_placed_region);
         place_region(&p, training->backward, placed->backward);
     }
+    if (!p.failed)
+        etch_stages_find(&p);
     if (p.failed)
         return NULL;
     etch_kernels(placed);
-    etch_updates(placed);
-    return placed;
+    return etch_updates(placed) ? placed : NULL;
 }

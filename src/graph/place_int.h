@@ -68,6 +68,8 @@ void etch_map_edge(placer *p, const etch_op *op, uint32_t touched, const etch_st
 bool etch_map_is_inside(const placer *p, const etch_dim *dim, uint32_t inner, uint32_t outer);
 /* Records what the placement of a tensor demands of sizes. */
 void etch_map_require(placer *p, const etch_tensor *tensor, const etch_state *place);
+/* Records that each rank of `axes`, which divide `dim`, holds two chunks of it. */
+void etch_map_require_pairs(placer *p, const etch_dim *dim, uint32_t axes);
 
 /* ---- demand.c ---- */
 
@@ -79,6 +81,11 @@ void etch_demand_carry(placer *p, const etch_carry *carry, etch_state *place);
 /* The loop value that a forward tensor, or a recomputed copy of one, is at the end of an iteration; NULL for
  * most. */
 const etch_carry *etch_demand_handed_on(const etch_tensor *tensor);
+
+/* ---- stage.c ---- */
+
+/* Sets the homes of steps and loops, and `stages`, when the plan has a stage line. */
+void etch_stages_find(placer *p);
 
 /* ---- move.c ---- */
 

@@ -246,12 +246,12 @@ bool etch_map_is_inside(const placer *p, const etch_dim *dim, uint32_t inner, ui
     return false;
 }
 
-static bool is_required(const placer *p, const etch_dim *dim, uint32_t axes)
+static etch_requirement *find_requirement(const placer *p, const etch_dim *dim, uint32_t axes)
 {
     for (uint32_t i = 0; i < p->placed->requirements.count; i++)
         if (p->placed->requirements.at[i].dim == dim && p->placed->requirements.at[i].axes == axes)
-            return true;
-    return false;
+            return &p->placed->requirements.at[i];
+    return NULL;
 }
 
 static etch_span require_span(const placer *p, const etch_dim *dim, uint32_t axes)
@@ -275,7 +275,7 @@ void etch_map_require(placer *p, const etch_tensor *tensor, const etch_state *pl
                 axes |= 1u << a;
                 divisor = etch_mul(p->sym, divisor, p->plan->mesh.at[a].size);
             }
-        if ((!axes && !micro) || dim->ragged || is_required(p, dim, axes))
+        if ((!axes && !micro) || dim->ragged || find_requirement(p, dim, axes))
             continue;
         etch_requirement need = {.dim = dim,
                                  .size = dim->size,
@@ -285,4 +285,14 @@ void etch_map_require(placer *p, const etch_tensor *tensor, const etch_state *pl
                                  .span = require_span(p, dim, axes)};
         ETCH_PUSH(p->arena, &p->placed->requirements, need);
     }
+}
+
+void etch_map_require_pairs(placer *p, const etch_dim *dim, uint32_t axes)
+{
+    etch_requirement *need = find_requirement(p, dim, axes); /* NULL for a size on average */
+    if (!need || need->paired)
+        return;
+    etch_expr ranks = etch_group_size(p->placed, axes); /* a rank that is alone needs no chunks */
+    need->divisor = etch_mul(p->sym, need->divisor, etch_min(p->sym, ranks, etch_int(p->sym, 2)));
+    need->paired = true;
 }

@@ -1,4 +1,4 @@
-/* The end of a step: reduction of gradients, clipping norm, optimizer, by units. */
+/* The end of a step: reduction of gradients, clipping norm, optimizer, gathering of weights, by units. */
 #include "graph/kernel_int.h"
 
 /* ---- one element --------------------------------------------------------------------------------------- */
@@ -34,6 +34,58 @@ uint32_t etch_clip_bytes(const etch_training *training)
     return etch_dtype_bytes(training->graph->dtypes.grads);
 }
 
+/* ---- one weight ---------------------------------------------------------------------------------------- */
+
+/* The axes that number the stages. */
+static uint32_t stage_axes(const etch_placed *placed)
+{
+    const etch_stage_line *line = placed->stages ? placed->stages->line : NULL;
+    uint32_t axes = 0;
+    for (uint32_t i = 0; line && i < line->axis_count; i++)
+        axes |= 1u << line->axes[i];
+    return axes;
+}
+
+/* The axes of the plan's zero line that hold the weight alike. Stages hold different weights. */
+static uint32_t dividing_axes(const etch_placed *placed, const etch_tensor *weight)
+{
+    const etch_value *held = placed->weight_of[weight->id];
+    uint32_t axes = 0;
+    for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
+        if (!held->place[a])
+            axes |= 1u << a;
+    return axes & placed->plan->zero.axes & ~stage_axes(placed);
+}
+
+etch_expr etch_update_elements(const etch_placed *placed, const etch_tensor *weight)
+{
+    etch_sym *sym = placed->training->graph->sym;
+    etch_expr held = etch_value_elements(placed, placed->weight_of[weight->id]);
+    uint32_t axes = placed->zero_axes[weight->id];
+    return axes ? etch_ceil(sym, etch_div(sym, held, etch_group_size(placed, axes))) : held;
+}
+
+/* Over axes that divide the states, partial gradients become shards, and what is left partial is all-reduced
+ * as shards; a gradient that is whole on such an axis is cut without a collective, before anything moves. */
+void etch_ending_moves(const etch_placed *placed, const etch_tensor *weight,
+                       etch_ending_move moves[ETCH_ENDING_MOVES])
+{
+    const etch_training *training = placed->training;
+    etch_sym *sym = training->graph->sym;
+    const uint32_t partial = placed->sync_axes[weight->id], zero = placed->zero_axes[weight->id];
+    const etch_expr shard = etch_update_elements(placed, weight);
+    etch_expr of_gradient =
+        etch_mul(sym, shard, etch_int(sym, etch_dtype_bytes(training->graph->dtypes.grads)));
+    etch_expr of_weight = etch_mul(sym, shard, etch_int(sym, etch_dtype_bytes(weight->dtype)));
+    moves[0] = (etch_ending_move){ETCH_REDUCE_SCATTER, partial & zero,
+                                  etch_mul(sym, of_gradient, etch_group_size(placed, partial & zero))};
+    moves[1] = (etch_ending_move){ETCH_ALL_REDUCE, partial & ~zero, of_gradient};
+    moves[2] = (etch_ending_move){ETCH_ALL_GATHER, training->train.optimizer.row ? zero : 0, of_weight};
+    for (uint32_t i = 0; i < ETCH_ENDING_MOVES; i++)
+        if (!moves[i].axes)
+            moves[i].move = ETCH_NO_MOVE;
+}
+
 /* ---- units --------------------------------------------------------------------------------------------- */
 
 etch_tensor **etch_gradients_by_weight(const etch_training *training, etch_arena *arena)
@@ -49,14 +101,14 @@ typedef struct ending {
     etch_placed *placed;
     const etch_training *training;
     etch_sym *sym;
+    etch_arena *arena;
     etch_tensor **gradients; /* by weight */
 } ending;
 
-/* Elements of the i-th weight of a unit on one rank, all copies. */
+/* Elements of the i-th weight of a unit that a rank updates, all copies. */
 static etch_expr unit_elements(const ending *e, const etch_unit *unit, uint32_t i)
 {
-    const etch_value *weight = e->placed->weight_of[unit->weights.at[i]->id];
-    return etch_mul(e->sym, unit->copies.at[i], etch_value_elements(e->placed, weight));
+    return etch_mul(e->sym, unit->copies.at[i], etch_update_elements(e->placed, unit->weights.at[i]));
 }
 
 static etch_expr times(const ending *e, etch_expr elements, uint32_t constant)
@@ -64,33 +116,39 @@ static etch_expr times(const ending *e, etch_expr elements, uint32_t constant)
     return etch_mul(e->sym, elements, etch_int(e->sym, constant));
 }
 
-/* The smallest set of axes above `last` that gradients of the unit are partial over; 0 when there is none. */
-static uint32_t axes_after(const ending *e, const etch_unit *unit, uint32_t last)
+/* The bucket of the unit for this move, made when it is the first of its kind: those from `first` on are the
+ * unit's, in rising order of axes. */
+static etch_bucket *bucket_for(const ending *e, etch_buckets *list, uint32_t first, etch_unit *unit,
+                               const etch_ending_move *move)
 {
-    uint32_t next = 0;
-    for (uint32_t i = 0; i < unit->weights.count; i++) {
-        const etch_tensor *weight = unit->weights.at[i];
-        uint32_t axes = e->gradients[weight->id] ? e->placed->sync_axes[weight->id] : 0;
-        if (axes > last && (next == 0 || axes < next))
-            next = axes;
-    }
-    return next;
+    uint32_t at = first;
+    while (at < list->count && list->at[at].axes < move->axes)
+        at++;
+    if (at < list->count && list->at[at].axes == move->axes)
+        return &list->at[at];
+    ETCH_PUSH(e->arena, list, (etch_bucket){0});
+    for (uint32_t i = list->count - 1; i > at; i--)
+        list->at[i] = list->at[i - 1];
+    list->at[at] =
+        (etch_bucket){.unit = unit, .move = move->move, .axes = move->axes, .bytes = etch_int(e->sym, 0)};
+    return &list->at[at];
 }
 
-static void add_buckets(const ending *e, etch_unit *unit)
+/* The collectives of a unit that are the n-th of a weight: one for each set of axes. */
+static void add_buckets(const ending *e, etch_unit *unit, uint32_t n, etch_buckets *list)
 {
-    etch_arena *arena = e->placed->arena;
-    uint32_t width = etch_dtype_bytes(e->training->graph->dtypes.grads);
-    for (uint32_t axes = axes_after(e, unit, 0); axes; axes = axes_after(e, unit, axes)) {
-        etch_bucket bucket = {.unit = unit, .axes = axes, .bytes = etch_int(e->sym, 0)};
-        for (uint32_t i = 0; i < unit->weights.count; i++) {
-            const etch_tensor *weight = unit->weights.at[i];
-            if (!e->gradients[weight->id] || e->placed->sync_axes[weight->id] != axes)
-                continue;
-            ETCH_PUSH(arena, &bucket.gradients, e->gradients[weight->id]);
-            bucket.bytes = etch_add(e->sym, bucket.bytes, times(e, unit_elements(e, unit, i), width));
-        }
-        ETCH_PUSH(arena, &e->placed->buckets, bucket);
+    const uint32_t first = list->count;
+    for (uint32_t i = 0; i < unit->weights.count; i++) {
+        const etch_tensor *weight = unit->weights.at[i];
+        etch_ending_move moves[ETCH_ENDING_MOVES];
+        if (!e->gradients[weight->id])
+            continue;
+        etch_ending_moves(e->placed, weight, moves);
+        if (moves[n].move == ETCH_NO_MOVE)
+            continue;
+        etch_bucket *bucket = bucket_for(e, list, first, unit, &moves[n]);
+        ETCH_PUSH(e->arena, &bucket->gradients, e->gradients[weight->id]);
+        bucket->bytes = etch_add(e->sym, bucket->bytes, etch_mul(e->sym, unit->copies.at[i], moves[n].bytes));
     }
 }
 
@@ -111,22 +169,98 @@ static void add_update(const ending *e, etch_unit *unit)
         ETCH_PUSH(e->placed->arena, &e->placed->updates, update);
 }
 
-static void set_clip(const ending *e)
+/* The sum of squares of a unit's gradients. */
+static void add_norm(const ending *e, etch_unit *unit)
 {
+    etch_update norm = {.unit = unit};
     etch_expr elements = etch_int(e->sym, 0);
-    for (uint32_t u = 0; u < e->training->units.count; u++) {
-        const etch_unit *unit = e->training->units.at[u];
-        etch_expr runs = unit->loop ? unit->loop->count : etch_int(e->sym, 1);
-        for (uint32_t i = 0; i < unit->weights.count; i++)
-            if (e->gradients[unit->weights.at[i]->id])
-                elements = etch_add(e->sym, elements, etch_mul(e->sym, runs, unit_elements(e, unit, i)));
+    for (uint32_t i = 0; i < unit->weights.count; i++) {
+        etch_tensor *gradient = e->gradients[unit->weights.at[i]->id];
+        if (!gradient)
+            continue;
+        elements = etch_add(e->sym, elements, unit_elements(e, unit, i));
+        ETCH_PUSH(e->arena, &norm.gradients, gradient);
     }
-    e->placed->clip_flop = times(e, elements, etch_clip_flop());
-    e->placed->clip_bytes = etch_add(e->sym, times(e, elements, etch_clip_bytes(e->training)),
-                                     etch_int(e->sym, CLIP_RESULT_BYTES));
+    norm.flop = times(e, elements, etch_clip_flop());
+    norm.bytes = times(e, elements, etch_clip_bytes(e->training));
+    if (norm.gradients.count > 0)
+        ETCH_PUSH(e->arena, &e->placed->norms, norm);
 }
 
-void etch_updates(etch_placed *placed)
+/* Stages that use the same weights add up their gradients. */
+static void add_tie(const ending *e, etch_unit *unit)
+{
+    const etch_homes *uses = etch_unit_uses(e->placed, unit);
+    const uint32_t width = etch_dtype_bytes(e->training->graph->dtypes.grads);
+    if (!uses || uses->count < 2)
+        return;
+    etch_bucket tie = {.unit = unit,
+                       .move = ETCH_ALL_REDUCE,
+                       .axes = stage_axes(e->placed),
+                       .bytes = etch_int(e->sym, 0)};
+    for (uint32_t i = 0; i < unit->weights.count; i++) {
+        etch_tensor *gradient = e->gradients[unit->weights.at[i]->id];
+        if (!gradient)
+            continue;
+        ETCH_PUSH(e->arena, &tie.gradients, gradient);
+        tie.bytes = etch_add(e->sym, tie.bytes, times(e, unit_elements(e, unit, i), width));
+    }
+    if (tie.gradients.count > 0)
+        ETCH_PUSH(e->arena, &e->placed->ties, tie);
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------------- */
+
+static bool report_nothing_divided(const ending *e)
+{
+    const etch_plan *plan = e->placed->plan;
+    const char *axes = etch_axes_label(e->placed, plan->zero.axes);
+    etch_diag *diag = etch_error(e->placed->diags, ETCH_E_ZERO_NOTHING, plan->zero.span,
+                                 "zero divides nothing over %s: these axes divide all weights already", axes);
+    etch_help(diag, "name axes that replicate weights, as those that divide only the batch do");
+    return false;
+}
+
+/* What the plan's zero line divides. False when that is nothing. */
+static bool divide_states(const ending *e)
+{
+    uint32_t divided = 0, trained = 0;
+    if (!e->placed->plan->zero.axes)
+        return true;
+    for (uint32_t u = 0; u < e->training->units.count; u++) {
+        const etch_unit *unit = e->training->units.at[u];
+        for (uint32_t i = 0; i < unit->weights.count; i++) {
+            const etch_tensor *weight = unit->weights.at[i];
+            if (!e->gradients[weight->id])
+                continue;
+            e->placed->zero_axes[weight->id] = dividing_axes(e->placed, weight);
+            divided |= e->placed->zero_axes[weight->id];
+            trained++;
+        }
+    }
+    return divided || !trained || report_nothing_divided(e);
+}
+
+static void add_all(const ending *e)
+{
+    etch_placed *placed = e->placed;
+    const etch_train *train = &e->training->train;
+    for (uint32_t i = placed->units.count; i-- > 0;) {
+        add_buckets(e, placed->units.at[i], 0, &placed->buckets);
+        add_buckets(e, placed->units.at[i], 1, &placed->buckets);
+        add_tie(e, placed->units.at[i]);
+    }
+    for (uint32_t i = 0; i < placed->units.count; i++) {
+        if (train->clip)
+            add_norm(e, placed->units.at[i]);
+        if (train->optimizer.row)
+            add_update(e, placed->units.at[i]);
+    }
+    for (uint32_t i = 0; i < placed->units.count; i++)
+        add_buckets(e, placed->units.at[i], 2, &placed->gathers);
+}
+
+bool etch_updates(etch_placed *placed)
 {
     const etch_training *training = placed->training;
     etch_arena *scratch = etch_arena_new(etch_arena_mem(placed->arena));
@@ -134,13 +268,13 @@ void etch_updates(etch_placed *placed)
         .placed = placed,
         .training = training,
         .sym = training->graph->sym,
+        .arena = placed->arena,
         .gradients = etch_gradients_by_weight(training, scratch),
     };
-    for (uint32_t i = training->units.count; i-- > 0;)
-        add_buckets(&e, training->units.at[i]);
-    for (uint32_t i = 0; i < training->units.count && training->train.optimizer.row; i++)
-        add_update(&e, training->units.at[i]);
-    if (training->backward && training->train.clip)
-        set_clip(&e);
+    etch_placed_units(placed);
+    const bool fine = divide_states(&e);
+    if (fine)
+        add_all(&e);
     etch_arena_free(scratch);
+    return fine;
 }

@@ -84,10 +84,9 @@ etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_set
  * when `needed`, else there is none. Declares its mesh axes as variables. */
 const etch_plan *etch_spec_plan(etch_spec *spec, const char *name, bool needed, etch_span asked);
 
-/* May quantities of one rank be asked? False after an error: one of `list` (the plan's own `pending`, or what
- * its placement found) would have an effect, because its mesh axis has no value, or one larger than 1. */
-bool etch_spec_pending_ready(etch_spec *spec, const etch_plan *plan, const etch_pending *list, uint32_t count,
-                             const etch_settings *settings);
+/* May quantities of one rank be asked? False after an error: a line of the plan that has no meaning yet would
+ * have an effect, because its mesh axis has no value, or one larger than 1. */
+bool etch_spec_pending_ready(etch_spec *spec, const etch_plan *plan, const etch_settings *settings);
 
 /* ---- expressions --------------------------------------------------------------------------------------- */
 
@@ -98,7 +97,7 @@ typedef struct etch_quantity {
     const char *of, *op, *run, *plan, *stage; /* NULL when not given; selectors with dots as written */
     const char *const *axes;                  /* of `axis =` */
     uint32_t axis_count;
-    etch_span span, first_span, of_span, op_span, axis_span, plan_span;
+    etch_span span, first_span, of_span, op_span, axis_span, plan_span, stage_span;
 } etch_quantity;
 
 /* What a quantity is. NULL after having reported why not. */

@@ -84,53 +84,97 @@ static const char *one_line(etch_spec *spec, etch_span span)
     return out.text;
 }
 
-/* `stage` and `zero` do nothing where their axes are 1. */
+/* `stage` in a scope, and `zero` of higher levels, do nothing where their axes are 1. */
 static void add_pending(etch_plan_builder *b, const etch_ast_line *line)
 {
     etch_spec *spec = b->spec;
     etch_axis_list axes;
-    if (line->kind == ETCH_AST_ZERO) {
-        const char *level = line->level.text;
-        if (strcmp(level, "1") != 0 && strcmp(level, "2") != 0 && strcmp(level, "3") != 0) {
-            etch_error(spec->diags, ETCH_E_PLAN_OPTION, line->level.span, "there is no ZeRO level %s", level);
-            return;
-        }
-    }
     if (!etch_mesh_axes(b, &line->mesh, &axes))
         return;
     const char *text = one_line(spec, (etch_span){line->span.start, line->mesh.span.end});
     ETCH_PUSH(spec->arena, &b->plan->pending, (etch_pending){text, axes.bits, line->span});
 }
 
-static const char *const later_options[] = {"accumulate", "capacity",  "freeze", "keep", "offload",
-                                            "prefetch",   "recompute", "reduce", "save", "schedule"};
-
-static void refuse_options(etch_plan_builder *b, const etch_ast_line *line)
+/* A plan cuts the model once. */
+static void read_stage(etch_plan_builder *b, const etch_ast_line *line)
 {
-    const uint32_t known = sizeof later_options / sizeof *later_options;
+    etch_axis_list axes;
+    if (!etch_mesh_axes(b, &line->mesh, &axes))
+        return;
+    if (b->plan->stage) {
+        etch_diag *diag =
+            etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, line->span, "a plan has one stage line");
+        etch_note(diag, b->plan->stage->span, "it is here");
+        etch_help(diag, "one line lists all units: stage (embed, layer, head) @ pp");
+        return;
+    }
+    b->plan->stage = etch_stage_read(b, line, &axes);
+}
+
+/* Options without meaning yet; each list ends with NULL. */
+static const char *const plan_options[] = {"accumulate", "capacity", "freeze",    "keep",
+                                           "offload",    "prefetch", "recompute", "reduce",
+                                           "save",       "schedule", NULL};
+static const char *const zero_options[] = {"again", "keep", "prefetch", "reduce", "unit", NULL};
+
+/* `whose`: "a plan", of which `known` are the options. */
+static void refuse_options(etch_plan_builder *b, const etch_ast_line *line, const char *whose,
+                           const char *const *known)
+{
+    uint32_t count = 0;
+    while (known[count])
+        count++;
     for (uint32_t i = 0; i < line->defs.count; i++) {
         const etch_ast_def *def = &line->defs.at[i];
         uint32_t k = 0;
-        while (k < known && strcmp(later_options[k], def->name.text) != 0)
+        while (k < count && strcmp(known[k], def->name.text) != 0)
             k++;
-        if (k < known) {
-            refuse(b, def->span, etch_text(b->spec->arena, "'%s' in a plan", def->name.text));
+        if (k < count) {
+            refuse(b, def->span, etch_text(b->spec->arena, "'%s' in %s", def->name.text, whose));
             continue;
         }
         etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->name.span,
-                                     "a plan has no option '%s'", def->name.text);
-        etch_suggest_name(diag, def->name.text, later_options, known);
+                                     "%s has no option '%s'", whose, def->name.text);
+        etch_suggest_name(diag, def->name.text, known, count);
     }
+}
+
+static bool is_level(const etch_ast_line *line, const char *level)
+{
+    return strcmp(line->level.text, level) == 0;
+}
+
+/* Level 1 speaks of the whole plan; nothing else has a meaning yet. */
+static void read_zero(etch_plan_builder *b, const etch_ast_line *line, bool in_scope)
+{
+    etch_spec *spec = b->spec;
+    etch_zero *zero = &b->plan->zero;
+    etch_axis_list axes;
+    if (!is_level(line, "1") && !is_level(line, "2") && !is_level(line, "3")) {
+        etch_error(spec->diags, ETCH_E_PLAN_OPTION, line->level.span, "there is no ZeRO level %s",
+                   line->level.text);
+        return;
+    }
+    if (!is_level(line, "1") || in_scope) {
+        add_pending(b, line);
+        return;
+    }
+    refuse_options(b, line, "a zero line", zero_options);
+    if (!etch_mesh_axes(b, &line->mesh, &axes))
+        return;
+    if (zero->level) {
+        etch_diag *diag = etch_error(spec->diags, ETCH_E_ZERO_TWICE, line->span, "a plan has one zero line");
+        etch_note(diag, zero->span, "it is here");
+        etch_help(diag, "several axes are one list: zero 1 @ (a, b)");
+        return;
+    }
+    *zero = (etch_zero){.level = 1, .axes = axes.bits, .span = line->span};
 }
 
 /* Lines that mean the same in a plan and in a scope of it. */
 static void read_common(etch_plan_builder *b, const etch_ast_line *line)
 {
     switch (line->kind) {
-    case ETCH_AST_ZERO:
-    case ETCH_AST_STAGE:
-        add_pending(b, line);
-        break;
     case ETCH_AST_STREAM:
         refuse(b, line->span, "'stream' in a plan");
         break;
@@ -141,7 +185,7 @@ static void read_common(etch_plan_builder *b, const etch_ast_line *line)
         refuse(b, line->span, "'dtype' in a plan");
         break;
     case ETCH_AST_OPTIONS:
-        refuse_options(b, line);
+        refuse_options(b, line, "a plan", plan_options);
         break;
     default:
         break;
@@ -162,6 +206,15 @@ static void read_scope_line(etch_plan_builder *b, const etch_ast_line *line, sha
     case ETCH_AST_PIN:
         read_pin(b, line, &pin);
         ETCH_PUSH(b->spec->arena, &scope->pins, pin);
+        break;
+    case ETCH_AST_ZERO:
+        read_zero(b, line, scope->modules != NULL);
+        break;
+    case ETCH_AST_STAGE:
+        if (scope->modules)
+            add_pending(b, line);
+        else
+            read_stage(b, line);
         break;
     case ETCH_AST_SCOPE:
         refuse(b, line->span, "a scope inside a scope");
@@ -226,9 +279,12 @@ static bool has_refused(const etch_ast_lines *lines, bool in_scope)
             if (in_scope || has_refused(&lines->at[i].lines, true))
                 return true;
             break;
+        case ETCH_AST_ZERO:
+            if (!in_scope && is_level(&lines->at[i], "1") && lines->at[i].defs.count > 0)
+                return true;
+            break;
         case ETCH_AST_SHARD:
         case ETCH_AST_PIN:
-        case ETCH_AST_ZERO:
         case ETCH_AST_STAGE:
             break;
         }
@@ -335,12 +391,11 @@ static const char *axes_of(etch_spec *spec, const etch_plan *plan, const etch_se
     return text.text;
 }
 
-static bool check_pending(etch_spec *spec, const etch_plan *plan, const etch_pending *list, uint32_t count,
-                          const etch_settings *settings, bool bound)
+static bool check_pending(etch_spec *spec, const etch_plan *plan, const etch_settings *settings, bool bound)
 {
     bool fine = true;
-    for (uint32_t i = 0; i < count; i++) {
-        const etch_pending *pending = &list[i];
+    for (uint32_t i = 0; i < plan->pending.count; i++) {
+        const etch_pending *pending = &plan->pending.at[i];
         const char *axes = axes_of(spec, plan, settings, pending, bound);
         if (!axes)
             continue;
@@ -355,12 +410,11 @@ static bool check_pending(etch_spec *spec, const etch_plan *plan, const etch_pen
 
 bool etch_plan_check_bound(etch_spec *spec, const etch_plan *plan, const etch_settings *settings)
 {
-    return check_pending(spec, plan, plan->pending.at, plan->pending.count, settings, true);
+    return check_pending(spec, plan, settings, true);
 }
 
-bool etch_spec_pending_ready(etch_spec *spec, const etch_plan *plan, const etch_pending *list, uint32_t count,
-                             const etch_settings *settings)
+bool etch_spec_pending_ready(etch_spec *spec, const etch_plan *plan, const etch_settings *settings)
 {
-    const bool bound = check_pending(spec, plan, list, count, settings, true);
-    return check_pending(spec, plan, list, count, settings, false) && bound;
+    const bool bound = check_pending(spec, plan, settings, true);
+    return check_pending(spec, plan, settings, false) && bound;
 }

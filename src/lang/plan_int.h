@@ -34,6 +34,12 @@ void etch_mesh_build(etch_plan_builder *b);
 /* The axes that stand behind '@', products expanded. False after an error. */
 bool etch_mesh_axes(etch_plan_builder *b, const etch_ast_mesh *mesh, etch_axis_list *out);
 
+/* ---- plan_stage.c ---- */
+
+/* What a stage line on these axes says. What is wrong is reported, and is left at its default. */
+const etch_stage_line *etch_stage_read(etch_plan_builder *b, const etch_ast_line *line,
+                                       const etch_axis_list *axes);
+
 /* ---- plan_select.c: plans are bound late, so a name that nothing has is a warning ---- */
 
 /* Warns when no dim of the spec has this name. */

@@ -43,7 +43,7 @@ static bool read_named(etch_spec *spec, const etch_ast_arg *arg, etch_quantity *
 {
     static const char *const names[] = {"of", "op", "axis", "run", "plan", "stage"};
     const char **const ends[] = {&q->of, &q->op, NULL, &q->run, &q->plan, &q->stage};
-    etch_span *const spans[] = {&q->of_span, &q->op_span, NULL, NULL, &q->plan_span, NULL};
+    etch_span *const spans[] = {&q->of_span, &q->op_span, NULL, NULL, &q->plan_span, &q->stage_span};
     const uint32_t count = sizeof names / sizeof *names;
     uint32_t i = 0;
     while (i < count && strcmp(names[i], arg->name.text) != 0)

@@ -214,9 +214,28 @@ static void need_all(etch_bound *b)
         need_region(b, placed->backward, 0);
     for (uint32_t i = 0; i < placed->buckets.count; i++)
         need(b, placed->buckets.at[i].bytes, train->span, "the sum of gradients", NULL);
+    for (uint32_t i = 0; i < placed->ties.count; i++)
+        need(b, placed->ties.at[i].bytes, train->span, "the sum of gradients", NULL);
+    for (uint32_t i = 0; i < placed->gathers.count; i++)
+        need(b, placed->gathers.at[i].bytes, train->span, "the gathering of weights", NULL);
     for (uint32_t i = 0; i < placed->updates.count; i++) {
         need(b, placed->updates.at[i].flop, train->span, "the optimizer", NULL);
         need(b, placed->updates.at[i].bytes, train->span, "the optimizer", NULL);
+    }
+}
+
+static void need_stages(etch_bound *b)
+{
+    const etch_stages *stages = b->placed->stages;
+    if (!stages)
+        return;
+    need(b, stages->units, stages->line->span, "the chain of stages", NULL);
+    need(b, stages->line->chunks, stages->line->span, "the schedule", NULL);
+    for (uint32_t i = 0; i < stages->line->count_count; i++)
+        need(b, stages->line->counts[i], stages->line->span, "the count of units", NULL);
+    for (uint32_t i = 0; i < stages->cuts.count; i++) {
+        need(b, stages->cuts.at[i].forward_bytes, stages->line->span, "the message between stages", NULL);
+        need(b, stages->cuts.at[i].backward_bytes, stages->line->span, "the message between stages", NULL);
     }
 }
 
@@ -308,6 +327,26 @@ static void check_loops(etch_bound *b, const etch_placed_region *region, uint32_
     }
 }
 
+/* Counts of units that the plan gives, and the shape of the pipeline; what it says of a pipeline of one stage
+ * does not matter. */
+static void check_stages(etch_bound *b, etch_extent *extent)
+{
+    const etch_stage_line *line = b->placed->plan->stage;
+    uint64_t chunks = 1, units;
+    etch_total stages = 1;
+    extent->stage_count = extent->chunk_count = 1;
+    for (uint32_t i = 0; line && i < line->axis_count; i++)
+        stages *= extent->axis_size[line->axes[i]];
+    if (!line || stages <= 1 || stages > ETCH_MAX_RANKS)
+        return;
+    extent->stage_count = (uint32_t)stages;
+    check_size(b, line->chunks, 1, line->span, "", "the number of chunks of a stage", &chunks);
+    extent->chunk_count = chunks > ETCH_MOST_CHUNKS ? ETCH_MOST_CHUNKS : (uint32_t)chunks;
+    for (uint32_t i = 0; i < line->count_count; i++)
+        check_size(b, line->counts[i], 1, line->span, "",
+                   etch_text(b->arena, "count %" PRIu32 " of the stages' units", i + 1), &units);
+}
+
 /* ETCH_ELIMIT when the mesh has too many ranks; errors of the input are counted by the caller. */
 static etch_status check_extent(etch_bound *b, etch_extent *extent)
 {
@@ -334,6 +373,7 @@ static etch_status check_extent(etch_bound *b, etch_extent *extent)
         return ETCH_ELIMIT;
     }
     extent->rank_count = (uint32_t)ranks;
+    check_stages(b, extent);
     return ETCH_OK;
 }
 
@@ -411,6 +451,11 @@ static const char *describe_divisor(etch_bound *b, const etch_requirement *r)
         etch_buf_printf(&values, "%s%s", factors > 0 ? " * " : "",
                         etch_bound_text(b, etch_bound_value(b, axis->size)));
         axes++;
+        factors++;
+    }
+    if (r->paired) {
+        etch_buf_printf(&names, "%s2", factors > 0 ? " * " : "");
+        etch_buf_printf(&values, "%s2", factors > 0 ? " * " : "");
         factors++;
     }
     if (r->micro) {
@@ -515,6 +560,9 @@ static void check_requirement(etch_bound *b, uint32_t index)
     etch_note(diag, r->dim->span, "%s is declared here", r->dim->name);
     note_values(b, diag, r->size);
     note_values(b, diag, r->divisor);
+    if (r->paired)
+        etch_note(diag, r->span, "each rank has two chunks of %s, so that all do the same causal work",
+                  r->dim->name);
     for (uint32_t i = index + 1; i < b->placed->requirements.count; i++)
         if (all[i].divisor == r->divisor && !is_met(b, &all[i]))
             etch_note(diag, all[i].span, "%s is not divisible either",
@@ -541,6 +589,7 @@ etch_status etch_bind(etch_arena *scratch, const etch_lower_options *options, et
     settle_given(b);
     check_given(b);
     need_all(b);
+    need_stages(b);
     report_missing(b);
     for (uint32_t i = 0; i < options->fact_count; i++)
         check_fact(b, &options->facts[i]);

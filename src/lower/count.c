@@ -1,10 +1,10 @@
-/* How large the program of an outline is, before it is unrolled: cells, nodes, parents, bytes of names.
- * And which rows its totals have. */
+/* How large the program of a stage is, before it is unrolled: nodes, parents, bytes of names. And which rows
+ * its totals have. */
 #include "lower/lower_int.h"
 
 #include <stdlib.h>
 
-/* ---- cells and counts ---------------------------------------------------------------------------------- */
+/* ---- counts and cells ---------------------------------------------------------------------------------- */
 
 static uint32_t digits(uint64_t number)
 {
@@ -16,29 +16,46 @@ static uint32_t digits(uint64_t number)
 
 typedef struct counting {
     const etch_outliner *o;
-    etch_total nodes, deps, names, cells;
+    const etch_chain *chain;
+    uint32_t stage;
+    etch_total nodes, deps, names;
 } counting;
 
 /* `times`: how often the task runs in a step. `prefix`: bytes of its name before its own, at most. */
 static void count_task(counting *c, const etch_task *task, etch_total times, uint32_t prefix)
 {
-    enum { ORDER_PARENTS = 2 }; /* the collective before it, the slot before */
+    enum { ORDER_PARENTS = 3 }; /* the communication before it, the computations before it */
     c->nodes += times;
     c->deps += times * ((etch_total)task->read_count + task->gradients.count + ORDER_PARENTS);
     c->names += times * ((etch_total)prefix + task->name_length + 1);
 }
 
-static void count_body(counting *c, etch_body *body, uint32_t prefix)
+/* How many of the units the stage holds, of all its chunks. */
+static uint64_t held_units(const counting *c, etch_window units)
 {
-    body->first_cell = (uint64_t)c->cells;
-    c->cells += (etch_total)body->runs * body->slots;
-    for (uint32_t i = 0; i < body->parts.count; i++) {
+    uint64_t held = 0;
+    for (uint32_t link = c->stage; link < etch_link_count(c->chain); link += c->chain->stage_count) {
+        etch_window part = etch_overlap(c->chain->windows[link], units);
+        held += part.end - part.first;
+    }
+    return held;
+}
+
+/* `runs`: of the body, in a microbatch, on this stage. */
+static void count_body(counting *c, const etch_body *body, etch_total runs, uint32_t prefix)
+{
+    for (uint32_t i = 0; i < body->parts.count && runs > 0; i++) {
         const etch_part *part = &body->parts.at[i];
-        if (part->task)
-            count_task(c, part->task, (etch_total)body->runs * c->o->extent->micro, prefix);
-        else
-            count_body(c, part->repeat->body,
-                       prefix + part->repeat->name_length + digits(part->repeat->count) + 1);
+        etch_total times = runs;
+        if (!body->parent && !etch_stage_holds(c->chain, c->stage, part->units))
+            continue;
+        if (part->task) {
+            count_task(c, part->task, times * c->o->extent->micro, prefix);
+            continue;
+        }
+        times *= part->staged ? held_units(c, part->units) : part->repeat->count;
+        count_body(c, part->repeat->body, times,
+                   prefix + part->repeat->name_length + digits(part->repeat->count) + 1);
     }
 }
 
@@ -47,39 +64,82 @@ static void count_unit_tasks(counting *c, const etch_unit_tasks *list)
 {
     for (uint32_t i = 0; i < list->count; i++) {
         const etch_unit_task *u = list->at[i];
-        count_task(c, &u->task, u->units, 3 + u->loop_name_length + digits(u->units));
+        uint64_t units = u->staged ? held_units(c, u->uses[0]) : u->units;
+        if (!etch_unit_task_runs(c->chain, c->stage, u))
+            continue;
+        count_task(c, &u->task, units, 3 + u->loop_name_length + digits(u->units));
         for (uint32_t g = 0; g < u->task.gradients.count; g++)
             c->deps += c->o->outline->gradients.at[u->task.gradients.at[g]].copies;
     }
 }
 
-void etch_outline_count(etch_outliner *o)
+/* A message is a node with its sender and one with its receiver. */
+static void count_messages(counting *c, const etch_message *messages)
 {
-    etch_outline *outline = o->outline;
-    counting c = {.o = o};
+    enum { NAME_BYTES = ETCH_MESSAGE_NAME + 24 };
+    for (uint32_t link = 0; link + 1 < etch_link_count(c->chain); link++) {
+        const etch_message *m = &messages[link];
+        bool mine = link % c->chain->stage_count == c->stage;
+        bool other = (link + 1) % c->chain->stage_count == c->stage;
+        if (m->wire_count == 0 || (!mine && !other))
+            continue;
+        etch_total times = (etch_total)c->o->extent->micro * ((uint32_t)mine + (uint32_t)other);
+        c->nodes += times;
+        c->deps += times * ((etch_total)m->wire_count + 3);
+        c->names += times * NAME_BYTES;
+    }
+}
+
+etch_size etch_outline_count(etch_outliner *o, uint32_t stage)
+{
+    const etch_outline *outline = o->outline;
+    counting c = {.o = o, .chain = &outline->chain, .stage = stage};
     uint32_t prefix = 2 + digits(o->extent->micro);
-    count_body(&c, outline->forward, prefix);
+    count_body(&c, outline->forward, 1, prefix);
     if (outline->backward)
-        count_body(&c, outline->backward, prefix);
-    count_unit_tasks(&c, &outline->buckets);
-    count_unit_tasks(&c, &outline->updates);
+        count_body(&c, outline->backward, 1, prefix);
+    const etch_unit_tasks *const ends[] = {&outline->buckets, &outline->ties, &outline->updates,
+                                           &outline->gathers};
+    for (uint32_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        count_unit_tasks(&c, ends[i]);
+    count_messages(&c, outline->chain.forward);
+    if (outline->backward)
+        count_messages(&c, outline->chain.backward);
     if (outline->norm) {
         count_task(&c, outline->norm, 1, 2);
         c.deps += outline->gradient_cells;
     }
     if (outline->norm_reduce)
         count_task(&c, outline->norm_reduce, 1, 2);
-    if (c.nodes > ETCH_MOST_NODES || c.deps > UINT32_MAX || c.names > UINT32_MAX || c.cells > UINT32_MAX)
+    const etch_total tags = (etch_total)2 * o->extent->micro * outline->chain.chunk_count;
+    if ((c.chain->stage_count > 1 && tags > ETCH_TAG_END) || c.nodes > ETCH_MOST_NODES || c.deps > UINT32_MAX || c.names > UINT32_MAX)
         etch_too_many_nodes(o, (etch_span){0, 0}, "the step is too long");
-    outline->node_count = (uint64_t)c.nodes;
-    outline->dep_count = (uint64_t)c.deps;
-    outline->name_bytes = (uint64_t)c.names;
-    outline->cell_count = (uint64_t)c.cells;
     if (o->status == ETCH_OK && c.nodes == 0) {
         etch_error(o->placed->diags, ETCH_E_NOTHING_TO_RUN, (etch_span){0, 0}, "model %s computes nothing",
                    o->graph->model);
         o->status = ETCH_EINPUT;
     }
+    return (etch_size){(uint64_t)c.nodes, (uint64_t)c.deps, (uint64_t)c.names};
+}
+
+static void place_cells(etch_body *body, etch_total *cells)
+{
+    body->first_cell = (uint64_t)*cells;
+    *cells += (etch_total)body->runs * body->slots;
+    for (uint32_t i = 0; i < body->parts.count; i++)
+        if (body->parts.at[i].repeat)
+            place_cells(body->parts.at[i].repeat->body, cells);
+}
+
+void etch_outline_cells(etch_outliner *o)
+{
+    etch_total cells = 0;
+    place_cells(o->outline->forward, &cells);
+    if (o->outline->backward)
+        place_cells(o->outline->backward, &cells);
+    if (cells > UINT32_MAX)
+        etch_too_many_nodes(o, (etch_span){0, 0}, "the step is too long");
+    o->outline->cell_count = (uint64_t)cells;
 }
 
 /* ---- collectives that run ------------------------------------------------------------------------------ */
@@ -110,7 +170,9 @@ void etch_outline_each(const etch_outline *outline, void (*visit)(void *data, et
     if (outline->backward)
         each_in_body(outline->backward, visit, data);
     each_unit_task(&outline->buckets, visit, data);
+    each_unit_task(&outline->ties, visit, data);
     each_unit_task(&outline->updates, visit, data);
+    each_unit_task(&outline->gathers, visit, data);
     if (outline->norm)
         visit(data, outline->norm);
     if (outline->norm_reduce)
@@ -132,7 +194,7 @@ typedef struct tallying {
 
 static etch_tally tally_of(const etch_task *task)
 {
-    return (etch_tally){.collective = task->collective, .axes = task->axes};
+    return (etch_tally){.collective = task->collective, .axes = task->group.axes};
 }
 
 static uint32_t find_tally(const etch_outline *outline, const etch_task *task)

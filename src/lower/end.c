@@ -1,5 +1,5 @@
 /* The end of a step: the gradients are synchronised while the last microbatch goes back, their norm is
- * taken, the weights are updated. */
+ * taken, the weights are updated, and gathered where ranks update a part of them each. */
 #include "lower/lower_int.h"
 
 /* ---- gradients ----------------------------------------------------------------------------------------- */
@@ -43,25 +43,20 @@ void etch_end_gradients(etch_outliner *o)
 
 /* ---- when gradients are complete ----------------------------------------------------------------------- */
 
-/* Writes to last[g] the number, from 1, of the part of the backward body that adds to gradient g last. */
-static void mark_last_parts(const etch_body *body, uint32_t number, uint32_t *last)
+/* Notes for each gradient which parts of the backward body add to it; `number`: of the part at hand. */
+static void find_adders(etch_outliner *o, const etch_body *body, uint32_t number)
 {
     for (uint32_t i = 0; i < body->parts.count; i++) {
         const etch_part *part = &body->parts.at[i];
-        uint32_t own = body->parent ? number : i + 1;
-        for (uint32_t g = 0; part->task && g < part->task->gradients.count; g++)
-            last[part->task->gradients.at[g]] = own;
+        uint32_t own = body->parent ? number : i;
+        for (uint32_t g = 0; part->task && g < part->task->gradients.count; g++) {
+            etch_gradient *gradient = &o->outline->gradients.at[part->task->gradients.at[g]];
+            if (gradient->adders.count == 0 || gradient->adders.at[gradient->adders.count - 1] != own)
+                ETCH_PUSH(o->arena, &gradient->adders, own);
+        }
         if (part->repeat && part->repeat->body->runs > 0)
-            mark_last_parts(part->repeat->body, own, last);
+            find_adders(o, part->repeat->body, own);
     }
-}
-
-/* The last part of the stretch between loops that holds part `at`. */
-static uint32_t end_of_stretch(const etch_body *body, uint32_t at)
-{
-    while (body->parts.at[at].task && at + 1 < body->parts.count && body->parts.at[at + 1].task)
-        at++;
-    return at;
 }
 
 /* The loop of the backward body that undoes `loop`. */
@@ -75,25 +70,14 @@ static etch_repeat *undoing(const etch_body *backward, const etch_loop *loop)
     return NULL;
 }
 
-/* A bucket stands behind what completes its gradients: each iteration of the loop of its unit, or all up
- * to the next loop. */
-static void place_bucket(etch_outliner *o, etch_unit_task *bucket, const etch_unit *unit,
-                         const uint32_t *last)
+/* The bucket of a loop's weights stands behind each iteration that completes it. */
+static void place_bucket(etch_outliner *o, etch_unit_task *bucket, const etch_unit *unit)
 {
-    etch_body *backward = o->outline->backward;
-    if (unit->loop) {
-        etch_repeat *repeat = undoing(backward, unit->loop);
-        etch_lower_require(o->arena, repeat && repeat->count == bucket->units);
-        ETCH_PUSH(o->arena, &repeat->after_each, bucket);
+    if (!unit->loop)
         return;
-    }
-    uint32_t number = 0; /* stays 0 when the loops that would add do not run */
-    for (uint32_t g = 0; g < bucket->task.gradients.count; g++)
-        if (last[bucket->task.gradients.at[g]] > number)
-            number = last[bucket->task.gradients.at[g]];
-    etch_lower_require(o->arena, backward->parts.count > 0);
-    uint32_t at = end_of_stretch(backward, number > 0 ? number - 1 : backward->parts.count - 1);
-    ETCH_PUSH(o->arena, &backward->parts.at[at].after, bucket);
+    etch_repeat *repeat = undoing(o->outline->backward, unit->loop);
+    etch_lower_require(o->arena, repeat && repeat->count == bucket->units);
+    ETCH_PUSH(o->arena, &repeat->after_each, bucket);
 }
 
 /* ---- tasks --------------------------------------------------------------------------------------------- */
@@ -103,56 +87,132 @@ static void read_gradient(etch_outliner *o, etch_task *task, const etch_tensor *
     ETCH_PUSH(o->arena, &task->gradients, o->gradient_index[gradient->id]);
 }
 
+/* The units of the chain that use the weights. */
+static void set_uses(etch_outliner *o, etch_unit_task *task, const etch_unit *unit)
+{
+    const etch_homes *uses = etch_unit_uses(o->placed, unit);
+    task->staged = uses && uses->count == 0;
+    task->use_count = uses && uses->count > 0 ? uses->count : 1;
+    task->uses = ETCH_NEW_ARRAY(o->arena, task->use_count, etch_window);
+    if (!uses) {
+        task->uses[0] = (etch_window){0, 1}; /* one stage holds everything */
+    } else if (task->staged) {
+        const etch_repeat *repeat = undoing(o->outline->backward, unit->loop);
+        etch_lower_require(o->arena, repeat != NULL);
+        task->uses[0] = etch_units_at(o, repeat->loop->home);
+    }
+    for (uint32_t i = 0; uses && i < uses->count; i++)
+        task->uses[i] = etch_units_at(o, uses->at[i]);
+}
+
 static etch_unit_task *new_unit_task(etch_outliner *o, const etch_unit *unit)
 {
     etch_unit_task *u = ETCH_NEW(o->arena, etch_unit_task);
     u->units = 1;
     if (unit->loop)
         etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, unit->loop->count), &u->units));
+    set_uses(o, u, unit);
     return u;
 }
 
-static void add_buckets(etch_outliner *o, const uint32_t *last)
+static void set_end_work(etch_outliner *o, etch_unit_task *u, const etch_update *work, const char *name)
+{
+    u->task.flop = etch_task_number(o, work->flop, "FLOP", NULL, name);
+    u->task.bytes = etch_task_number(o, work->bytes, "bytes", NULL, name);
+    for (uint32_t g = 0; g < work->gradients.count; g++)
+        read_gradient(o, &u->task, work->gradients.at[g]);
+}
+
+/* The collective of a bucket, once for each unit; NULL when its axes have one rank each. `what`: what the
+ * bucket holds. */
+static etch_unit_task *new_collective(etch_outliner *o, const etch_bucket *bucket, const char *what)
+{
+    uint32_t axes = bucket->axes & o->extent->wide;
+    if (axes == 0)
+        return NULL;
+    etch_unit_task *u = new_unit_task(o, bucket->unit);
+    u->task.type = ETCH_NODE_COLL;
+    u->task.collective = etch_collective_of(bucket->move);
+    u->task.group = (etch_group_set){.axes = axes};
+    const char *name = etch_text(o->arena, "%s.%s.%s", what, etch_axes_label(o->placed, bucket->axes),
+                                 etch_move_name(bucket->move));
+    etch_name_unit_task(o->arena, u, bucket->unit, 'S', name);
+    u->task.bytes = etch_task_number(o, bucket->bytes, "bytes", NULL, u->task.name);
+    for (uint32_t g = 0; g < bucket->gradients.count; g++)
+        read_gradient(o, &u->task, bucket->gradients.at[g]);
+    return u;
+}
+
+static void add_buckets(etch_outliner *o)
 {
     for (uint32_t i = 0; i < o->placed->buckets.count; i++) {
         const etch_bucket *bucket = &o->placed->buckets.at[i];
-        uint32_t axes = bucket->axes & o->extent->wide;
-        if (axes == 0)
+        etch_unit_task *u = new_collective(o, bucket, "grads");
+        if (!u)
             continue;
-        etch_unit_task *u = new_unit_task(o, bucket->unit);
-        u->task.type = ETCH_NODE_COLL;
-        u->task.collective = ETCH_COMM_ALL_REDUCE;
-        u->task.axes = axes;
-        etch_name_unit_task(
-            o->arena, u, bucket->unit, 'S',
-            etch_text(o->arena, "grads.%s.all_reduce", etch_axes_label(o->placed, bucket->axes)));
-        u->task.bytes = etch_task_number(o, bucket->bytes, "bytes", NULL, u->task.name);
-        for (uint32_t g = 0; g < bucket->gradients.count; g++)
-            read_gradient(o, &u->task, bucket->gradients.at[g]);
-        place_bucket(o, u, bucket->unit, last);
+        place_bucket(o, u, bucket->unit);
         ETCH_PUSH(o->arena, &o->outline->buckets, u);
     }
 }
 
-/* The sum of squares over all gradients of the rank, and its sum over all ranks. */
+/* Weights are gathered when all of them are updated. */
+static void add_gathers(etch_outliner *o)
+{
+    for (uint32_t i = 0; i < o->placed->gathers.count; i++) {
+        etch_unit_task *u = new_collective(o, &o->placed->gathers.at[i], "weights");
+        if (u)
+            ETCH_PUSH(o->arena, &o->outline->gathers, u);
+    }
+}
+
+/* The stages that share weights add up what they have. */
+static void add_ties(etch_outliner *o)
+{
+    const etch_chain *chain = &o->outline->chain;
+    for (uint32_t i = 0; i < o->placed->ties.count; i++) {
+        etch_unit_task *u = new_collective(o, &o->placed->ties.at[i], "grads");
+        if (!u)
+            continue;
+        uint32_t *stages = ETCH_NEW_ARRAY(o->arena, chain->stage_count, uint32_t), count = 0;
+        for (uint32_t stage = 0; stage < chain->stage_count; stage++)
+            if (etch_unit_task_runs(chain, stage, u))
+                stages[count++] = stage;
+        u->task.group = (etch_group_set){u->task.group.axes, stages, count};
+        if (count > 1)
+            ETCH_PUSH(o->arena, &o->outline->ties, u);
+    }
+}
+
+/* The sum of squares over the gradients of the rank, and its sum over all ranks. Gradients that several
+ * stages hold are counted by the first of them. */
 static void add_norm(etch_outliner *o)
 {
     etch_outline *outline = o->outline;
-    if (!o->placed->clip_flop)
+    etch_expr flop = etch_int(o->graph->sym, 0), bytes = etch_int(o->graph->sym, ETCH_SCALAR_BYTES);
+    if (!o->placed->training->train.clip)
         return;
     outline->norm = ETCH_NEW(o->arena, etch_task);
     outline->norm->type = ETCH_NODE_COMP;
     etch_name_task(o->arena, outline->norm, 'O', "grad_norm");
-    outline->norm->flop = etch_task_number(o, o->placed->clip_flop, "FLOP", NULL, "grad_norm");
-    outline->norm->bytes = etch_task_number(o, o->placed->clip_bytes, "bytes", NULL, "grad_norm");
-    for (uint32_t g = 0; g < outline->gradients.count; g++)
-        ETCH_PUSH(o->arena, &outline->norm->gradients, g);
+    for (uint32_t i = 0; i < o->placed->norms.count; i++) {
+        const etch_update *norm = &o->placed->norms.at[i];
+        etch_unit_task *u = new_unit_task(o, norm->unit);
+        etch_expr units = norm->unit->loop ? norm->unit->loop->count : etch_int(o->graph->sym, 1);
+        u->use_count = 1;
+        set_end_work(o, u, norm, "grad_norm");
+        flop = etch_add(o->graph->sym, flop, etch_mul(o->graph->sym, units, norm->flop));
+        bytes = etch_add(o->graph->sym, bytes, etch_mul(o->graph->sym, units, norm->bytes));
+        ETCH_PUSH(o->arena, &outline->norms, u);
+    }
+    /* No stage does more than all of them. */
+    etch_task_number(o, flop, "FLOP", NULL, "grad_norm");
+    etch_task_number(o, bytes, "bytes", NULL, "grad_norm");
     if (o->extent->wide == 0)
         return;
     outline->norm_reduce = ETCH_NEW(o->arena, etch_task);
     outline->norm_reduce->type = ETCH_NODE_COLL;
     outline->norm_reduce->collective = ETCH_COMM_ALL_REDUCE;
-    outline->norm_reduce->axes = o->extent->wide;
+    outline->norm_reduce->group = (etch_group_set){.axes = o->extent->wide};
     outline->norm_reduce->bytes = ETCH_SCALAR_BYTES;
     etch_name_task(o->arena, outline->norm_reduce, 'S', "grad_norm.all_reduce");
 }
@@ -166,10 +226,7 @@ static void add_updates(etch_outliner *o)
         etch_unit_task *u = new_unit_task(o, update->unit);
         u->task.type = ETCH_NODE_COMP;
         etch_name_unit_task(o->arena, u, update->unit, 'O', what);
-        u->task.flop = etch_task_number(o, update->flop, "FLOP", NULL, u->task.name);
-        u->task.bytes = etch_task_number(o, update->bytes, "bytes", NULL, u->task.name);
-        for (uint32_t g = 0; g < update->gradients.count; g++)
-            read_gradient(o, &u->task, update->gradients.at[g]);
+        set_end_work(o, u, update, u->task.name);
         ETCH_PUSH(o->arena, &o->outline->updates, u);
     }
 }
@@ -178,9 +235,10 @@ void etch_end_tasks(etch_outliner *o)
 {
     if (!o->outline->backward)
         return;
-    uint32_t *last = ETCH_NEW_ARRAY(o->arena, o->outline->gradients.count, uint32_t);
-    mark_last_parts(o->outline->backward, 0, last);
-    add_buckets(o, last);
+    find_adders(o, o->outline->backward, 0);
+    add_buckets(o);
+    add_ties(o);
     add_norm(o);
     add_updates(o);
+    add_gathers(o);
 }

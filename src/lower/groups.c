@@ -1,6 +1,7 @@
 /* Communication groups: which ranks share all coordinates but those of some mesh axes. */
 #include "lower/lower_int.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_inside(const etch_family *family, uint32_t axis)
@@ -8,63 +9,196 @@ static bool is_inside(const etch_family *family, uint32_t axis)
     return family->axes >> axis & 1;
 }
 
-uint32_t etch_group_id(const etch_job *job, const etch_family *family, uint32_t rank)
+static bool is_stage_axis(const etch_job *job, uint32_t axis)
 {
-    uint32_t group = 0, weight = 1;
-    for (uint32_t axis = job->mesh_count; axis-- > 0;) {
-        uint32_t size = job->mesh[axis].size;
-        if (!is_inside(family, axis)) {
-            group += rank % size * weight;
-            weight *= size;
-        }
-        rank /= size;
-    }
-    return family->first_id + group;
+    for (uint32_t i = 0; i < job->stage_axis_count; i++)
+        if (job->stage_axes[i] == axis)
+            return true;
+    return false;
 }
 
-uint32_t etch_group_rank(const etch_job *job, const etch_family *family, uint32_t group, uint32_t k)
+/* Does the coordinate on this axis tell groups of the family apart? Where the family lists stages, their
+ * axes do not: the place in the list does. */
+static bool tells_apart(const etch_job *job, const etch_family *family, uint32_t axis)
 {
-    uint32_t rank = 0, weight = 1;
-    for (uint32_t axis = job->mesh_count; axis-- > 0;) {
-        uint32_t size = job->mesh[axis].size;
-        uint32_t *number = is_inside(family, axis) ? &k : &group;
-        rank += *number % size * weight;
-        *number /= size;
-        weight *= size;
+    return !is_inside(family, axis) && !(family->stages && is_stage_axis(job, axis));
+}
+
+/* How far apart ranks are that differ by one on this axis. */
+static uint32_t stride_of(const etch_job *job, uint32_t axis)
+{
+    uint32_t stride = 1;
+    while (++axis < job->mesh_count)
+        stride *= job->mesh[axis].size;
+    return stride;
+}
+
+uint32_t etch_stage_of(const etch_job *job, uint32_t rank)
+{
+    uint32_t stage = 0;
+    for (uint32_t i = 0; i < job->stage_axis_count; i++) {
+        uint32_t axis = job->stage_axes[i], size = job->mesh[axis].size;
+        stage = stage * size + rank / stride_of(job, axis) % size;
+    }
+    return stage;
+}
+
+/* The first rank of a stage. */
+static uint32_t rank_of_stage(const etch_job *job, uint32_t stage)
+{
+    uint32_t rank = 0;
+    for (uint32_t i = job->stage_axis_count; i-- > 0;) {
+        uint32_t axis = job->stage_axes[i], size = job->mesh[axis].size;
+        rank += stage % size * stride_of(job, axis);
+        stage /= size;
     }
     return rank;
 }
 
-/* The smallest of `sets` above `last`; 0 when there is none. */
-static uint32_t next_set(const uint32_t *sets, uint32_t count, uint32_t last)
+/* Groups of a family on each of its stages. */
+static uint32_t groups_on_stage(const etch_job *job, const etch_family *family)
 {
-    uint32_t next = 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (sets[i] > last && (next == 0 || sets[i] < next))
-            next = sets[i];
-    return next;
+    uint32_t count = 1;
+    for (uint32_t axis = 0; axis < job->mesh_count; axis++)
+        if (tells_apart(job, family, axis))
+            count *= job->mesh[axis].size;
+    return count;
 }
 
-void etch_families_make(etch_arena *arena, const etch_placed *placed, const uint32_t *sets, uint32_t count,
-                        etch_job *job, uint16_t *family_of)
+uint32_t etch_group_id(const etch_job *job, const etch_family *family, uint32_t rank)
 {
+    uint32_t group = 0, place = 0;
+    if (family->stages) {
+        uint32_t stage = etch_stage_of(job, rank);
+        while (place < family->stage_count && family->stages[place] != stage)
+            place++;
+        if (place == family->stage_count)
+            return 0;
+    }
+    for (uint32_t axis = 0; axis < job->mesh_count; axis++) {
+        uint32_t size = job->mesh[axis].size;
+        if (tells_apart(job, family, axis))
+            group = group * size + rank / stride_of(job, axis) % size;
+    }
+    return family->first_id + (family->across ? 0 : place * groups_on_stage(job, family)) + group;
+}
+
+uint32_t etch_group_rank(const etch_job *job, const etch_family *family, uint32_t group, uint32_t k)
+{
+    uint32_t rank = 0;
+    if (family->across) {
+        rank = rank_of_stage(job, family->stages[k]);
+    } else if (family->stages) {
+        uint32_t on_stage = groups_on_stage(job, family);
+        rank = rank_of_stage(job, family->stages[group / on_stage]);
+        group %= on_stage;
+    }
+    for (uint32_t axis = job->mesh_count; axis-- > 0;) {
+        bool inside = is_inside(family, axis) && !family->across;
+        if (!inside && !tells_apart(job, family, axis))
+            continue;
+        uint32_t size = job->mesh[axis].size;
+        uint32_t *number = inside ? &k : &group;
+        rank += *number % size * stride_of(job, axis);
+        *number /= size;
+    }
+    return rank;
+}
+
+/* ---- making families ----------------------------------------------------------------------------------- */
+
+static int compare_sets(const void *a, const void *b)
+{
+    const etch_group_set *x = a, *y = b;
+    if (x->axes != y->axes)
+        return x->axes < y->axes ? -1 : 1;
+    for (uint32_t i = 0; i < x->stage_count && i < y->stage_count; i++)
+        if (x->stages[i] != y->stages[i])
+            return x->stages[i] < y->stages[i] ? -1 : 1;
+    return x->stage_count < y->stage_count ? -1 : x->stage_count > y->stage_count;
+}
+
+static etch_family family_of_set(etch_arena *arena, const etch_placed *placed, const etch_job *job,
+                                 const etch_group_set *set)
+{
+    const char *label = etch_axes_label(placed, set->axes);
+    etch_family family = {.size = 1, .axes = set->axes, .across = set->stages != NULL};
+    family.label = etch_copy_text(arena, label, strlen(label));
+    for (uint32_t axis = 0; axis < job->mesh_count; axis++)
+        if (is_inside(&family, axis))
+            family.size *= job->mesh[axis].size;
+    if (!set->stages)
+        return family;
+    uint32_t *stages = ETCH_NEW_ARRAY(arena, set->stage_count, uint32_t);
+    memcpy(stages, set->stages, set->stage_count * sizeof *stages);
+    family.stages = stages;
+    family.size = family.stage_count = set->stage_count;
+    return family;
+}
+
+void etch_families_make(etch_arena *arena, const etch_placed *placed, const etch_group_set *sets,
+                        uint32_t count, etch_job *job, uint16_t *family_of)
+{
+    etch_group_set *sorted = ETCH_NEW_ARRAY(arena, count, etch_group_set);
     etch_family *families = ETCH_NEW_ARRAY(arena, count, etch_family);
-    uint32_t made = 0, id = 1;
-    for (uint32_t set = next_set(sets, count, 0); set != 0; set = next_set(sets, count, set)) {
-        etch_family *family = &families[made];
-        const char *label = etch_axes_label(placed, set);
-        *family = (etch_family){.first_id = id, .size = 1, .axes = set};
-        family->label = etch_copy_text(arena, label, strlen(label));
-        for (uint32_t axis = 0; axis < job->mesh_count; axis++)
-            if (is_inside(family, axis))
-                family->size *= job->mesh[axis].size;
-        family->count = job->rank_count / family->size;
-        id += family->count;
-        for (uint32_t i = 0; i < count; i++)
-            if (sets[i] == set)
-                family_of[i] = (uint16_t)made;
-        made++;
+    uint32_t made = 0;
+    if (count > 0) {
+        memcpy(sorted, sets, count * sizeof *sorted);
+        qsort(sorted, count, sizeof *sorted, compare_sets);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (i > 0 && compare_sets(&sorted[i - 1], &sorted[i]) == 0)
+            continue;
+        for (uint32_t k = 0; k < count; k++)
+            if (compare_sets(&sets[k], &sorted[i]) == 0)
+                family_of[k] = (uint16_t)made;
+        families[made++] = family_of_set(arena, placed, job, &sorted[i]);
     }
     job->families = families;
     job->family_count = made;
+}
+
+/* ---- numbering them ------------------------------------------------------------------------------------- */
+
+static bool program_uses(const etch_program *program, uint32_t family)
+{
+    for (uint32_t id = 0; id < program->node_count; id++)
+        if (program->nodes[id].type == ETCH_NODE_COLL && program->nodes[id].family == family)
+            return true;
+    return false;
+}
+
+/* Leaves only the stages that use the family, where not all do. */
+static void keep_users(etch_arena *arena, const etch_job *job, etch_family *family, uint32_t index)
+{
+    uint32_t *stages = ETCH_NEW_ARRAY(arena, job->stage_count, uint32_t), count = 0;
+    bool spans_stages = false;
+    for (uint32_t i = 0; i < job->stage_axis_count; i++)
+        spans_stages = spans_stages || is_inside(family, job->stage_axes[i]);
+    if (spans_stages)
+        return;
+    for (uint32_t stage = 0; stage < job->stage_count; stage++)
+        if (program_uses(&job->programs[stage], index))
+            stages[count++] = stage;
+    if (count == job->stage_count)
+        return;
+    family->stages = stages;
+    family->stage_count = count;
+}
+
+void etch_families_number(etch_arena *arena, etch_job *job)
+{
+    etch_family *families = ETCH_NEW_ARRAY(arena, job->family_count, etch_family);
+    uint32_t id = 1;
+    for (uint32_t i = 0; i < job->family_count; i++) {
+        etch_family *family = &families[i];
+        *family = job->families[i];
+        keep_users(arena, job, family, i);
+        family->first_id = id;
+        family->count = groups_on_stage(job, family);
+        if (family->stages && !family->across)
+            family->count *= family->stage_count;
+        id += family->count;
+    }
+    job->families = families;
 }

@@ -13,7 +13,7 @@ typedef struct lowering {
     etch_arena *arena;
     const etch_lower_options *options;
     etch_job *job;
-    uint64_t nodes; /* of one rank, once they are counted */
+    uint64_t nodes; /* of one rank, at most, once they are counted */
 } lowering;
 
 static const char *copy_name(etch_arena *arena, const char *name)
@@ -30,11 +30,17 @@ static void set_mesh(const lowering *l, const etch_extent *extent)
     l->job->mesh = mesh;
     l->job->mesh_count = extent->axis_count;
     l->job->rank_count = extent->rank_count;
+    if (extent->stage_count == 1)
+        return;
+    uint32_t *axes = ETCH_NEW_ARRAY(l->arena, plan->stage->axis_count, uint32_t);
+    memcpy(axes, plan->stage->axes, plan->stage->axis_count * sizeof *axes);
+    l->job->stage_axes = axes;
+    l->job->stage_axis_count = plan->stage->axis_count;
 }
 
 typedef struct sets {
     etch_arena *arena;
-    ETCH_VEC(uint32_t) axes;
+    ETCH_VEC(etch_group_set) groups;
     uint16_t *family_of;
     uint32_t next;
 } sets;
@@ -43,7 +49,7 @@ static void collect_set(void *data, etch_task *task)
 {
     sets *s = data;
     if (task->type == ETCH_NODE_COLL)
-        ETCH_PUSH(s->arena, &s->axes, task->axes);
+        ETCH_PUSH(s->arena, &s->groups, task->group);
 }
 
 static void set_family(void *data, etch_task *task)
@@ -57,39 +63,69 @@ static void set_families(const lowering *l, etch_arena *scratch, const etch_outl
 {
     sets s = {.arena = scratch};
     etch_outline_each(outline, collect_set, &s);
-    s.family_of = ETCH_NEW_ARRAY(scratch, s.axes.count, uint16_t);
-    etch_families_make(l->arena, l->options->placed, s.axes.at, s.axes.count, l->job, s.family_of);
+    s.family_of = ETCH_NEW_ARRAY(scratch, s.groups.count, uint16_t);
+    etch_families_make(l->arena, l->options->placed, s.groups.at, s.groups.count, l->job, s.family_of);
     etch_outline_each(outline, set_family, &s);
 }
 
-/* All ranks of a stage run the same program. */
-static void set_stage(const lowering *l, const etch_outline *outline)
+/* Only what the stage has: collectives in the order of the tallies, then messages. */
+static void set_comm(const lowering *l, const etch_outline *outline, const etch_sums *sums,
+                     etch_stage_total *total)
 {
-    etch_job *job = l->job;
-    etch_program *program = ETCH_NEW(l->arena, etch_program);
-    etch_stage_total *stage = ETCH_NEW(l->arena, etch_stage_total);
-    etch_sums sums = {.comm = ETCH_NEW_ARRAY(l->arena, outline->tallies.count, etch_comm_total)};
-    etch_unroll(l->arena, outline, program, &sums);
-    for (uint32_t i = 0; i < outline->tallies.count; i++) {
-        sums.comm[i].collective = outline->tallies.at[i].collective;
-        sums.comm[i].axes =
-            copy_name(l->arena, etch_axes_label(l->options->placed, outline->tallies.at[i].axes));
+    const etch_placed *placed = l->options->placed;
+    uint32_t tallies = outline->tallies.count, stage_axes = 0;
+    etch_comm_total *rows = ETCH_NEW_ARRAY(l->arena, tallies + 2, etch_comm_total);
+    for (uint32_t i = 0; i < l->job->stage_axis_count; i++)
+        stage_axes |= UINT32_C(1) << l->job->stage_axes[i];
+    for (uint32_t i = 0; i < tallies + 2; i++) {
+        const bool message = i >= tallies;
+        const uint32_t axes = message ? stage_axes : outline->tallies.at[i].axes;
+        etch_comm_total row = i < tallies ? sums->comm[i] : i == tallies ? sums->send : sums->recv;
+        if (row.count == 0)
+            continue;
+        row.type = i < tallies ? ETCH_NODE_COLL : i == tallies ? ETCH_NODE_SEND : ETCH_NODE_RECV;
+        row.collective = message ? 0 : outline->tallies.at[i].collective;
+        row.axes = copy_name(l->arena, etch_axes_label(placed, axes));
+        rows[total->comm_count++] = row;
     }
-    *stage = (etch_stage_total){
-        .ranks = job->rank_count,
+    total->comm = rows;
+}
+
+/* All ranks of a stage run the same program. */
+static void set_stage(const lowering *l, const etch_outline *outline, uint32_t stage, etch_program *program,
+                      etch_stage_total *total)
+{
+    etch_arena *scratch = etch_arena_new(etch_arena_mem(l->arena));
+    etch_sums sums = {.comm = ETCH_NEW_ARRAY(scratch, outline->tallies.count, etch_comm_total)};
+    etch_unroll(l->arena, outline, stage, &outline->sizes[stage], program, &sums);
+    *total = (etch_stage_total){
+        .ranks = l->job->rank_count / outline->chain.stage_count,
         .nodes = program->node_count,
         .flop = sums.flop,
         .padded_flop = sums.padded_flop,
         .bytes = sums.bytes,
         .padded_bytes = sums.padded_bytes,
-        .comm = sums.comm,
-        .comm_count = outline->tallies.count,
     };
-    job->programs = program;
-    job->program_count = 1;
-    job->class_of = ETCH_NEW_ARRAY(l->arena, job->rank_count, uint32_t);
-    job->stages = stage;
-    job->stage_count = 1;
+    set_comm(l, outline, &sums, total);
+    etch_arena_free(scratch);
+}
+
+static void set_stages(const lowering *l, const etch_outline *outline)
+{
+    etch_job *job = l->job;
+    const uint32_t count = outline->chain.stage_count;
+    etch_program *programs = ETCH_NEW_ARRAY(l->arena, count, etch_program);
+    etch_stage_total *totals = ETCH_NEW_ARRAY(l->arena, count, etch_stage_total);
+    uint32_t *class_of = ETCH_NEW_ARRAY(l->arena, job->rank_count, uint32_t);
+    for (uint32_t stage = 0; stage < count; stage++)
+        set_stage(l, outline, stage, &programs[stage], &totals[stage]);
+    for (uint32_t rank = 0; rank < job->rank_count; rank++)
+        class_of[rank] = etch_stage_of(job, rank);
+    job->programs = programs;
+    job->program_count = job->stage_count = count;
+    job->stages = totals;
+    job->class_of = class_of;
+    etch_families_number(l->arena, job);
 }
 
 static etch_status lower(lowering *l, etch_arena *scratch)
@@ -104,10 +140,12 @@ static etch_status lower(lowering *l, etch_arena *scratch)
     status = etch_outline_make(scratch, placed, bound, &extent, &outline);
     if (status != ETCH_OK)
         return status;
-    l->nodes = outline.node_count;
+    for (uint32_t stage = 0; stage < outline.chain.stage_count; stage++)
+        if (outline.sizes[stage].nodes > l->nodes)
+            l->nodes = outline.sizes[stage].nodes;
     set_mesh(l, &extent);
     set_families(l, scratch, &outline);
-    set_stage(l, &outline);
+    set_stages(l, &outline);
     l->job->bindings = etch_bound_list(bound, l->arena);
     l->job->binding_count = l->options->given_count;
     l->job->model = copy_name(l->arena, placed->training->graph->model);
@@ -137,7 +175,7 @@ etch_status etch_lower(etch_arena *arena, const etch_lower_options *options, con
             etch_error(options->placed->diags, ETCH_E_PROGRAM_MEMORY, (etch_span){0, 0},
                        "lowering passed a limit of the session: memory, or the size of an expression");
         if (l.nodes > 0)
-            etch_note(diag, (etch_span){0, 0}, "each rank would run %llu nodes", (unsigned long long)l.nodes);
+            etch_note(diag, (etch_span){0, 0}, "a rank would run %llu nodes", (unsigned long long)l.nodes);
         etch_help(diag, "fewer microbatches make fewer nodes");
     }
     return status;

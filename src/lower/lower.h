@@ -9,7 +9,12 @@
 #include "graph/graph.h"
 
 /* Values as Chakra's NodeType and CollectiveCommType have them. */
-typedef enum etch_node_type { ETCH_NODE_COMP = 4, ETCH_NODE_COLL = 7 } etch_node_type;
+typedef enum etch_node_type {
+    ETCH_NODE_COMP = 4,
+    ETCH_NODE_SEND = 5,
+    ETCH_NODE_RECV = 6,
+    ETCH_NODE_COLL = 7
+} etch_node_type;
 typedef enum etch_comm_type {
     ETCH_COMM_ALL_REDUCE = 0,
     ETCH_COMM_ALL_GATHER = 2,
@@ -20,10 +25,12 @@ typedef enum etch_comm_type {
 /* One node. Its id is its index in the program: the issue order. */
 typedef struct etch_node {
     uint64_t flop;  /* COMP: FLOP, at least 1 (see `padded_flop` of the totals) */
-    uint64_t bytes; /* COMP: read plus written, at least 1; COLL: payload as comm_size has it, at least 64 */
+    uint64_t bytes; /* COMP: read plus written, at least 1; others: payload as comm_size has it, at least 64 */
     uint32_t name;  /* offset into `names` of a NUL-terminated name */
     uint32_t first_dep; /* index into `deps` */
     uint32_t dep_count; /* ids of parents: ascending, unique, each below this node's id */
+    uint32_t tag;       /* SEND, RECV: below ETCH_TAG_END, one for each message between two ranks */
+    uint16_t peer;      /* SEND, RECV: index into `peers` of the program */
     uint16_t family;    /* COLL: index into `families` of the job */
     uint8_t type;       /* etch_node_type */
     uint8_t collective; /* COLL: etch_comm_type */
@@ -34,18 +41,26 @@ typedef struct etch_program {
     uint32_t node_count;
     const uint32_t *deps;
     const char *names;
+    const int64_t *peers; /* ranks that messages come from or go to, less the rank's own */
+    uint32_t peer_count;
 } etch_program;
 
+enum { ETCH_TAG_END = 500000000 }; /* simulators number other messages from here on */
+
 /* Communication groups over one set of mesh axes: every combination of the other axes' coordinates is one
- * group. Ids of a family are consecutive, in the order of those coordinates, outermost axis first.
- * Families are few and in the order of first id. Only families that some node uses exist, and none has
- * groups of one rank. */
+ * group. Ids of a family are consecutive, in the order of those coordinates, outermost axis first, or stage
+ * by stage where only some stages use the family.
+ * Families are few and in the order of first id. Only groups that some node uses exist, and none is of one
+ * rank. */
 typedef struct etch_family {
-    uint32_t first_id; /* ids start at 1 over all families */
-    uint32_t count;    /* groups in the family */
-    uint32_t size;     /* ranks in each group */
-    uint64_t axes;     /* bit i: mesh axis i varies inside a group */
-    const char *label; /* the axes' names as a user writes them: "tp", "(dp,tp)" */
+    uint32_t first_id;      /* ids start at 1 over all families */
+    uint32_t count;         /* groups in the family */
+    uint32_t size;          /* ranks in each group */
+    uint64_t axes;          /* bit i: mesh axis i varies inside a group */
+    const char *label;      /* the axes' names as a user writes them: "tp", "(dp,tp)" */
+    const uint32_t *stages; /* ascending; NULL: ranks of all stages have groups */
+    uint32_t stage_count;
+    bool across; /* a group has a rank of each of `stages`; else its ranks are all of one of them */
 } etch_family;
 
 typedef struct etch_mesh_axis {
@@ -56,7 +71,8 @@ typedef struct etch_mesh_axis {
 /* Sums over the nodes of one rank of the stage. 128 bits: no sum of 2^32 nodes overflows. */
 __extension__ typedef unsigned __int128 etch_total;
 typedef struct etch_comm_total {
-    uint8_t collective; /* etch_comm_type */
+    uint8_t type;       /* etch_node_type: COLL, SEND or RECV */
+    uint8_t collective; /* COLL: etch_comm_type */
     const char *axes;   /* label, as in a query: axis = tp */
     etch_total bytes;   /* sum of comm_size less padding */
     etch_total padded;  /* bytes that the minimum of 64 added */
@@ -83,12 +99,14 @@ typedef struct etch_job {
     uint32_t rank_count;
     const etch_mesh_axis *mesh; /* outermost first: the rank is the mixed-radix number of its coordinates */
     uint32_t mesh_count;
+    const uint32_t *stage_axes; /* mesh axes whose coordinates, outermost first, number the stages */
+    uint32_t stage_axis_count;
     const etch_program *programs; /* one per class */
     uint32_t program_count;
     const uint32_t *class_of; /* by rank */
     const etch_family *families;
     uint32_t family_count;
-    const etch_stage_total *stages;
+    const etch_stage_total *stages; /* by stage, at least one */
     uint32_t stage_count;
     const etch_binding *bindings;
     uint32_t binding_count;
@@ -127,7 +145,9 @@ etch_status etch_lower(etch_arena *arena, const etch_lower_options *options,
 
 /* ---- groups -------------------------------------------------------------------------------------------- */
 
-/* The id of the group of `family` that `rank` belongs to. */
+/* The pipeline stage of a rank: 0 where there is one. */
+uint32_t etch_stage_of(const etch_job *job, uint32_t rank);
+/* The id of the group of `family` that `rank` belongs to; 0 when it belongs to none. */
 uint32_t etch_group_id(const etch_job *job, const etch_family *family, uint32_t rank);
 /* The `k`-th rank (in ring order: ascending) of the group with index `group` (0..count-1) of `family`. */
 uint32_t etch_group_rank(const etch_job *job, const etch_family *family, uint32_t group, uint32_t k);

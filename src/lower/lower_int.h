@@ -10,7 +10,8 @@ enum {
     ETCH_SCALAR_BYTES = 4,   /* the f32 that clipping reduces */
     ETCH_LOOP_DEPTH = 64,
     ETCH_LOOP_NAME = 16, /* most bytes of a loop's name, and of what follows it, in the name of a node */
-    ETCH_TASK_NAME = 40
+    ETCH_TASK_NAME = 40,
+    ETCH_MESSAGE_NAME = 48
 };
 
 /* Ids of nodes are below these. */
@@ -32,6 +33,7 @@ typedef struct etch_extent {
     uint32_t wide; /* bits of the axes of more than one rank */
     uint32_t rank_count;
     uint64_t micro; /* microbatches of a step */
+    uint32_t stage_count, chunk_count; /* of a pipeline; each stage holds the chunks */
 } etch_extent;
 
 /* Looks at everything that lowering reads: values, assumptions, sizes, requirements. ETCH_OK, or the
@@ -48,22 +50,20 @@ const etch_binding *etch_bound_list(etch_bound *bound, etch_arena *arena);
 
 /* ---- groups.c ------------------------------------------------------------------------------------------ */
 
-/* Sets the families of the job, whose mesh is set: one for each set of axes in `sets`, in rising order of
- * the sets. Writes the family of sets[i] to family_of[i]. Sets hold wide axes only, at least one. */
-void etch_families_make(etch_arena *arena, const etch_placed *placed, const uint32_t *sets, uint32_t count,
-                        etch_job *job, uint16_t *family_of);
+/* Whom a collective joins: the ranks that differ in some mesh axes only; or, where stages are listed, those
+ * of these stages that are alike in all else. */
+typedef struct etch_group_set {
+    uint32_t axes;          /* wide axes, at least one */
+    const uint32_t *stages; /* ascending; NULL: the axes alone say it */
+    uint32_t stage_count;
+} etch_group_set;
 
-/* ---- schedule.c ---------------------------------------------------------------------------------------- */
-
-/* What a stage does without pause: one microbatch in one direction. */
-typedef struct etch_slot {
-    bool backward;
-    uint64_t microbatch;
-} etch_slot;
-
-/* The slots of the only stage of a job under 1F1B: a microbatch goes back as soon as it has come forward. */
-uint64_t etch_slot_count(uint64_t micro, bool trains);
-etch_slot etch_slot_at(uint64_t index, bool trains);
+/* The families of the job, whose mesh is set: one for each different set, in rising order of axes, then of
+ * stages. Writes the family of sets[i] to family_of[i]. They have no ids yet. */
+void etch_families_make(etch_arena *arena, const etch_placed *placed, const etch_group_set *sets,
+                        uint32_t count, etch_job *job, uint16_t *family_of);
+/* Numbers the groups that the programs of the job use. */
+void etch_families_number(etch_arena *arena, etch_job *job);
 
 /* ---- outline.c: the program before it is unrolled ------------------------------------------------------ */
 
@@ -83,7 +83,7 @@ typedef struct etch_task {
     ETCH_VEC(uint32_t)
     gradients;       /* those that it adds into in place; at the end of the step: those that it reads */
     uint32_t slot;   /* of its body: where its node is kept */
-    uint32_t axes;   /* collective: wide axes */
+    etch_group_set group; /* collective */
     uint32_t tally;  /* collective: row of the totals */
     uint16_t family; /* collective */
     uint8_t type, collective; /* as in etch_node */
@@ -92,10 +92,19 @@ typedef struct etch_task {
     uint32_t name_length;
 } etch_task;
 
-/* A task of the end of a step, run once for each unit: an iteration of the loop, or all there is. */
+/* Units of the chain that stages cut, from `first` to before `end`. */
+typedef struct etch_window {
+    uint64_t first, end;
+} etch_window;
+
+/* A task of the end of a step, run once for each unit of weights: an iteration of the loop, or all there
+ * is. */
 typedef struct etch_unit_task {
     etch_task task;
     uint64_t units;
+    bool staged;       /* its iterations are units of the chain: those of uses[0] */
+    etch_window *uses; /* where the weights are used: stages that hold none of it do not run the task */
+    uint32_t use_count;
     const char *loop_name; /* NULL: no loop */
     uint32_t loop_name_length;
 } etch_unit_task;
@@ -124,7 +133,9 @@ typedef struct etch_repeat {
 typedef struct etch_part {
     etch_task *task; /* one of the two */
     etch_repeat *repeat;
-    etch_unit_tasks after; /* when the step ends: behind it */
+    /* of the top level */
+    etch_window units; /* with which units of the chain it runs */
+    bool staged;       /* a loop whose iterations are these units */
 } etch_part;
 
 /* What a region of the placed graph does. Its n-th run in a microbatch is counted over the loops around
@@ -147,6 +158,7 @@ typedef struct etch_gradient {
     uint64_t copies;      /* over all of them */
     uint64_t unit_copies; /* over those inside the outermost one */
     uint64_t first_cell;
+    ETCH_VEC(uint32_t) adders; /* parts of the backward body that add to it, ascending */
 } etch_gradient;
 
 /* Collectives of one kind over the same wide axes. */
@@ -155,18 +167,49 @@ typedef struct etch_tally {
     uint32_t axes;
 } etch_tally;
 
+/* What a message carries of one value: where its maker is kept. A value that a loop hands on goes into the
+ * first iteration of the receiver. */
+typedef struct etch_wire {
+    etch_cell cell;            /* of the top level; or */
+    const etch_repeat *repeat; /* what this loop hands on */
+    uint32_t carry;
+} etch_wire;
+
+typedef struct etch_message {
+    etch_wire *wires;
+    uint32_t wire_count; /* 0: nothing goes this way, and no message */
+    uint64_t bytes;
+} etch_message;
+
+/* The chain of units over the stages. Link c*stage_count + s is chunk c of stage s. */
+typedef struct etch_chain {
+    const etch_schedule *schedule;
+    uint32_t stage_count, chunk_count;
+    bool reduce_last;
+    etch_window *windows;              /* by link */
+    etch_message *forward, *backward; /* by link: between it and the next, either way */
+    int64_t *rank_of;                  /* by stage: its rank less that of stage 0, other coordinates alike */
+} etch_chain;
+
+/* How large the program of a stage is. */
+typedef struct etch_size {
+    uint64_t nodes;      /* exact */
+    uint64_t deps, name_bytes; /* at most */
+} etch_size;
+
 typedef struct etch_outline {
     etch_body *forward, *backward; /* backward may be NULL */
+    etch_chain chain;
     uint64_t micro;
     uint64_t cell_count; /* of one microbatch */
     ETCH_VEC(etch_gradient) gradients;
     uint64_t gradient_cells;
-    etch_unit_tasks buckets, updates;
-    etch_task *norm, *norm_reduce;  /* of clipping; NULL: none */
-    ETCH_VEC(etch_tally) tallies;   /* by collective, then axes; only what runs */
-    uint64_t node_count;            /* exact */
-    uint64_t dep_count, name_bytes; /* at most */
+    etch_unit_tasks buckets, ties, norms, updates, gathers;
+    etch_task *norm, *norm_reduce; /* of clipping; NULL: none. The norm's numbers are those of `norms` */
+    ETCH_VEC(etch_tally) tallies;  /* by collective, then axes; only what runs */
+    etch_size *sizes;              /* by stage */
 } etch_outline;
+
 
 /* The outline under a binding, without families. ETCH_EINPUT and ETCH_ELIMIT come with a diagnostic. */
 etch_status etch_outline_make(etch_arena *scratch, const etch_placed *placed, etch_bound *bound,
@@ -188,11 +231,29 @@ typedef struct etch_outliner {
     etch_status status;       /* of the first thing that was reported */
 } etch_outliner;
 
+/* The collective of a move, as in etch_node. */
+uint8_t etch_collective_of(etch_move move);
 /* FLOP or bytes (`what`) of a node; reports what they cannot be. `kernel` is NULL at the end of the step. */
 uint64_t etch_task_number(etch_outliner *o, etch_expr expr, const char *what, const etch_kernel *kernel,
                           const char *name);
+/* The cell of what makes `value`, as a task in `reader` finds it; body NULL: no node does. */
+etch_cell etch_cell_of(etch_outliner *o, const etch_value *value, const etch_body *reader);
 /* Reports, once, that `what` makes a program too long. */
 void etch_too_many_nodes(etch_outliner *o, etch_span span, const char *what);
+
+/* ---- chain.c ------------------------------------------------------------------------------------------- */
+
+/* The windows of the stages; reports a chain that they cannot share. */
+void etch_chain_make(etch_outliner *o);
+/* What goes between them, once bodies are linked. */
+void etch_chain_messages(etch_outliner *o);
+/* The units of a home. */
+etch_window etch_units_at(etch_outliner *o, etch_home home);
+uint32_t etch_link_count(const etch_chain *chain);
+etch_window etch_overlap(etch_window a, etch_window b); /* first == end: none */
+bool etch_stage_holds(const etch_chain *chain, uint32_t stage, etch_window units);
+/* Does the stage hold weights of the task? */
+bool etch_unit_task_runs(const etch_chain *chain, uint32_t stage, const etch_unit_task *task);
 
 /* ---- end.c: the end of a step -------------------------------------------------------------------------- */
 
@@ -204,8 +265,10 @@ void etch_end_tasks(etch_outliner *o);
 
 /* Rows of the totals: which collectives run, and the row of each. */
 void etch_outline_tally(etch_outliner *o);
-/* Places the cells and sums up what unrolling will need. */
-void etch_outline_count(etch_outliner *o);
+/* Places the cells. */
+void etch_outline_cells(etch_outliner *o);
+/* What unrolling a stage will need; reports a program that is too long. */
+etch_size etch_outline_count(etch_outliner *o, uint32_t stage);
 
 /* ---- names.c ------------------------------------------------------------------------------------------- */
 
@@ -222,10 +285,12 @@ const char *etch_loop_label(etch_arena *arena, const etch_loop *loop, uint32_t *
 
 typedef struct etch_sums {
     etch_total flop, padded_flop, bytes, padded_bytes;
-    etch_comm_total *comm; /* by tally; label not set */
+    etch_comm_total *comm;      /* by tally; label not set */
+    etch_comm_total send, recv; /* messages */
 } etch_sums;
 
-/* The program, in `arena`, and its sums. */
-void etch_unroll(etch_arena *arena, const etch_outline *outline, etch_program *program, etch_sums *sums);
+/* The program of a stage, in `arena`, and its sums. */
+void etch_unroll(etch_arena *arena, const etch_outline *outline, uint32_t stage, const etch_size *size,
+                 etch_program *program, etch_sums *sums);
 
 #endif

@@ -112,7 +112,7 @@ void etch_too_many_nodes(etch_outliner *o, etch_span span, const char *what)
     o->status = ETCH_ELIMIT;
 }
 
-static uint8_t collective_of(etch_move move)
+uint8_t etch_collective_of(etch_move move)
 {
     switch (move) {
     case ETCH_ALL_REDUCE:
@@ -125,6 +125,7 @@ static uint8_t collective_of(etch_move move)
         return ETCH_COMM_REDUCE_SCATTER;
     case ETCH_NO_MOVE:
     case ETCH_SLICE:
+    case ETCH_SEND:
     case ETCH_MOVE_COUNT:
         break;
     }
@@ -143,12 +144,15 @@ static void add_task(etch_outliner *o, etch_body *body, const etch_kernel *kerne
     etch_task *task = ETCH_NEW(o->arena, etch_task);
     task->kernel = kernel;
     task->type = moves ? ETCH_NODE_COLL : ETCH_NODE_COMP;
-    task->collective = collective_of(anchor->move);
-    task->axes = axes;
+    task->collective = etch_collective_of(anchor->move);
+    task->group = (etch_group_set){.axes = axes};
     task->slot = body->slots++;
     for (uint32_t i = 0; i < kernel->steps.count; i++)
         o->made_by[kernel->steps.at[i]->id] = (etch_cell){body, task->slot};
-    ETCH_PUSH(o->arena, &body->parts, (etch_part){.task = task});
+    etch_part part = {.task = task};
+    if (!body->parent)
+        part.units = etch_units_at(o, anchor->home);
+    ETCH_PUSH(o->arena, &body->parts, part);
 }
 
 static etch_body *add_body(etch_outliner *o, const etch_placed_region *region, etch_body *parent,
@@ -174,7 +178,12 @@ static void add_repeat(etch_outliner *o, etch_body *body, const etch_placed_loop
         if (carry->result)
             o->handed[carry->result->id] = (etch_cell){body, handed->result};
     }
-    ETCH_PUSH(o->arena, &body->parts, (etch_part){.repeat = repeat});
+    etch_part part = {.repeat = repeat};
+    if (!body->parent) {
+        part.units = etch_units_at(o, loop->home);
+        part.staged = o->placed->stages && etch_home_is_loop(o->placed->stages, loop->home);
+    }
+    ETCH_PUSH(o->arena, &body->parts, part);
 }
 
 /* Kernels and loops of a region in issue order. */
@@ -222,7 +231,7 @@ static etch_body *add_body(etch_outliner *o, const etch_placed_region *region, e
 
 /* The cell of what makes `value`, as a task in `reader` finds it: behind views, and collectives that move
  * nothing. */
-static etch_cell cell_of(etch_outliner *o, const etch_value *value, const etch_body *reader)
+etch_cell etch_cell_of(etch_outliner *o, const etch_value *value, const etch_body *reader)
 {
     etch_cell cell = {NULL, 0};
     while (value) {
@@ -277,7 +286,7 @@ static void link_task(etch_outliner *o, etch_task *task, const etch_body *body)
     for (uint32_t i = 0; i < kernel->steps.count; i++) {
         const etch_step *step = kernel->steps.at[i];
         for (uint32_t k = 0; k < step->in_count; k++) {
-            etch_cell cell = cell_of(o, step->ins[k], body);
+            etch_cell cell = etch_cell_of(o, step->ins[k], body);
             bool own = cell.body == body && cell.slot == task->slot;
             if (cell.body && !own && !is_cell_in(task->reads, task->read_count, cell))
                 task->reads[task->read_count++] = cell;
@@ -317,7 +326,7 @@ static void link_views(etch_outliner *o, etch_body *body, const etch_placed_regi
         for (uint32_t k = 0; k < step->out_count; k++) {
             if (!step->accumulate_into[k])
                 continue;
-            etch_cell cell = cell_of(o, step->ins[0], body);
+            etch_cell cell = etch_cell_of(o, step->ins[0], body);
             etch_task *task = cell.body == body ? task_at(body, cell.slot) : NULL;
             etch_lower_require(o->arena, task != NULL);
             add_gradient(o, task, step->accumulate_into[k], body);
@@ -337,8 +346,8 @@ static void link_body(etch_outliner *o, etch_body *body, const etch_placed_regio
             continue;
         }
         for (uint32_t k = 0; k < repeat->handed_count; k++) {
-            repeat->handed[k].init = cell_of(o, repeat->loop->carries.at[k].init, body);
-            repeat->handed[k].out = cell_of(o, repeat->loop->carries.at[k].out, repeat->body);
+            repeat->handed[k].init = etch_cell_of(o, repeat->loop->carries.at[k].init, body);
+            repeat->handed[k].out = etch_cell_of(o, repeat->loop->carries.at[k].out, repeat->body);
         }
         link_body(o, repeat->body, repeat->loop->body);
     }
@@ -363,6 +372,9 @@ etch_status etch_outline_make(etch_arena *scratch, const etch_placed *placed, et
         .gradient_index = ETCH_NEW_ARRAY(scratch, graph->tensors.count, uint32_t),
     };
     *outline = (etch_outline){.micro = extent->micro};
+    etch_chain_make(&o);
+    if (o.status != ETCH_OK)
+        return o.status;
     outline->forward = add_body(&o, placed->forward, NULL, NULL);
     if (placed->backward)
         outline->backward = add_body(&o, placed->backward, NULL, NULL);
@@ -373,8 +385,12 @@ etch_status etch_outline_make(etch_arena *scratch, const etch_placed *placed, et
     link_body(&o, outline->forward, placed->forward);
     if (outline->backward)
         link_body(&o, outline->backward, placed->backward);
+    etch_chain_messages(&o);
     etch_end_tasks(&o);
     etch_outline_tally(&o);
-    etch_outline_count(&o);
+    etch_outline_cells(&o);
+    outline->sizes = ETCH_NEW_ARRAY(scratch, outline->chain.stage_count, etch_size);
+    for (uint32_t stage = 0; stage < outline->chain.stage_count && o.status == ETCH_OK; stage++)
+        outline->sizes[stage] = etch_outline_count(&o, stage);
     return o.status;
 }

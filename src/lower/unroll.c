@@ -1,21 +1,24 @@
-/* The program of a rank: every run of every task, in issue order, with the nodes that it waits for.
+/* The program of a stage: every run of every task, in issue order, with the nodes that it waits for.
  *
- * A node waits for the makers of what it reads, and for those that hold the order: a collective for the
- * one before it; a node that waits for nothing in its slot, for the last computation before the slot. A
- * node that adds into a gradient waits for the one that did so before, so that the last of them stands for
- * all. */
+ * A node waits for the makers of what it reads, and for those that hold the order: a collective or a send for
+ * the one before it; a node that waits for nothing in its stretch, which is a slot or an iteration in it, for
+ * the last computation before the stretch; a receive for the first computation of the slot before the one
+ * that needs it. A node that adds into a gradient waits for the one that did so before, so that the last of
+ * them stands for all. */
 #include "lower/lower_int.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { PREFIX_BYTES = 32 + (ETCH_LOOP_DEPTH + 1) * (ETCH_LOOP_NAME + 24) };
 
-/* What one microbatch in flight has made: cells of all bodies. */
+/* What one microbatch in flight through one chunk has made: cells of all bodies. */
 typedef struct frame {
     uint32_t *cells;
     bool taken;
+    uint32_t chunk;
     uint64_t microbatch;
 } frame;
 
@@ -28,21 +31,30 @@ typedef struct prefix {
 typedef struct unroller {
     etch_arena *arena; /* scratch */
     const etch_outline *outline;
+    uint32_t stage;
+    etch_window window; /* units of the chunk at work */
     etch_sums *sums;
     etch_node *nodes;
     uint32_t *deps;
     char *names;
+    int64_t *peers;
+    uint32_t peer_count;
     uint32_t node_count, dep_count, name_bytes;
     ETCH_VEC(frame) frames;
     uint32_t *cells;                   /* of the frame at work */
     uint32_t *gradients;               /* makers of gradients, by cell */
+    etch_unit_tasks *after;            /* by part of the backward body: buckets that stand behind it */
+    uint64_t *left;                    /* by chunk: backward slots still to run */
     uint64_t run[ETCH_LOOP_DEPTH + 2]; /* by depth: the run at work of the body at that depth */
     prefix prefix;
-    uint32_t slot_first;  /* first node of the slot */
-    uint32_t before_slot; /* last computation before it */
-    uint32_t last_comp, last_collective;
+    uint32_t stretch_first;  /* first node of the stretch */
+    uint32_t before_stretch; /* last computation before it */
+    uint32_t slot_comp;      /* first computation of the slot at work, or of the last one that had any */
+    bool slot_computes;      /* the slot at work has had one */
+    uint32_t last_comp, last_comm;
+    etch_task *norm;  /* while it is counted up */
     uint32_t clipped; /* makes the norm of all gradients */
-    bool ending;      /* the last microbatch goes back */
+    bool ending;      /* the last microbatch goes back through the chunk */
 } unroller;
 
 /* ---- text ---------------------------------------------------------------------------------------------- */
@@ -119,8 +131,10 @@ static void wait_for(unroller *u, uint32_t maker)
 
 static void add_sums(unroller *u, const etch_task *task, const etch_node *node)
 {
-    if (task->type == ETCH_NODE_COLL) {
-        etch_comm_total *row = &u->sums->comm[task->tally];
+    if (task->type != ETCH_NODE_COMP) {
+        etch_comm_total *row = task->type == ETCH_NODE_SEND   ? &u->sums->send
+                               : task->type == ETCH_NODE_RECV ? &u->sums->recv
+                                                              : &u->sums->comm[task->tally];
         row->bytes += task->bytes;
         row->padded += node->bytes - task->bytes;
         row->count++;
@@ -132,38 +146,56 @@ static void add_sums(unroller *u, const etch_task *task, const etch_node *node)
     u->sums->padded_bytes += node->bytes - task->bytes;
 }
 
-/* Issues the node of a task whose parents from `first_dep` on have been recorded. Returns its id. */
-static uint32_t issue(unroller *u, const etch_task *task, uint32_t first_dep)
+/* Fills the node of a task, with a name, and counts it. */
+static void fill_node(unroller *u, uint32_t id, const etch_task *task, uint32_t first_dep)
 {
-    bool collective = task->type == ETCH_NODE_COLL;
-    uint32_t id = u->node_count++;
-    bool inside = false; /* waits for a node of its slot */
-    for (uint32_t i = first_dep; i < u->dep_count; i++)
-        inside = inside || u->deps[i] >= u->slot_first;
-    if (collective && u->last_collective != ETCH_NO_NODE) {
-        inside = inside || u->last_collective >= u->slot_first;
-        wait_for(u, u->last_collective);
-    }
-    if (!inside)
-        wait_for(u, u->before_slot);
-    u->dep_count = first_dep + sort_unique(u->deps + first_dep, u->dep_count - first_dep);
-    assert(u->dep_count == first_dep || u->deps[u->dep_count - 1] < id);
-
+    const bool computes = task->type == ETCH_NODE_COMP;
+    const uint64_t least = computes ? 1 : ETCH_LEAST_PAYLOAD;
     etch_node *node = &u->nodes[id];
     node->type = task->type;
     node->collective = task->collective;
     node->family = task->family;
-    node->flop = collective || task->flop > 0 ? task->flop : 1;
-    node->bytes = task->bytes;
-    uint64_t least = collective ? ETCH_LEAST_PAYLOAD : 1;
-    if (node->bytes < least)
-        node->bytes = least;
+    node->flop = computes && task->flop == 0 ? 1 : task->flop;
+    node->bytes = task->bytes < least ? least : task->bytes;
     node->name = add_name(u, task);
     node->first_dep = first_dep;
     node->dep_count = u->dep_count - first_dep;
     add_sums(u, task, node);
-    *(collective ? &u->last_collective : &u->last_comp) = id;
+}
+
+/* Issues the node of a task whose parents from `first_dep` on have been recorded. Returns its id. */
+static uint32_t issue(unroller *u, const etch_task *task, uint32_t first_dep)
+{
+    bool communicates = task->type != ETCH_NODE_COMP;
+    uint32_t id = u->node_count++;
+    bool inside = false; /* waits for a node of its stretch */
+    for (uint32_t i = first_dep; i < u->dep_count; i++)
+        inside = inside || u->deps[i] >= u->stretch_first;
+    if (communicates && u->last_comm != ETCH_NO_NODE) {
+        inside = inside || u->last_comm >= u->stretch_first;
+        wait_for(u, u->last_comm);
+    }
+    if (!inside)
+        wait_for(u, u->before_stretch);
+    u->dep_count = first_dep + sort_unique(u->deps + first_dep, u->dep_count - first_dep);
+    assert(u->dep_count == first_dep || u->deps[u->dep_count - 1] < id);
+    fill_node(u, id, task, first_dep);
+    if (communicates) {
+        u->last_comm = id;
+        return id;
+    }
+    u->last_comp = id;
+    if (!u->slot_computes)
+        u->slot_comp = id;
+    u->slot_computes = true;
     return id;
+}
+
+/* What follows is a stretch of its own: nodes that wait for nothing in it wait for what comes before it. */
+static void begin_stretch(unroller *u)
+{
+    u->stretch_first = u->node_count;
+    u->before_stretch = u->last_comp;
 }
 
 /* ---- kernels ------------------------------------------------------------------------------------------- */
@@ -203,8 +235,8 @@ static uint32_t *unit_gradients(const unroller *u, const etch_gradient *gradient
     return &u->gradients[gradient->first_cell + unit * gradient->unit_copies];
 }
 
-/* Runs a task of the end of the step for one of its units; a collective becomes the maker of its
- * gradients. */
+/* Runs a task of the end of the step for one of its units, which becomes the maker of its gradients: of their
+ * sums, or of the weights that they have changed. */
 static void run_unit_task(unroller *u, const etch_unit_task *unit_task, uint64_t unit)
 {
     const etch_task *task = &unit_task->task;
@@ -219,10 +251,13 @@ static void run_unit_task(unroller *u, const etch_unit_task *unit_task, uint64_t
         for (uint64_t k = 0; k < g->unit_copies; k++)
             wait_for(u, makers[k]);
     }
-    wait_for(u, u->clipped);
+    if (task->type == ETCH_NODE_COMP) { /* one after the other, as the optimizer steps through its groups */
+        wait_for(u, u->clipped);
+        wait_for(u, u->last_comp);
+    }
     uint32_t id = issue(u, task, first_dep);
     u->prefix = outer;
-    for (uint32_t i = 0; task->type == ETCH_NODE_COLL && i < task->gradients.count; i++) {
+    for (uint32_t i = 0; i < task->gradients.count; i++) {
         const etch_gradient *g = &u->outline->gradients.at[task->gradients.at[i]];
         uint32_t *makers = unit_gradients(u, g, unit);
         for (uint64_t k = 0; k < g->unit_copies; k++)
@@ -230,10 +265,42 @@ static void run_unit_task(unroller *u, const etch_unit_task *unit_task, uint64_t
     }
 }
 
-static void begin_slot(unroller *u)
+/* Calls `run` for the units of the task that the stage holds. */
+static void each_unit(unroller *u, const etch_unit_task *task,
+                      void (*run)(unroller *u, const etch_unit_task *task, uint64_t unit))
 {
-    u->slot_first = u->node_count;
-    u->before_slot = u->last_comp;
+    const etch_chain *chain = &u->outline->chain;
+    if (!task->staged) {
+        for (uint64_t unit = 0; unit < task->units && etch_unit_task_runs(chain, u->stage, task); unit++)
+            run(u, task, unit);
+        return;
+    }
+    for (uint32_t link = u->stage; link < etch_link_count(chain); link += chain->stage_count) {
+        etch_window held = etch_overlap(chain->windows[link], task->uses[0]);
+        for (uint64_t unit = held.first; unit < held.end; unit++)
+            run(u, task, unit - task->uses[0].first);
+    }
+}
+
+static void run_units(unroller *u, const etch_unit_tasks *list)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        each_unit(u, list->at[i], run_unit_task);
+}
+
+/* Adds a unit's work to the norm, which is counted up in the last of the nodes. */
+static void add_to_norm(unroller *u, const etch_unit_task *unit_task, uint64_t unit)
+{
+    etch_task *norm = u->norm;
+    const etch_task *task = &unit_task->task;
+    norm->flop += task->flop;
+    norm->bytes += task->bytes;
+    for (uint32_t i = 0; i < task->gradients.count; i++) {
+        const etch_gradient *g = &u->outline->gradients.at[task->gradients.at[i]];
+        const uint32_t *makers = unit_gradients(u, g, unit);
+        for (uint64_t k = 0; k < g->unit_copies; k++)
+            wait_for(u, makers[k]);
+    }
 }
 
 static void run_norm(unroller *u)
@@ -242,10 +309,14 @@ static void run_norm(unroller *u)
     if (!outline->norm)
         return;
     u->prefix = (prefix){.text = ".", .length = 1};
+    etch_task norm = *outline->norm;
+    norm.bytes = ETCH_SCALAR_BYTES;
+    u->norm = &norm;
     uint32_t first_dep = u->dep_count;
-    for (uint64_t i = 0; i < outline->gradient_cells; i++)
-        wait_for(u, u->gradients[i]);
-    u->clipped = issue(u, outline->norm, first_dep);
+    for (uint32_t i = 0; i < outline->norms.count; i++)
+        each_unit(u, outline->norms.at[i], add_to_norm);
+    u->clipped = issue(u, &norm, first_dep);
+    u->norm = NULL;
     if (!outline->norm_reduce)
         return;
     first_dep = u->dep_count;
@@ -253,34 +324,97 @@ static void run_norm(unroller *u)
     u->clipped = issue(u, outline->norm_reduce, first_dep);
 }
 
-static void run_updates(unroller *u)
+static void run_end(unroller *u)
 {
-    begin_slot(u);
+    begin_stretch(u);
+    if (u->outline->chain.reduce_last)
+        run_units(u, &u->outline->buckets);
+    run_units(u, &u->outline->ties);
     run_norm(u);
-    for (uint32_t i = 0; i < u->outline->updates.count; i++)
-        for (uint64_t unit = 0; unit < u->outline->updates.at[i]->units; unit++)
-            run_unit_task(u, u->outline->updates.at[i], unit);
+    run_units(u, &u->outline->updates);
+    run_units(u, &u->outline->gathers);
+}
+
+/* ---- where buckets stand ------------------------------------------------------------------------------- */
+
+static bool holds_part(const unroller *u, uint32_t part)
+{
+    return etch_stage_holds(&u->outline->chain, u->stage, u->outline->backward->parts.at[part].units);
+}
+
+/* The last part of the stage that adds to a gradient of the bucket; the last of all when none does. */
+static uint32_t last_adder(const unroller *u, const etch_unit_task *bucket)
+{
+    const etch_body *backward = u->outline->backward;
+    uint32_t last = UINT32_MAX;
+    for (uint32_t g = 0; g < bucket->task.gradients.count; g++) {
+        const etch_gradient *gradient = &u->outline->gradients.at[bucket->task.gradients.at[g]];
+        for (uint32_t i = 0; i < gradient->adders.count; i++) {
+            uint32_t part = gradient->adders.at[i];
+            if (holds_part(u, part) && (last == UINT32_MAX || part > last))
+                last = part;
+        }
+    }
+    for (uint32_t part = backward->parts.count; last == UINT32_MAX && part-- > 0;)
+        if (holds_part(u, part))
+            last = part;
+    return last;
+}
+
+/* Buckets of the top level stand at the end of the stretch between loops that completes them. */
+static void place_buckets(unroller *u)
+{
+    const etch_body *backward = u->outline->backward;
+    u->after = ETCH_NEW_ARRAY(u->arena, backward->parts.count, etch_unit_tasks);
+    for (uint32_t i = 0; i < u->outline->buckets.count; i++) {
+        etch_unit_task *bucket = u->outline->buckets.at[i];
+        if (bucket->loop_name || !etch_unit_task_runs(&u->outline->chain, u->stage, bucket))
+            continue;
+        uint32_t at = last_adder(u, bucket);
+        etch_lower_require(u->arena, at != UINT32_MAX);
+        while (backward->parts.at[at].task && at + 1 < backward->parts.count &&
+               backward->parts.at[at + 1].task && holds_part(u, at + 1))
+            at++;
+        ETCH_PUSH(u->arena, &u->after[at], bucket);
+    }
 }
 
 /* ---- bodies -------------------------------------------------------------------------------------------- */
 
 static void run_body(unroller *u, const etch_body *body);
 
-/* Iterations hand values on: what the last one left goes into the next, and the loop's result is what the
- * last of all left. */
-static void run_repeat(unroller *u, const etch_repeat *repeat, const etch_body *around)
+/* The iterations of a loop that run now: those of the chunk, when they are units. */
+static etch_window iterations(const unroller *u, const etch_part *part)
 {
+    if (!part->staged)
+        return (etch_window){0, part->repeat->count};
+    etch_window held = etch_overlap(u->window, part->units);
+    if (held.first == held.end)
+        return held;
+    return (etch_window){held.first - part->units.first, held.end - part->units.first};
+}
+
+/* Iterations hand values on: what the last one left goes into the next, and the loop's result is what the
+ * last of all left. What the first iteration of a chunk is handed has come with a message. */
+static void run_repeat(unroller *u, const etch_part *part, const etch_body *around)
+{
+    const etch_repeat *repeat = part->repeat;
     const etch_body *body = repeat->body;
+    const etch_window turns = iterations(u, part);
+    const bool begins = repeat->reverse ? turns.end == repeat->count : turns.first == 0;
+    const bool ends = repeat->reverse ? turns.first == 0 : turns.end == repeat->count;
     const uint32_t outer_prefix = u->prefix.length;
     const uint64_t first_run = u->run[around->depth] * repeat->count;
-    for (uint32_t i = 0; i < repeat->handed_count; i++)
+    for (uint32_t i = 0; begins && i < repeat->handed_count; i++)
         repeat->handing[i] = maker_of(u, repeat->handed[i].init);
-    for (uint64_t turn = 0; turn < repeat->count; turn++) {
-        uint64_t iteration = repeat->reverse ? repeat->count - 1 - turn : turn;
+    for (uint64_t turn = 0; turn < turns.end - turns.first; turn++) {
+        uint64_t iteration = repeat->reverse ? turns.end - 1 - turn : turns.first + turn;
         u->run[body->depth] = first_run + iteration;
-        for (uint32_t i = 0; i < repeat->handed_count; i++)
+        for (uint32_t i = 0; (begins || turn > 0) && i < repeat->handed_count; i++)
             *cell_at(u, body, repeat->handed[i].in) = repeat->handing[i];
         extend_prefix(&u->prefix, repeat->name, repeat->name_length, iteration);
+        if (!around->parent)
+            begin_stretch(u);
         run_body(u, body);
         u->prefix.length = outer_prefix;
         for (uint32_t i = 0; i < repeat->handed_count; i++)
@@ -288,8 +422,15 @@ static void run_repeat(unroller *u, const etch_repeat *repeat, const etch_body *
         for (uint32_t i = 0; u->ending && i < repeat->after_each.count; i++)
             run_unit_task(u, repeat->after_each.at[i], iteration);
     }
-    for (uint32_t i = 0; i < repeat->handed_count; i++)
+    for (uint32_t i = 0; ends && i < repeat->handed_count; i++)
         *cell_at(u, around, repeat->handed[i].result) = repeat->handing[i];
+}
+
+/* Does the part belong to the chunk at work? */
+static bool is_at_work(const unroller *u, const etch_body *body, const etch_part *part)
+{
+    etch_window held = body->parent ? (etch_window){0, 1} : etch_overlap(u->window, part->units);
+    return held.first < held.end;
 }
 
 /* Goes as deep as loops are nested. */
@@ -297,24 +438,130 @@ static void run_body(unroller *u, const etch_body *body)
 {
     for (uint32_t i = 0; i < body->parts.count; i++) {
         const etch_part *part = &body->parts.at[i];
+        if (!is_at_work(u, body, part))
+            continue;
         if (part->task)
             run_task(u, part->task, body);
         else
-            run_repeat(u, part->repeat, body);
-        for (uint32_t k = 0; u->ending && k < part->after.count; k++)
-            run_unit_task(u, part->after.at[k], 0);
+            run_repeat(u, part, body);
+        for (uint32_t k = 0; u->ending && !body->parent && k < u->after[i].count; k++)
+            run_unit_task(u, u->after[i].at[k], 0);
     }
+}
+
+/* ---- messages ------------------------------------------------------------------------------------------ */
+
+/* A message of the slot at work, between `link` and the one behind it. */
+typedef struct passing {
+    const etch_message *message;
+    etch_slot slot;
+    uint32_t link;  /* the earlier of the two */
+    uint32_t other; /* the link that it comes from or goes to */
+} passing;
+
+static uint32_t peer_of(unroller *u, uint32_t other_stage)
+{
+    const int64_t *rank_of = u->outline->chain.rank_of;
+    const int64_t difference = rank_of[other_stage] - rank_of[u->stage];
+    uint32_t i = 0;
+    while (i < u->peer_count && u->peers[i] != difference)
+        i++;
+    if (i == u->peer_count)
+        u->peers[u->peer_count++] = difference;
+    return i;
+}
+
+static etch_task task_of(const unroller *u, const passing *p, uint8_t type, char name[ETCH_MESSAGE_NAME])
+{
+    const etch_chain *chain = &u->outline->chain;
+    const char *verb = type == ETCH_NODE_SEND ? "send" : "recv";
+    uint32_t stage = p->other % chain->stage_count, chunk = p->other / chain->stage_count;
+    int length = chain->chunk_count > 1
+                     ? snprintf(name, ETCH_MESSAGE_NAME, "%s.stage%u.chunk%u", verb, stage, chunk)
+                     : snprintf(name, ETCH_MESSAGE_NAME, "%s.stage%u", verb, stage);
+    return (etch_task){.type = type,
+                       .bytes = p->message->bytes,
+                       .phase = p->slot.backward ? 'B' : 'F',
+                       .name = name,
+                       .name_length = (uint32_t)length};
+}
+
+static void set_message(unroller *u, uint32_t id, const passing *p)
+{
+    const etch_chain *chain = &u->outline->chain;
+    etch_node *node = &u->nodes[id];
+    node->peer = (uint16_t)peer_of(u, p->other % chain->stage_count);
+    node->tag = (uint32_t)((p->slot.microbatch * chain->chunk_count + p->link / chain->stage_count) * 2 +
+                           p->slot.backward);
+}
+
+/* The cell of a value that a message brings. */
+static uint32_t *arrival_of(unroller *u, const etch_wire *wire)
+{
+    if (!wire->repeat)
+        return cell_at(u, wire->cell.body, wire->cell.slot);
+    const etch_repeat *repeat = wire->repeat;
+    const etch_body *top = repeat->body->parent;
+    for (uint32_t i = 0; i < top->parts.count; i++) {
+        if (top->parts.at[i].repeat != repeat)
+            continue;
+        etch_window turns = iterations(u, &top->parts.at[i]);
+        u->run[repeat->body->depth] = repeat->reverse ? turns.end - 1 : turns.first;
+    }
+    return cell_at(u, repeat->body, repeat->handed[wire->carry].in);
+}
+
+/* A receive is posted while the slot before is at work: it waits for that slot's first computation. */
+static void receive(unroller *u, const passing *p)
+{
+    char name[ETCH_MESSAGE_NAME];
+    if (!p->message || p->message->wire_count == 0)
+        return;
+    const etch_task task = task_of(u, p, ETCH_NODE_RECV, name);
+    const uint32_t id = u->node_count++, first_dep = u->dep_count;
+    wait_for(u, u->slot_comp);
+    fill_node(u, id, &task, first_dep);
+    set_message(u, id, p);
+    for (uint32_t i = 0; i < p->message->wire_count; i++)
+        *arrival_of(u, &p->message->wires[i]) = id;
+}
+
+static void send(unroller *u, const passing *p)
+{
+    char name[ETCH_MESSAGE_NAME];
+    if (!p->message || p->message->wire_count == 0)
+        return;
+    const etch_task task = task_of(u, p, ETCH_NODE_SEND, name);
+    const uint32_t first_dep = u->dep_count;
+    for (uint32_t i = 0; i < p->message->wire_count; i++) {
+        const etch_wire *wire = &p->message->wires[i];
+        wait_for(u, wire->repeat ? wire->repeat->handing[wire->carry] : maker_of(u, wire->cell));
+    }
+    set_message(u, issue(u, &task, first_dep), p);
+}
+
+/* What comes in before the slot, or goes out after it. */
+static passing passing_of(const unroller *u, etch_slot slot, bool out)
+{
+    const etch_chain *chain = &u->outline->chain;
+    const uint32_t link = slot.chunk * chain->stage_count + u->stage;
+    const bool later = out != slot.backward; /* the other link is the one behind this one */
+    passing p = {.slot = slot, .link = later ? link : link - 1, .other = later ? link + 1 : link - 1};
+    if (later ? link + 1 == etch_link_count(chain) : link == 0)
+        return p;
+    p.message = slot.backward ? &chain->backward[p.link] : &chain->forward[p.link];
+    return p;
 }
 
 /* ---- slots --------------------------------------------------------------------------------------------- */
 
-/* The frame of a microbatch: the one that it has, or one that is free. */
-static frame *frame_of(unroller *u, uint64_t microbatch)
+/* The frame of a microbatch in a chunk: the one that it has, or one that is free. */
+static frame *frame_of(unroller *u, etch_slot slot)
 {
     frame *found = NULL;
     for (uint32_t i = 0; i < u->frames.count; i++) {
         frame *f = &u->frames.at[i];
-        if (f->taken && f->microbatch == microbatch)
+        if (f->taken && f->microbatch == slot.microbatch && f->chunk == slot.chunk)
             return f;
         if (!f->taken && !found)
             found = f;
@@ -325,7 +572,8 @@ static frame *frame_of(unroller *u, uint64_t microbatch)
         found = &u->frames.at[u->frames.count - 1];
     }
     found->taken = true;
-    found->microbatch = microbatch;
+    found->microbatch = slot.microbatch;
+    found->chunk = slot.chunk;
     for (size_t i = 0; i < cells; i++)
         found->cells[i] = ETCH_UNMADE;
     return found;
@@ -334,41 +582,66 @@ static frame *frame_of(unroller *u, uint64_t microbatch)
 static void run_slot(unroller *u, etch_slot slot)
 {
     const etch_outline *outline = u->outline;
-    frame *f = frame_of(u, slot.microbatch);
+    const passing in = passing_of(u, slot, false), out = passing_of(u, slot, true);
+    frame *f = frame_of(u, slot);
     u->cells = f->cells;
+    u->window = outline->chain.windows[slot.chunk * outline->chain.stage_count + u->stage];
     u->prefix.length = 0;
     add_number(u->prefix.text, &u->prefix.length, slot.microbatch);
     u->prefix.text[u->prefix.length++] = '.';
-    begin_slot(u);
+    receive(u, &in);
+    begin_stretch(u);
+    u->slot_computes = false;
+    u->ending = slot.backward && --u->left[slot.chunk] == 0 && !outline->chain.reduce_last;
     run_body(u, slot.backward ? outline->backward : outline->forward);
+    u->ending = false;
+    send(u, &out);
     if (slot.backward || !outline->backward)
         f->taken = false;
 }
 
-void etch_unroll(etch_arena *arena, const etch_outline *outline, etch_program *program, etch_sums *sums)
+static void run_slots(unroller *u)
+{
+    const etch_chain *chain = &u->outline->chain;
+    const etch_pipe pipe = {.schedule = chain->schedule,
+                            .stages = chain->stage_count,
+                            .chunks = chain->chunk_count,
+                            .microbatches = u->outline->micro,
+                            .trains = u->outline->backward != NULL};
+    const uint64_t slot_count = etch_slot_count(&pipe);
+    const etch_slot *slots = etch_slots(u->arena, &pipe, u->stage);
+    u->left = ETCH_NEW_ARRAY(u->arena, chain->chunk_count, uint64_t);
+    for (uint32_t i = 0; i < chain->chunk_count; i++)
+        u->left[i] = u->outline->micro;
+    for (uint64_t i = 0; i < slot_count; i++)
+        run_slot(u, slots[i]);
+}
+
+void etch_unroll(etch_arena *arena, const etch_outline *outline, uint32_t stage, const etch_size *size,
+                 etch_program *program, etch_sums *sums)
 {
     etch_arena *scratch = etch_arena_new(etch_arena_mem(arena));
     unroller *u = ETCH_NEW(scratch, unroller);
-    *u = (unroller){.arena = scratch, .outline = outline, .sums = sums};
-    u->nodes = ETCH_NEW_ARRAY(arena, (size_t)outline->node_count, etch_node);
-    u->deps = ETCH_NEW_ARRAY(arena, (size_t)outline->dep_count, uint32_t);
-    u->names = etch_alloc(arena, (size_t)outline->name_bytes);
+    *u = (unroller){.arena = scratch, .outline = outline, .stage = stage, .sums = sums};
+    u->nodes = ETCH_NEW_ARRAY(arena, (size_t)size->nodes, etch_node);
+    u->deps = ETCH_NEW_ARRAY(arena, (size_t)size->deps, uint32_t);
+    u->names = etch_alloc(arena, (size_t)size->name_bytes);
+    u->peers = ETCH_NEW_ARRAY(arena, 2 * (size_t)outline->chain.chunk_count + 2, int64_t);
     u->gradients = ETCH_NEW_ARRAY(scratch, (size_t)outline->gradient_cells, uint32_t);
     for (uint64_t i = 0; i < outline->gradient_cells; i++)
         u->gradients[i] = ETCH_NO_NODE;
-    u->before_slot = u->last_comp = u->last_collective = u->clipped = ETCH_NO_NODE;
-
-    bool trains = outline->backward != NULL;
-    uint64_t slots = etch_slot_count(outline->micro, trains);
-    for (uint64_t i = 0; i < slots; i++) {
-        u->ending = trains && i + 1 == slots;
-        run_slot(u, etch_slot_at(i, trains));
-    }
-    u->ending = false;
-    run_updates(u);
-    etch_lower_require(scratch, u->node_count == outline->node_count && u->dep_count <= outline->dep_count &&
-                                    u->name_bytes <= outline->name_bytes);
-    *program =
-        (etch_program){.nodes = u->nodes, .node_count = u->node_count, .deps = u->deps, .names = u->names};
+    u->before_stretch = u->last_comp = u->last_comm = u->slot_comp = u->clipped = ETCH_NO_NODE;
+    if (outline->backward)
+        place_buckets(u);
+    run_slots(u);
+    run_end(u);
+    etch_lower_require(scratch, u->node_count == size->nodes && u->dep_count <= size->deps &&
+                                    u->name_bytes <= size->name_bytes);
+    *program = (etch_program){.nodes = u->nodes,
+                              .node_count = u->node_count,
+                              .deps = u->deps,
+                              .names = u->names,
+                              .peers = u->peers,
+                              .peer_count = u->peer_count};
     etch_arena_free(scratch);
 }

@@ -65,23 +65,72 @@ static groups group_picks(etch_session *session, const etch_pipeline *p, const e
     return all;
 }
 
-/* The value with a row for each label. */
+static void set_rows(const asking *a, const groups *all, const char *unit)
+{
+    etch_session *session = a->session;
+    etch_row_amount *rows = ETCH_NEW_ARRAY(session->arena, all->count, etch_row_amount);
+    for (uint32_t i = 0; i < all->count; i++)
+        if (all->at[i].sum && !etch_is_zero(all->at[i].sum))
+            rows[a->answer->row_count++] =
+                (etch_row_amount){all->at[i].label, etch_amount_of(session, all->at[i].sum, unit)};
+    a->answer->rows = rows;
+}
+
+static void set_stage_rows(const asking *a, const etch_shares *shares, const char *unit)
+{
+    groups all = {0};
+    for (uint32_t i = 0; i < shares->count; i++)
+        ETCH_PUSH(a->session->arena, &all, (group){shares->at[i].label, shares->at[i].sum});
+    set_rows(a, &all, unit);
+    a->answer->by = etch_breakdown_name(ETCH_BY_STAGE);
+    if (shares->count > 1)
+        a->answer->sum_label = "heaviest";
+}
+
+static void refuse_open_stage(const asking *a, etch_span span)
+{
+    etch_diag *diag = etch_error(a->session->diags, ETCH_E_QUERY_STAGE, span,
+                                 "which stage is the heaviest depends on values");
+    etch_help(diag, "choose one: --stage first, middle or last; or ask --by stage");
+}
+
+static void remark_heaviest(etch_session *session, const etch_shares *shares, uint32_t which)
+{
+    bool differ = false;
+    for (uint32_t i = 0; i < shares->count; i++)
+        differ = differ || shares->at[i].sum != shares->at[which].sum;
+    if (differ)
+        etch_remark(session->diags, ETCH_E_QUERY_HEAVIEST, (etch_span){0, 0},
+                    "this is stage %s, the heaviest; --by stage shows all", shares->at[which].label);
+}
+
+/* The value of one quantity, with a row for each label; by stage when nothing else says which. */
 static etch_expr tabulate(const asking *a, const etch_quantity_row *row, const etch_quantity *quantity)
 {
     etch_session *session = a->session;
-    etch_picks picks = {0};
-    const etch_pipeline *p =
-        check_breakdown(a, row, quantity) ? etch_quantity_pick(session, quantity, row, &picks) : NULL;
+    etch_shares shares = {0};
+    uint32_t which;
+    const bool fine = a->by == ETCH_BY_NOTHING || check_breakdown(a, row, quantity);
+    const etch_pipeline *p = fine ? etch_quantity_pick(session, quantity, row, &shares) : NULL;
     if (!p)
         return NULL;
-    const groups all = group_picks(session, p, &picks, a->by);
-    etch_row_amount *rows = ETCH_NEW_ARRAY(session->arena, all.count, etch_row_amount);
-    for (uint32_t i = 0; i < all.count; i++)
-        if (all.at[i].sum && !etch_is_zero(all.at[i].sum))
-            rows[a->answer->row_count++] =
-                (etch_row_amount){all.at[i].label, etch_amount_of(session, all.at[i].sum, row->unit)};
-    a->answer->rows = rows;
-    return etch_picks_sum(session, &picks);
+    const etch_expr most = etch_shares_most(session, &shares, &which);
+    if (a->by == ETCH_BY_STAGE || (a->by == ETCH_BY_NOTHING && which == UINT32_MAX)) {
+        set_stage_rows(a, &shares, row->unit);
+        if (which == UINT32_MAX)
+            a->answer->sum_label = NULL;
+        return most;
+    }
+    if (which == UINT32_MAX) {
+        refuse_open_stage(a, quantity->span);
+        return NULL;
+    }
+    remark_heaviest(session, &shares, which);
+    if (a->by != ETCH_BY_NOTHING) {
+        const groups all = group_picks(session, p, &shares.at[which].picks, a->by);
+        set_rows(a, &all, row->unit);
+    }
+    return most;
 }
 
 static void remark_open_axes(etch_session *session)
@@ -96,6 +145,15 @@ static void remark_open_axes(etch_session *session)
     session->open_axes.count = 0;
 }
 
+static void remark_open_stages(etch_session *session)
+{
+    if (session->open_stages)
+        etch_remark(session->diags, ETCH_E_QUERY_AXES, (etch_span){0, 0},
+                    "holds for %s > 1 stages, each with an iteration of the loop",
+                    etch_expr_text(session->sym, session->open_stages));
+    session->open_stages = NULL;
+}
+
 static etch_expr evaluate(const asking *a, const etch_quantity_row **row)
 {
     etch_session *session = a->session;
@@ -108,7 +166,7 @@ static etch_expr evaluate(const asking *a, const etch_quantity_row **row)
     *row = single_quantity(a, &quantity);
     if (etch_error_count(session->diags) > errors)
         return NULL;
-    if (a->by != ETCH_BY_NOTHING && (*row || !quantity.name))
+    if (*row ? true : a->by != ETCH_BY_NOTHING && !quantity.name)
         return tabulate(a, *row, &quantity);
     const etch_quantities quantities = etch_session_quantities(session);
     etch_expr value = etch_spec_value(session->spec, a->text, QUERY_NAME, plan, &quantities);
@@ -127,6 +185,8 @@ static etch_status answer(void *data)
     const etch_quantity_row *row = NULL;
     const uint32_t errors = etch_error_count(session->diags);
     a->answer = ETCH_NEW(session->arena, etch_answer);
+    a->answer->by = etch_breakdown_name(a->by);
+    a->answer->sum_label = "total";
     etch_expr value = evaluate(a, &row);
     if (!value && etch_error_count(session->diags) == errors)
         etch_error(session->diags, ETCH_E_QUERY_UNDEFINED, (etch_span){0, 0},
@@ -134,9 +194,9 @@ static etch_status answer(void *data)
     if (!value || etch_error_count(session->diags) > errors)
         return ETCH_EINPUT;
     remark_open_axes(session);
+    remark_open_stages(session);
     a->answer->query = etch_copy_text(session->arena, a->text, strlen(a->text));
     a->answer->unit = row ? row->unit : "";
-    a->answer->by = etch_breakdown_name(a->by);
     a->answer->amount = etch_amount_of(session, value, a->answer->unit);
     return ETCH_OK;
 }

@@ -53,8 +53,8 @@ const char *etch_cost_label(etch_session *session, const etch_pipeline *p, const
         return etch_move_name(cost->move);
     case ETCH_BY_AXIS:
         return etch_axes_label(p->placed, etch_pipeline_axes(session, p, cost->axes));
-    case ETCH_BY_STAGE:
-        return "whole";
+    case ETCH_BY_STAGE: /* every item of a share is of its stage */
+        break;
     }
     return "";
 }

@@ -62,9 +62,13 @@ static const char *human(etch_session *session, const char *number, const char *
     return etch_human_text(session, etch_number(session->sym, number, strlen(number)), unit);
 }
 
-static const char *collective_name(uint8_t type)
+static const char *comm_name(const etch_comm_total *total)
 {
-    switch ((etch_comm_type)type) {
+    if (total->type == ETCH_NODE_SEND)
+        return etch_move_name(ETCH_SEND);
+    if (total->type == ETCH_NODE_RECV)
+        return "recv";
+    switch ((etch_comm_type)total->collective) {
     case ETCH_COMM_ALL_REDUCE:
         return etch_move_name(ETCH_ALL_REDUCE);
     case ETCH_COMM_ALL_GATHER:
@@ -88,7 +92,7 @@ static etch_output_stage summarize_stage(etch_session *session, const etch_stage
     for (uint32_t i = 0; i < total->comm_count; i++) {
         const etch_comm_total *c = &total->comm[i];
         const char *bytes = total_text(session, c->bytes);
-        comm[i] = (etch_output_comm){.collective = collective_name(c->collective),
+        comm[i] = (etch_output_comm){.collective = comm_name(c),
                                      .axes = etch_copy_text(session->arena, c->axes, strlen(c->axes)),
                                      .bytes = bytes,
                                      .bytes_human = human(session, bytes, "bytes"),

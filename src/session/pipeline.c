@@ -128,12 +128,7 @@ etch_pipeline *etch_pipeline_get(etch_session *session, const char *run, const c
 static etch_placed *place(etch_session *session, const etch_pipeline *p)
 {
     const etch_plan *plan = p->plan;
-    if (!etch_spec_pending_ready(session->spec, plan, plan->pending.at, plan->pending.count, p->settings))
-        return NULL;
-    etch_placed *placed = etch_place(p->training, plan);
-    bool ready = placed && etch_spec_pending_ready(session->spec, plan, placed->pending.at,
-                                                   placed->pending.count, p->settings);
-    return ready ? placed : NULL;
+    return etch_spec_pending_ready(session->spec, plan, p->settings) ? etch_place(p->training, plan) : NULL;
 }
 
 bool etch_pipeline_place(etch_session *session, etch_pipeline *p)
@@ -141,17 +136,8 @@ bool etch_pipeline_place(etch_session *session, etch_pipeline *p)
     if (!p->tried_to_place) {
         p->tried_to_place = true;
         p->placed = place(session, p);
-        if (p->placed)
-            etch_placed_costs(p->placed, &p->placed_costs);
     }
     return p->placed != NULL;
-}
-
-const etch_cost_list *etch_pipeline_costs(etch_session *session, etch_pipeline *p, etch_measure measure)
-{
-    if (measure == ETCH_PARAMS || measure == ETCH_FLOPS)
-        return &p->graph_costs;
-    return etch_pipeline_place(session, p) ? &p->placed_costs : NULL;
 }
 
 etch_expr etch_pipeline_apply(etch_session *session, const etch_pipeline *p, etch_expr expr)

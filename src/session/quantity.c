@@ -99,15 +99,23 @@ static void refuse_argument(etch_session *session, const etch_quantity *q, const
 
 static bool check_arguments(etch_session *session, const etch_quantity *q, const etch_quantity_row *row)
 {
-    if (row->later || q->stage) {
+    if (row->later) {
         etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_LATER, q->span,
-                                     "'%s' is not given meaning yet", row->later ? q->name : "stage =");
+                                     "'%s' is not given meaning yet", q->name);
         etch_note(diag, (etch_span){0, 0}, "this is etch %s; a later version computes it", ETCH_VERSION);
         return false;
     }
     bool fine = true;
     if (q->op && !(row->breakdowns & BY_OP)) {
         refuse_argument(session, q, "op", q->op_span);
+        fine = false;
+    }
+    if (q->stage && (!etch_quantity_of_rank(row) || q->of)) {
+        if (q->of)
+            etch_error(session->diags, ETCH_E_QUERY_ARGUMENT, q->stage_span,
+                       "one call of '%s' costs the same on every stage that has it", q->of);
+        else
+            refuse_argument(session, q, "stage", q->stage_span);
         fine = false;
     }
     if (q->axis_count > 0 && !of_collectives(row)) {
@@ -168,7 +176,7 @@ static bool find_op(etch_session *session, const etch_quantity *q, const etch_qu
     if (near)
         etch_help(diag, "did you mean '%s'?", near);
     else if (of_collectives(row))
-        etch_help(diag, "collectives are all_reduce, reduce_scatter, all_gather and all_to_all");
+        etch_help(diag, "collectives are all_reduce, reduce_scatter, all_gather, all_to_all; send is between stages");
     else
         etch_help(diag, "`etch help ops` lists them");
     return false;
@@ -327,8 +335,54 @@ static bool is_trained(etch_session *session, const etch_pipeline *p, const etch
     return false;
 }
 
+/* The items of one stage, or of the graph. */
+static bool pick_share(etch_session *session, etch_pipeline *p, const etch_cost_list *costs,
+                       const etch_quantity *q, filter *f, const char *label, etch_shares *out)
+{
+    const bool is_part = f->row->subject == ETCH_OF_PART;
+    const char *selector = q->of ? q->of : is_part ? q->first : NULL;
+    const etch_span span = q->of ? q->of_span : q->first_span;
+    etch_share share = {.label = label};
+    if (!selector || strcmp(selector, "model") == 0)
+        pick(session, p, costs, f, &share.picks);
+    else if (!pick_part(session, p, costs, f, selector, span, &share.picks))
+        return false;
+    share.sum = etch_picks_sum(session, &share.picks);
+    ETCH_PUSH(session->arena, out, share);
+    return true;
+}
+
+/* One call of a part costs the same on whatever stage it is. */
+static bool pick_stages(etch_session *session, etch_pipeline *p, const etch_quantity *q, filter *f,
+                        etch_shares *out)
+{
+    etch_stage_list stages = {0};
+    if (q->of) {
+        return etch_pipeline_place(session, p) &&
+               pick_share(session, p, etch_pipeline_stage_costs(session, p, NULL), q, f, "", out);
+    }
+    const char *wanted = q->stage ? q->stage : session->options.stage;
+    if (!etch_session_stages(session, p, wanted, q->stage ? q->stage_span : q->span, &stages))
+        return false;
+    for (uint32_t i = 0; i < stages.count; i++) {
+        uint32_t same = 0;
+        while (same < i && stages.at[same].view != stages.at[i].view)
+            same++;
+        if (same < i) {
+            etch_share share = out->at[same];
+            share.label = stages.at[i].label;
+            ETCH_PUSH(session->arena, out, share);
+            continue;
+        }
+        const etch_cost_list *costs = etch_pipeline_stage_costs(session, p, stages.at[i].view);
+        if (!pick_share(session, p, costs, q, f, stages.at[i].label, out))
+            return false;
+    }
+    return true;
+}
+
 etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *q, const etch_quantity_row *row,
-                                  etch_picks *out)
+                                  etch_shares *out)
 {
     filter f = {.row = row, .op = q->op};
     if (!check_arguments(session, q, row) ||
@@ -349,27 +403,34 @@ etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *q,
     f.of_axes = q->axis_count > 0;
     if (f.of_axes)
         f.axes = etch_pipeline_axes(session, p, f.axes);
-    const etch_cost_list *costs = etch_pipeline_costs(session, p, row->measure);
-    if (!costs)
-        return NULL;
-    const bool is_part = row->subject == ETCH_OF_PART;
-    const char *selector = q->of ? q->of : is_part ? q->first : NULL;
-    if (selector && strcmp(selector, "model") != 0)
-        return pick_part(session, p, costs, &f, selector, q->of ? q->of_span : q->first_span, out) ? p : NULL;
-    pick(session, p, costs, &f, out);
-    return p;
+    const bool fine = etch_quantity_of_rank(row) ? pick_stages(session, p, q, &f, out)
+                                                 : pick_share(session, p, &p->graph_costs, q, &f, "", out);
+    return fine ? p : NULL;
 }
 
 /* ---- values in expressions -------------------------------------------------------------------------- */
+
+etch_expr etch_shares_most(etch_session *session, const etch_shares *shares, uint32_t *which)
+{
+    etch_expr most = shares->at[0].sum;
+    for (uint32_t i = 1; i < shares->count; i++)
+        most = etch_max(session->sym, most, shares->at[i].sum);
+    *which = UINT32_MAX;
+    for (uint32_t i = 0; i < shares->count && *which == UINT32_MAX; i++)
+        if (shares->at[i].sum == most)
+            *which = i;
+    return most;
+}
 
 static etch_expr quantity_value(void *data, const etch_quantity *q)
 {
     etch_session *session = data;
     const etch_quantity_row *row = etch_quantity_row_of(q->name);
-    etch_picks picks = {0};
-    if (!row || !etch_quantity_pick(session, q, row, &picks))
+    etch_shares shares = {0};
+    uint32_t which;
+    if (!row || !etch_quantity_pick(session, q, row, &shares))
         return NULL;
-    return etch_picks_sum(session, &picks);
+    return etch_shares_most(session, &shares, &which);
 }
 
 etch_quantities etch_session_quantities(etch_session *session)

@@ -53,6 +53,8 @@ static etch_status load(void *data)
     session->arena = etch_arena_new(session->mem);
     copy_options(session, o->options);
     session->sym = etch_sym_new(session->arena);
+    if (!session->options.spec)
+        return ETCH_OK;
     etch_status status = ETCH_OK;
     session->spec =
         etch_spec_load(session->arena, session->sym, session->diags, session->options.spec, &status);
@@ -75,7 +77,8 @@ etch_status etch_session_open(const etch_session_options *options, etch_session 
         return ETCH_ENOMEM;
     }
     opening o = {session, options};
-    session->broken = etch_session_run(session, load, &o);
+    session->broken = etch_session_run_plain(session, load, &o);
+    session->loaded = session->broken == ETCH_OK;
     return session->broken;
 }
 
@@ -107,7 +110,7 @@ static etch_status run_guarded(void *data)
     return status;
 }
 
-etch_status etch_session_run(etch_session *session, etch_status (*body)(void *data), void *data)
+etch_status etch_session_run_plain(etch_session *session, etch_status (*body)(void *data), void *data)
 {
     if (session->broken != ETCH_OK)
         return session->broken;
@@ -116,13 +119,27 @@ etch_status etch_session_run(etch_session *session, etch_status (*body)(void *da
     if (!g.finished) {
         /* What lives in the arena may be half made; giving it back makes room for the messages. An arena
          * that began under this guard is gone already. */
-        if (session->spec)
+        if (session->loaded)
             etch_arena_free(session->arena);
         session->arena = NULL;
         session->spec = NULL;
         session->broken = status;
     }
     return status;
+}
+
+static etch_status refuse_without_spec(void *data)
+{
+    const etch_session *session = data;
+    etch_error(session->diags, ETCH_NO_CODE, (etch_span){0, 0}, "the session was opened without a spec");
+    return ETCH_EINPUT;
+}
+
+etch_status etch_session_run(etch_session *session, etch_status (*body)(void *data), void *data)
+{
+    if (session->loaded && !session->options.spec)
+        return etch_session_run_plain(session, refuse_without_spec, session);
+    return etch_session_run_plain(session, body, data);
 }
 
 const char *etch_status_text(etch_status status)

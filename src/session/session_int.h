@@ -10,6 +10,12 @@
 
 /* ---- pipelines -------------------------------------------------------------------------------------- */
 
+/* Costs of one rank of a stage. */
+typedef struct etch_stage_costs {
+    const etch_stage_view *view; /* NULL: there is one stage */
+    etch_cost_list costs;
+} etch_stage_costs;
+
 /* One model under one train block and one set of values, as far as it was needed: costs of the whole job
  * need no plan, costs of one rank need it placed. */
 typedef struct etch_pipeline {
@@ -20,7 +26,8 @@ typedef struct etch_pipeline {
     etch_training *training; /* without a backward pass when the model is not trained */
     etch_placed *placed;     /* NULL until asked for, or when it could not be placed */
     bool tried_to_place;
-    etch_cost_list graph_costs, placed_costs;
+    etch_cost_list graph_costs;
+    ETCH_VEC(etch_stage_costs *) stage_costs; /* of one rank, as far as they were asked for */
 } etch_pipeline;
 
 /* The values in force with one plan. */
@@ -36,6 +43,7 @@ struct etch_session {
     etch_arena *reports; /* what messages are made of: outlives an exhausted session */
     etch_diags *diags;
     etch_arena *arena;  /* everything else; NULL when a call was cut short */
+    bool loaded;        /* opening has succeeded */
     etch_status broken; /* when it is not ETCH_OK, every call ends with it */
     etch_session_options options;
     etch_sym *sym;
@@ -44,6 +52,7 @@ struct etch_session {
     ETCH_VEC(etch_pipeline *) pipelines;
     const etch_pipeline *latest;      /* the last one that a quantity asked for */
     ETCH_VEC(const char *) open_axes; /* axes that a value of communication takes to be larger than 1 */
+    etch_expr open_stages; /* number of stages that a formula takes to be larger than 1; NULL: none does */
     atomic_int cancel;
 };
 
@@ -58,9 +67,19 @@ etch_pipeline *etch_pipeline_get(etch_session *session, const char *run, const c
                                  etch_span asked);
 /* Places the pipeline's plan. False after a reported error. */
 bool etch_pipeline_place(etch_session *session, etch_pipeline *pipeline);
-/* Items of the costs that `measure` belongs to, in program order. NULL after a reported error. */
-const etch_cost_list *etch_pipeline_costs(etch_session *session, etch_pipeline *pipeline,
-                                          etch_measure measure);
+/* A stage that a quantity may be of. */
+typedef struct etch_stage_item {
+    const char *label;           /* "0", "1", ...; or "first", "middle", "last"; "whole" where there is one */
+    const etch_stage_view *view; /* NULL: there is one */
+} etch_stage_item;
+typedef ETCH_VEC(etch_stage_item) etch_stage_list;
+
+/* The stages of a plan, or only the one that is `wanted`; the plan is placed. False after a reported error. */
+bool etch_session_stages(etch_session *session, etch_pipeline *pipeline, const char *wanted, etch_span span,
+                         etch_stage_list *out);
+/* Items of one rank of a stage, in program order. */
+const etch_cost_list *etch_pipeline_stage_costs(etch_session *session, etch_pipeline *pipeline,
+                                                const etch_stage_view *view);
 /* Values of `pipeline` put into an expression. */
 etch_expr etch_pipeline_apply(etch_session *session, const etch_pipeline *pipeline, etch_expr expr);
 /* A set of mesh axes without those that are bound to 1: no collective is over these. */
@@ -100,10 +119,20 @@ typedef struct etch_pick {
 } etch_pick;
 typedef ETCH_VEC(etch_pick) etch_picks;
 
-/* The items that a quantity consists of. NULL after a reported error, else the pipeline that they come
- * from. */
+/* The items that a quantity consists of, on one stage where it is of one rank. */
+typedef struct etch_share {
+    const char *label; /* of the stage */
+    etch_picks picks;
+    etch_expr sum;
+} etch_share;
+typedef ETCH_VEC(etch_share) etch_shares;
+
+/* Fills one share for each stage that the quantity may be of; at least one. NULL after a reported error, else
+ * the pipeline that they come from. */
 etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *quantity,
-                                  const etch_quantity_row *row, etch_picks *out);
+                                  const etch_quantity_row *row, etch_shares *out);
+/* That of the heaviest stage; with `which`, the index of it, or UINT32_MAX when it depends on values. */
+etch_expr etch_shares_most(etch_session *session, const etch_shares *shares, uint32_t *which);
 etch_expr etch_picks_sum(etch_session *session, const etch_picks *picks);
 
 /* ---- parts of a model ------------------------------------------------------------------------------- */
@@ -136,8 +165,11 @@ etch_amount etch_amount_of(etch_session *session, etch_expr expr, const char *un
 const char *etch_human_text(etch_session *session, etch_expr constant, const char *unit);
 etch_location etch_locate(etch_session *session, etch_span span);
 
-/* Runs `body(data)` under the session's guard, unless the session is broken. */
+/* Runs `body(data)` under the session's guard, unless the session is broken. The first also refuses a session
+ * without a spec. */
 etch_status etch_session_run(etch_session *session, etch_status (*body)(void *data),
+                             void *data) ETCH_MUST_CHECK;
+etch_status etch_session_run_plain(etch_session *session, etch_status (*body)(void *data),
                              void *data) ETCH_MUST_CHECK;
 
 #endif

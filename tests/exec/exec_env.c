@@ -11,6 +11,7 @@ exec_env exec_env_new(etch_arena *arena, const etch_training *training)
         .now = ETCH_NEW_ARRAY(arena, graph->loop_count, uint32_t),
         .open = ETCH_NEW_ARRAY(arena, graph->loop_count, bool),
         .size = ETCH_NEW_ARRAY(arena, graph->dims.count, uint32_t),
+        .pairs = ETCH_NEW_ARRAY(arena, graph->dims.count, uint32_t),
         .micro = exec_integer(training->train.micro),
     };
     for (uint32_t i = 0; i < graph->dims.count; i++)
@@ -50,6 +51,30 @@ double exec_real(etch_sym *sym, etch_expr constant)
 uint32_t exec_size(const exec_env *env, const etch_dim *dim)
 {
     return env->size[dim->id];
+}
+
+static const etch_dim *first_of(const etch_dim *dim)
+{
+    while (dim->twin)
+        dim = dim->twin;
+    return dim;
+}
+
+void exec_lay_out(exec_env *env, const etch_dim *dim, uint32_t pairs)
+{
+    EXEC_REQUIRE(exec_size(env, dim) % (2 * pairs) == 0);
+    if (env->pairs[first_of(dim)->id] < pairs)
+        env->pairs[first_of(dim)->id] = pairs;
+}
+
+uint32_t exec_position(const exec_env *env, const etch_dim *dim, uint32_t index)
+{
+    const uint32_t pairs = env->pairs[first_of(dim)->id];
+    if (pairs == 0)
+        return index;
+    const uint32_t chunk = exec_size(env, dim) / (2 * pairs), pair = index / (2 * chunk);
+    const uint32_t within = index % (2 * chunk), late = 2 * pairs - 1 - pair;
+    return within < chunk ? pair * chunk + within : late * chunk + within - chunk;
 }
 
 exec_array *exec_whole(const exec_env *env, etch_arena *arena, const etch_tensor *tensor)

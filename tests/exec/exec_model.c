@@ -265,17 +265,34 @@ static uint32_t axis_called(const etch_plan *plan, const char *name)
     return 0;
 }
 
+/* "a,b": how many. */
+static uint32_t read_list(etch_arena *arena, const etch_plan *plan, const char *axes, uint32_t *into)
+{
+    uint32_t count = 0;
+    while (*axes) {
+        size_t length = strcspn(axes, ",");
+        into[count++] = axis_called(plan, etch_copy_text(arena, axes, length));
+        axes += length + (axes[length] == ',');
+    }
+    return count;
+}
+
 /* "K@tp", "K@a,b", "K@". */
 static etch_shard read_shard(etch_arena *arena, const etch_plan *plan, const char *word)
 {
     etch_shard shard = {.dim = word};
     const char *axes = cut_at(arena, &shard.dim, '@');
-    while (*axes) {
-        size_t length = strcspn(axes, ",");
-        shard.axes[shard.axis_count++] = axis_called(plan, etch_copy_text(arena, axes, length));
-        axes += length + (axes[length] == ',');
-    }
+    shard.axis_count = read_list(arena, plan, axes, shard.axes);
     return shard;
+}
+
+static void read_zero(etch_arena *arena, etch_plan *plan, const char *line)
+{
+    uint32_t axes[ETCH_MAX_AXES];
+    const uint32_t count = read_list(arena, plan, next_word(arena, &line), axes);
+    plan->zero.level = 1;
+    for (uint32_t i = 0; i < count; i++)
+        plan->zero.axes |= 1u << axes[i];
 }
 
 static etch_pin read_pin(etch_arena *arena, const etch_plan *plan, const char *line)
@@ -315,6 +332,10 @@ static void read_line(etch_arena *arena, etch_plan *plan, const char *line)
         }
         if (strcmp(word, "for") == 0) {
             read_override(arena, plan, line);
+            return;
+        }
+        if (strcmp(word, "zero") == 0) {
+            read_zero(arena, plan, line);
             return;
         }
         ETCH_PUSH(arena, &plan->shards, read_shard(arena, plan, word));

@@ -71,13 +71,20 @@ typedef struct mask {
     const etch_dim *query, *key;
 } mask;
 
+/* Is a key later than its query? */
+static bool is_hidden(const exec_call *call, const exec_walk *w, mask hide)
+{
+    return hide.key && exec_position(call->env, hide.key, exec_walk_index(w, hide.key)) >
+                           exec_position(call->env, hide.query, exec_walk_index(w, hide.query));
+}
+
 /* y += sum of a*b over the dims that y lacks. Returns the number of combinations that are not hidden. */
 static int64_t contract(exec_call *call, exec_array *y, const exec_array *a, const exec_array *b, mask hide)
 {
     int64_t combinations = 0;
     exec_walk w = WALK(y, a, b);
     while (exec_walk_next(&w)) {
-        if (hide.key && exec_walk_index(&w, hide.key) > exec_walk_index(&w, hide.query))
+        if (is_hidden(call, &w, hide))
             continue;
         y->at[w.at[0]] += a->at[w.at[1]] * b->at[w.at[2]];
         combinations++;
@@ -439,20 +446,24 @@ static void run_softmax_dx(exec_call *call)
 
 /* The keys' dim is another name of a dim of the queries; where no renaming tells, it is the only one that the
  * keys lack. */
-static mask causal_mask(const exec_call *call)
+const etch_dim *exec_causal_query(const etch_op *op)
 {
-    const exec_array *q = call->ins[call->op->in_count > 3], *k = call->ins[call->op->in_count > 3 ? 2 : 1];
-    mask hide = {.key = call->op->attrs.over[0]};
-    if (!call->op->attrs.causal)
-        return (mask){0};
-    for (uint32_t i = 0; i < q->rank; i++) {
-        if (exec_array_find(k, q->dims[i]) >= 0)
+    const etch_tensor *q = op->ins[op->in_count > 3], *k = op->ins[op->in_count > 3 ? 2 : 1];
+    const etch_dim *key = op->attrs.causal ? op->attrs.over[0] : NULL, *query = NULL;
+    for (uint32_t i = 0; key && i < q->rank; i++) {
+        if (etch_has_dim(k, q->dims[i]))
             continue;
-        hide.query = q->dims[i];
-        if (hide.key->twin == hide.query || hide.query->twin == hide.key)
+        query = q->dims[i];
+        if (key->twin == query || query->twin == key)
             break;
     }
-    return hide;
+    return query;
+}
+
+static mask causal_mask(const exec_call *call)
+{
+    const etch_dim *query = exec_causal_query(call->op);
+    return query ? (mask){query, call->op->attrs.over[0]} : (mask){0};
 }
 
 static double scores_scale(exec_call *call, const exec_array *q)
@@ -483,10 +494,8 @@ static exec_array *scores_of(exec_call *call, const exec_array *q, const exec_ar
     exec_array *scores = scores_like(call, q, k);
     call->flop += 2 * contract(call, scores, q, k, hide);
     exec_walk w = WALK(scores);
-    while (exec_walk_next(&w)) {
-        bool hidden = hide.key && exec_walk_index(&w, hide.key) > exec_walk_index(&w, hide.query);
-        scores->at[w.at[0]] = hidden ? -INFINITY : scale * scores->at[w.at[0]];
-    }
+    while (exec_walk_next(&w))
+        scores->at[w.at[0]] = is_hidden(call, &w, hide) ? -INFINITY : scale * scores->at[w.at[0]];
     return scores;
 }
 

@@ -21,6 +21,9 @@ typedef struct exec_call {
  * or when the op needs more of an operand than is there. */
 void exec_op(exec_call *call);
 
+/* The queries' dim of an op whose queries see no later key; NULL for other ops. */
+const etch_dim *exec_causal_query(const etch_op *op);
+
 /* Does the executor know the row? */
 bool exec_knows(const char *row);
 

@@ -7,7 +7,7 @@
 static const etch_span nowhere = {0, 0};
 
 /* Sizes that all meshes below can divide, and others. Dims that are renamed into each other are equal. */
-static const char sizes[] = "B=8 S=4 T=4 H=4 H'=4 F=8 K=4 D=4 V=8";
+static const char sizes[] = "B=8 S=8 T=8 H=4 H'=4 F=8 K=4 D=4 V=8";
 static const char *const odd_sizes[] = {"B=8 S=6 T=6 H=4 H'=4 F=8 K=4 D=4 V=8",
                                         "B=4 S=4 T=4 H=8 H'=8 F=6 K=2 D=4 V=12",
                                         "B=12 S=8 T=8 H=2 H'=2 F=4 K=8 D=4 V=8"};
@@ -516,5 +516,9 @@ const char *exec_random_plan(const exec_model *m, exec_dice *dice)
         }
     while (exec_roll(dice, 3) == 0)
         add_override(&p);
+    static const char *const zero[] = {"a", "b", "a,b", "a,c"};
+    const uint32_t chosen = exec_roll(dice, 8), most = p.axes == 1 ? 1 : p.axes == 2 ? 3 : 4;
+    if (chosen < most)
+        etch_buf_printf(&p.text, " | zero %s", zero[chosen]);
     return p.text.text;
 }

@@ -198,19 +198,9 @@ static exec_array *gathered(exec_ranks *ranks, const etch_value *value, exec_arr
     return all;
 }
 
-/* Does the work differ from rank to rank? A placed graph says so: it has no meaning yet. */
-static bool is_uneven(const exec_ranks *ranks, const etch_step *step)
-{
-    for (uint32_t i = 0; i < ranks->placed->pending.count && step->op->attrs.causal; i++)
-        for (uint32_t a = 0; a < ranks->mesh.axes; a++)
-            if (step->factor[a] && ranks->placed->pending.at[i].axes & (1u << a))
-                return true;
-    return false;
-}
-
 static void check_flop(exec_ranks *ranks, const etch_step *step, int64_t counted, uint32_t statistics)
 {
-    if (ranks->seen[step->id] || ranks->env.failure || is_uneven(ranks, step))
+    if (ranks->seen[step->id] || ranks->env.failure)
         return;
     int64_t said = exec_integer(etch_step_flop(ranks->placed, step));
     for (uint32_t a = 0; a < ranks->mesh.axes; a++)
@@ -378,70 +368,21 @@ static void run_region(exec_ranks *ranks, const etch_placed_region *region)
         exec_fail(&ranks->env, "kernel %u of %u is out of order", next, region->kernels.count);
 }
 
-/* ---- the end of a step ------------------------------------------------------------------------------ */
-
-static void reduce_gradient(exec_ranks *ranks, const etch_tensor *gradient, uint32_t axes)
-{
-    uint32_t count = ranks->mesh.ranks;
-    exec_array ***all = &ranks->gradients.at[gradient->id * count];
-    for (uint32_t k = 0; k < exec_instances(gradient->region->loop); k++) {
-        exec_array *parts[64];
-        for (uint32_t r = 0; r < count; r++) {
-            parts[r] = all[r] ? all[r][k] : NULL;
-            if (!parts[r]) {
-                exec_fail(&ranks->env, "a bucket reduces %s, which nothing was added to", gradient->name);
-                return;
-            }
-        }
-        for (uint32_t r = 0; r < count; r++)
-            all[r][k] = sum_over(ranks, ranks->env.arena, parts, axes, r);
-    }
-}
-
-static void check_gradient(exec_ranks *ranks, const etch_tensor *gradient)
-{
-    uint32_t count = ranks->mesh.ranks;
-    for (uint32_t k = 0; k < exec_instances(gradient->region->loop); k++) {
-        exec_array *const *expected = ranks->reference->gradients.at[gradient->id];
-        exec_array *parts[64];
-        for (uint32_t r = 0; r < count; r++) {
-            exec_array **instances = ranks->gradients.at[gradient->id * count + r];
-            parts[r] = instances ? instances[k] : NULL;
-        }
-        if (!parts[0] || !expected || !expected[k]) {
-            if (parts[0] || (expected && expected[k]))
-                exec_fail(&ranks->env, "%s: added to on one side only", gradient->name);
-            continue;
-        }
-        compare(ranks, parts, 0, expected[k], gradient->name);
-    }
-}
-
-void exec_ranks_finish(exec_ranks *ranks)
-{
-    const etch_placed *placed = ranks->placed;
-    bool *reduced = ETCH_NEW_ARRAY(ranks->env.arena, placed->training->graph->tensors.count, bool);
-    for (uint32_t i = 0; i < placed->buckets.count; i++) {
-        const etch_bucket *bucket = &placed->buckets.at[i];
-        for (uint32_t k = 0; k < bucket->gradients.count && !ranks->env.failure; k++) {
-            const etch_tensor *gradient = bucket->gradients.at[k];
-            if (reduced[gradient->id] || bucket->axes != placed->sync_axes[gradient->of->id])
-                exec_fail(&ranks->env, "%s is in two buckets, or in a wrong one", gradient->name);
-            reduced[gradient->id] = true;
-            reduce_gradient(ranks, gradient, bucket->axes);
-        }
-    }
-    for (uint32_t i = 0; i < placed->training->gradients.count && !ranks->env.failure; i++) {
-        const etch_tensor *gradient = placed->training->gradients.at[i];
-        if (!gradient)
-            continue;
-        if (placed->sync_axes[gradient->of->id] && !reduced[gradient->id])
-            exec_fail(&ranks->env, "%s is in no bucket", gradient->name);
-        check_gradient(ranks, gradient);
-    }
-}
-
 /* ---- the door --------------------------------------------------------------------------------------- */
+
+/* Ranks that share the queries of a causal attention have two chunks each. */
+static void lay_out(exec_ranks *ranks, const etch_step *step)
+{
+    const etch_dim *query =
+        strcmp(etch_row_name(step->row), "sdpa") == 0 ? exec_causal_query(step->op) : NULL;
+    uint32_t sharing = 1;
+    for (uint32_t a = 0; a < ranks->mesh.axes && query; a++)
+        sharing *= step->factor[a] == query ? ranks->mesh.size[a] : 1;
+    if (sharing == 1)
+        return;
+    exec_lay_out(&ranks->env, query, sharing);
+    exec_lay_out(&ranks->reference->env, query, sharing);
+}
 
 static void find_homes(exec_ranks *ranks, const etch_placed_region *region)
 {
@@ -451,6 +392,8 @@ static void find_homes(exec_ranks *ranks, const etch_placed_region *region)
         const etch_placed_loop *loop = region->items.at[i].loop;
         for (uint32_t k = 0; step && k < step->out_count; k++)
             ranks->home[step->outs[k]->id] = here;
+        if (step && step->op)
+            lay_out(ranks, step);
         for (uint32_t k = 0; loop && k < loop->carries.count; k++) {
             ranks->home[loop->carries.at[k].in->id] = loop->loop;
             ranks->home[loop->carries.at[k].result->id] = here;

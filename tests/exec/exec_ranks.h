@@ -43,7 +43,8 @@ exec_ranks *exec_ranks_new(etch_arena *arena, const etch_placed *placed, exec_ru
                            exec_order order);
 /* Runs both passes of the microbatch that the reference has just run. */
 void exec_ranks_run(exec_ranks *ranks);
-/* Reduces the gradients, and compares them with those of the reference. */
+/* Ends the step: reduces the gradients, lets each rank change what it updates of every weight, and gathers
+ * what others have changed; compares gradients and weights with those of the reference. */
 void exec_ranks_finish(exec_ranks *ranks);
 
 /* ---- between the files of the executor -------------------------------------------------------------- */

@@ -79,6 +79,23 @@ static const char *const llama_plans[] = {
     "dp=2 tp=2 | B@dp H@tp",
     "dp=2 tp=2 | B@dp K@tp F@tp V@tp | pin residual B@dp H@tp",
     "dp=2 tp=2 | B@dp V@tp | pin residual B@dp,tp",
+    "dp=2 | B@dp | zero dp",
+    "dp=4 | B@dp | zero dp",
+    "dp=2 tp=2 | B@dp K@tp F@tp V@tp | zero dp",
+    "dp=2 tp=2 | B@dp K@tp F@tp V@tp | zero tp",
+    "dp=2 tp=2 | B@dp K@tp F@tp V@tp | pin residual B@dp S@tp | zero dp",
+    "dp=2 tp=2 | B@dp K@tp F@tp V@tp | pin residual B@dp S@tp | zero dp,tp",
+    "rep=2 dp=2 | B@rep,dp | zero dp",
+    "rep=2 dp=2 tp=2 | B@rep,dp K@tp F@tp V@tp | pin residual B@rep,dp S@tp | zero rep",
+    "dp=2 x=2 | B@dp | zero x",
+    "dp=2 x=2 | B@dp | zero dp,x",
+    "cp=2 | S@cp",
+    "cp=2 | S@cp | zero cp",
+    "dp=2 cp=2 | B@dp S@cp | zero dp,cp",
+    "cp=2 tp=2 | S@cp K@tp F@tp V@tp",
+    "dp=2 cp=2 tp=2 | B@dp S@cp K@tp F@tp V@tp | pin residual B@dp S@cp,tp | zero dp,cp",
+    "cp=2 tp=2 | S@cp K@tp F@tp V@tp | pin residual S@cp,tp",
+    "a=2 b=2 | B@a,b | for attention S@b B@a",
     NULL,
 };
 
@@ -148,6 +165,9 @@ static const char *const gpt_plans[] = {
     "dp=2 tp=2 | B@dp | for attention A@tp | for mlp F@tp",
     "dp=2 tp=2 | B@dp H@tp",
     "a=2 b=2 | D@a F@b",
+    "dp=2 tp=2 | B@dp A@tp F@tp V@tp | pin residual B@dp S@tp | zero dp",
+    "cp=2 tp=2 | S@cp A@tp F@tp V@tp | zero cp",
+    "dp=2 | B@dp | zero dp",
     NULL,
 };
 
@@ -224,6 +244,8 @@ static const char *const nested_plans[] = {
     "dp=2 tp=2 | B@dp H@tp",
     "dp=2 tp=2 | B@dp F@tp | pin residual B@dp H@tp",
     "a=2 b=2 | B@a,b F@b",
+    "dp=4 | B@dp | zero dp",
+    "dp=2 tp=2 | B@dp F@tp V@tp | pin residual B@dp S@tp | zero dp,tp",
     NULL,
 };
 

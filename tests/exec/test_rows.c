@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char dims[] = "B=4 S=4 T=4 H=4 H'=4 K=2 D=4 V=8 P=8 B'=4";
+static const char dims[] = "B=4 S=8 T=8 H=4 H'=4 K=2 D=4 V=8 P=8 B'=4";
 static const char *const names[] = {"B", "S", "T", "H", "K", "D", "V", "P"};
 
 /* ---- one case for every row that a graph may have --------------------------------------------------- */

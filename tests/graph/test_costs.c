@@ -71,7 +71,7 @@ static void a_rank_counts_its_part(etch_arena *arena)
     sample *x = residual_model(arena);
     etch_placed *placed = sample_place(x);
     etch_cost_list items = {0};
-    etch_placed_costs(placed, &items);
+    etch_placed_costs(placed, NULL, &items);
     const int64_t forward_flop = 4096 + 35328 + 33280 + 32768 + 5120 + 262144 + 20480;
     const int64_t forward_bytes = 4160 + 5120 + 6144 + 4096 + 8256 + 18432 + 8452;
     ck_assert_int_eq(sample_total(x, &items, ETCH_RANK_FLOPS, ETCH_FORWARD), 2 * forward_flop);
@@ -99,7 +99,7 @@ static void rings_send_by_kind(etch_arena *arena)
     sample_pin(x, "residual", "B", "S");
     etch_placed *placed = sample_place(x);
     etch_cost_list items = {0};
-    etch_placed_costs(placed, &items);
+    etch_placed_costs(placed, NULL, &items);
     int64_t gathered = 0, sent = 0;
     for (uint32_t i = 0; i < items.count; i++) {
         const etch_cost *item = &items.at[i];
@@ -127,9 +127,9 @@ static void clipping_adds_a_norm_and_one_reduction(etch_arena *arena)
     sample *without = residual_model(arena), *with = residual_model(arena);
     with->train.clip = true;
     etch_cost_list a = {0}, b = {0}, graph = {0};
-    etch_placed_costs(sample_place(without), &a);
+    etch_placed_costs(sample_place(without), NULL, &a);
     etch_placed *placed = sample_place(with);
-    etch_placed_costs(placed, &b);
+    etch_placed_costs(placed, NULL, &b);
     etch_graph_costs(placed->training, &graph);
     ck_assert_int_eq(sample_total(with, &b, ETCH_RANK_FLOPS, ETCH_OPTIMIZER), (12 + 2) * 5696);
     ck_assert_int_eq(sample_total(with, &b, ETCH_TRAFFIC, ETCH_OPTIMIZER), (30 + 4) * 5696 + 4);
@@ -190,7 +190,7 @@ static void sizes_may_be_variables(etch_arena *arena)
     etch_placed *placed = sample_place(x);
     etch_cost_list job = {0}, rank = {0};
     etch_graph_costs(placed->training, &job);
-    etch_placed_costs(placed, &rank);
+    etch_placed_costs(placed, NULL, &rank);
     ASSERT_FORMULA(x, &job, ETCH_FLOPS, ETCH_FORWARD,
                    "batch*seq*(9*hidden + 6*hidden*ffn + 6*ffn + 2*hidden*vocab + 5*vocab)");
     ASSERT_FORMULA(x, &job, ETCH_FLOPS, ETCH_OPTIMIZER, "12*(2*hidden + 3*hidden*ffn + hidden*vocab)");
@@ -266,7 +266,7 @@ static void items_know_module_and_loop(etch_arena *arena)
     ck_assert_str_eq(layer->name, "layer");
     etch_cost_list items = {0};
     etch_graph_costs(placed->training, &items);
-    etch_placed_costs(placed, &items);
+    etch_placed_costs(placed, NULL, &items);
     uint32_t inside = 0;
     for (uint32_t i = 0; i < items.count; i++) {
         const etch_cost *item = &items.at[i];
@@ -332,7 +332,7 @@ static void items_add_up_to_nodes(etch_arena *arena)
             sample_pin(x, "residual", "B", "S");
         etch_placed *placed = sample_place(x);
         etch_cost_list items = {0};
-        etch_placed_costs(placed, &items);
+        etch_placed_costs(placed, NULL, &items);
         int64_t flop = region_totals(x, placed, false, false), bytes = region_totals(x, placed, false, true);
         int64_t comm = region_totals(x, placed, true, true);
         for (uint32_t i = 0; i < placed->updates.count; i++) {
@@ -342,8 +342,11 @@ static void items_add_up_to_nodes(etch_arena *arena)
         for (uint32_t i = 0; i < placed->buckets.count; i++)
             comm += runs_of(placed->buckets.at[i].unit) * sample_value(placed->buckets.at[i].bytes);
         if (x->train.clip) {
-            flop += sample_value(placed->clip_flop);
-            bytes += sample_value(placed->clip_bytes);
+            for (uint32_t i = 0; i < placed->norms.count; i++) {
+                flop += runs_of(placed->norms.at[i].unit) * sample_value(placed->norms.at[i].flop);
+                bytes += runs_of(placed->norms.at[i].unit) * sample_value(placed->norms.at[i].bytes);
+            }
+            bytes += 4;
             comm += 4;
         }
         ck_assert_int_eq(sample_total(x, &items, ETCH_RANK_FLOPS, ETCH_PHASE_COUNT), flop);
@@ -368,7 +371,7 @@ static void one_rank_does_all(etch_arena *arena)
         etch_placed *placed = sample_place(x);
         etch_cost_list job = {0}, rank = {0};
         etch_graph_costs(placed->training, &job);
-        etch_placed_costs(placed, &rank);
+        etch_placed_costs(placed, NULL, &rank);
         for (int phase = 0; phase <= ETCH_PHASE_COUNT; phase++)
             ck_assert_int_eq(sample_total(x, &job, ETCH_FLOPS, (etch_phase)phase),
                              sample_total(x, &rank, ETCH_RANK_FLOPS, (etch_phase)phase));

@@ -344,8 +344,11 @@ static void units_follow_use(etch_arena *arena)
     ck_assert_int_eq(sample_value(placed->updates.at[0].flop), 12 * 6176);
     ck_assert_int_eq(sample_value(placed->updates.at[0].bytes), 30 * 6176);
     ck_assert_int_eq(sample_value(placed->updates.at[1].flop), 12 * 4096);
-    ck_assert_int_eq(sample_value(placed->clip_flop), 2 * (3 * 6176 + 4096));
-    ck_assert_int_eq(sample_value(placed->clip_bytes), 4 * (3 * 6176 + 4096) + 4);
+    ck_assert_uint_eq(placed->norms.count, 2);
+    ck_assert_int_eq(sample_value(placed->norms.at[0].flop), 2 * 6176);
+    ck_assert_int_eq(sample_value(placed->norms.at[0].bytes), 4 * 6176);
+    ck_assert_int_eq(sample_value(placed->norms.at[1].flop), 2 * 4096);
+    ck_assert_int_eq(sample_value(placed->norms.at[1].bytes), 4 * 4096);
 }
 
 START_TEST(test_units)
@@ -371,7 +374,7 @@ static void axes_tell_buckets_apart(etch_arena *arena)
     ck_assert_uint_eq(placed->updates.count, 1);
     ck_assert_int_eq(sample_value(placed->updates.at[0].bytes),
                      (4 + 2 + 8 + 2 + 8) * (32 + 3 * 512 + 32 + 4096));
-    ck_assert_ptr_null(placed->clip_flop);
+    ck_assert_uint_eq(placed->norms.count, 0);
 }
 
 START_TEST(test_buckets)

@@ -22,7 +22,23 @@ static void add_pins(const etch_plan *plan, const etch_pin *pins, uint32_t count
     }
 }
 
-/* The plan as text: one line for the mesh, for shards, each pin, scope, pending line. */
+/* "stage embed layer @pp: interleaved 2 [1 7]" */
+static void add_stage(const spec_scene *s, const etch_plan *plan, etch_buf *out)
+{
+    const etch_stage_line *line = plan->stage;
+    etch_buf_puts(out, "\nstage");
+    for (uint32_t i = 0; i < line->selector_count; i++)
+        etch_buf_printf(out, " %s", line->selectors[i]);
+    etch_buf_puts(out, " @");
+    for (uint32_t i = 0; i < line->axis_count; i++)
+        etch_buf_printf(out, "%s%s", i ? "," : "", plan->mesh.at[line->axes[i]].name);
+    etch_buf_printf(out, ": %s %s", etch_schedule_name(line->schedule), etch_expr_text(s->sym, line->chunks));
+    for (uint32_t i = 0; i < line->count_count; i++)
+        etch_buf_printf(out, "%s%s", i ? " " : " [", etch_expr_text(s->sym, line->counts[i]));
+    etch_buf_puts(out, line->count_count ? "]" : "");
+}
+
+/* The plan as text: one line for the mesh, for shards, each pin, scope, pending line, for ZeRO, for stages. */
 static const char *describe(const spec_scene *s, const etch_plan *plan)
 {
     etch_buf out = {.arena = s->arena};
@@ -51,6 +67,10 @@ static const char *describe(const spec_scene *s, const etch_plan *plan)
     }
     for (uint32_t i = 0; i < plan->pending.count; i++)
         etch_buf_printf(&out, "\npending %s %u", plan->pending.at[i].text, plan->pending.at[i].axes);
+    if (plan->zero.level > 0)
+        etch_buf_printf(&out, "\nzero %u %u", plan->zero.level, plan->zero.axes);
+    if (plan->stage)
+        add_stage(s, plan, &out);
     return out.text;
 }
 
@@ -108,12 +128,20 @@ static void good(etch_arena *arena)
         {"mesh [dp, tp]\nshard B @ dp\nfor (experts, core) { shard E @ tp, L @ dp\n pin inner [S@tp]\n shard "
          "B @ () }",
          "p: dp=dp tp=tp\nshard B@(dp)\nfor experts core: E@(tp) L@(dp) B@()\npin inner S@(tp)", ""},
-        {"mesh [pp, dp, tp]\nzero 1 @ (dp,tp), unit = layer\nstage (embed, layer) @ pp, schedule = "
+        {"mesh [pp, dp, tp]\nzero 2 @ (dp,tp), unit = layer\nstage (embed, layer) @ pp, schedule = "
          "gpipe\nfor core { zero 3 @ dp }",
-         "p: pp=pp dp=dp tp=tp\nfor core:\npending zero 1 @ (dp,tp) 6\npending stage (embed, layer) @ pp "
-         "1\npending zero 3 @ dp 2",
+         "p: pp=pp dp=dp tp=tp\nfor core:\npending zero 2 @ (dp,tp) 6\npending zero 3 @ dp 2\nstage embed "
+         "layer @pp: gpipe 1",
          ""},
+        {"mesh [pp]\nstage layer @ pp", "p: pp=pp\nstage layer @pp: one_f_one_b 1", ""},
+        {"mesh [a, dp, b]\naxis pp = (a, b)\nstage (embed, core.y, m) @ pp, counts = [1, kv, 3*a], schedule "
+         "= "
+         "interleaved(virtual = kv + 1)",
+         "p: a=a dp=dp b=b\naxis pp@(a,b)\nstage embed core.y m @a,b: interleaved kv + 1 [1 kv 3*a]", ""},
         {"mesh [dp]\nshard S' @ dp", "p: dp=dp\nshard S'@(dp)", ""},
+        {"mesh [dp, cp, tp]\naxis data = (dp, cp)\nzero 1 @ data",
+         "p: dp=dp cp=cp tp=tp\naxis data@(dp,cp)\nzero 1 3", ""},
+        {"mesh [dp]\nfor core { zero 1 @ dp }", "p: dp=dp\nfor core:\npending zero 1 @ dp 1", ""},
     };
     RUN_ALL(arena, cases);
 }
@@ -150,6 +178,8 @@ START_TEST(what_the_model_lacks_is_a_warning)
 END_TEST
 
 #define LATER " is part of the language but is not given meaning yet\n"
+#define SCHEDULES "  help schedules are gpipe, one_f_one_b, interleaved(virtual = v)\n"
+#define CHUNKS "  help for example interleaved(virtual = 2)\n"
 
 static void wrong(etch_arena *arena)
 {
@@ -196,6 +226,43 @@ static void wrong(etch_arena *arena)
          "  note a.etch:4:15 it is sharded here already\n"
          "  help several axes of one dim are one list: B @ (a, b)\n"},
         {"mesh [a]\nzero 4 @ a", NULL, "E0430 a.etch:4:6 there is no ZeRO level 4\n"},
+        {"mesh [a, b]\nzero 1 @ a\nzero 1 @ b", NULL,
+         "E0431 a.etch:5:1 a plan has one zero line\n"
+         "  note a.etch:4:1 it is here\n"
+         "  help several axes are one list: zero 1 @ (a, b)\n"},
+        {"mesh [a]\nzero 1 @ b", NULL,
+         "E0423 a.etch:4:10 plan 'p' has no mesh axis 'b'\n  note its mesh is [a]\n"},
+        {"mesh [a]\nzero 1 @ a, unit = layer, units = 2", NULL,
+         "E0420 a.etch:4:13 'unit' in a zero line" LATER
+         "E0430 a.etch:4:27 a zero line has no option 'units'\n  help did you mean 'unit'?\n"},
+        {"mesh [a]\nstage layer @ b", NULL,
+         "E0423 a.etch:4:15 plan 'p' has no mesh axis 'b'\n  note its mesh is [a]\n"},
+        {"mesh [a, b]\nstage layer @ a\nstage embed @ b", NULL,
+         "E0430 a.etch:5:1 a plan has one stage line\n"
+         "  note a.etch:4:1 it is here\n"
+         "  help one line lists all units: stage (embed, layer, head) @ pp\n"},
+        {"mesh [a]\nstage layer @ a, schedule = one_f_one_bb, schedule = gpipe, virtual = 2, shedule = gpipe",
+         NULL,
+         "E0432 a.etch:4:29 there is no schedule 'one_f_one_bb'\n"
+         "  help did you mean 'one_f_one_b'?\n" SCHEDULES "E0430 a.etch:4:43 'schedule' is given twice\n"
+         "  note a.etch:4:18 it is given here already\n"
+         "E0430 a.etch:4:61 a stage line has no option 'virtual'\n"
+         "E0430 a.etch:4:74 a stage line has no option 'shedule'\n"
+         "  help did you mean 'schedule'?\n"},
+        {"mesh [a]\nstage layer @ a, schedule = 3, counts = 4", NULL,
+         "E0432 a.etch:4:29 a schedule is given by its name\n" SCHEDULES
+         "E0430 a.etch:4:41 counts are a list: the units of each stage\n"
+         "  help for example counts = [7, 8, 8, 7]\n"},
+        {"mesh [a]\nstage layer @ a, schedule = interleaved", NULL,
+         "E0432 a.etch:4:29 schedule 'interleaved' needs the number of chunks that a stage holds\n" CHUNKS},
+        {"mesh [a]\nstage layer @ a, schedule = interleaved(2)", NULL,
+         "E0432 a.etch:4:29 schedule 'interleaved' needs the number of chunks that a stage holds\n" CHUNKS},
+        {"mesh [a]\nstage layer @ a, schedule = interleaved(virtual = 2, chunks = 2)", NULL,
+         "E0432 a.etch:4:29 schedule 'interleaved' needs the number of chunks that a stage holds\n" CHUNKS},
+        {"mesh [a]\nstage layer @ a, schedule = interleaved(virtual = hads)", NULL,
+         "E0210 a.etch:4:51 unknown name 'hads'\n  help did you mean 'heads'?\n"},
+        {"mesh [a]\nstage layer @ a, schedule = gpipe(virtual = 2)", NULL,
+         "E0432 a.etch:4:29 schedule 'gpipe' takes no options\n"},
         {"mesh [a]\noffload = (optimizer)\nofload = 1", NULL,
          "E0420 a.etch:4:1 'offload' in a plan" LATER "E0430 a.etch:5:1 a plan has no option 'ofload'\n"
          "  help did you mean 'offload'?\n"},
@@ -255,6 +322,7 @@ static void choices(etch_arena *arena)
         {"import \"b.etch\" as b\n--- b.etch\nparallel other { }\n", "b.other", true, "other", ""},
         /* a plan with what has no meaning yet is in nobody's way until it is needed */
         {"parallel a { pad K = 2 }\n", NULL, false, NULL, ""},
+        {"parallel a { mesh [dp]; zero 1 @ dp, unit = layer }\n", NULL, false, NULL, ""},
         {"parallel a { pad K = 2 }\n", NULL, true, NULL, "E0420 a.etch:2:14 'pad' in a plan" LATER},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -286,16 +354,14 @@ typedef struct ready_case {
 static void pending(etch_arena *arena)
 {
     static const ready_case cases[] = {
-        {"zero 1 @ dp", "pp=1,dp=1", false, true, true, ""},
-        {"zero 1 @ dp", "tp=8", true, true, true, ""},
-        {"zero  1 @ (dp,tp)", "pp=2,dp=1", true, false, false,
-         "E0420 a.etch:4:1 'stage layer @ pp'" LATER "  help it has no effect on axes of 1: --set pp=1\n"},
-        {"zero  1 @ (dp,tp)", "dp=4", false, false, false,
-         "E0420 a.etch:5:1 'zero 1 @ (dp,tp)'" LATER "  help it has no effect on axes of 1: --set dp=1\n"},
-        {"zero  1 @ (dp,tp)", "dp=1,tp=1", false, true, false,
-         "E0420 a.etch:4:1 'stage layer @ pp'" LATER "  help it has no effect on axes of 1: --set pp=1\n"},
-        {"zero  1 @ (dp,tp)", "pp=1", false, true, false,
-         "E0420 a.etch:5:1 'zero 1 @ (dp,tp)'" LATER
+        {"zero 2 @ dp", "pp=1,dp=1", false, true, true, ""},
+        {"zero 2 @ dp", "tp=8", true, true, true, ""},
+        {"zero  2 @ (dp,tp)", "pp=2,dp=1", true, true, true, ""},
+        {"zero  2 @ (dp,tp)", "dp=4", false, false, false,
+         "E0420 a.etch:5:1 'zero 2 @ (dp,tp)'" LATER "  help it has no effect on axes of 1: --set dp=1\n"},
+        {"zero  2 @ (dp,tp)", "dp=1,tp=1", false, true, true, ""},
+        {"zero  2 @ (dp,tp)", "pp=1", false, true, false,
+         "E0420 a.etch:5:1 'zero 2 @ (dp,tp)'" LATER
          "  help it has no effect on axes of 1: --set dp=1,tp=1\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -309,15 +375,13 @@ static void pending(etch_arena *arena)
         ck_assert_msg(etch_spec_bind(s.spec, NULL, &c->set, 1, c->defaults, plan, &settings) == c->bound,
                       "%s", c->set);
         if (c->bound)
-            ck_assert_msg(etch_spec_pending_ready(s.spec, plan, plan->pending.at, plan->pending.count,
-                                                  &settings) == c->ready,
-                          "%s", c->set);
+            ck_assert_msg(etch_spec_pending_ready(s.spec, plan, &settings) == c->ready, "%s", c->set);
         specs_expect(c->set, specs_messages(&s), c->messages);
         specs_end(&s);
     }
 }
 
-START_TEST(stages_and_zero_are_refused_where_they_would_have_an_effect)
+START_TEST(zero_is_refused_where_it_would_have_an_effect)
 {
     etch_with_arena(pending);
 }
@@ -328,6 +392,6 @@ Suite *etch_suite(void)
     Suite *suite = suite_create("plans");
     ETCH_ADD_TESTS(suite, a_plan_says_where_dims_go, what_the_model_lacks_is_a_warning,
                    a_wrong_line_is_reported_at_its_place, a_plan_is_named_or_used_or_the_only_one,
-                   stages_and_zero_are_refused_where_they_would_have_an_effect);
+                   zero_is_refused_where_it_would_have_an_effect);
     return suite;
 }

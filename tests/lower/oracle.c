@@ -418,8 +418,13 @@ static void add_clip(ordering *o)
     const etch_training *training = placed->training;
     event *norm = new_event(o->in), *reduce = new_event(o->in);
     norm->node = (oracle_node){.phase = 'O', .microbatch = -1};
-    norm->node.flop = value_of(o->in->b, placed->clip_flop);
-    norm->node.bytes = value_of(o->in->b, placed->clip_bytes);
+    norm->node.bytes = 4;
+    for (uint32_t i = 0; i < placed->norms.count; i++) {
+        const etch_update *part = &placed->norms.at[i];
+        int64_t units = part->unit->loop ? value_of(o->in->b, part->unit->loop->count) : 1;
+        norm->node.flop += units * value_of(o->in->b, part->flop);
+        norm->node.bytes += units * value_of(o->in->b, part->bytes);
+    }
     read_gradients(o, norm, training->gradients.at, training->gradients.count, -1, false);
     order_event(o, norm);
     o->clip = norm;
@@ -463,7 +468,7 @@ static void order_all(ordering *o)
             order_event(o, in->issued.at[i]);
     }
     in->slot++;
-    if (in->b->placed->clip_flop)
+    if (in->b->placed->norms.count > 0)
         add_clip(o);
     add_updates(o);
 }

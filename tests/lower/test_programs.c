@@ -226,7 +226,7 @@ static void check_totals(const built *b, const shape *s, const etch_job *job)
 {
     etch_cost_list items = {0};
     const etch_stage_total *stage = &job->stages[0];
-    etch_placed_costs(b->placed, &items);
+    etch_placed_costs(b->placed, NULL, &items);
     ck_assert_msg((int64_t)stage->flop == cost_total(b, &items, ETCH_RANK_FLOPS), "%s",
                   shape_text(b->x->arena, s));
     ck_assert_msg((int64_t)stage->bytes == cost_total(b, &items, ETCH_TRAFFIC), "%s",

@@ -1,0 +1,103 @@
+/* etch verify: do the traces of all ranks run to the end? */
+#include "cli_int.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *say(const char *verdict)
+{
+    static const struct {
+        const char *verdict, *text;
+    } texts[] = {{"always", "every rank finishes, whatever the timing"},
+                 {"timing", "every rank finishes under nominal durations, and may not under others"},
+                 {"stalls", "not every rank finishes"},
+                 {"none", "broken rules leave nothing to say"}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (strcmp(texts[i].verdict, verdict) == 0)
+            return texts[i].text;
+    return "";
+}
+
+static void print_marks(const etch_verification *v)
+{
+    uint32_t ready = 0, in_flight = 0;
+    for (uint32_t i = 0; i < v->ranks; i++) {
+        ready = v->marks[i].ready > ready ? v->marks[i].ready : ready;
+        in_flight = v->marks[i].in_flight > in_flight ? v->marks[i].in_flight : in_flight;
+    }
+    cli_print_field("ready", "%" PRIu32 " nodes of a rank at most", ready);
+    cli_print_field("in flight", "%" PRIu32 " microbatches of a rank at most", in_flight);
+}
+
+static void print_plain(const etch_verification *v)
+{
+    cli_print_field("ranks", "%" PRIu32 " with %" PRIu32 " different program%s", v->ranks, v->programs,
+                    v->programs == 1 ? "" : "s");
+    cli_print_field("groups", "%" PRIu32, v->groups);
+    cli_print_field("nodes",
+                    "%" PRIu64 ": %" PRIu64 " compute, %" PRIu64 " collective, %" PRIu64 " send, %" PRIu64
+                    " receive, %" PRIu64 " memory",
+                    v->nodes, v->computations, v->collectives, v->sends, v->receives, v->memory);
+    cli_print_field("bytes", "%" PRIu64, v->bytes);
+    if (v->marks)
+        print_marks(v);
+    cli_print_field("verdict", "%s: %s", v->verdict, say(v->verdict));
+}
+
+static json_t *marks_json(const etch_verification *v, bool *failed)
+{
+    if (!v->marks)
+        return json_null();
+    json_t *rows = json_array();
+    for (uint32_t i = 0; i < v->ranks; i++) {
+        json_t *row = json_object();
+        cli_json_set(row, "ready", json_integer((json_int_t)v->marks[i].ready), failed);
+        cli_json_set(row, "in_flight", json_integer((json_int_t)v->marks[i].in_flight), failed);
+        cli_json_append(rows, row, failed);
+    }
+    return rows;
+}
+
+static bool print_json(const etch_verification *v)
+{
+    bool failed = false;
+    json_t *root = json_object(), *nodes = json_object();
+    const struct {
+        const char *name;
+        uint64_t count;
+    } kinds[] = {{"all", v->nodes},  {"compute", v->computations}, {"collective", v->collectives},
+                 {"send", v->sends}, {"receive", v->receives},     {"memory", v->memory}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        cli_json_set(nodes, kinds[i].name, json_integer((json_int_t)kinds[i].count), &failed);
+    cli_json_set(root, "schema", json_string("etch-verify/1"), &failed);
+    cli_json_set(root, "verdict", cli_json_text(v->verdict), &failed);
+    cli_json_set(root, "ranks", json_integer((json_int_t)v->ranks), &failed);
+    cli_json_set(root, "programs", json_integer((json_int_t)v->programs), &failed);
+    cli_json_set(root, "groups", json_integer((json_int_t)v->groups), &failed);
+    cli_json_set(root, "stalled", json_integer((json_int_t)v->stalled), &failed);
+    cli_json_set(root, "nodes", nodes, &failed);
+    cli_json_set(root, "bytes", json_integer((json_int_t)v->bytes), &failed);
+    cli_json_set(root, "marks", marks_json(v, &failed), &failed);
+    return cli_print_json(root) && !failed;
+}
+
+cli_exit cli_verify(const cli_arguments *arguments)
+{
+    const etch_session_options none = {.spec = NULL};
+    const etch_verification_options options = {.path = arguments->words[0],
+                                               .groups = arguments->groups,
+                                               .threads = arguments->output.threads,
+                                               .rendezvous = arguments->rendezvous,
+                                               .seeds = arguments->seeds};
+    etch_session *session;
+    const etch_verification *result = NULL;
+    etch_status status = etch_session_open(&none, &session);
+    if (status == ETCH_OK)
+        status = etch_session_verify(session, &options, &result);
+    if (result && arguments->format == CLI_PLAIN)
+        print_plain(result);
+    else if (result && !print_json(result))
+        status = ETCH_ENOMEM;
+    return cli_close(arguments, session, status);
+}

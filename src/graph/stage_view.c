@@ -1,0 +1,193 @@
+/* Stages seen one at a time: which part of the chain a stage holds, as multiplicities. */
+#include "graph/kernel_int.h"
+
+uint64_t etch_link_units(uint64_t units, uint64_t links, uint64_t link)
+{
+    return (units + links - 1 - link) / links;
+}
+
+typedef struct viewing {
+    const etch_placed *placed;
+    const etch_stages *stages;
+    etch_sym *sym;
+    etch_stage_view *view;
+} viewing;
+
+static viewing begin(const etch_placed *placed)
+{
+    viewing v = {.placed = placed, .stages = placed->stages, .sym = placed->training->graph->sym};
+    v.view = ETCH_NEW(placed->arena, etch_stage_view);
+    v.view->shares = etch_alloc_array(placed->arena, v.stages->entries.count, sizeof *v.view->shares);
+    v.view->whole = ETCH_NEW_ARRAY(placed->arena, v.stages->entries.count, bool);
+    v.view->forward = ETCH_NEW_ARRAY(placed->arena, v.stages->cuts.count, etch_expr);
+    v.view->backward = ETCH_NEW_ARRAY(placed->arena, v.stages->cuts.count, etch_expr);
+    return v;
+}
+
+/* ---- with numbers --------------------------------------------------------------------------------------- */
+
+typedef struct window {
+    uint64_t first, end;
+} window;
+
+static uint64_t overlap(window a, window b)
+{
+    uint64_t first = a.first > b.first ? a.first : b.first, end = a.end < b.end ? a.end : b.end;
+    return first < end ? end - first : 0;
+}
+
+/* The units of a link. */
+static window window_of(const etch_stage_numbers *n, uint64_t link)
+{
+    const uint64_t links = (uint64_t)n->stages * n->chunks;
+    window w = {0, 0};
+    for (uint64_t i = 0; i <= link; i++) {
+        w.first = w.end;
+        w.end += n->counts ? n->counts[i] : etch_link_units(n->units, links, i);
+    }
+    return w;
+}
+
+/* The units of a home. */
+static window window_at(const etch_stage_numbers *n, uint32_t entry, etch_side side)
+{
+    window w = {0, 0};
+    for (uint32_t i = 0; i <= entry; i++) {
+        w.first = w.end;
+        w.end += n->entries[i];
+    }
+    if (side == ETCH_FIRST_OF)
+        w.end = w.first + 1;
+    if (side == ETCH_LAST_OF)
+        w.first = w.end - 1;
+    return w;
+}
+
+static bool is_cut_at(const etch_stage_numbers *n, const etch_cut *cut, uint64_t unit)
+{
+    const window entry = window_at(n, cut->entry, ETCH_ALL_OF);
+    return cut->inside ? entry.first < unit && unit < entry.end : entry.first == unit;
+}
+
+const etch_stage_view *etch_stage_view_of(const etch_placed *placed, const etch_stage_numbers *n,
+                                          uint32_t stage)
+{
+    viewing v = begin(placed);
+    const uint32_t entries = v.stages->entries.count, cuts = v.stages->cuts.count;
+    const uint64_t links = (uint64_t)n->stages * n->chunks;
+    uint64_t(*shares)[ETCH_SIDES] = etch_alloc_array(placed->arena, entries, sizeof *shares);
+    uint64_t *forward = ETCH_NEW_ARRAY(placed->arena, cuts, uint64_t);
+    uint64_t *backward = ETCH_NEW_ARRAY(placed->arena, cuts, uint64_t);
+    for (uint64_t link = stage; link < links; link += n->stages) {
+        const window held = window_of(n, link);
+        for (uint32_t i = 0; i < entries; i++)
+            for (int side = 0; side < ETCH_SIDES; side++)
+                shares[i][side] += overlap(held, window_at(n, i, (etch_side)side));
+        for (uint32_t i = 0; i < cuts; i++) {
+            forward[i] += link + 1 < links && is_cut_at(n, &v.stages->cuts.at[i], held.end);
+            backward[i] += link > 0 && is_cut_at(n, &v.stages->cuts.at[i], held.first);
+        }
+    }
+    for (uint32_t i = 0; i < entries; i++) {
+        for (int side = 0; side < ETCH_SIDES; side++)
+            v.view->shares[i][side] = etch_int(v.sym, (int64_t)shares[i][side]);
+        v.view->whole[i] = shares[i][ETCH_ALL_OF] == n->entries[i];
+    }
+    for (uint32_t i = 0; i < cuts; i++) {
+        v.view->forward[i] = etch_int(v.sym, (int64_t)forward[i]);
+        v.view->backward[i] = etch_int(v.sym, (int64_t)backward[i]);
+    }
+    return v.view;
+}
+
+/* ---- as formulas ---------------------------------------------------------------------------------------- */
+
+/* The one loop of the chain; UINT32_MAX when there is none, or another. */
+static uint32_t only_loop(const etch_stages *stages)
+{
+    uint32_t loop = UINT32_MAX, count = 0;
+    for (uint32_t i = 0; i < stages->entries.count; i++)
+        if (stages->entries.at[i].loop) {
+            loop = i;
+            count++;
+        }
+    return count == 1 ? loop : UINT32_MAX;
+}
+
+/* Units of all chunks of stage number `stage`. */
+static etch_expr units_of_stage(const viewing *v, etch_expr stages, uint32_t chunks, etch_expr stage)
+{
+    etch_sym *sym = v->sym;
+    etch_expr links = etch_mul(sym, stages, etch_int(sym, chunks)), sum = etch_int(sym, 0);
+    for (uint32_t chunk = 0; chunk < chunks; chunk++) {
+        etch_expr link = etch_add(sym, etch_mul(sym, stages, etch_int(sym, chunk)), stage);
+        etch_expr top = etch_sub(sym, etch_add(sym, v->stages->units, links), etch_int(sym, 1));
+        sum = etch_add(sym, sum, etch_floor_div(sym, etch_sub(sym, top, link), links));
+    }
+    return sum;
+}
+
+const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_stage_class class,
+                                             etch_expr stages, uint32_t chunks, etch_expr number)
+{
+    viewing v = begin(placed);
+    etch_sym *sym = v.sym;
+    const uint32_t loop = only_loop(v.stages), entries = v.stages->entries.count;
+    const etch_expr zero = etch_int(sym, 0), one = etch_int(sym, 1);
+    if (loop == UINT32_MAX || v.stages->line->counts)
+        return NULL;
+    const uint32_t before = loop, behind = entries - 1 - loop;
+    const bool first = class == ETCH_STAGE_FIRST, last = class == ETCH_STAGE_LAST;
+    etch_expr stage = first ? zero : last ? etch_sub(sym, stages, one) : number;
+    for (uint32_t i = 0; i < entries; i++) {
+        const bool held = i < loop ? first : i > loop && last;
+        for (int side = 0; side < ETCH_SIDES; side++)
+            v.view->shares[i][side] = held ? one : zero;
+        v.view->whole[i] = held;
+    }
+    const uint32_t blocks = (first ? before : 0) + (last ? behind : 0);
+    v.view->shares[loop][ETCH_ALL_OF] =
+        etch_sub(sym, units_of_stage(&v, stages, chunks, stage), etch_int(sym, blocks));
+    v.view->shares[loop][ETCH_FIRST_OF] = first ? one : zero;
+    v.view->shares[loop][ETCH_LAST_OF] = last ? one : zero;
+    /* Every cut is between two iterations. */
+    for (uint32_t i = 0; i < v.stages->cuts.count; i++) {
+        const bool inside = v.stages->cuts.at[i].inside;
+        v.view->forward[i] = inside ? etch_int(sym, chunks - last) : zero;
+        v.view->backward[i] = inside ? etch_int(sym, chunks - first) : zero;
+    }
+    return v.view;
+}
+
+/* ---- questions ------------------------------------------------------------------------------------------ */
+
+etch_expr etch_stage_share(const etch_stage_view *view, etch_home home)
+{
+    return view->shares[etch_home_entry(home)][etch_home_side(home)];
+}
+
+/* 1 when the stage holds anything of it. */
+static etch_expr presence(etch_sym *sym, const etch_stage_view *view, etch_home home)
+{
+    return etch_min(sym, etch_int(sym, 1), etch_stage_share(view, home));
+}
+
+etch_expr etch_stage_presence(etch_sym *sym, const etch_stage_view *view, const etch_homes *uses)
+{
+    etch_expr held = etch_int(sym, 0);
+    for (uint32_t i = 0; i < uses->count; i++)
+        held = etch_max(sym, held, presence(sym, view, uses->at[i]));
+    return held;
+}
+
+etch_expr etch_stage_ties(etch_sym *sym, const etch_stage_view *view, const etch_homes *uses)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < uses->count; i++) {
+        const uint32_t entry = etch_home_entry(uses->at[i]);
+        all = all && (etch_home_side(uses->at[i]) == ETCH_ALL_OF
+                          ? view->whole[entry]
+                          : etch_stage_share(view, uses->at[i]) == etch_int(sym, 1));
+    }
+    return all ? etch_int(sym, 0) : etch_stage_presence(sym, view, uses);
+}

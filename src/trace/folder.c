@@ -1,0 +1,191 @@
+/* Which traces there are: <name>.<rank>.et in a folder. */
+#define _POSIX_C_SOURCE 200809L
+
+#include "trace/verify_int.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MOST_RANKS = 1 << 20 };
+
+typedef struct found {
+    const char *name; /* interned */
+    uint32_t rank;
+} found;
+
+typedef struct survey {
+    etch_arena *arena;
+    etch_diags *diags;
+    DIR *stream;
+    const char *folder;
+    const char *wanted; /* the name of the traces; NULL: whatever is there */
+    etch_names *names;
+    ETCH_VEC(found) traces;
+    const char *odd; /* a file that would be a trace under another number */
+    bool has_groups, too_large;
+} survey;
+
+/* ---- looking ------------------------------------------------------------------------------------------- */
+
+/* Takes "<name>.<rank>.et" apart. A rank that is padded, or too large, makes no trace. */
+static void add_file(survey *s, const char *file)
+{
+    const size_t suffix = strlen(ETCH_CHAKRA_SUFFIX);
+    size_t length = strlen(file);
+    if (length <= suffix || strcmp(file + length - suffix, ETCH_CHAKRA_SUFFIX) != 0)
+        return;
+    length -= suffix;
+    size_t digits = 0;
+    while (digits < length && file[length - digits - 1] >= '0' && file[length - digits - 1] <= '9')
+        digits++;
+    const size_t name = length - digits;
+    if (digits == 0 || name < 2 || file[name - 1] != '.')
+        return;
+    if (s->wanted && (strncmp(s->wanted, file, name - 1) != 0 || s->wanted[name - 1] != '\0'))
+        return;
+    if ((digits > 1 && file[name] == '0') || digits > 10) {
+        s->odd = etch_copy_text(s->arena, file, strlen(file));
+        return;
+    }
+    const uint64_t rank = strtoull(file + name, NULL, 10);
+    if (rank >= MOST_RANKS)
+        s->too_large = true;
+    else
+        ETCH_PUSH(s->arena, &s->traces, (found){etch_name(s->names, file, name - 1), (uint32_t)rank});
+}
+
+static etch_status read_entries(void *data)
+{
+    survey *s = data;
+    const struct dirent *entry;
+    while ((entry = readdir(s->stream)) != NULL) {
+        if (strcmp(entry->d_name, ETCH_CHAKRA_GROUP_FILE) == 0)
+            s->has_groups = true;
+        add_file(s, entry->d_name);
+    }
+    return ETCH_OK;
+}
+
+static etch_status read_folder(survey *s)
+{
+    s->stream = opendir(s->folder);
+    if (!s->stream) {
+        etch_error(s->diags, ETCH_E_VERIFY_UNREADABLE, (etch_span){0, 0},
+                   "the folder '%s' cannot be read: %s", s->folder, strerror(errno));
+        return ETCH_EIO;
+    }
+    /* The stream is not the arena's: it must be closed also when memory runs out. */
+    etch_status status = etch_guard(etch_arena_mem(s->arena), read_entries, s);
+    closedir(s->stream);
+    return status;
+}
+
+/* ---- choosing ------------------------------------------------------------------------------------------ */
+
+static int by_name_and_rank(const void *a, const void *b)
+{
+    const found *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    return order != 0 ? order : x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+static etch_status refuse_nothing(const survey *s)
+{
+    etch_diag *diag =
+        etch_error(s->diags, ETCH_E_VERIFY_NO_TRACES, (etch_span){0, 0},
+                   "there are no traces '%s/%s.<rank>.et'", s->folder, s->wanted ? s->wanted : "<name>");
+    if (s->odd)
+        etch_note(diag, (etch_span){0, 0}, "'%s' is none: ranks are written 0, 1, ..., 9, 10 without padding",
+                  s->odd);
+    return ETCH_EINPUT;
+}
+
+static etch_status refuse_several(const survey *s, const char *one, const char *other)
+{
+    etch_diag *diag = etch_error(s->diags, ETCH_E_VERIFY_PREFIXES, (etch_span){0, 0},
+                                 "'%s' holds traces of several names: '%s' and '%s'", s->folder, one, other);
+    etch_help(diag, "say which: etch verify %s/%s", s->folder, one);
+    return ETCH_EINPUT;
+}
+
+static void report_missing(const survey *s, etch_trace_set *set, const char *name)
+{
+    uint32_t first = 0;
+    while (first < s->traces.count && s->traces.at[first].rank == first)
+        first++;
+    set->missing = set->rank_count - s->traces.count;
+    if (set->missing == 0)
+        return;
+    etch_diag *diag = etch_error(s->diags, ETCH_E_VERIFY_RANK_MISSING, (etch_span){0, 0},
+                                 "rank %u has no trace: there is no '%s/%s.%u.et'", (unsigned)first,
+                                 s->folder, name, (unsigned)first);
+    etch_note(diag, (etch_span){0, 0}, "%u of %u ranks have none", (unsigned)set->missing,
+              (unsigned)set->rank_count);
+    if (s->odd)
+        etch_note(diag, (etch_span){0, 0}, "'%s' is none: ranks are written 0, 1, ..., 9, 10 without padding",
+                  s->odd);
+}
+
+static etch_status choose(survey *s, const etch_verify_options *options, etch_trace_set *set)
+{
+    if (s->too_large) {
+        etch_error(s->diags, ETCH_E_VERIFY_LIMIT, (etch_span){0, 0}, "there are traces of ranks above %d",
+                   MOST_RANKS - 1);
+        return ETCH_ELIMIT;
+    }
+    if (s->traces.count == 0)
+        return refuse_nothing(s);
+    qsort(s->traces.at, s->traces.count, sizeof *s->traces.at, by_name_and_rank);
+    const found *first = s->traces.at, *last = first + s->traces.count - 1;
+    if (first->name != last->name)
+        return refuse_several(s, first->name, last->name);
+    set->prefix = etch_text(s->arena, "%s/%s", s->folder, first->name);
+    set->rank_count = last->rank + 1;
+    report_missing(s, set, first->name);
+    if (options->groups)
+        set->groups = options->groups;
+    else if (s->has_groups)
+        set->groups = etch_text(s->arena, "%s/%s", s->folder, ETCH_CHAKRA_GROUP_FILE);
+    return ETCH_OK;
+}
+
+/* "out/llama" is the folder "out" and the name "llama". */
+static void split_path(survey *s, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        s->folder = ".";
+    else
+        s->folder = slash > path ? etch_copy_text(s->arena, path, (size_t)(slash - path)) : "/";
+    s->wanted = slash ? slash + 1 : path;
+}
+
+etch_status etch_trace_set_find(etch_arena *arena, const etch_verify_options *options, etch_diags *diags,
+                                etch_trace_set *set)
+{
+    struct stat info;
+    survey s = {.arena = arena, .diags = diags, .names = etch_names_new(arena)};
+    *set = (etch_trace_set){.prefix = NULL};
+    const bool there = stat(options->path, &info) == 0;
+    if (there && S_ISDIR(info.st_mode)) {
+        size_t length = strlen(options->path);
+        while (length > 1 && options->path[length - 1] == '/')
+            length--;
+        s.folder = etch_copy_text(arena, options->path, length);
+    } else {
+        split_path(&s, options->path);
+        if (there || stat(s.folder, &info) != 0) {
+            etch_diag *diag =
+                etch_error(diags, ETCH_E_VERIFY_NO_TRACES, (etch_span){0, 0},
+                           there ? "'%s' is one file, and not the traces of all ranks" : "there is no '%s'",
+                           options->path);
+            etch_help(diag, "give the folder that holds the traces, or the folder and their name: out/llama");
+            return there ? ETCH_EINPUT : ETCH_EIO;
+        }
+    }
+    etch_status status = read_folder(&s);
+    return status == ETCH_OK ? choose(&s, options, set) : status;
+}

@@ -1,0 +1,180 @@
+/* comm_group.json: {"1": [0, 1], ...}. */
+#include "trace/verify_int.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILE_LIMIT = 64 << 20 }; /* bytes; a million ranks in five groups each need 40 MB */
+
+typedef struct reading {
+    etch_arena *arena;
+    etch_diags *diags;
+    uint32_t rank_count;
+    etch_trace_groups *groups;
+    json_t *root;
+    const char *key; /* the group at hand */
+    bool wrong;
+} reading;
+
+static etch_diag *refuse(reading *r, etch_code code, const char *what)
+{
+    r->wrong = true;
+    return etch_error(r->diags, code, (etch_span){0, 0}, "group '%.40s' %s", r->key, what);
+}
+
+static int compare_ranks(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The id in the key; 0 when it is none. */
+static uint32_t read_key(reading *r)
+{
+    uint64_t id = 0;
+    size_t length = strlen(r->key);
+    if (length > 0 && length < 11 && strspn(r->key, "0123456789") == length)
+        id = strtoull(r->key, NULL, 10);
+    if (id == 0 || id > UINT32_MAX || *r->key == '0') {
+        etch_diag *diag = refuse(r, ETCH_E_VERIFY_GROUP_KEY,
+                                 strcmp(r->key, "0") == 0 ? "has the number 0, which means all ranks"
+                                                          : "is not named by a decimal number");
+        etch_help(diag, "number groups 1, 2, 3, ...");
+        return 0;
+    }
+    if (id > ETCH_MOST_GROUP_ID)
+        etch_warning(r->diags, ETCH_E_VERIFY_GROUP_LARGE, (etch_span){0, 0},
+                     "the number of group %" PRIu64 " is above %d: it overflows in ASTRA-sim", id,
+                     ETCH_MOST_GROUP_ID);
+    return (uint32_t)id;
+}
+
+static bool read_ranks(reading *r, const json_t *value, etch_trace_group *group)
+{
+    size_t count = json_array_size(value);
+    if (!json_is_array(value) || count == 0) {
+        refuse(r, ETCH_E_VERIFY_GROUP_RANKS, "is no list of ranks");
+        return false;
+    }
+    uint32_t *ranks = ETCH_NEW_ARRAY(r->arena, count, uint32_t);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *rank = json_array_get(value, i);
+        if (!json_is_integer(rank)) {
+            refuse(r, ETCH_E_VERIFY_GROUP_RANKS, "lists something that is no integer");
+            return false;
+        }
+        if (json_integer_value(rank) < 0 || json_integer_value(rank) >= (json_int_t)r->rank_count) {
+            etch_diag *diag = refuse(r, ETCH_E_VERIFY_GROUP_RANKS, "lists a rank that has no trace");
+            etch_note(diag, (etch_span){0, 0}, "it lists %" JSON_INTEGER_FORMAT "; there are %u traces",
+                      json_integer_value(rank), (unsigned)r->rank_count);
+            return false;
+        }
+        ranks[i] = (uint32_t)json_integer_value(rank);
+    }
+    qsort(ranks, count, sizeof *ranks, compare_ranks);
+    for (size_t i = 1; i < count; i++)
+        if (ranks[i] == ranks[i - 1]) {
+            refuse(r, ETCH_E_VERIFY_GROUP_RANKS, "lists a rank twice");
+            return false;
+        }
+    group->ranks = ranks;
+    group->count = (uint32_t)count;
+    return true;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const etch_trace_group *x = a, *y = b;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static etch_status read_table(void *data)
+{
+    reading *r = data;
+    json_t *root = r->root, *value;
+    etch_trace_groups *groups = r->groups;
+    const uint32_t most = (uint32_t)json_object_size(root) + 1;
+    groups->at = ETCH_NEW_ARRAY(r->arena, most, etch_trace_group);
+    groups->at[0] = (etch_trace_group){.count = r->rank_count};
+    groups->count = 1;
+    json_object_foreach(root, r->key, value)
+    {
+        etch_trace_group group = {.id = read_key(r)};
+        if (group.id == 0 || !read_ranks(r, value, &group))
+            continue;
+        groups->at[groups->count++] = group;
+    }
+    qsort(groups->at, groups->count, sizeof *groups->at, compare_ids);
+    for (uint32_t i = 1; i < groups->count; i++)
+        if (groups->at[i].count == 1) {
+            etch_diag *diag = etch_error(r->diags, ETCH_E_VERIFY_GROUP_OF_ONE, (etch_span){0, 0},
+                                         "group %u has one rank, %u: a collective in it never finishes",
+                                         (unsigned)groups->at[i].id, (unsigned)groups->at[i].ranks[0]);
+            etch_help(diag, "leave the group and its collectives out: they move nothing");
+        }
+    return r->wrong ? ETCH_EINPUT : ETCH_OK;
+}
+
+static etch_status parse(reading *r, const char *path, const char *text, size_t length)
+{
+    json_error_t error;
+    r->root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+    if (!r->root) {
+        etch_error(r->diags, ETCH_E_VERIFY_GROUP_FILE, (etch_span){0, 0}, "'%s' is no JSON: line %d: %s",
+                   path, error.line, error.text);
+        return ETCH_EINPUT;
+    }
+    if (!json_is_object(r->root)) {
+        json_decref(r->root);
+        etch_error(r->diags, ETCH_E_VERIFY_GROUP_FILE, (etch_span){0, 0},
+                   "'%s' is no JSON object of groups and their ranks", path);
+        return ETCH_EINPUT;
+    }
+    /* What JSON holds is not the arena's: it must be given back also when memory runs out. */
+    etch_status status = etch_guard(etch_arena_mem(r->arena), read_table, r);
+    json_decref(r->root);
+    return status;
+}
+
+etch_status etch_trace_groups_read(etch_arena *arena, const etch_trace_set *set, etch_diags *diags,
+                                   etch_trace_groups *groups)
+{
+    reading r = {.arena = arena, .diags = diags, .rank_count = set->rank_count, .groups = groups};
+    char *text;
+    size_t length;
+    const char *why;
+    groups->at = ETCH_NEW(arena, etch_trace_group);
+    groups->at[0] = (etch_trace_group){.count = set->rank_count};
+    groups->count = 1;
+    if (!set->groups)
+        return ETCH_OK;
+    if (etch_read_file(arena, set->groups, FILE_LIMIT, &text, &length, &why) != ETCH_OK) {
+        etch_error(diags, ETCH_E_VERIFY_UNREADABLE, (etch_span){0, 0},
+                   "the groups in '%s' cannot be read: %s", set->groups, why);
+        return ETCH_EIO;
+    }
+    if (strstr(set->groups, "empty"))
+        etch_warning(diags, ETCH_E_VERIFY_GROUP_PATH, (etch_span){0, 0},
+                     "the path '%s' contains \"empty\": ASTRA-sim reads no groups from it", set->groups);
+    return parse(&r, set->groups, text, length);
+}
+
+uint32_t etch_trace_group_find(const etch_trace_groups *groups, uint64_t id)
+{
+    uint32_t low = 0, high = groups->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (groups->at[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < groups->count && groups->at[low].id == id ? low : ETCH_NONE;
+}
+
+bool etch_trace_group_has(const etch_trace_group *group, uint32_t rank)
+{
+    return !group->ranks || bsearch(&rank, group->ranks, group->count, sizeof rank, compare_ranks) != NULL;
+}

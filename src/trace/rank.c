@@ -1,0 +1,320 @@
+/* One rank: its trace is read once, held against the rules that concern it alone, and condensed. */
+#define _POSIX_C_SOURCE 200809L
+
+#include "trace/rank_int.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { PATH_BYTES = 4096 };
+
+static const etch_node_ref whole_rank = {ETCH_NO_NODE, {NULL, 0}};
+
+static bool make_path(const etch_trace_set *set, uint32_t rank, char *path, size_t size)
+{
+    const int length = snprintf(path, size, "%s.%" PRIu32 ETCH_CHAKRA_SUFFIX, set->prefix, rank);
+    return length > 0 && (size_t)length < size;
+}
+
+/* ---- growing ------------------------------------------------------------------------------------------- */
+
+#define RESERVE(d, array, number, room)                                                                \
+    ((d)->array = etch_reserve((d)->array, (d)->number, &(d)->room, sizeof *(d)->array, &(d)->failed), \
+     !(d)->failed)
+
+static bool add_dep(etch_rank_draft *d, uint64_t dep)
+{
+    if (!RESERVE(d, deps, dep_count, dep_capacity))
+        return false;
+    d->deps[d->dep_count++] = dep > UINT32_MAX ? UINT32_MAX : (uint32_t)dep;
+    return true;
+}
+
+/* The place of `value` in a list of the rank's own that grows when it is new. */
+static uint32_t local_index(etch_rank_draft *d, etch_table *table, uint32_t **list, uint32_t *count,
+                            uint32_t *capacity, uint32_t value)
+{
+    const uint32_t *known = etch_table_get(table, value);
+    if (known)
+        return *known;
+    *list = etch_reserve(*list, *count, capacity, sizeof **list, &d->failed);
+    if (d->failed || !etch_table_add(table, value, *count)) {
+        d->failed = true;
+        return 0;
+    }
+    (*list)[*count] = value;
+    return (*count)++;
+}
+
+/* ---- nodes --------------------------------------------------------------------------------------------- */
+
+static int compare_u64(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void complain_twice(const etch_rank_job *job, const etch_trace_node *node, uint64_t dep)
+{
+    etch_find(job->findings, ETCH_ERROR, ETCH_E_VERIFY_DEP_TWICE, (etch_node_ref){node->id, node->name},
+              "Chakra's feeder waits for each of them, and for ever", "it depends on node %" PRIu64 " twice",
+              dep);
+}
+
+static void check_twice(etch_rank_draft *d, const etch_trace_node *node, const uint64_t *deps, uint32_t count)
+{
+    enum { FEW = 16 };
+    if (count <= FEW) {
+        for (uint32_t i = 1; i < count; i++)
+            for (uint32_t k = 0; k < i; k++)
+                if (deps[i] == deps[k]) {
+                    complain_twice(d->job, node, deps[i]);
+                    return;
+                }
+        return;
+    }
+    uint64_t *sorted = malloc(count * sizeof *sorted);
+    if (!sorted) {
+        d->failed = true;
+        return;
+    }
+    memcpy(sorted, deps, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, compare_u64);
+    for (uint32_t i = 1; i < count; i++)
+        if (sorted[i] == sorted[i - 1]) {
+            complain_twice(d->job, node, sorted[i]);
+            break;
+        }
+    free(sorted);
+}
+
+static bool holds(const uint64_t *deps, uint32_t count, uint64_t dep)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (deps[i] == dep)
+            return true;
+    return false;
+}
+
+static void add_deps(etch_rank_draft *d, const etch_trace_node *node)
+{
+    const uint32_t data_count = node->data_dep_count;
+    check_twice(d, node, node->data_deps, data_count);
+    for (uint32_t i = 0; i < data_count; i++)
+        add_dep(d, node->data_deps[i]);
+    if (node->ctrl_dep_count == 0)
+        return;
+    check_twice(d, node, node->ctrl_deps, node->ctrl_dep_count);
+    d->ctrl_nodes++;
+    for (uint32_t i = 0; i < node->ctrl_dep_count; i++)
+        if (data_count > 64 || !holds(node->data_deps, data_count, node->ctrl_deps[i]))
+            add_dep(d, node->ctrl_deps[i]);
+}
+
+static void add_comm(etch_rank_draft *d, const etch_node_facts *facts)
+{
+    etch_rank *rank = d->job->result;
+    etch_comm comm = {.size = facts->size,
+                      .node = d->node_count,
+                      .work = (uint8_t)facts->work,
+                      .collective = facts->collective};
+    if (facts->work == ETCH_WORK_COLLECTIVE) {
+        d->runnable = d->runnable && facts->group != ETCH_NONE;
+        comm.local = local_index(d, &d->groups, &rank->groups, &rank->group_count, &d->group_capacity,
+                                 facts->group == ETCH_NONE ? 0 : facts->group);
+    } else {
+        d->runnable = d->runnable && facts->peer != ETCH_NONE;
+        comm.local = local_index(d, &d->peers, &rank->peers, &rank->peer_count, &d->peer_capacity,
+                                 facts->peer == ETCH_NONE ? 0 : facts->peer);
+        comm.message = rank->tag_count;
+        rank->tags =
+            etch_reserve(rank->tags, rank->tag_count, &d->tag_capacity, sizeof *rank->tags, &d->failed);
+        if (!d->failed)
+            rank->tags[rank->tag_count++] = facts->tag;
+    }
+    if (RESERVE(d, comms, comm_count, comm_capacity))
+        d->comms[d->comm_count++] = comm;
+}
+
+/* "F12.layer3.mlp" belongs to microbatch 12: a letter for the phase, a number, and a dot. */
+static uint32_t read_label(etch_trace_text name)
+{
+    uint64_t number = 0;
+    size_t at = 1;
+    if (name.length < 3 || !memchr("FRBW", name.at[0], 4))
+        return ETCH_NONE;
+    for (; at < name.length && at < 10 && name.at[at] >= '0' && name.at[at] <= '9'; at++)
+        number = number * 10 + (uint64_t)(name.at[at] - '0');
+    return at > 1 && at < name.length && name.at[at] == '.' ? (uint32_t)number : ETCH_NONE;
+}
+
+static void add_node(etch_rank_draft *d, const etch_trace_node *node)
+{
+    etch_node_facts facts;
+    const etch_rule_context context = {.groups = d->job->groups,
+                                       .rank = d->job->rank,
+                                       .rank_count = d->job->set->rank_count,
+                                       .findings = d->job->findings};
+    if (!RESERVE(d, nodes, node_count, node_capacity))
+        return;
+    etch_rules_check(&context, node, &facts);
+    etch_tensors_add(&d->tensors, node, d->job->findings);
+    if (node->id > UINT32_MAX - 1) {
+        etch_find(d->job->findings, ETCH_ERROR, ETCH_E_VERIFY_ID_LARGE, (etch_node_ref){node->id, node->name},
+                  NULL, "ids are below 2^32");
+        d->runnable = false;
+    }
+    etch_draft_node *it = &d->nodes[d->node_count];
+    *it = (etch_draft_node){.id = (uint32_t)node->id, .work = (uint8_t)facts.work, .value = facts.time};
+    if (d->job->options->seeds > 0)
+        it->label = facts.work == ETCH_WORK_COMPUTE ? read_label(node->name) : ETCH_NONE;
+    if (facts.work == ETCH_WORK_MEMORY || facts.work == ETCH_WORK_NOTHING || facts.work == ETCH_WORK_COMPUTE)
+        it->value = facts.time;
+    else
+        it->value = d->comm_count;
+    add_deps(d, node);
+    it->dep_end = d->dep_count;
+    if (facts.work >= ETCH_WORK_COLLECTIVE)
+        add_comm(d, &facts);
+    d->job->counts->of[facts.work]++;
+    d->dense = d->dense && node->id == d->node_count;
+    d->node_count++;
+}
+
+/* ---- the file ------------------------------------------------------------------------------------------ */
+
+static void check_mode(const etch_rank_job *job, const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) != 0)
+        return;
+    job->counts->bytes = (uint64_t)info.st_size;
+    if ((info.st_mode & S_IWUSR) == 0)
+        etch_find(job->findings, ETCH_WARNING, ETCH_E_VERIFY_NOT_WRITABLE, whole_rank, NULL,
+                  "the trace is not writable: ASTRA-sim opens it so");
+}
+
+/* A node in the place of the metadata has its id and type where the schema knows nothing. */
+static void check_head(const etch_rank_job *job, const etch_trace_metadata *head)
+{
+    if (head->unknown > 0)
+        etch_find(job->findings, ETCH_ERROR, ETCH_E_VERIFY_METADATA, whole_rank,
+                  "readers take the first message for GlobalMetadata, whatever it is",
+                  "the first message is no GlobalMetadata");
+}
+
+static etch_status read_nodes(etch_rank_draft *d, etch_trace_reader *reader, etch_trace_error *error)
+{
+    const atomic_int *cancel = d->job->options->cancel;
+    const etch_trace_node *node;
+    etch_status status;
+    while ((status = etch_trace_next(reader, &node, error)) == ETCH_OK && node) {
+        if (d->node_count == ETCH_RANK_NODE_LIMIT || d->dep_count > ETCH_RANK_DEP_LIMIT) {
+            etch_find(d->job->findings, ETCH_ERROR, ETCH_E_VERIFY_LIMIT, whole_rank, NULL,
+                      "the trace has more than %d nodes or %d dependencies", ETCH_RANK_NODE_LIMIT,
+                      ETCH_RANK_DEP_LIMIT);
+            return ETCH_ELIMIT;
+        }
+        add_node(d, node);
+        if (d->failed || d->job->findings->out_of_memory || d->tensors.failed)
+            return ETCH_ENOMEM;
+        if (cancel && d->node_count % 4096 == 0 && atomic_load(cancel) != 0)
+            return ETCH_ELIMIT;
+    }
+    return status;
+}
+
+static etch_status read_file(etch_rank_draft *d, const char *path)
+{
+    etch_trace_reader *reader;
+    etch_trace_error error;
+    etch_status status = etch_trace_open(path, &reader, &error);
+    if (status == ETCH_OK) {
+        check_mode(d->job, path);
+        check_head(d->job, etch_trace_head(reader));
+        status = read_nodes(d, reader, &error);
+    }
+    etch_trace_close(reader);
+    if (status == ETCH_EIO)
+        etch_find(d->job->findings, ETCH_ERROR, ETCH_E_VERIFY_UNREADABLE, whole_rank, NULL,
+                  "the trace cannot be read: %s", error.reason);
+    if (status == ETCH_EINPUT)
+        etch_find(d->job->findings, ETCH_ERROR, ETCH_E_VERIFY_BROKEN, whole_rank, NULL,
+                  "the trace is broken at byte %" PRIu64 ": %s", error.offset, error.reason);
+    return status;
+}
+
+static void check_counts(const etch_rank_draft *d)
+{
+    if (d->node_count == 0)
+        etch_find(d->job->findings, ETCH_ERROR, ETCH_E_VERIFY_EMPTY, whole_rank, NULL,
+                  "the trace has no nodes: simulators wait for the rank for ever");
+    if (d->node_count > ETCH_MOST_NODES)
+        etch_find(d->job->findings, ETCH_WARNING, ETCH_E_VERIFY_MANY_NODES, whole_rank, NULL,
+                  "the trace has %" PRIu32 " nodes: Chakra's own feeder can crash above %d", d->node_count,
+                  ETCH_MOST_NODES);
+    if (d->ctrl_nodes > 0)
+        etch_find(d->job->findings, ETCH_WARNING, ETCH_E_VERIFY_CTRL_DEPS, whole_rank,
+                  "put every dependency into data_deps",
+                  "%" PRIu32 " nodes have ctrl_deps, which Chakra's own feeder ignores", d->ctrl_nodes);
+}
+
+static void free_draft(etch_rank_draft *d)
+{
+    free(d->nodes);
+    free(d->deps);
+    free(d->comms);
+    etch_table_free(&d->groups);
+    etch_table_free(&d->peers);
+    etch_tensors_free(&d->tensors);
+}
+
+etch_status etch_rank_read(const etch_rank_job *job)
+{
+    char path[PATH_BYTES];
+    etch_rank_draft d = {.job = job, .dense = true, .runnable = true};
+    if (!make_path(job->set, job->rank, path, sizeof path)) {
+        etch_find(job->findings, ETCH_ERROR, ETCH_E_VERIFY_UNREADABLE, whole_rank, NULL,
+                  "the path is too long");
+        return ETCH_EIO;
+    }
+    etch_status status = read_file(&d, path);
+    if (status == ETCH_OK) {
+        check_counts(&d);
+        status = etch_rank_condense(&d);
+    }
+    job->counts->nodes = d.node_count;
+    free_draft(&d);
+    return status == ETCH_EINPUT ? ETCH_OK : status;
+}
+
+void etch_rank_free(etch_rank *rank)
+{
+    free(rank->groups);
+    free(rank->peers);
+    free(rank->tags);
+    *rank = (etch_rank){0};
+}
+
+/* ---- names --------------------------------------------------------------------------------------------- */
+
+etch_node_ref etch_rank_node(const etch_trace_set *set, uint32_t rank, uint64_t id, etch_named_node *node)
+{
+    char path[PATH_BYTES];
+    etch_trace_reader *reader = NULL;
+    etch_trace_error error;
+    const etch_trace_node *it;
+    node->ref = (etch_node_ref){id, {node->name, 0}};
+    if (!make_path(set, rank, path, sizeof path) || etch_trace_open(path, &reader, &error) != ETCH_OK)
+        return node->ref;
+    while (etch_trace_next(reader, &it, &error) == ETCH_OK && it)
+        if (it->id == id) {
+            node->ref.name.length = it->name.length < sizeof node->name ? it->name.length : sizeof node->name;
+            memcpy(node->name, it->name.at, node->ref.name.length);
+            break;
+        }
+    etch_trace_close(reader);
+    return node->ref;
+}

@@ -1,0 +1,330 @@
+/* What a node must say by itself. Where nothing else is said, a rule is one of ASTRA-sim's feeder: what is not as it
+ * should be throws, is read as 0, or loops. */
+#include "trace/verify_int.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* The machine of nominal durations, which give runs something definite: 100 TFLOP/s, 1 TB/s of memory. */
+enum { FLOP_PER_NANOSECOND = 100000, BYTES_PER_NANOSECOND = 1000 };
+
+typedef struct checking {
+    const etch_rule_context *context;
+    const etch_trace_node *node;
+    etch_node_ref ref;
+    const etch_trace_attr *attrs[ETCH_ATTRIBUTE_COUNT]; /* what simulators know; NULL where it is missing */
+} checking;
+
+#define COMPLAIN(c, severity, code, help, ...) \
+    etch_find((c)->context->findings, (severity), (code), (c)->ref, (help), __VA_ARGS__)
+
+static bool is_integer(unsigned kind)
+{
+    return !etch_chakra_is_list(kind) && kind >= ETCH_KIND_INT32 && kind <= ETCH_KIND_BOOL;
+}
+
+/* ---- which attributes are there ------------------------------------------------------------------------ */
+
+static void check_kind(checking *c, const etch_trace_attr *attr)
+{
+    const char *name = etch_chakra_attribute_name(attr->known);
+    const etch_chakra_kind kind = etch_chakra_attribute_kind(attr->known);
+    if (attr->kind == kind)
+        return;
+    if (attr->kind == ETCH_KIND_NONE)
+        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_ATTR_KIND, NULL, "%s has no value; it must be a %s", name,
+                 etch_chakra_kind_name(kind));
+    else
+        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_ATTR_KIND,
+                 "Chakra's feeder reads another kind as 0, ASTRA-sim's takes it or throws",
+                 "%s is a %s; simulators read a %s", name, etch_chakra_kind_name(attr->kind),
+                 etch_chakra_kind_name(kind));
+}
+
+static void collect(checking *c)
+{
+    for (uint32_t i = 0; i < c->node->attr_count; i++) {
+        const etch_trace_attr *attr = &c->node->attrs[i];
+        if (attr->known == ETCH_ATTRIBUTE_UNKNOWN)
+            continue;
+        if (c->attrs[attr->known])
+            COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_ATTR_TWICE, NULL, "the attribute %s is there twice",
+                     etch_chakra_attribute_name(attr->known));
+        else
+            check_kind(c, attr);
+        c->attrs[attr->known] = attr;
+    }
+}
+
+static void complain_missing(checking *c, etch_severity severity, etch_chakra_attribute attribute)
+{
+    COMPLAIN(c, severity, ETCH_E_VERIFY_ATTR_MISSING, NULL, "a %s node needs the attribute %s",
+             etch_chakra_type_brief(c->node->type), etch_chakra_attribute_name(attribute));
+}
+
+/* The integer of an attribute that may be of any kind of integers; false when there is none. */
+static bool get(const checking *c, etch_chakra_attribute attribute, int64_t *value)
+{
+    const etch_trace_attr *attr = c->attrs[attribute];
+    if (!attr || !is_integer(attr->kind) || attr->count != 1)
+        return false;
+    *value = attr->values[0].integer;
+    return true;
+}
+
+/* The same, and a complaint when the attribute is missing. */
+static bool need(checking *c, etch_chakra_attribute attribute, int64_t *value)
+{
+    if (!c->attrs[attribute])
+        complain_missing(c, ETCH_ERROR, attribute);
+    return get(c, attribute, value);
+}
+
+static void check_cpu_op(checking *c, bool communicates)
+{
+    int64_t value;
+    if (!c->attrs[ETCH_ATTRIBUTE_IS_CPU_OP])
+        complain_missing(c, ETCH_WARNING, ETCH_ATTRIBUTE_IS_CPU_OP);
+    else if (communicates && get(c, ETCH_ATTRIBUTE_IS_CPU_OP, &value) && value != 0)
+        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_CPU_OP, "set is_cpu_op to false",
+                 "is_cpu_op is true on a communication, where simulators throw");
+}
+
+/* ---- computation and memory ---------------------------------------------------------------------------- */
+
+/* tensor_size holds unsigned numbers. */
+static uint64_t check_tensor_size(checking *c)
+{
+    int64_t bytes;
+    if (need(c, ETCH_ATTRIBUTE_TENSOR_SIZE, &bytes) && bytes == 0)
+        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_TENSOR_SIZE, "let it move 1 byte at least",
+                 "tensor_size is 0: the node never finishes, and nothing that depends on it runs");
+    return get(c, ETCH_ATTRIBUTE_TENSOR_SIZE, &bytes) ? (uint64_t)bytes : 0;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* A node that was recorded may have a duration instead of work. */
+static void check_compute(checking *c, etch_node_facts *facts)
+{
+    int64_t flop = 0;
+    facts->work = ETCH_WORK_COMPUTE;
+    check_cpu_op(c, false);
+    if (!c->attrs[ETCH_ATTRIBUTE_NUM_OPS] && !c->attrs[ETCH_ATTRIBUTE_TENSOR_SIZE] && c->node->duration > 0) {
+        complain_missing(c, ETCH_WARNING, ETCH_ATTRIBUTE_NUM_OPS);
+        facts->time = c->node->duration > UINT64_MAX / 1000 ? UINT64_MAX / 1000 : c->node->duration * 1000;
+        return;
+    }
+    if (need(c, ETCH_ATTRIBUTE_NUM_OPS, &flop) && flop < 1)
+        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_NUM_OPS, "let it compute 1 FLOP at least",
+                 "num_ops is %" PRId64 ": the node takes 9.2e18 ns", flop);
+    const uint64_t bytes = check_tensor_size(c);
+    facts->time =
+        larger(flop > 0 ? (uint64_t)flop / FLOP_PER_NANOSECOND : 0, bytes / BYTES_PER_NANOSECOND) + 1;
+}
+
+static void check_memory(checking *c, etch_node_facts *facts)
+{
+    facts->work = ETCH_WORK_MEMORY;
+    check_cpu_op(c, false);
+    facts->size = check_tensor_size(c);
+    facts->time = facts->size / BYTES_PER_NANOSECOND + 1;
+}
+
+/* ---- communication ------------------------------------------------------------------------------------- */
+
+static uint64_t check_comm_size(checking *c, bool gathers)
+{
+    int64_t bytes;
+    if (!need(c, ETCH_ATTRIBUTE_COMM_SIZE, &bytes))
+        return 0;
+    if (gathers && bytes < ETCH_LEAST_PAYLOAD)
+        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_GATHER_SIZE, "gather 64 bytes at least",
+                 "comm_size is %" PRId64 " bytes: an all-gather of fewer bytes than chunks loops for ever",
+                 bytes);
+    else if (bytes < ETCH_LEAST_PAYLOAD)
+        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_COMM_SIZE, "communicate 64 bytes at least",
+                 "comm_size is %" PRId64 " bytes, fewer than the %d that simulators can divide", bytes,
+                 ETCH_LEAST_PAYLOAD);
+    return bytes > 0 ? (uint64_t)bytes : 0;
+}
+
+static void check_comm_type(checking *c, etch_node_facts *facts)
+{
+    int64_t type;
+    if (!need(c, ETCH_ATTRIBUTE_COMM_TYPE, &type))
+        return;
+    const char *name = etch_chakra_collective_name(type);
+    facts->collective = name ? (uint8_t)type : UINT8_MAX;
+    switch (type) {
+    case ETCH_COLLECTIVE_ALL_REDUCE:
+    case ETCH_COLLECTIVE_ALL_GATHER:
+    case ETCH_COLLECTIVE_ALL_TO_ALL:
+    case ETCH_COLLECTIVE_REDUCE_SCATTER:
+        return;
+    case ETCH_COLLECTIVE_BROADCAST:
+        COMPLAIN(c, ETCH_WARNING, ETCH_E_VERIFY_COMM_TYPE, NULL,
+                 "comm_type is 5, BROADCAST, which simulators can replay, not simulate");
+        return;
+    default:
+        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_COMM_TYPE,
+                 "simulators run 0 ALL_REDUCE, 2 ALL_GATHER, 6 ALL_TO_ALL and 7 REDUCE_SCATTER",
+                 "comm_type is %" PRId64 "%s%s, where simulators throw", type, name ? ", " : "",
+                 name ? name : "");
+    }
+}
+
+/* The number in pg_name; false when it is none. */
+static bool read_group(etch_trace_text text, uint64_t *id)
+{
+    *id = 0;
+    for (size_t i = 0; i < text.length; i++) {
+        if (text.at[i] < '0' || text.at[i] > '9' || i >= 10)
+            return false;
+        *id = *id * 10 + (uint64_t)(text.at[i] - '0');
+    }
+    return true;
+}
+
+static uint32_t check_group(checking *c)
+{
+    const etch_trace_groups *groups = c->context->groups;
+    const etch_trace_attr *attr = c->attrs[ETCH_ATTRIBUTE_PG_NAME];
+    uint64_t id = 0;
+    if (attr && attr->kind == ETCH_KIND_STRING && !read_group(attr->values[0].text, &id)) {
+        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_PG_NAME, NULL, "pg_name is '%.*s', and no decimal number",
+                 (int)(attr->values[0].text.length < 40 ? attr->values[0].text.length : 40),
+                 attr->values[0].text.at);
+        return ETCH_NONE;
+    }
+    const uint32_t found = etch_trace_group_find(groups, id);
+    if (found == ETCH_NONE) {
+        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_GROUP_UNKNOWN, NULL, "the groups have no group %" PRIu64, id);
+        return ETCH_NONE;
+    }
+    if (!etch_trace_group_has(&groups->at[found], c->context->rank)) {
+        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_GROUP_MEMBER, NULL, "group %" PRIu64 " does not have this rank",
+                 id);
+        return ETCH_NONE;
+    }
+    if (id == 0 && groups->at[found].count == 1)
+        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_GROUP_OF_ONE, "leave the node out: it moves nothing",
+                 "there is one rank: a collective of one never finishes");
+    return found;
+}
+
+static void check_collective(checking *c, etch_node_facts *facts)
+{
+    facts->work = ETCH_WORK_COLLECTIVE;
+    check_cpu_op(c, true);
+    check_comm_type(c, facts);
+    facts->size = check_comm_size(c, facts->collective == ETCH_COLLECTIVE_ALL_GATHER);
+    facts->group = check_group(c);
+}
+
+/* An end of a message, of which one is this rank. */
+static bool check_rank(checking *c, etch_chakra_attribute attribute, int64_t rank)
+{
+    if (rank >= 0 && rank < (int64_t)c->context->rank_count)
+        return true;
+    COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_PEER, NULL, "%s is %" PRId64 ", and there are ranks 0 to %u",
+             etch_chakra_attribute_name(attribute), rank, (unsigned)c->context->rank_count - 1);
+    return false;
+}
+
+static void check_peer(checking *c, etch_node_facts *facts)
+{
+    const bool sends = facts->work == ETCH_WORK_SEND;
+    const etch_chakra_attribute own = sends ? ETCH_ATTRIBUTE_COMM_SRC : ETCH_ATTRIBUTE_COMM_DST;
+    const etch_chakra_attribute other = sends ? ETCH_ATTRIBUTE_COMM_DST : ETCH_ATTRIBUTE_COMM_SRC;
+    int64_t here, there;
+    if (need(c, own, &here) && here != (int64_t)c->context->rank) {
+        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_PEER, NULL, "%s is %" PRId64 " in a trace of rank %u",
+                 etch_chakra_attribute_name(own), here, (unsigned)c->context->rank);
+        return;
+    }
+    if (!need(c, other, &there) || !check_rank(c, other, there))
+        return;
+    if (there == (int64_t)c->context->rank)
+        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_PEER, NULL, "comm_src and comm_dst are both %" PRId64, there);
+    else
+        facts->peer = (uint32_t)there;
+}
+
+static void check_message(checking *c, etch_node_facts *facts)
+{
+    int64_t tag;
+    check_cpu_op(c, true);
+    facts->size = check_comm_size(c, false);
+    check_peer(c, facts);
+    if (!need(c, ETCH_ATTRIBUTE_COMM_TAG, &tag))
+        return;
+    facts->tag = (int32_t)tag;
+    if (tag < 0 || tag > ETCH_MOST_TAG)
+        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_TAG, NULL, "comm_tag is %" PRId64 ", and not from 0 to %d", tag,
+                 ETCH_MOST_TAG);
+}
+
+/* ---- any node ------------------------------------------------------------------------------------------ */
+
+static bool is_decimal(etch_trace_text text)
+{
+    for (size_t i = 0; i < text.length; i++)
+        if (text.at[i] < '0' || text.at[i] > '9')
+            return false;
+    return text.length > 0;
+}
+
+static void check_tensors(checking *c, etch_chakra_attribute attribute)
+{
+    const etch_trace_attr *attr = c->attrs[attribute];
+    if (!attr || attr->kind != ETCH_KIND_STRING_LIST)
+        return;
+    bool pairs = attr->count % 2 == 0;
+    for (uint32_t i = 1; i < attr->count; i += 2)
+        pairs = pairs && is_decimal(attr->values[i].text);
+    if (!pairs)
+        COMPLAIN(c, ETCH_WARNING, ETCH_E_VERIFY_TENSOR_LIST, NULL,
+                 "%s is not a list of names, each with its bytes in decimal",
+                 etch_chakra_attribute_name(attribute));
+}
+
+static void check_type(checking *c)
+{
+    const char *name = etch_chakra_type_name(c->node->type);
+    COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_TYPE, NULL, "type %" PRId32 "%s%s is none that simulators run",
+             c->node->type, name ? ", " : "", name ? name : "");
+}
+
+void etch_rules_check(const etch_rule_context *context, const etch_trace_node *node, etch_node_facts *facts)
+{
+    checking c = {.context = context, .node = node, .ref = {node->id, node->name}};
+    *facts = (etch_node_facts){.group = ETCH_NONE, .peer = ETCH_NONE};
+    collect(&c);
+    switch (node->type) {
+    case ETCH_TYPE_METADATA:
+        break;
+    case ETCH_TYPE_COMP:
+        check_compute(&c, facts);
+        break;
+    case ETCH_TYPE_MEM_LOAD:
+    case ETCH_TYPE_MEM_STORE:
+        check_memory(&c, facts);
+        break;
+    case ETCH_TYPE_COMM_COLL:
+        check_collective(&c, facts);
+        break;
+    case ETCH_TYPE_COMM_SEND:
+    case ETCH_TYPE_COMM_RECV:
+        facts->work = node->type == ETCH_TYPE_COMM_SEND ? ETCH_WORK_SEND : ETCH_WORK_RECEIVE;
+        check_message(&c, facts);
+        break;
+    default:
+        check_type(&c);
+    }
+    check_tensors(&c, ETCH_ATTRIBUTE_INPUTS);
+    check_tensors(&c, ETCH_ATTRIBUTE_OUTPUTS);
+}

@@ -1,0 +1,187 @@
+/* The door of trace: reads Chakra traces, whoever wrote them.
+ *
+ * It shares the tables of the schema (chakra/chakra.h) with what writes traces, and nothing else. */
+#ifndef ETCH_TRACE_H
+#define ETCH_TRACE_H
+
+#include <stdatomic.h>
+
+#include "chakra/chakra.h"
+
+/* ---- reading one file ---------------------------------------------------------------------------------- */
+
+/* Part of a message; not NUL-terminated. Strings of the schema are valid UTF-8, `bytes` may be anything. */
+typedef struct etch_trace_text {
+    const char *at;
+    size_t length;
+} etch_trace_text;
+
+/* A value, by the scalar of its kind: `number` of double and float (widened), `text` of string and bytes,
+ * `integer` of the rest; the unsigned kinds as the same bits, bool as 0 or 1. */
+typedef union etch_trace_value {
+    int64_t integer;
+    double number;
+    etch_trace_text text;
+} etch_trace_value;
+
+typedef struct etch_trace_attr {
+    etch_trace_text name, doc;
+    etch_chakra_attribute known; /* what simulators know by this name, or ETCH_ATTRIBUTE_UNKNOWN */
+    uint8_t kind;                /* etch_chakra_kind; ETCH_KIND_NONE when the attribute has no value */
+    uint32_t count;              /* of `values`: 1, or the length of a list */
+    const etch_trace_value *values;
+} etch_trace_attr;
+
+/* IOInfo: tensors as texts. */
+typedef struct etch_trace_io {
+    bool present;
+    etch_trace_text values, shapes, types;
+} etch_trace_io;
+
+typedef struct etch_trace_metadata {
+    uint64_t offset, length; /* of the message in the file */
+    const uint8_t *bytes;    /* the message */
+    etch_trace_text version;
+    const etch_trace_attr *attrs;
+    uint32_t attr_count;
+    uint32_t unknown; /* fields that the schema does not have, or has with another encoding; skipped */
+} etch_trace_metadata;
+
+typedef struct etch_trace_node {
+    uint64_t offset, length; /* of the message in the file */
+    const uint8_t *bytes;    /* the message */
+    uint64_t id;
+    etch_trace_text name;
+    int32_t type; /* etch_chakra_type, or any other number */
+    const uint64_t *data_deps, *ctrl_deps;
+    uint32_t data_dep_count, ctrl_dep_count;
+    uint64_t start_time, duration; /* microseconds */
+    etch_trace_io inputs, outputs;
+    const etch_trace_attr *attrs; /* as they stand in the file, also when a name is there twice */
+    uint32_t attr_count;
+    uint32_t unknown; /* as in etch_trace_metadata */
+} etch_trace_node;
+
+/* Why a file cannot be read on. */
+typedef struct etch_trace_error {
+    uint64_t offset;  /* byte in the file */
+    char reason[192]; /* "the file ends within a message of 120 bytes" */
+} etch_trace_error;
+
+/* What a message may hold; more is an error of the file. */
+enum {
+    ETCH_TRACE_MESSAGE_LIMIT = 16 << 20, /* bytes */
+    ETCH_TRACE_ATTR_LIMIT = 1 << 12,     /* attributes */
+    ETCH_TRACE_VALUE_LIMIT = 1 << 18,    /* values of all its attributes, lists included */
+    ETCH_TRACE_DEP_LIMIT = 1 << 20       /* dependencies of each sort */
+};
+
+/* A trace that is read from its beginning to its end, one message in memory at a time. Safe on any thread (it uses
+ * malloc and no arena), one thread at a time.
+ *
+ * Every valid encoding of the schema is accepted: fields in any order, unpacked lists, longer varints than needed,
+ * unknown fields and groups. What is not valid protobuf is an error. */
+typedef struct etch_trace_reader etch_trace_reader;
+
+/* Opens a file, or `length` bytes in memory that must stay, and reads GlobalMetadata. ETCH_EIO: the file cannot be
+ * opened or read; ETCH_EINPUT: it is no trace; both fill `error`. ETCH_ENOMEM. Unless ETCH_OK, `*reader` is NULL. */
+etch_status etch_trace_open(const char *path, etch_trace_reader **reader,
+                            etch_trace_error *error) ETCH_MUST_CHECK;
+etch_status etch_trace_open_bytes(const void *bytes, size_t length, etch_trace_reader **reader,
+                                  etch_trace_error *error) ETCH_MUST_CHECK;
+void etch_trace_close(etch_trace_reader *reader); /* NULL is allowed */
+
+/* Valid until the first call of `etch_trace_next`. */
+const etch_trace_metadata *etch_trace_head(const etch_trace_reader *reader);
+/* The next node, valid until the next call; `*node` is NULL behind the last one. Errors as above; the reader
+ * can then only be closed. */
+etch_status etch_trace_next(etch_trace_reader *reader, const etch_trace_node **node,
+                            etch_trace_error *error) ETCH_MUST_CHECK;
+
+/* ---- do the traces of all ranks run to their end? ------------------------------------------------------ */
+
+typedef struct etch_verify_options {
+    const char *path;   /* a folder, or a folder and the name of the traces: "out", "out/llama" */
+    const char *groups; /* the file of groups; NULL: comm_group.json beside the traces, when it is there */
+    unsigned threads;   /* 0 counts as 1. The result does not depend on it */
+    bool rendezvous;    /* a send holds the communication slot until its receive is posted */
+    uint32_t seeds; /* runs with random durations, from the seeds 1, 2, ..., for the marks of the result */
+    const atomic_int *cancel; /* when it is not 0 any more, the run ends soon. May be NULL */
+} etch_verify_options;
+
+typedef enum etch_verdict_kind {
+    ETCH_VERDICT_NONE,      /* broken rules leave nothing to say */
+    ETCH_VERDICT_ALWAYS,    /* every rank finishes, whatever the timing */
+    ETCH_VERDICT_BY_TIMING, /* every rank finishes under nominal durations; others may stall */
+    ETCH_VERDICT_STALLS     /* some rank does not finish */
+} etch_verdict_kind;
+
+/* The most that a rank held at any moment of the runs with random durations. */
+typedef struct etch_verify_marks {
+    uint32_t ready; /* nodes whose parents are finished and that are not finished themselves */
+    uint32_t
+        in_flight; /* microbatches: a node labelled with it has begun, and not all of them are finished */
+} etch_verify_marks;
+
+typedef struct etch_verify_result {
+    etch_verdict_kind verdict;
+    uint32_t ranks, groups; /* traces that were found; groups of the file */
+    uint32_t programs;      /* different programs: ranks of one differ in groups, peers and tags only */
+    uint64_t nodes, bytes;  /* of all ranks */
+    uint64_t computations, collectives, sends, receives, memory; /* nodes by what they do */
+    uint32_t stalled;                                            /* ranks that do not finish */
+    const etch_verify_marks *marks;                              /* by rank; NULL without seeds */
+} etch_verify_result;
+
+/* Holds traces against every rule that simulators rely on, and runs them: one compute slot and one communication
+ * slot for each rank, ready nodes in the order of their ids.
+ *
+ * Every broken rule is a diagnostic: an error when a simulator fails, stalls or computes nonsense, a warning when
+ * some do. ETCH_OK: no error, and ETCH_VERDICT_ALWAYS. ETCH_EUNKNOWN: no error, and ETCH_VERDICT_BY_TIMING.
+ * ETCH_EINPUT: errors, or ETCH_VERDICT_STALLS. ETCH_EIO: a file cannot be read. ETCH_ELIMIT: too large, or
+ * cancelled. `result` is filled as far as things went; what it points to lives in `arena`. */
+etch_status etch_verify(etch_arena *arena, const etch_verify_options *options, etch_diags *diags,
+                        etch_verify_result *result) ETCH_MUST_CHECK;
+/* "always", "timing", "stalls", "none". */
+const char *etch_verdict_name(etch_verdict_kind verdict);
+
+/* ---- traces for people --------------------------------------------------------------------------------- */
+
+typedef enum etch_dump_form {
+    ETCH_DUMP_SUMMARY, /* what all nodes add up to */
+    ETCH_DUMP_JSON,    /* a JSON object on a line for each node */
+    ETCH_DUMP_TEXT     /* the text form: `etch_trace_assemble` gives back the same bytes */
+} etch_dump_form;
+
+/* Where text goes, piece by piece. `write` returns false when it cannot; that ends the call with ETCH_EIO. */
+typedef struct etch_text_out {
+    bool (*write)(void *data, const char *text, size_t length);
+    void *data;
+} etch_text_out;
+
+typedef struct etch_dump_options {
+    const char *path; /* a trace, or a folder: all traces in it, in the order of names and ranks */
+    etch_dump_form form;
+    const char *ranks; /* only these: "0,2,8-15"; NULL: all */
+    etch_text_out out;
+    const atomic_int *cancel; /* as in etch_verify_options */
+} etch_dump_options;
+
+/* Reads traces and says what is in them; one message is in memory at a time. ETCH_EINPUT: something is no trace, and a
+ * diagnostic says where; what comes before is dumped, and as text also what it is made of. ETCH_EIO: a file cannot be
+ * read. ETCH_ELIMIT: cancelled. */
+etch_status etch_trace_dump(etch_arena *arena, const etch_dump_options *options,
+                            etch_diags *diags) ETCH_MUST_CHECK;
+
+typedef struct etch_assembly {
+    uint32_t files;
+    uint64_t bytes;
+} etch_assembly;
+
+/* Makes a folder of the files that a text describes (docs/trace-text.md). The folder is new or empty before; it holds
+ * all files afterwards, or nothing is left when the call fails. ETCH_EINPUT: mistakes in the text, or the folder holds
+ * something. ETCH_EIO: cannot write. */
+etch_status etch_trace_assemble(etch_arena *arena, const etch_source *text, const char *folder,
+                                etch_diags *diags, etch_assembly *assembly) ETCH_MUST_CHECK;
+
+#endif

@@ -1,0 +1,257 @@
+/* Verification: files, groups, each rank by itself, and all ranks together. */
+#include "trace/verify_int.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+typedef struct verifying {
+    etch_arena *arena;
+    const etch_verify_options *options;
+    etch_diags *diags;
+    etch_verify_result *result;
+    etch_trace_set set;
+    etch_trace_groups groups;
+    etch_program_table *programs;
+    etch_rank *ranks;
+    etch_findings *findings;
+    etch_rank_counts *counts;
+    etch_run run;
+    /* runs with random durations */
+    pthread_mutex_t lock; /* holds what is below */
+    etch_verify_marks *marks;
+    uint32_t stalling_seed; /* the smallest, or ETCH_NONE */
+} verifying;
+
+static const etch_span nowhere = {0, 0};
+
+const char *etch_verdict_name(etch_verdict_kind verdict)
+{
+    static const char *const names[] = {[ETCH_VERDICT_NONE] = "none",
+                                        [ETCH_VERDICT_ALWAYS] = "always",
+                                        [ETCH_VERDICT_BY_TIMING] = "timing",
+                                        [ETCH_VERDICT_STALLS] = "stalls"};
+    return names[verdict];
+}
+
+static etch_status check_cancel(const verifying *v)
+{
+    if (!v->options->cancel || atomic_load(v->options->cancel) == 0)
+        return ETCH_OK;
+    etch_error(v->diags, ETCH_E_OUTPUT_CANCELLED, nowhere, "the run was cancelled");
+    return ETCH_ELIMIT;
+}
+
+/* ---- every rank by itself ------------------------------------------------------------------------------ */
+
+static etch_status read_rank(void *data, size_t i)
+{
+    const verifying *v = data;
+    const etch_rank_job job = {.options = v->options,
+                               .set = &v->set,
+                               .groups = &v->groups,
+                               .programs = v->programs,
+                               .rank = (uint32_t)i,
+                               .findings = &v->findings[i],
+                               .result = &v->ranks[i],
+                               .counts = &v->counts[i]};
+    return etch_rank_read(&job);
+}
+
+static void add_counts(verifying *v)
+{
+    etch_verify_result *r = v->result;
+    for (uint32_t rank = 0; rank < v->set.rank_count; rank++) {
+        const etch_rank_counts *c = &v->counts[rank];
+        r->nodes += c->nodes;
+        r->bytes += c->bytes;
+        r->computations += c->of[ETCH_WORK_COMPUTE];
+        r->memory += c->of[ETCH_WORK_MEMORY];
+        r->collectives += c->of[ETCH_WORK_COLLECTIVE];
+        r->sends += c->of[ETCH_WORK_SEND];
+        r->receives += c->of[ETCH_WORK_RECEIVE];
+        for (uint32_t i = 0; i < v->ranks[rank].group_count; i++)
+            v->groups.at[v->ranks[rank].groups[i]].used = true;
+    }
+    r->ranks = v->set.rank_count;
+    r->groups = v->groups.count - 1;
+    r->programs = etch_program_table_count(v->programs);
+}
+
+static void report_unused(const verifying *v)
+{
+    uint32_t count = 0, first = 0;
+    for (uint32_t i = v->groups.count - 1; i > 0; i--)
+        if (!v->groups.at[i].used) {
+            count++;
+            first = v->groups.at[i].id;
+        }
+    if (count == 0)
+        return;
+    etch_diag *diag = etch_warning(v->diags, ETCH_E_VERIFY_GROUP_UNUSED, nowhere,
+                                   "no collective is of group %u", (unsigned)first);
+    if (count > 1)
+        etch_note(diag, nowhere, "nor of %u other groups", (unsigned)count - 1);
+}
+
+static bool can_run(const verifying *v)
+{
+    bool all = true;
+    for (uint32_t rank = 0; rank < v->set.rank_count && all; rank++)
+        all = v->ranks[rank].program != NULL;
+    return all;
+}
+
+static bool is_ordered(const verifying *v)
+{
+    bool all = true;
+    for (uint32_t rank = 0; rank < v->set.rank_count && all; rank++)
+        all = v->ranks[rank].ordered;
+    return all;
+}
+
+/* ---- all ranks together -------------------------------------------------------------------------------- */
+
+static etch_run new_run(const verifying *v, etch_timing timing)
+{
+    return (etch_run){.ranks = v->ranks,
+                      .groups = &v->groups,
+                      .rank_count = v->set.rank_count,
+                      .timing = timing,
+                      .rendezvous = v->options->rendezvous,
+                      .cancel = v->options->cancel,
+                      .set = &v->set};
+}
+
+static etch_status run_seed(void *data, size_t i)
+{
+    verifying *v = data;
+    etch_run run = new_run(v, ETCH_TIMING_RANDOM);
+    run.seed = i + 1;
+    const etch_status status = etch_run_go(&run);
+    pthread_mutex_lock(&v->lock);
+    for (uint32_t rank = 0; status == ETCH_OK && rank < run.rank_count; rank++) {
+        const etch_verify_marks *of = &run.lanes[rank].marks;
+        etch_verify_marks *most = &v->marks[rank];
+        most->ready = of->ready > most->ready ? of->ready : most->ready;
+        most->in_flight = of->in_flight > most->in_flight ? of->in_flight : most->in_flight;
+    }
+    if (run.stalled > 0 && i + 1 < v->stalling_seed)
+        v->stalling_seed = (uint32_t)i + 1;
+    pthread_mutex_unlock(&v->lock);
+    etch_run_free(&run);
+    return status;
+}
+
+/* The run of the smallest seed under which ranks stall, once more: for what is to be said of it. */
+static etch_status explain_seed(verifying *v)
+{
+    etch_run_free(&v->run);
+    v->run = new_run(v, ETCH_TIMING_RANDOM);
+    v->run.seed = v->stalling_seed;
+    const etch_status status = etch_run_go(&v->run);
+    if (status != ETCH_OK)
+        return status;
+    v->result->verdict = ETCH_VERDICT_STALLS;
+    v->result->stalled = v->run.stalled;
+    etch_run_explain(&v->run, v->arena, v->diags);
+    return ETCH_OK;
+}
+
+static etch_status run_seeds(verifying *v)
+{
+    if (v->options->seeds == 0)
+        return ETCH_OK;
+    v->marks = ETCH_NEW_ARRAY(v->arena, v->set.rank_count, etch_verify_marks);
+    v->stalling_seed = ETCH_NONE;
+    if (pthread_mutex_init(&v->lock, NULL) != 0)
+        return ETCH_ENOMEM;
+    etch_status status = etch_parallel(v->options->threads, v->options->seeds, run_seed, v);
+    pthread_mutex_destroy(&v->lock);
+    v->result->marks = v->marks;
+    if (status == ETCH_OK && v->stalling_seed != ETCH_NONE && v->result->verdict != ETCH_VERDICT_STALLS)
+        status = explain_seed(v);
+    return status;
+}
+
+/* Where communication is ordered, one run stands for all: see docs/verify.md. */
+static etch_status run_ranks(verifying *v)
+{
+    const bool ordered = is_ordered(v);
+    v->run = new_run(v, ordered ? ETCH_TIMING_NONE : ETCH_TIMING_NOMINAL);
+    v->run.findings = v->findings;
+    const etch_status status = etch_run_go(&v->run);
+    if (status != ETCH_OK)
+        return status;
+    v->result->stalled = v->run.stalled;
+    v->result->verdict = v->run.stalled > 0 ? ETCH_VERDICT_STALLS
+                         : ordered          ? ETCH_VERDICT_ALWAYS
+                                            : ETCH_VERDICT_BY_TIMING;
+    return ETCH_OK;
+}
+
+/* ---- the door ------------------------------------------------------------------------------------------ */
+
+static etch_status read_ranks(verifying *v)
+{
+    const uint32_t count = v->set.rank_count;
+    v->ranks = ETCH_NEW_ARRAY(v->arena, count, etch_rank);
+    v->findings = ETCH_NEW_ARRAY(v->arena, count, etch_findings);
+    v->counts = ETCH_NEW_ARRAY(v->arena, count, etch_rank_counts);
+    v->programs = etch_program_table_new();
+    return v->programs ? etch_parallel(v->options->threads, count, read_rank, v) : ETCH_ENOMEM;
+}
+
+static etch_status verify(void *data)
+{
+    verifying *v = data;
+    etch_status status = etch_trace_set_find(v->arena, v->options, v->diags, &v->set);
+    if (status != ETCH_OK)
+        return status;
+    const etch_status group_status = etch_trace_groups_read(v->arena, &v->set, v->diags, &v->groups);
+    if (group_status != ETCH_OK && group_status != ETCH_EINPUT)
+        return group_status;
+    status = v->set.missing > 0 ? ETCH_OK : read_ranks(v);
+    if (v->set.missing > 0)
+        return ETCH_EINPUT;
+    add_counts(v);
+    if (status == ETCH_OK && group_status == ETCH_OK && can_run(v))
+        status = run_ranks(v);
+    etch_findings_report(v->findings, v->set.rank_count, v->arena, v->diags);
+    if (status == ETCH_OK && group_status == ETCH_OK)
+        report_unused(v);
+    if (status == ETCH_OK && v->result->verdict != ETCH_VERDICT_NONE) {
+        etch_run_explain(&v->run, v->arena, v->diags);
+        status = run_seeds(v);
+    }
+    return status == ETCH_ELIMIT && check_cancel(v) != ETCH_OK ? ETCH_ELIMIT : status;
+}
+
+static void free_all(verifying *v)
+{
+    if (v->ranks)
+        etch_run_free(&v->run);
+    for (uint32_t rank = 0; v->ranks && rank < v->set.rank_count; rank++)
+        etch_rank_free(&v->ranks[rank]);
+    for (uint32_t rank = 0; v->findings && rank < v->set.rank_count; rank++)
+        etch_findings_free(&v->findings[rank]);
+    etch_program_table_free(v->programs);
+}
+
+etch_status etch_verify(etch_arena *arena, const etch_verify_options *options, etch_diags *diags,
+                        etch_verify_result *result)
+{
+    verifying v = {.arena = arena, .options = options, .diags = diags, .result = result};
+    *result = (etch_verify_result){.verdict = ETCH_VERDICT_NONE};
+    /* Threads use malloc: what they hold must be freed also when the arena runs out. */
+    etch_status status = etch_guard(etch_arena_mem(arena), verify, &v);
+    free_all(&v);
+    if (status != ETCH_OK)
+        return status;
+    const bool broken = etch_error_count(diags) > 0;
+    /* What a simulator makes of broken rules is not to be foreseen. */
+    if (broken && result->verdict != ETCH_VERDICT_STALLS)
+        result->verdict = ETCH_VERDICT_NONE;
+    if (broken)
+        return ETCH_EINPUT;
+    return result->verdict == ETCH_VERDICT_ALWAYS ? ETCH_OK : ETCH_EUNKNOWN;
+}

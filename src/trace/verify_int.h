@@ -1,0 +1,286 @@
+/* Inside trace: what verification is made of. A rank is read once by some thread, held against the rules that
+ * concern it alone, and condensed into a program; then all ranks run together.
+ *
+ * What threads share is from malloc; everything else lives in the arena of the call. */
+#ifndef ETCH_VERIFY_INT_H
+#define ETCH_VERIFY_INT_H
+
+#include "trace/trace_int.h"
+
+#define ETCH_NO_NODE UINT64_MAX
+#define ETCH_NONE UINT32_MAX
+
+/* ---- finding.c: what is wrong, collected on any thread ------------------------------------------------- */
+
+typedef struct etch_finding {
+    etch_severity severity;
+    etch_code code;
+    char *text;       /* from malloc; without the rank */
+    const char *help; /* static, may be NULL */
+} etch_finding;
+
+/* Findings of one rank. Of each code only the first few are kept; all are counted. */
+typedef struct etch_findings {
+    etch_finding *at;
+    uint32_t count, capacity;
+    uint32_t errors; /* all of them, kept or not */
+    bool out_of_memory;
+} etch_findings;
+
+/* A node as messages name it; `name` may be empty. */
+typedef struct etch_node_ref {
+    uint64_t id; /* ETCH_NO_NODE: of the whole rank */
+    etch_trace_text name;
+} etch_node_ref;
+
+void etch_find(etch_findings *findings, etch_severity severity, etch_code code, etch_node_ref node,
+               const char *help, const char *format, ...) ETCH_PRINTF(6, 7);
+/* Would one more finding of this code be kept? */
+bool etch_findings_keep(const etch_findings *findings, etch_code code);
+void etch_findings_free(etch_findings *findings);
+/* Turns findings of all ranks into diagnostics; one for equal ones. */
+void etch_findings_report(const etch_findings *by_rank, uint32_t rank_count, etch_arena *arena,
+                          etch_diags *diags);
+/* "node 17 'name'", cut to a sensible length, into `text`. */
+enum { ETCH_NODE_TEXT = 160 };
+const char *etch_node_text(etch_node_ref node, char text[ETCH_NODE_TEXT]);
+
+/* ---- folder.c: which files ----------------------------------------------------------------------------- */
+
+typedef struct etch_trace_set {
+    const char *prefix;  /* "out/llama" */
+    const char *groups;  /* path of the file of groups; NULL: there is none */
+    uint32_t rank_count; /* one more than the largest rank */
+    uint32_t missing;    /* ranks below it without a trace */
+} etch_trace_set;
+
+/* Finds the traces; reports what is wrong with the set as a whole. */
+etch_status etch_trace_set_find(etch_arena *arena, const etch_verify_options *options, etch_diags *diags,
+                                etch_trace_set *set) ETCH_MUST_CHECK;
+
+/* ---- groups.c ------------------------------------------------------------------------------------------ */
+
+typedef struct etch_trace_group {
+    uint32_t id;           /* 0: all ranks */
+    uint32_t count;        /* of ranks */
+    const uint32_t *ranks; /* ascending; NULL for all ranks */
+    bool used;
+} etch_trace_group;
+
+typedef struct etch_trace_groups {
+    etch_trace_group *at; /* ascending ids; the first is that of all ranks */
+    uint32_t count;
+} etch_trace_groups;
+
+etch_status etch_trace_groups_read(etch_arena *arena, const etch_trace_set *set, etch_diags *diags,
+                                   etch_trace_groups *groups) ETCH_MUST_CHECK;
+/* Index of a group, ETCH_NONE when there is none. */
+uint32_t etch_trace_group_find(const etch_trace_groups *groups, uint64_t id);
+bool etch_trace_group_has(const etch_trace_group *group, uint32_t rank);
+
+/* ---- rules.c: what a node says by itself --------------------------------------------------------------- */
+
+typedef enum etch_work {
+    ETCH_WORK_NOTHING, /* takes no slot and no time */
+    ETCH_WORK_COMPUTE,
+    ETCH_WORK_MEMORY,
+    ETCH_WORK_COLLECTIVE,
+    ETCH_WORK_SEND,
+    ETCH_WORK_RECEIVE
+} etch_work;
+
+/* What a run needs of a node. */
+typedef struct etch_node_facts {
+    etch_work work;
+    uint8_t collective;
+    uint64_t size;  /* bytes of communication and memory */
+    uint64_t time;  /* of computation: nominal nanoseconds */
+    uint32_t group; /* index, or ETCH_NONE */
+    uint32_t peer;  /* the other end of a message, or ETCH_NONE */
+    int32_t tag;
+} etch_node_facts;
+
+typedef struct etch_rule_context {
+    const etch_trace_groups *groups;
+    uint32_t rank, rank_count;
+    etch_findings *findings;
+} etch_rule_context;
+
+void etch_rules_check(const etch_rule_context *context, const etch_trace_node *node, etch_node_facts *facts);
+
+/* ---- program.c: a rank as a run needs it --------------------------------------------------------------- */
+
+/* Communication of a program. Equal programs of different ranks differ in what `local` leads to. */
+typedef struct etch_comm {
+    uint64_t size;
+    uint32_t node;    /* index */
+    uint32_t local;   /* collective: into `groups` of the rank; message: into `peers` */
+    uint32_t message; /* send and receive: into `tags` of the rank */
+    uint8_t work, collective;
+    uint8_t padding[2]; /* 0: programs are compared as bytes */
+} etch_comm;
+
+/* Indexes of nodes are in the order of their ids. */
+typedef struct etch_rank_program {
+    uint32_t node_count, edge_count, comm_count, label_count;
+    uint32_t *ids;         /* by node; NULL when each is its index */
+    uint32_t *waits;       /* by node: its parents */
+    uint32_t *first_child; /* by node, and one more */
+    uint32_t *children;
+    uint32_t *labels; /* by node: its microbatch, or ETCH_NONE; NULL unless asked for */
+    uint64_t *values; /* by node: time of computation and memory; of communication its index in `comms` */
+    uint8_t *work;    /* by node: etch_work */
+    etch_comm *comms;
+    uint64_t hash;
+    size_t byte_count; /* of `bytes` */
+    struct etch_rank_program *next;
+    uint64_t bytes[]; /* what all arrays are in */
+} etch_rank_program;
+
+/* What a rank has of its own. */
+typedef struct etch_rank {
+    const etch_rank_program *program; /* NULL: it cannot be run */
+    uint32_t *groups, *peers;         /* from malloc */
+    int32_t *tags;
+    uint32_t group_count, peer_count, tag_count;
+    bool ordered; /* its communication is ordered by dependencies */
+} etch_rank;
+
+/* Programs, each once; safe on any thread. */
+typedef struct etch_program_table etch_program_table;
+etch_program_table *etch_program_table_new(void); /* NULL: memory is out */
+void etch_program_table_free(etch_program_table *table);
+uint32_t etch_program_table_count(const etch_program_table *table);
+/* A program with room for everything; NULL when memory is out. */
+etch_rank_program *etch_program_new(uint32_t nodes, uint32_t edges, uint32_t comms, bool ids, bool labels);
+/* Takes `program` over and returns it, or the equal one that was there; NULL when memory is out or the limit of
+ * all programs is passed. */
+const etch_rank_program *etch_program_intern(etch_program_table *table, etch_rank_program *program);
+
+/* ---- rank.c: reading a rank ---------------------------------------------------------------------------- */
+
+typedef struct etch_rank_counts {
+    uint64_t nodes, bytes;
+    uint64_t of[ETCH_WORK_RECEIVE + 1]; /* nodes by work */
+} etch_rank_counts;
+
+typedef struct etch_rank_job {
+    const etch_verify_options *options;
+    const etch_trace_set *set;
+    const etch_trace_groups *groups;
+    etch_program_table *programs;
+    uint32_t rank;
+    etch_findings *findings;
+    etch_rank *result;
+    etch_rank_counts *counts;
+} etch_rank_job;
+
+/* Reads the trace of a rank. What is wrong with it are findings; the status is ETCH_OK, ETCH_ENOMEM, ETCH_EIO or
+ * ETCH_ELIMIT. */
+etch_status etch_rank_read(const etch_rank_job *job) ETCH_MUST_CHECK;
+void etch_rank_free(etch_rank *rank);
+/* A node by its id, with the name that it has in the file, which is read once more. */
+typedef struct etch_named_node {
+    char name[104];
+    etch_node_ref ref;
+} etch_named_node;
+etch_node_ref etch_rank_node(const etch_trace_set *set, uint32_t rank, uint64_t id, etch_named_node *node);
+
+/* ---- mail.c: messages that one end waits with ---------------------------------------------------------- */
+
+typedef struct etch_mail_key {
+    uint64_t size;
+    uint32_t source, target;
+    int32_t tag;
+} etch_mail_key;
+
+typedef enum etch_mail_end { ETCH_MAIL_SEND, ETCH_MAIL_RECEIVE } etch_mail_end;
+
+/* What waits, by key: sends or receives, never both, first in first out. All zero is empty. */
+typedef struct etch_mail {
+    struct etch_mail_box *boxes;  /* of keys; 0 is none */
+    struct etch_mail_item *items; /* of nodes; 0 is none */
+    uint32_t *buckets;
+    uint32_t box_count, box_capacity, free_box, used_boxes;
+    uint32_t item_count, item_capacity, free_item;
+    uint32_t bucket_count;
+} etch_mail;
+
+/* Takes the node that has waited longest at the given end; false when there is none. */
+bool etch_mail_take(etch_mail *mail, const etch_mail_key *key, etch_mail_end end, uint32_t *node);
+/* Lets a node wait, where nothing waits at the other end; `*alone` unless another one waits with it. False when
+ * memory is out. */
+bool etch_mail_put(etch_mail *mail, const etch_mail_key *key, etch_mail_end end, uint32_t node,
+                   bool *alone) ETCH_MUST_CHECK;
+/* Visits everything that waits: `*at` is 0 at first; false behind the last. */
+bool etch_mail_next(const etch_mail *mail, uint32_t *at, etch_mail_key *key, etch_mail_end *end,
+                    uint32_t *node);
+void etch_mail_free(etch_mail *mail);
+
+/* ---- run.c: all ranks together ------------------------------------------------------------------------- */
+
+typedef enum etch_timing {
+    ETCH_TIMING_NONE,    /* nothing takes time */
+    ETCH_TIMING_NOMINAL, /* see rules.c */
+    ETCH_TIMING_RANDOM
+} etch_timing;
+
+/* A rank during a run. */
+typedef struct etch_lane {
+    etch_table waits;         /* nodes some of whose parents are finished: how many are not */
+    uint32_t *compute, *comm; /* heaps of ready nodes, smallest first */
+    uint32_t compute_count, compute_capacity, comm_count, comm_capacity;
+    uint32_t finished;    /* nodes */
+    uint32_t held;        /* the node in the communication slot, or ETCH_NONE */
+    uint32_t next_member; /* the rank that came to the same collective before, or ETCH_NONE */
+    bool computing;
+    uint32_t ready, in_flight;
+    uint32_t *labels_left; /* by label: nodes that are not finished; NULL without marks */
+    uint8_t *labels_begun;
+    etch_verify_marks marks;
+} etch_lane;
+
+/* The collective that some members of a group have come to. */
+typedef struct etch_meeting {
+    uint32_t count, last; /* members, and the latest of them */
+    uint32_t first;       /* the rank that came first, and what it issued */
+    const etch_comm *comm;
+} etch_meeting;
+
+typedef struct etch_run {
+    const etch_rank *ranks;
+    const etch_trace_groups *groups;
+    uint32_t rank_count;
+    etch_timing timing;
+    bool rendezvous;
+    uint64_t seed;
+    const atomic_int *cancel;
+    const etch_trace_set *set;
+    etch_findings *findings; /* by rank; NULL: what ranks disagree on was found before */
+
+    etch_lane *lanes;
+    etch_meeting *meetings; /* by group */
+    etch_mail mail;
+    struct etch_event *later; /* a heap */
+    uint32_t later_count, later_capacity;
+    uint64_t *now; /* a ring: rank and node */
+    uint32_t now_first, now_count, now_capacity;
+    uint64_t time, order;
+    uint32_t stalled; /* ranks that did not finish */
+    bool failed;
+} etch_run;
+
+/* Runs everything to the end, or until nothing moves any more; `run` keeps its state until it is freed. ETCH_ENOMEM
+ * or ETCH_ELIMIT (cancelled). */
+etch_status etch_run_go(etch_run *run) ETCH_MUST_CHECK;
+void etch_run_free(etch_run *run);
+uint32_t etch_program_id(const etch_rank_program *program, uint32_t node);
+etch_mail_key etch_message_key(const etch_rank *rank, uint32_t number, const etch_comm *comm);
+
+/* ---- explain.c: why ranks stall ------------------------------------------------------------------------ */
+
+/* Diagnostics of what was left over when a run has ended: messages with one end, collectives that lack a member,
+ * ranks that wait for each other. */
+void etch_run_explain(const etch_run *run, etch_arena *arena, etch_diags *diags);
+
+#endif

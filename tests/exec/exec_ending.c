@@ -1,0 +1,305 @@
+/* The end of a step on simulated ranks: gradients are reduced, weights are changed in the parts that their
+ * ranks update, and gathered. A part is a range of the elements that a rank holds, laid out flat, with zeros
+ * behind the last. */
+#include "exec_ranks.h"
+
+#include "graph/kernel_int.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_RANKS = 64 };
+
+/* What a rank holds of one instance of a gradient, then of its weight. */
+typedef struct flat {
+    size_t first, count;
+    double *at;
+} flat;
+
+/* One instance of one gradient, on all ranks. */
+typedef struct instance {
+    const etch_tensor *gradient;
+    uint32_t number;    /* of the instance */
+    uint32_t done;      /* axes over which it has been reduced */
+    size_t size, parts; /* elements on a rank, parts that they are updated in */
+    flat ranks[MOST_RANKS];
+} instance;
+
+typedef struct ending {
+    exec_ranks *ranks;
+    etch_arena *arena;
+    ETCH_VEC(instance) all;
+} ending;
+
+static const double step_size = 0.5;
+
+static uint32_t ranks_of(const ending *e, uint32_t axes)
+{
+    uint32_t count = 1;
+    for (uint32_t a = 0; a < e->ranks->mesh.axes; a++)
+        count *= axes & (1u << a) ? e->ranks->mesh.size[a] : 1;
+    return count;
+}
+
+/* A rank's place among those that differ on `axes` alone. */
+static uint32_t place_among(const ending *e, uint32_t rank, uint32_t axes)
+{
+    uint32_t place = 0;
+    for (uint32_t a = 0; a < e->ranks->mesh.axes; a++)
+        if (axes & (1u << a))
+            place = place * e->ranks->mesh.size[a] + exec_mesh_at(&e->ranks->mesh, rank, a);
+    return place;
+}
+
+/* The rank's part of `whole`, which one rank has: in the order in which the rank holds it. */
+static exec_array *part_of(const ending *e, const etch_tensor *weight, uint32_t rank, const exec_array *whole)
+{
+    exec_array *part = ETCH_NEW(e->arena, exec_array);
+    *part = exec_mesh_part(&e->ranks->mesh, &e->ranks->env, weight,
+                           e->ranks->placed->weight_of[weight->id]->place, rank);
+    exec_array_fill(e->arena, part);
+    exec_walk w = exec_walk_over(1, (const exec_array *[]){part});
+    while (exec_walk_next(&w))
+        part->at[w.at[0]] = *exec_walk_lookup(&w, whole, NULL, 0);
+    return part;
+}
+
+static exec_array *weights_of(const ending *e, const instance *x)
+{
+    return e->ranks->reference->data->tensors.at[x->gradient->of->id][x->number];
+}
+
+/* ---- parts ------------------------------------------------------------------------------------------ */
+
+/* Keeps the `place`-th of `parts` equal ranges of what the rank holds. */
+static void cut(flat *f, uint32_t place, uint32_t parts)
+{
+    f->count /= parts;
+    f->first += place * f->count;
+    f->at += place * f->count;
+}
+
+/* Where a gradient is the same on all ranks of an axis that divides the update, each takes its part. */
+static void lay_flat(const ending *e, instance *x, const exec_array *held, uint32_t rank)
+{
+    const etch_placed *placed = e->ranks->placed;
+    const uint32_t weight = x->gradient->of->id;
+    const uint32_t zero = placed->zero_axes[weight], alike = zero & ~placed->sync_axes[weight];
+    flat *f = &x->ranks[rank];
+    x->size = held->size;
+    x->parts = ranks_of(e, zero);
+    f->count = (held->size + x->parts - 1) / x->parts * x->parts;
+    f->at = ETCH_NEW_ARRAY(e->arena, f->count, double);
+    memcpy(f->at, held->at, held->size * sizeof *held->at);
+    cut(f, place_among(e, rank, alike), ranks_of(e, alike));
+}
+
+/* What one rank has; NULL when nothing was ever added. */
+static const exec_array *expected_gradient(const ending *e, const instance *x)
+{
+    exec_array **instances = e->ranks->reference->gradients.at[x->gradient->id];
+    return instances ? instances[x->number] : NULL;
+}
+
+/* What was never added to is zero. */
+static void begin(const ending *e, instance *x)
+{
+    exec_ranks *ranks = e->ranks;
+    const exec_array *weights = weights_of(e, x);
+    for (uint32_t r = 0; r < ranks->mesh.ranks; r++) {
+        exec_array **held = ranks->gradients.at[x->gradient->id * ranks->mesh.ranks + r];
+        const bool added = held && held[x->number];
+        const exec_array *zeros = exec_array_like(e->arena, part_of(e, x->gradient->of, r, weights));
+        if (added != (expected_gradient(e, x) != NULL))
+            exec_fail(&ranks->env, "%s is added to on one side only", x->gradient->name);
+        lay_flat(e, x, added ? held[x->number] : zeros, r);
+    }
+}
+
+/* ---- collectives ------------------------------------------------------------------------------------ */
+
+/* Sums what the ranks of each group hold; all hold the same range. */
+static void sum_parts(const ending *e, instance *x, uint32_t axes)
+{
+    flat before[MOST_RANKS];
+    memcpy(before, x->ranks, sizeof before);
+    for (uint32_t r = 0; r < e->ranks->mesh.ranks; r++) {
+        flat *f = &x->ranks[r];
+        f->at = ETCH_NEW_ARRAY(e->arena, f->count, double);
+        for (uint32_t other = 0; other < e->ranks->mesh.ranks; other++) {
+            if (!exec_mesh_is_group(&e->ranks->mesh, r, other, axes))
+                continue;
+            if (before[other].first != f->first || before[other].count != f->count)
+                exec_fail(&e->ranks->env, "%s: ranks %u and %u reduce different parts", x->gradient->name, r,
+                          other);
+            for (size_t i = 0; i < f->count && !e->ranks->env.failure; i++)
+                f->at[i] += before[other].at[i];
+        }
+    }
+}
+
+static void reduce(const ending *e, instance *x, const etch_bucket *bucket)
+{
+    if (bucket->axes & (x->done | ~e->ranks->placed->sync_axes[x->gradient->of->id]))
+        exec_fail(&e->ranks->env, "%s is reduced twice, or where it is not partial", x->gradient->name);
+    x->done |= bucket->axes;
+    sum_parts(e, x, bucket->axes);
+    for (uint32_t r = 0; bucket->move == ETCH_REDUCE_SCATTER && r < e->ranks->mesh.ranks; r++)
+        cut(&x->ranks[r], place_among(e, r, bucket->axes), ranks_of(e, bucket->axes));
+}
+
+/* Puts together what the ranks of each group hold. */
+static void gather(const ending *e, instance *x, const etch_bucket *bucket)
+{
+    flat before[MOST_RANKS];
+    memcpy(before, x->ranks, sizeof before);
+    for (uint32_t r = 0; r < e->ranks->mesh.ranks; r++) {
+        flat all = {.count = before[r].count * x->parts};
+        all.at = ETCH_NEW_ARRAY(e->arena, all.count, double);
+        for (uint32_t other = 0; other < e->ranks->mesh.ranks; other++)
+            if (exec_mesh_is_group(&e->ranks->mesh, r, other, bucket->axes))
+                memcpy(all.at + before[other].first, before[other].at, before[other].count * sizeof *all.at);
+        x->ranks[r] = all;
+    }
+}
+
+static uint32_t runs_of(const etch_unit *unit)
+{
+    return unit->loop ? exec_integer(unit->loop->count) : 1;
+}
+
+static bool holds(const etch_bucket *bucket, const etch_tensor *gradient)
+{
+    for (uint32_t i = 0; i < bucket->gradients.count; i++)
+        if (bucket->gradients.at[i] == gradient)
+            return true;
+    return false;
+}
+
+/* Runs the collective for all its gradients; what they put in is its payload. */
+static void run_bucket(const ending *e, const etch_bucket *bucket)
+{
+    const bool gathers = bucket->move == ETCH_ALL_GATHER;
+    const uint32_t grads = etch_dtype_bytes(e->ranks->placed->training->graph->dtypes.grads);
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < e->all.count && !e->ranks->env.failure; i++) {
+        instance *x = &e->all.at[i];
+        if (!holds(bucket, x->gradient))
+            continue;
+        bytes += x->ranks[0].count * (gathers ? etch_dtype_bytes(x->gradient->of->dtype) : grads);
+        if (gathers)
+            gather(e, x, bucket);
+        else
+            reduce(e, x, bucket);
+    }
+    if (bytes != (size_t)runs_of(bucket->unit) * exec_integer(bucket->bytes))
+        exec_fail(&e->ranks->env, "%s over %s moves %zu bytes, %u are said", etch_move_name(bucket->move),
+                  etch_axes_label(e->ranks->placed, bucket->axes), bytes,
+                  runs_of(bucket->unit) * exec_integer(bucket->bytes));
+}
+
+/* ---- checks ----------------------------------------------------------------------------------------- */
+
+/* Is what each rank holds its range of what one rank has, and the whole of it when `whole`? */
+static void compare(const ending *e, const instance *x, const exec_array *expected, bool whole,
+                    const char *what)
+{
+    const double allowed = 1e-9 * (exec_array_largest(expected) + 1e-3);
+    for (uint32_t r = 0; r < e->ranks->mesh.ranks; r++) {
+        const flat *f = &x->ranks[r];
+        const exec_array *right = part_of(e, x->gradient->of, r, expected);
+        const size_t share = (x->size + x->parts - 1) / x->parts;
+        if (f->count != (whole ? share * x->parts : share))
+            exec_fail(&e->ranks->env, "rank %u holds %zu elements of %s, not %zu", r, f->count, what, share);
+        for (size_t i = 0; i < f->count; i++) {
+            const double value = f->first + i < x->size ? right->at[f->first + i] : 0;
+            if (!(fabs(value - f->at[i]) <= allowed))
+                exec_fail(&e->ranks->env, "%s is %.12g on rank %u, on one rank it is %.12g", what, f->at[i],
+                          r, value);
+        }
+    }
+}
+
+static void check_gradient(const ending *e, const instance *x)
+{
+    const exec_array *expected = expected_gradient(e, x);
+    if (x->done != e->ranks->placed->sync_axes[x->gradient->of->id])
+        exec_fail(&e->ranks->env, "%s is not reduced over all axes", x->gradient->name);
+    if (!expected)
+        expected = exec_array_like(e->arena, weights_of(e, x));
+    compare(e, x, expected, false, x->gradient->name);
+}
+
+/* Each rank changes its part of the weight against the gradient. */
+static void update(const ending *e, instance *x)
+{
+    for (uint32_t r = 0; r < e->ranks->mesh.ranks; r++) {
+        flat *f = &x->ranks[r];
+        const exec_array *held = part_of(e, x->gradient->of, r, weights_of(e, x));
+        for (size_t i = 0; i < f->count && f->first + i < x->size; i++)
+            f->at[i] = held->at[f->first + i] - step_size * f->at[i];
+    }
+}
+
+static void check_weight(const ending *e, const instance *x)
+{
+    const exec_array *old = weights_of(e, x);
+    const exec_array *slope = expected_gradient(e, x);
+    exec_array *expected = exec_array_like(e->arena, old);
+    if (!slope)
+        slope = exec_array_like(e->arena, old);
+    exec_walk w = exec_walk_over(3, (const exec_array *[]){expected, old, slope});
+    while (exec_walk_next(&w))
+        expected->at[w.at[0]] = old->at[w.at[1]] - step_size * slope->at[w.at[2]];
+    compare(e, x, expected, true, x->gradient->of->name);
+}
+
+/* The optimizer works on what a rank updates, padding included. */
+static void check_update(const ending *e, const etch_update *said)
+{
+    size_t elements = 0;
+    const etch_bucket of_unit = {.gradients = {said->gradients.at, said->gradients.count, 0}};
+    for (uint32_t i = 0; i < e->all.count; i++)
+        if (holds(&of_unit, e->all.at[i].gradient))
+            elements += e->all.at[i].ranks[0].count;
+    const uint32_t each = etch_update_flop(e->ranks->placed->training);
+    if (each * elements != (size_t)runs_of(said->unit) * exec_integer(said->flop))
+        exec_fail(&e->ranks->env, "a rank updates %zu elements, %u FLOP are said", elements,
+                  exec_integer(said->flop));
+}
+
+/* ---- the door --------------------------------------------------------------------------------------- */
+
+static void collect(ending *e)
+{
+    const etch_training *training = e->ranks->placed->training;
+    for (uint32_t i = 0; i < training->gradients.count; i++) {
+        const etch_tensor *gradient = training->gradients.at[i];
+        for (uint32_t k = 0; gradient && k < exec_instances(gradient->region->loop); k++) {
+            instance x = {.gradient = gradient, .number = k};
+            begin(e, &x);
+            ETCH_PUSH(e->arena, &e->all, x);
+        }
+    }
+}
+
+void exec_ranks_finish(exec_ranks *ranks)
+{
+    const etch_placed *placed = ranks->placed;
+    ending e = {.ranks = ranks, .arena = etch_arena_new(etch_arena_mem(ranks->env.arena))};
+    EXEC_REQUIRE(ranks->mesh.ranks <= MOST_RANKS);
+    collect(&e);
+    for (uint32_t i = 0; i < placed->buckets.count && !ranks->env.failure; i++)
+        run_bucket(&e, &placed->buckets.at[i]);
+    for (uint32_t i = 0; i < e.all.count && !ranks->env.failure; i++)
+        check_gradient(&e, &e.all.at[i]);
+    for (uint32_t i = 0; i < placed->updates.count && !ranks->env.failure; i++)
+        check_update(&e, &placed->updates.at[i]);
+    for (uint32_t i = 0; i < e.all.count && !ranks->env.failure; i++)
+        update(&e, &e.all.at[i]);
+    for (uint32_t i = 0; i < placed->gathers.count && !ranks->env.failure; i++)
+        run_bucket(&e, &placed->gathers.at[i]);
+    for (uint32_t i = 0; i < e.all.count && !ranks->env.failure; i++)
+        check_weight(&e, &e.all.at[i]);
+    etch_arena_free(e.arena);
+}

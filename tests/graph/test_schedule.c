@@ -1,0 +1,420 @@
+/* Pipeline schedules: the generated orders against their definition, a simulation, and the closed forms. */
+#include "suite.h"
+
+#include "graph/graph.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_STAGES = 16, MOST_MICRO = 64, MOST_CHUNKS = 4, FORWARD_TIME = 1, BACKWARD_TIME = 2 };
+
+/* ---- every size ---------------------------------------------------------------------------------------- */
+
+typedef void (*visit_fn)(etch_arena *arena, const etch_pipe *pipe);
+
+/* Visits every schedule at every size, each with an arena of its own; only training runs, or both kinds. */
+static void each_pipe(etch_arena *arena, bool forward_only_too, visit_fn visit)
+{
+    const etch_schedule *schedule;
+    for (uint32_t k = 0; (schedule = etch_schedule_at(k)) != NULL; k++)
+        for (uint32_t p = 1; p <= MOST_STAGES; p++)
+            for (uint32_t m = 1; m <= MOST_MICRO; m++)
+                for (uint32_t v = 1; v <= (etch_schedule_has_chunks(schedule) ? MOST_CHUNKS : 1); v++)
+                    for (int trains = forward_only_too ? 0 : 1; trains < 2; trains++) {
+                        etch_arena *own = etch_arena_new(etch_arena_mem(arena));
+                        visit(own, &(etch_pipe){schedule, p, v, m, trains == 1});
+                        etch_arena_free(own);
+                    }
+}
+
+static bool divides(const etch_pipe *pipe)
+{
+    return pipe->microbatches % pipe->stages == 0;
+}
+
+static void fail_at(const etch_pipe *pipe, const char *what)
+{
+    ck_abort_msg("%s, %u stages, %u chunks, %u microbatches%s: %s", etch_schedule_name(pipe->schedule),
+                 (unsigned)pipe->stages, (unsigned)pipe->chunks, (unsigned)pipe->microbatches,
+                 pipe->trains ? "" : ", forward only", what);
+}
+
+static void require(const etch_pipe *pipe, bool holds, const char *what)
+{
+    if (!holds)
+        fail_at(pipe, what);
+}
+
+/* ---- slots --------------------------------------------------------------------------------------------- */
+
+/* Each slot once; microbatches of one chunk and direction in rising order. */
+static void check_slots(etch_arena *arena, const etch_pipe *pipe)
+{
+    for (uint32_t stage = 0; stage < pipe->stages; stage++) {
+        const etch_slot *slots = etch_slots(arena, pipe, stage);
+        uint64_t next[2][MOST_CHUNKS] = {{0}};
+        for (uint64_t i = 0; i < etch_slot_count(pipe); i++) {
+            require(pipe, slots[i].chunk < pipe->chunks, "a chunk that is none");
+            require(pipe, slots[i].microbatch == next[slots[i].backward][slots[i].chunk]++,
+                    "microbatches of a chunk are out of order");
+        }
+        for (uint32_t chunk = 0; chunk < pipe->chunks; chunk++) {
+            require(pipe, next[0][chunk] == pipe->microbatches, "forward slots are missing");
+            require(pipe, next[1][chunk] == (pipe->trains ? pipe->microbatches : 0),
+                    "backward slots are missing, or too many");
+        }
+    }
+}
+
+static void all_slots(etch_arena *arena)
+{
+    each_pipe(arena, true, check_slots);
+}
+
+START_TEST(test_every_slot_once)
+{
+    etch_with_arena(all_slots);
+}
+END_TEST
+
+/* ---- orders written by hand ---------------------------------------------------------------------------- */
+
+/* Forward slots as the microbatch, backward slots with a ' behind it; chunk 1 and later with a letter. */
+static void check_order(etch_arena *arena, const etch_pipe *pipe, uint32_t stage, const char *expected)
+{
+    const etch_slot *slots = etch_slots(arena, pipe, stage);
+    etch_buf text = {.arena = arena};
+    for (uint64_t i = 0; i < etch_slot_count(pipe); i++)
+        etch_buf_printf(&text, "%s%u%s%s", i ? " " : "", (unsigned)slots[i].microbatch,
+                        slots[i].chunk == 0   ? ""
+                        : slots[i].chunk == 1 ? "b"
+                                              : "c",
+                        slots[i].backward ? "'" : "");
+    ck_assert_str_eq(text.text, expected);
+}
+
+static void orders_by_hand(etch_arena *arena)
+{
+    const etch_pipe gpipe = {etch_schedule_named("gpipe"), 4, 1, 3, true};
+    check_order(arena, &gpipe, 0, "0 1 2 0' 1' 2'");
+    check_order(arena, &gpipe, 3, "0 1 2 0' 1' 2'");
+
+    const etch_pipe alone = {etch_schedule_named("one_f_one_b"), 1, 1, 2, true};
+    check_order(arena, &alone, 0, "0 0' 1 1'");
+    const etch_pipe ofob = {etch_schedule_named("one_f_one_b"), 4, 1, 6, true};
+    check_order(arena, &ofob, 0, "0 1 2 3 0' 4 1' 5 2' 3' 4' 5'");
+    check_order(arena, &ofob, 1, "0 1 2 0' 3 1' 4 2' 5 3' 4' 5'");
+    check_order(arena, &ofob, 3, "0 0' 1 1' 2 2' 3 3' 4 4' 5 5'");
+    const etch_pipe few = {etch_schedule_named("one_f_one_b"), 4, 1, 2, true};
+    check_order(arena, &few, 0, "0 1 0' 1'");
+    check_order(arena, &few, 2, "0 1 0' 1'");
+    check_order(arena, &few, 3, "0 0' 1 1'");
+
+    const etch_schedule *interleaved = etch_schedule_named("interleaved");
+    const etch_pipe two = {interleaved, 2, 2, 4, true};
+    check_order(arena, &two, 0, "0 1 0b 1b 2 0b' 3 1b' 2b 0' 3b 1' 2b' 3b' 2' 3'");
+    check_order(arena, &two, 1, "0 1 0b 0b' 1b 1b' 2 0' 3 1' 2b 2b' 3b 3b' 2' 3'");
+    const etch_pipe capped = {interleaved, 4, 2, 4, true};
+    check_order(arena, &capped, 0, "0 1 2 3 0b 1b 2b 3b 0b' 1b' 2b' 3b' 0' 1' 2' 3'");
+    const etch_pipe uneven = {interleaved, 2, 2, 3, true};
+    check_order(arena, &uneven, 0, "0 1 0b 1b 2 0b' 1b' 2b 0' 1' 2b' 2'");
+    check_order(arena, &uneven, 1, "0 1 0b 0b' 1b 1b' 2 0' 1' 2b 2b' 2'");
+    const etch_pipe forward = {interleaved, 2, 3, 3, false};
+    check_order(arena, &forward, 1, "0 1 0b 1b 0c 1c 2 2b 2c");
+}
+
+START_TEST(test_orders_by_hand)
+{
+    etch_with_arena(orders_by_hand);
+}
+END_TEST
+
+START_TEST(test_names)
+{
+    ck_assert_ptr_null(etch_schedule_named("one_f_two_b"));
+    ck_assert_ptr_null(etch_schedule_named(""));
+    ck_assert_str_eq(etch_schedule_name(etch_schedule_default()), "one_f_one_b");
+    const etch_schedule *schedule;
+    for (uint32_t i = 0; (schedule = etch_schedule_at(i)) != NULL; i++)
+        ck_assert_ptr_eq(etch_schedule_named(etch_schedule_name(schedule)), schedule);
+    ck_assert(etch_schedule_has_chunks(etch_schedule_named("interleaved")));
+    ck_assert(!etch_schedule_has_chunks(etch_schedule_default()));
+}
+END_TEST
+
+/* ---- simulation ---------------------------------------------------------------------------------------- */
+
+/* A forward slot waits for the link before it, a backward slot for the link behind it and for its own forward
+ * slot; a stage does its slots in turn. */
+typedef struct simulation {
+    const etch_pipe *pipe;
+    const etch_slot *slots[MOST_STAGES];
+    uint64_t next[MOST_STAGES], begin[2][MOST_STAGES * MOST_CHUNKS][MOST_MICRO]; /* 0: not yet */
+    uint64_t end[2][MOST_STAGES * MOST_CHUNKS][MOST_MICRO];
+    uint64_t free_at[MOST_STAGES];
+    bool random; /* durations and delays of messages; else the times above and no delay */
+} simulation;
+
+static uint64_t duration(const simulation *s, bool backward)
+{
+    return s->random ? (uint64_t)(rand() % 20 + 1) : backward ? BACKWARD_TIME : FORWARD_TIME;
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Waits for the end of something done in another place. False: it is not done. */
+static bool wait_for(const simulation *s, uint64_t end, uint64_t *ready)
+{
+    if (end == 0)
+        return false;
+    *ready = later(*ready, end + (s->random ? (uint64_t)(rand() % 5) : 0));
+    return true;
+}
+
+/* Times begin at 1. False: the next slot of the stage has to wait for something that is not done. */
+static bool step(simulation *s, uint32_t stage)
+{
+    const etch_pipe *pipe = s->pipe;
+    const etch_slot slot = s->slots[stage][s->next[stage]];
+    const uint32_t link = slot.chunk * pipe->stages + stage, last = pipe->chunks * pipe->stages - 1;
+    const uint64_t m = slot.microbatch;
+    uint64_t ready = later(s->free_at[stage], 1);
+    if (!slot.backward && link > 0 && !wait_for(s, s->end[0][link - 1][m], &ready))
+        return false;
+    if (slot.backward && link < last && !wait_for(s, s->end[1][link + 1][m], &ready))
+        return false;
+    if (slot.backward && s->end[0][link][m] == 0)
+        return false;
+    s->begin[slot.backward][link][m] = ready;
+    s->end[slot.backward][link][m] = s->free_at[stage] = ready + duration(s, slot.backward);
+    s->next[stage]++;
+    return true;
+}
+
+/* The time from the begin of the first slot to the end of the last. */
+static uint64_t simulate(etch_arena *arena, simulation *s)
+{
+    const uint64_t count = etch_slot_count(s->pipe);
+    uint64_t left = count * s->pipe->stages, end = 1;
+    for (uint32_t stage = 0; stage < s->pipe->stages; stage++)
+        s->slots[stage] = etch_slots(arena, s->pipe, stage);
+    while (left > 0) {
+        const uint64_t before = left;
+        for (uint32_t stage = 0; stage < s->pipe->stages; stage++)
+            while (s->next[stage] < count && step(s, stage))
+                left--;
+        require(s->pipe, left < before, "the stages wait for each other");
+    }
+    for (uint32_t stage = 0; stage < s->pipe->stages; stage++)
+        end = later(end, s->free_at[stage]);
+    return end - 1;
+}
+
+static etch_expr number(etch_sym *sym, uint64_t value)
+{
+    return etch_int(sym, (int64_t)value);
+}
+
+static etch_pipe_sizes sizes_of(etch_sym *sym, const etch_pipe *pipe)
+{
+    return (etch_pipe_sizes){number(sym, pipe->stages), number(sym, pipe->chunks),
+                             number(sym, pipe->microbatches)};
+}
+
+static void check_makespan(etch_arena *arena, const etch_pipe *pipe)
+{
+    simulation *s = ETCH_NEW(arena, simulation);
+    s->pipe = pipe;
+    const uint64_t each = pipe->trains ? FORWARD_TIME + BACKWARD_TIME : FORWARD_TIME;
+    const uint64_t busy = each * pipe->microbatches * pipe->chunks, waits = simulate(arena, s) - busy;
+    etch_sym *sym = etch_sym_new(arena);
+    const etch_pipe_sizes sizes = sizes_of(sym, pipe);
+    const etch_expr bubble =
+        etch_mul(sym, etch_bubble_formula(sym, pipe->schedule, &sizes), number(sym, busy));
+    const int order = etch_constant_compare(sym, number(sym, waits), bubble);
+    if (pipe->chunks == 1 || divides(pipe))
+        require(pipe, order == 0, "the bubble is not what its formula says");
+    else
+        require(pipe, order >= 0, "the bubble is less than its formula says");
+}
+
+static void all_makespans(etch_arena *arena)
+{
+    each_pipe(arena, true, check_makespan);
+}
+
+START_TEST(test_never_stalls_and_bubble)
+{
+    etch_with_arena(all_makespans);
+}
+END_TEST
+
+/* ---- in flight ----------------------------------------------------------------------------------------- */
+
+static uint64_t peak(const etch_pipe *pipe, const etch_slot *slots)
+{
+    uint64_t now = 0, most = 0;
+    for (uint64_t i = 0; i < etch_slot_count(pipe); i++) {
+        now = slots[i].backward ? now - 1 : now + 1;
+        most = later(most, now);
+    }
+    return most;
+}
+
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* As published: GPipe m, 1F1B min(m, p - i), interleaved 2 (p - i - 1) + (v - 1) p + 1. */
+static uint64_t published(const etch_pipe *pipe, uint32_t stage)
+{
+    const uint64_t p = pipe->stages, v = pipe->chunks, m = pipe->microbatches;
+    const char *name = etch_schedule_name(pipe->schedule);
+    if (strcmp(name, "gpipe") == 0)
+        return m;
+    if (strcmp(name, "one_f_one_b") == 0)
+        return lesser(m, p - stage);
+    ck_assert_str_eq(name, "interleaved");
+    return lesser(m * v, 2 * (p - stage - 1) + (v - 1) * p + 1);
+}
+
+static void check_in_flight(etch_arena *arena, const etch_pipe *pipe)
+{
+    etch_sym *sym = etch_sym_new(arena);
+    const etch_pipe_sizes sizes = sizes_of(sym, pipe);
+    for (uint32_t stage = 0; stage < pipe->stages; stage++) {
+        const uint64_t held = peak(pipe, etch_slots(arena, pipe, stage));
+        require(pipe, etch_in_flight(pipe, stage) == held, "in flight: not what the order holds");
+        require(pipe,
+                etch_in_flight_formula(sym, pipe->schedule, &sizes, number(sym, stage)) == number(sym, held),
+                "in flight: the formula has another value");
+        const uint64_t bound = published(pipe, stage);
+        require(pipe, pipe->chunks == 1 || divides(pipe) ? held == bound : held <= bound,
+                "in flight: not as published");
+    }
+}
+
+static void all_in_flight(etch_arena *arena)
+{
+    each_pipe(arena, false, check_in_flight);
+}
+
+START_TEST(test_in_flight)
+{
+    etch_with_arena(all_in_flight);
+}
+END_TEST
+
+static void formulas_with_symbols(etch_arena *arena)
+{
+    etch_sym *sym = etch_sym_new(arena);
+    const etch_pipe_sizes sizes = {etch_var(sym, "pp"), etch_var(sym, "v"), etch_var(sym, "micro")};
+    const etch_expr stage = etch_var(sym, "i");
+    const struct {
+        const char *name, *in_flight, *bubble;
+    } rows[] = {
+        {"gpipe", "micro", "(pp - 1)/micro"},
+        {"one_f_one_b", "min(micro, pp - i)", "(pp - 1)/micro"},
+        {"interleaved", "(v - 1)*min(micro, pp) + min(micro, 2*(pp - i - 1) + 1)", "(pp - 1)/(v*micro)"},
+    };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        const etch_schedule *schedule = etch_schedule_named(rows[k].name);
+        size_t error_at;
+        const etch_expr in_flight =
+            etch_expr_parse(sym, rows[k].in_flight, strlen(rows[k].in_flight), &error_at);
+        const etch_expr bubble = etch_expr_parse(sym, rows[k].bubble, strlen(rows[k].bubble), &error_at);
+        ck_assert_ptr_nonnull(in_flight);
+        ck_assert_ptr_nonnull(bubble);
+        ck_assert_ptr_eq(etch_in_flight_formula(sym, schedule, &sizes, stage), in_flight);
+        ck_assert_ptr_eq(etch_bubble_formula(sym, schedule, &sizes), bubble);
+    }
+}
+
+START_TEST(test_formulas_with_symbols)
+{
+    etch_with_arena(formulas_with_symbols);
+}
+END_TEST
+
+/* The most chunk-microbatches that a stage holds at a moment: from the begin of its forward to the end of its
+ * backward slot. Looks at the begin of each forward slot, as only there the number rises. */
+static uint64_t held_in_time(const simulation *s, uint32_t stage)
+{
+    const etch_pipe *pipe = s->pipe;
+    uint64_t most = 0;
+    for (uint64_t i = 0; i < etch_slot_count(pipe); i++) {
+        const etch_slot at = s->slots[stage][i];
+        if (at.backward)
+            continue;
+        const uint64_t now = s->begin[0][at.chunk * pipe->stages + stage][at.microbatch];
+        uint64_t held = 0;
+        for (uint32_t link = stage; link < pipe->stages * pipe->chunks; link += pipe->stages)
+            for (uint64_t m = 0; m < pipe->microbatches; m++)
+                held += s->begin[0][link][m] <= now && now < s->end[1][link][m];
+        most = later(most, held);
+    }
+    return most;
+}
+
+static void check_seed(etch_arena *arena, unsigned seed)
+{
+    srand(seed);
+    uint32_t schedules = 0;
+    while (etch_schedule_at(schedules))
+        schedules++;
+    const etch_schedule *schedule = etch_schedule_at(seed % schedules);
+    const etch_pipe pipe = {.schedule = schedule,
+                            .stages = (uint32_t)(rand() % 8) + 1,
+                            .chunks = etch_schedule_has_chunks(schedule) ? (uint32_t)(rand() % 4) + 1 : 1,
+                            .microbatches = (uint64_t)(rand() % 20) + 1,
+                            .trains = true};
+    simulation *s = ETCH_NEW(arena, simulation);
+    s->pipe = &pipe;
+    s->random = true;
+    simulate(arena, s);
+    for (uint32_t stage = 0; stage < pipe.stages; stage++)
+        require(&pipe, held_in_time(s, stage) <= published(&pipe, stage), "holds more than was published");
+}
+
+static void random_durations(etch_arena *arena)
+{
+    for (unsigned seed = 0; seed < 1000; seed++) {
+        etch_arena *own = etch_arena_new(etch_arena_mem(arena));
+        check_seed(own, seed);
+        etch_arena_free(own);
+    }
+}
+
+START_TEST(test_random_durations)
+{
+    etch_with_arena(random_durations);
+}
+END_TEST
+
+/* The closed form does not walk through slots: sizes at the limits. */
+START_TEST(test_limits)
+{
+    const etch_pipe pipe = {.schedule = etch_schedule_named("interleaved"),
+                            .stages = ETCH_MOST_STAGES,
+                            .chunks = ETCH_MOST_CHUNKS,
+                            .microbatches = ETCH_MOST_MICROBATCHES,
+                            .trains = true};
+    const uint64_t p = ETCH_MOST_STAGES, v = ETCH_MOST_CHUNKS;
+    ck_assert_uint_eq(etch_slot_count(&pipe), (UINT64_C(1) << 53));
+    ck_assert_uint_eq(etch_in_flight(&pipe, 0), 2 * (p - 1) + (v - 1) * p + 1);
+    ck_assert_uint_eq(etch_in_flight(&pipe, ETCH_MOST_STAGES - 1), (v - 1) * p + 1);
+}
+END_TEST
+
+Suite *etch_suite(void)
+{
+    Suite *suite = suite_create("schedule");
+    ETCH_ADD_TESTS(suite, test_names, test_every_slot_once, test_orders_by_hand, test_never_stalls_and_bubble,
+                   test_in_flight, test_formulas_with_symbols, test_random_durations, test_limits);
+    return suite;
+}

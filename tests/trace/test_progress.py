@@ -1,0 +1,140 @@
+"""The verdict of `etch verify` on small random traces, against a search through every timing."""
+
+import collections
+import json
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.environ["ETCH_SOURCE_DIR"], "tests", "oracle"))
+import progress  # noqa: E402
+import trace  # noqa: E402
+
+CASES = 400
+TYPES = {"compute": 4, "memory": 2, "collective": 7, "send": 5, "receive": 6}
+GROUPS = {1: [0, 1], 2: [0, 1, 2], 3: [1, 2], 4: [0, 1]}
+
+
+def draw_programs(chance):
+    """Programs for three ranks whose communication has all its ends; only the order is left to chance."""
+    work = [[] for _ in range(3)]
+    for number in range(chance.randrange(1, 5)):
+        if chance.random() < 0.6:
+            group = chance.choice(list(GROUPS))
+            for member in GROUPS[group]:
+                work[member].append((number, "collective", group))
+        else:
+            source, target = chance.sample(range(3), 2)
+            key = (source, target, chance.randrange(1, 3))
+            work[source].append((number, "send", key))
+            work[target].append((number, "receive", key))
+    shuffles, edges = chance.choice([0, 0, 1, 2]), chance.choice([1.0, 1.0, 0.6])
+    programs = []
+    for items in work:
+        for _ in range(chance.randrange(2)):
+            items.insert(chance.randrange(len(items) + 1), (None, chance.choice(["compute", "memory"]), None))
+        for _ in range(shuffles if len(items) > 1 and chance.random() < 0.5 else 0):
+            i, k = chance.sample(range(len(items)), 2)
+            items[i], items[k] = items[k], items[i]
+        items = items or [(None, "compute", None)]
+        nodes = []
+        for at, (_, kind, key) in enumerate(items):
+            deps = {at - 1} if at > 0 and chance.random() < edges else set()
+            deps |= {dep for dep in range(at - 1) if chance.random() < 0.15}
+            nodes.append(progress.Node(sorted(deps), kind, key))
+        programs.append(nodes)
+    return programs
+
+
+def add(message, name, kind, value):
+    attribute = message.attr.add()
+    attribute.name = name
+    setattr(attribute, kind, value)
+
+
+def message_of(at, node):
+    message = trace.NodeMessage(id=at, name=f"{node.work}{at}", type=TYPES[node.work], data_deps=node.deps)
+    add(message, "is_cpu_op", "bool_val", False)
+    if node.work == "compute":
+        add(message, "num_ops", "int64_val", 1000 * at + 1)
+    if node.work in ("compute", "memory"):
+        add(message, "tensor_size", "uint64_val", 100)
+        return message
+    add(message, "comm_size", "int64_val", 64)
+    if node.work == "collective":
+        add(message, "comm_type", "int64_val", 0)
+        add(message, "pg_name", "string_val", str(node.key))
+        return message
+    for name, value in zip(("comm_src", "comm_dst", "comm_tag"), node.key):
+        add(message, name, "int32_val", value)
+    return message
+
+
+def varint(number):
+    encoded = bytearray()
+    while number >= 128:
+        encoded.append(number % 128 + 128)
+        number //= 128
+    return bytes(encoded) + bytes([number])
+
+
+def write(folder, programs):
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for rank, nodes in enumerate(programs):
+        messages = [trace.MetadataMessage(version="0.0.4"), *(message_of(*pair) for pair in enumerate(nodes))]
+        raw = [message.SerializeToString() for message in messages]
+        (folder / f"t.{rank}.et").write_bytes(b"".join(varint(len(part)) + part for part in raw))
+    (folder / "comm_group.json").write_text(json.dumps(GROUPS))
+
+
+def verdict(folder, *options):
+    """The verdict, and the codes of all messages."""
+    process = subprocess.run([os.environ["ETCH"], "verify", folder, "--format", "json", "--json", *options],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    codes = {message["code"] for message in json.loads(process.stderr)["messages"]}
+    told = json.loads(process.stdout)["verdict"]
+    status = {"always": 0, "timing": 5, "stalls": 1, "none": 1}[told]
+    if process.returncode != status:
+        raise AssertionError(f"verdict {told} with exit status {process.returncode}")
+    return told, codes
+
+
+class Progress(unittest.TestCase):
+    def check(self, rendezvous):
+        chance, seen = random.Random(17 + rendezvous), collections.Counter()
+        folder = pathlib.Path("traces")
+        for number in range(CASES):
+            programs = draw_programs(chance)
+            search = progress.Search(programs, GROUPS, rendezvous)
+            write(folder, programs)
+            told, codes = verdict(folder, *(["--rendezvous"] if rendezvous else []))
+            with self.subTest(number=number, programs=programs, told=told, codes=codes):
+                if told == "always":
+                    self.assertFalse(search.can_stall)
+                elif told == "timing":
+                    self.assertTrue(search.can_finish)
+                    self.assertIn("E0861", codes)
+                else:
+                    self.assertEqual("stalls", told)
+                    self.assertTrue(search.can_stall)
+                    self.assertIn("E0860", codes)
+                    self.assertTrue("E0861" in codes or not search.can_finish)
+            seen[told, search.can_stall, search.can_finish] += 1
+        # Not one of the three is said all the time, and orders that look fine are often not.
+        for what in (("always", False, True), ("timing", True, True), ("stalls", True, False)):
+            self.assertGreater(seen[what], CASES // 50, seen)
+
+    def test_eager(self):
+        self.check(False)
+
+    def test_rendezvous(self):
+        self.check(True)
+
+
+if __name__ == "__main__":
+    unittest.main()
