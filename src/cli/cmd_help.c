@@ -29,7 +29,7 @@ cli_exit cli_help_overview(void)
     for (size_t i = 0; (command = cli_command_at(i)) != NULL; i++) {
         char usage[64];
         snprintf(usage, sizeof usage, "etch %s %s", command->name, command->words);
-        printf("  %-24s %s\n", usage, command->summary);
+        printf("  %-26s %s\n", usage, command->summary);
     }
     printf("\nOptions of check, query, lower and show, which may stand anywhere:\n");
     cli_print_options(CLI_SPEC, true);

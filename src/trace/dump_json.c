@@ -27,7 +27,8 @@ static void add_string(etch_buf *out, etch_trace_text text)
         add_escape(out, byte);
         start = i + 1;
     }
-    etch_buf_add(out, text.at + start, text.length - start);
+    if (start < text.length) /* an empty text may be nowhere */
+        etch_buf_add(out, text.at + start, text.length - start);
     etch_buf_puts(out, "\"");
 }
 

@@ -47,7 +47,8 @@ static void add_quoted(etch_buf *out, etch_trace_text text, bool utf8)
         else
             etch_buf_printf(out, "\\x%02x", byte);
     }
-    etch_buf_add(out, text.at + start, text.length - start);
+    if (start < text.length)
+        etch_buf_add(out, text.at + start, text.length - start);
     etch_buf_puts(out, "\"");
 }
 

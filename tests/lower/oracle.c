@@ -219,6 +219,8 @@ static void run_loop(interpreter *in, env *around, const etch_placed_loop *loop)
         if (loop->forward)
             e->undone = undone[e->iteration];
         iterations[e->iteration] = e;
+        if (!around->outer)
+            in->slot++; /* a stretch of its own */
         for (uint32_t i = 0; i < loop->carries.count; i++)
             define(in, e, loop->carries.at[i].in, carried[i]);
         run_region(in, e, loop->body);
@@ -393,7 +395,7 @@ static bool is_still_added_to(const ordering *o, const etch_bucket *bucket, uint
 static void add_buckets(ordering *o, const mark *m)
 {
     const etch_placed *placed = o->in->b->placed;
-    uint32_t slot = (uint32_t)(2 * o->in->shape->micro - 1);
+    const uint32_t slot = o->slot; /* behind what has just been ordered */
     bool ends = m == &o->in->marks.at[o->in->marks.count - 1];
     for (uint32_t i = 0; m->last_microbatch && i < placed->buckets.count; i++) {
         const etch_bucket *bucket = &placed->buckets.at[i];
@@ -452,6 +454,7 @@ static void add_updates(ordering *o)
                            update->unit->loop ? unit : -1, false);
             if (o->clip)
                 ETCH_PUSH(o->in->arena, &e->parents, o->clip);
+            ETCH_PUSH(o->in->arena, &e->parents, o->last_comp);
             order_event(o, e);
         }
     }

@@ -175,7 +175,7 @@ static void limits_are_told(etch_arena *arena)
     ASSERT_REPORTS(b, ETCH_ELIMIT, "error[E0911]");
     b = build(arena, &plain);
     set_value(b, "layers", "10^6");
-    ASSERT_REPORTS(b, ETCH_ELIMIT, "passed a limit of the session", "each rank would run");
+    ASSERT_REPORTS(b, ETCH_ELIMIT, "passed a limit of the session", "a rank would run");
     b = build(arena, &plain);
     set_value(b, "batch", "2^61");
     ASSERT_REPORTS(b, ETCH_ELIMIT, "error[E0912]", "more than the 9223372036854775807 of a node");

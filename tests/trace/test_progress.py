@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.environ["ETCH_SOURCE_DIR"], "tests", "oracle"
 import progress  # noqa: E402
 import trace  # noqa: E402
 
-CASES = 400
+CASES = 450
 TYPES = {"compute": 4, "memory": 2, "collective": 7, "send": 5, "receive": 6}
 GROUPS = {1: [0, 1], 2: [0, 1, 2], 3: [1, 2], 4: [0, 1]}
 
@@ -22,8 +22,8 @@ GROUPS = {1: [0, 1], 2: [0, 1, 2], 3: [1, 2], 4: [0, 1]}
 def draw_programs(chance):
     """Programs for three ranks whose communication has all its ends; only the order is left to chance."""
     work = [[] for _ in range(3)]
-    for number in range(chance.randrange(1, 5)):
-        if chance.random() < 0.6:
+    for number in range(chance.randrange(1, 6)):
+        if chance.random() < 0.7:
             group = chance.choice(list(GROUPS))
             for member in GROUPS[group]:
                 work[member].append((number, "collective", group))
@@ -32,22 +32,31 @@ def draw_programs(chance):
             key = (source, target, chance.randrange(1, 3))
             work[source].append((number, "send", key))
             work[target].append((number, "receive", key))
-    shuffles, edges = chance.choice([0, 0, 1, 2]), chance.choice([1.0, 1.0, 0.6])
-    programs = []
-    for items in work:
-        for _ in range(chance.randrange(2)):
-            items.insert(chance.randrange(len(items) + 1), (None, chance.choice(["compute", "memory"]), None))
-        for _ in range(shuffles if len(items) > 1 and chance.random() < 0.5 else 0):
-            i, k = chance.sample(range(len(items)), 2)
-            items[i], items[k] = items[k], items[i]
-        items = items or [(None, "compute", None)]
-        nodes = []
-        for at, (_, kind, key) in enumerate(items):
-            deps = {at - 1} if at > 0 and chance.random() < edges else set()
-            deps |= {dep for dep in range(at - 1) if chance.random() < 0.15}
-            nodes.append(progress.Node(sorted(deps), kind, key))
-        programs.append(nodes)
-    return programs
+    loose = chance.random() < 0.4
+    return [draw_rank(chance, items, loose, chance.choice([0, 0, 0, 1])) for items in work]
+
+
+def draw_rank(chance, items, loose, shuffles):
+    """Nodes of one rank. Each depends on the one before it; or, where order is loose, on some computation, so that it
+    becomes ready when that happens to end."""
+    items = list(items)
+    for _ in range(shuffles if len(items) > 1 else 0):
+        i, k = chance.sample(range(len(items)), 2)
+        items[i], items[k] = items[k], items[i]
+    for _ in range(chance.randrange(1, 4) if loose else chance.randrange(2)):
+        items.insert(chance.randrange(len(items) + 1), (None, "compute", None))
+    if chance.random() < 0.2:
+        items.insert(chance.randrange(len(items) + 1), (None, "memory", None))
+    items = items or [(None, "compute", None)]
+    nodes = []
+    for at, (_, kind, key) in enumerate(items):
+        computations = [before for before in range(at) if items[before][1] == "compute"]
+        deps = {at - 1} if at > 0 else set()
+        if loose and chance.random() < 0.8:
+            deps = {chance.choice(computations)} if computations else set()
+        deps |= {dep for dep in range(at - 1) if chance.random() < 0.1}
+        nodes.append(progress.Node(sorted(deps), kind, key))
+    return nodes
 
 
 def add(message, name, kind, value):
@@ -125,9 +134,11 @@ class Progress(unittest.TestCase):
                     self.assertIn("E0860", codes)
                     self.assertTrue("E0861" in codes or not search.can_finish)
             seen[told, search.can_stall, search.can_finish] += 1
-        # Not one of the three is said all the time, and orders that look fine are often not.
-        for what in (("always", False, True), ("timing", True, True), ("stalls", True, False)):
-            self.assertGreater(seen[what], CASES // 50, seen)
+        # None of the three is said all the time, and there are traces that stall under some timings only.
+        self.assertGreater(seen["always", False, True], CASES // 10, seen)
+        self.assertGreater(seen["stalls", True, False], CASES // 20, seen)
+        self.assertGreater(seen["timing", False, True], CASES // 20, seen)
+        self.assertGreater(seen["timing", True, True], 2, seen)
 
     def test_eager(self):
         self.check(False)
