@@ -607,8 +607,10 @@ typedef struct etch_stage_numbers {
     const uint64_t *counts;  /* units of each link, or NULL: spread evenly */
 } etch_stage_numbers;
 
-/* Units of link number `link` of `links` that share `units` evenly: the first ones take what is left over. */
-uint64_t etch_link_units(uint64_t units, uint64_t links, uint64_t link);
+/* Do they make a chain? Otherwise reports why not. */
+bool etch_stage_numbers_fit(const etch_placed *placed, const etch_stage_numbers *numbers);
+/* Units of a link: as they are counted, or spread evenly, when the first links take what is left over. */
+uint64_t etch_link_units(const etch_stage_numbers *numbers, uint64_t link);
 const etch_stage_view *etch_stage_view_of(const etch_placed *placed, const etch_stage_numbers *numbers,
                                           uint32_t stage);
 

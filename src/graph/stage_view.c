@@ -1,9 +1,62 @@
 /* Stages seen one at a time: which part of the chain a stage holds, as multiplicities. */
+#include <inttypes.h>
+
 #include "graph/kernel_int.h"
 
-uint64_t etch_link_units(uint64_t units, uint64_t links, uint64_t link)
+/* ---- sizes ---------------------------------------------------------------------------------------------- */
+
+static uint64_t link_count(const etch_stage_numbers *n)
 {
-    return (units + links - 1 - link) / links;
+    return (uint64_t)n->stages * n->chunks;
+}
+
+uint64_t etch_link_units(const etch_stage_numbers *n, uint64_t link)
+{
+    const uint64_t links = link_count(n);
+    return n->counts ? n->counts[link] : (n->units + links - 1 - link) / links;
+}
+
+static bool misfit(etch_diag *diag, const char *help)
+{
+    etch_help(diag, "%s", help);
+    return false;
+}
+
+static bool counts_fit(const etch_placed *placed, const etch_stage_numbers *n)
+{
+    const etch_stage_line *line = placed->stages->line;
+    uint64_t total = 0;
+    if (line->count_count != link_count(n))
+        return misfit(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, line->span,
+                                 "%" PRIu32 " counts of units for %" PRIu64 " stages%s", line->count_count,
+                                 link_count(n), n->chunks > 1 ? " and chunks" : ""),
+                      "give one for each chunk of each stage, in the order of the model");
+    for (uint32_t i = 0; i < line->count_count && total <= n->units; i++)
+        total = n->counts[i] > n->units ? n->units + 1 : total + n->counts[i];
+    if (total == n->units)
+        return true;
+    return misfit(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, line->span,
+                             "the stages hold %s units than the %" PRIu64 " that the model has",
+                             total < n->units ? "fewer" : "more", n->units),
+                  "units are the iterations of the loops and the blocks that the line lists");
+}
+
+bool etch_stage_numbers_fit(const etch_placed *placed, const etch_stage_numbers *n)
+{
+    const etch_stages *stages = placed->stages;
+    for (uint32_t i = 0; i < stages->entries.count; i++)
+        if (n->entries[i] == 0)
+            return misfit(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, stages->entries.at[i].loop->span,
+                                     "loop %s of the stages runs 0 times", stages->entries.at[i].name),
+                          "leave it out of the stage line");
+    if (n->counts)
+        return counts_fit(placed, n);
+    if (n->units >= link_count(n))
+        return true;
+    return misfit(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, stages->line->span,
+                             "%" PRIu64 " units do not fill %" PRIu64 " stages%s", n->units, link_count(n),
+                             n->chunks > 1 ? " and chunks" : ""),
+                  "every stage needs a unit: fewer stages, or more units in the line");
 }
 
 typedef struct viewing {
@@ -39,11 +92,10 @@ static uint64_t overlap(window a, window b)
 /* The units of a link. */
 static window window_of(const etch_stage_numbers *n, uint64_t link)
 {
-    const uint64_t links = (uint64_t)n->stages * n->chunks;
     window w = {0, 0};
     for (uint64_t i = 0; i <= link; i++) {
         w.first = w.end;
-        w.end += n->counts ? n->counts[i] : etch_link_units(n->units, links, i);
+        w.end += etch_link_units(n, i);
     }
     return w;
 }
@@ -74,7 +126,7 @@ const etch_stage_view *etch_stage_view_of(const etch_placed *placed, const etch_
 {
     viewing v = begin(placed);
     const uint32_t entries = v.stages->entries.count, cuts = v.stages->cuts.count;
-    const uint64_t links = (uint64_t)n->stages * n->chunks;
+    const uint64_t links = link_count(n);
     uint64_t(*shares)[ETCH_SIDES] = etch_alloc_array(placed->arena, entries, sizeof *shares);
     uint64_t *forward = ETCH_NEW_ARRAY(placed->arena, cuts, uint64_t);
     uint64_t *backward = ETCH_NEW_ARRAY(placed->arena, cuts, uint64_t);

@@ -1,8 +1,6 @@
 /* The chain of units in numbers: which of them each stage holds, and what goes from one to the next. */
 #include "lower/lower_int.h"
 
-#include <inttypes.h>
-
 /* ---- questions ------------------------------------------------------------------------------------------ */
 
 uint32_t etch_link_count(const etch_chain *chain)
@@ -36,84 +34,64 @@ bool etch_unit_task_runs(const etch_chain *chain, uint32_t stage, const etch_uni
 
 /* ---- windows -------------------------------------------------------------------------------------------- */
 
-static bool fail(etch_outliner *o, etch_diag *diag, const char *help)
+static uint64_t bound_number(etch_outliner *o, etch_expr expr)
 {
-    etch_help(diag, "%s", help);
-    if (o->status == ETCH_OK)
-        o->status = ETCH_EINPUT;
-    return false;
+    uint64_t number = 0;
+    etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, expr), &number));
+    return number;
 }
 
-/* Does the plan count units for each link, and all of them? */
-static bool check_counts(etch_outliner *o, uint64_t units, uint64_t links)
+/* The sizes of a chain of more than one stage. */
+static etch_stage_numbers numbers_of(etch_outliner *o)
 {
-    const etch_stage_line *line = o->placed->plan->stage;
-    etch_total total = 0;
-    if (line->count_count != links) {
-        etch_diag *diag = etch_error(o->placed->diags, ETCH_E_STAGE_COUNTS, line->span,
-                                     "%" PRIu32 " counts of units for %" PRIu64 " stages and chunks",
-                                     line->count_count, links);
-        return fail(o, diag, "give one for each chunk of each stage, in the order of the model");
-    }
-    for (uint32_t i = 0; i < line->count_count; i++) {
-        uint64_t count;
-        etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, line->counts[i]), &count));
-        total += count;
-    }
-    if (total == units)
-        return true;
-    etch_diag *diag = etch_error(o->placed->diags, ETCH_E_STAGE_COUNTS, line->span,
-                                 "the stages hold %" PRIu64 " units, but the model has %" PRIu64,
-                                 (uint64_t)total, units);
-    return fail(o, diag, "units are the iterations of the loops and the blocks that the line lists");
+    const etch_stages *stages = o->placed->stages;
+    const etch_stage_line *line = stages->line;
+    uint64_t *entries = ETCH_NEW_ARRAY(o->arena, stages->entries.count, uint64_t);
+    uint64_t *counts = ETCH_NEW_ARRAY(o->arena, line->count_count, uint64_t);
+    for (uint32_t i = 0; i < stages->entries.count; i++)
+        entries[i] = bound_number(o, stages->entries.at[i].count);
+    for (uint32_t i = 0; i < line->count_count; i++)
+        counts[i] = bound_number(o, line->counts[i]);
+    return (etch_stage_numbers){.stages = o->extent->stage_count,
+                                .chunks = o->extent->chunk_count,
+                                .units = bound_number(o, stages->units),
+                                .entries = entries,
+                                .counts = line->counts ? counts : NULL};
 }
 
-/* Without counts units are spread evenly. */
-static bool check_spread(etch_outliner *o, uint64_t units, uint64_t links)
+static void cut_chain(etch_outliner *o, etch_chain *chain)
 {
-    if (units >= links)
-        return true;
-    etch_diag *diag = etch_error(o->placed->diags, ETCH_E_STAGE_COUNTS, o->placed->plan->stage->span,
-                                 "%" PRIu64 " units do not fill %" PRIu64 " stages%s", units, links,
-                                 o->extent->chunk_count > 1 ? " and chunks" : "");
-    return fail(o, diag, "every stage needs a unit: fewer stages, or more units in the line");
-}
-
-/* The first links take what is left over when units are spread. */
-static uint64_t count_of_link(etch_outliner *o, uint64_t units, uint64_t links, uint64_t link)
-{
-    const etch_stage_line *line = o->placed->plan->stage;
-    uint64_t count = etch_link_units(units, links, link);
-    if (links > 1 && line->counts)
-        etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, line->counts[link]), &count));
-    return count;
-}
-
-static void set_windows(etch_outliner *o, etch_chain *chain, uint64_t units)
-{
-    const uint64_t links = (uint64_t)chain->stage_count * chain->chunk_count;
+    const etch_stage_numbers numbers = numbers_of(o);
     uint64_t first = 0;
-    const bool counted = links > 1 && o->placed->plan->stage->counts;
-    if (links > 1 && !(counted ? check_counts(o, units, links) : check_spread(o, units, links)))
+    if (!etch_stage_numbers_fit(o->placed, &numbers)) {
+        o->status = ETCH_EINPUT;
         return;
-    if (links > ETCH_MOST_NODES) {
+    }
+    const uint64_t links = (uint64_t)chain->stage_count * chain->chunk_count;
+    if (links > ETCH_MAX_RANKS) {
         etch_too_many_nodes(o, o->placed->plan->stage->span, "there are too many chunks");
         return;
     }
     chain->windows = ETCH_NEW_ARRAY(o->arena, links, etch_window);
     for (uint64_t i = 0; i < links; i++) {
-        uint64_t count = count_of_link(o, units, links, i);
+        const uint64_t count = etch_link_units(&numbers, i);
         chain->windows[i] = (etch_window){first, first + count};
         first += count;
     }
 }
 
+/* One stage holds everything. */
+static void hold_all(etch_outliner *o, etch_chain *chain)
+{
+    const etch_stages *stages = o->placed->stages;
+    chain->windows = ETCH_NEW(o->arena, etch_window);
+    chain->windows[0].end = stages ? bound_number(o, stages->units) : 1;
+}
+
 static etch_window entry_units(etch_outliner *o, const etch_stage_entry *entry)
 {
-    uint64_t first, count;
-    etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, entry->first), &first) &&
-                                     etch_to_u64(etch_bound_value(o->bound, entry->count), &count));
-    return (etch_window){first, first + count};
+    const uint64_t first = bound_number(o, entry->first);
+    return (etch_window){first, first + bound_number(o, entry->count)};
 }
 
 etch_window etch_units_at(etch_outliner *o, etch_home home)
@@ -209,21 +187,6 @@ static void set_rank_steps(etch_outliner *o, etch_chain *chain)
     }
 }
 
-static bool has_empty_loop(etch_outliner *o)
-{
-    const etch_stages *stages = o->placed->stages;
-    for (uint32_t i = 0; i < stages->entries.count; i++) {
-        const etch_stage_entry *entry = &stages->entries.at[i];
-        etch_window units = entry_units(o, entry);
-        if (units.first < units.end)
-            continue;
-        etch_diag *diag = etch_error(o->placed->diags, ETCH_E_STAGE_COUNTS, entry->loop->span,
-                                     "loop %s of the stages runs 0 times", entry->name);
-        return !fail(o, diag, "leave it out of the stage line");
-    }
-    return false;
-}
-
 void etch_chain_make(etch_outliner *o)
 {
     etch_chain *chain = &o->outline->chain;
@@ -232,11 +195,8 @@ void etch_chain_make(etch_outliner *o)
     chain->schedule = placed->stages ? placed->stages->line->schedule : etch_schedule_default();
     chain->reduce_last = placed->plan->reduce_last;
     set_rank_steps(o, chain);
-    uint64_t units = 1;
-    if (placed->stages) {
-        if (has_empty_loop(o))
-            return;
-        etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, placed->stages->units), &units));
-    }
-    set_windows(o, chain, units);
+    if (chain->stage_count > 1)
+        cut_chain(o, chain);
+    else
+        hold_all(o, chain);
 }

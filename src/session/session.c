@@ -30,6 +30,7 @@ static void copy_options(etch_session *session, const etch_session_options *opti
                                               .config = copy(arena, options->config),
                                               .plan = copy(arena, options->plan),
                                               .run = copy(arena, options->run),
+                                              .stage = copy(arena, options->stage),
                                               .sets = sets,
                                               .set_count = options->set_count,
                                               .defaults = options->defaults};

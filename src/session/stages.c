@@ -44,38 +44,27 @@ static bool number_of(const choosing *c, etch_expr expr, uint64_t *number)
     return value && etch_to_u64(value, number);
 }
 
-/* Is every size of the chain a number that makes a chain? What is none is reported when it is lowered. */
+/* Is every size of the chain a number? */
 static bool find_numbers(choosing *c)
 {
     etch_arena *arena = c->session->arena;
     const etch_stage_line *line = c->stages->line;
     uint64_t stages, chunks, *entries = ETCH_NEW_ARRAY(arena, c->stages->entries.count, uint64_t);
-    uint64_t *counts = ETCH_NEW_ARRAY(arena, line->count_count, uint64_t), units = 0;
-    if (!c->stage_count || !c->chunk_count || !etch_to_u64(c->stage_count, &stages) ||
-        !etch_to_u64(c->chunk_count, &chunks))
+    uint64_t *counts = ETCH_NEW_ARRAY(arena, line->count_count, uint64_t);
+    bool bound = c->stage_count && c->chunk_count && etch_to_u64(c->stage_count, &stages) &&
+                 etch_to_u64(c->chunk_count, &chunks);
+    for (uint32_t i = 0; bound && i < c->stages->entries.count; i++)
+        bound = number_of(c, c->stages->entries.at[i].count, &entries[i]);
+    for (uint32_t i = 0; bound && i < line->count_count; i++)
+        bound = number_of(c, line->counts[i], &counts[i]);
+    bound = bound && number_of(c, c->stages->units, &c->numbers.units) && stages > 0 && chunks > 0 &&
+            stages <= MOST_LINKS && chunks <= MOST_LINKS && stages * chunks <= MOST_LINKS;
+    if (!bound)
         return false;
-    for (uint32_t i = 0; i < c->stages->entries.count; i++) {
-        if (!number_of(c, c->stages->entries.at[i].count, &entries[i]) || entries[i] == 0 ||
-            entries[i] > UINT32_MAX)
-            return false;
-        units += entries[i];
-    }
-    if (stages == 0 || chunks == 0 || stages > MOST_LINKS || chunks > MOST_LINKS ||
-        stages * chunks > MOST_LINKS || stages * chunks > units)
-        return false;
-    uint64_t counted = 0;
-    for (uint32_t i = 0; i < line->count_count; i++) {
-        if (!number_of(c, line->counts[i], &counts[i]) || counts[i] == 0 || counts[i] > units)
-            return false;
-        counted += counts[i];
-    }
-    if (line->counts && (line->count_count != stages * chunks || counted != units))
-        return false;
-    c->numbers = (etch_stage_numbers){.stages = (uint32_t)stages,
-                                      .chunks = (uint32_t)chunks,
-                                      .units = units,
-                                      .entries = entries,
-                                      .counts = line->counts ? counts : NULL};
+    c->numbers.stages = (uint32_t)stages;
+    c->numbers.chunks = (uint32_t)chunks;
+    c->numbers.entries = entries;
+    c->numbers.counts = line->counts ? counts : NULL;
     return true;
 }
 
@@ -103,11 +92,14 @@ static const etch_stage_view *shared_view(const choosing *c, const etch_stage_vi
     return view;
 }
 
-static void add_numbers(const choosing *c)
+static bool add_numbers(const choosing *c)
 {
+    if (!etch_stage_numbers_fit(c->p->placed, &c->numbers))
+        return false;
     for (uint32_t stage = 0; stage < c->numbers.stages; stage++)
         add(c, etch_text(c->session->arena, "%u", (unsigned)stage),
             shared_view(c, etch_stage_view_of(c->p->placed, &c->numbers, stage)));
+    return true;
 }
 
 /* ---- formulas ------------------------------------------------------------------------------------------- */
@@ -168,14 +160,16 @@ bool etch_session_stages(etch_session *session, etch_pipeline *p, const char *wa
     c.stages = p->placed->stages;
     if (c.stages)
         find_sizes(&c);
-    if (!c.stages || c.stage_count == etch_int(session->sym, 1))
+    if (!c.stages || c.stage_count == etch_int(session->sym, 1)) {
         add(&c, wanted ? "0" : "whole", NULL);
-    else if (find_numbers(&c))
-        add_numbers(&c);
-    else
+    } else if (find_numbers(&c)) {
+        if (!add_numbers(&c))
+            return false;
+    } else {
         add_classes(&c);
-    if (out->count == 0)
-        return report_unbound(&c);
+        if (out->count == 0)
+            return report_unbound(&c);
+    }
     return !wanted || keep_only(&c, wanted, span);
 }
 

@@ -141,6 +141,13 @@ class Assembly(unittest.TestCase):
         self.assertEqual(node[:-3], messages.serialize(expected))
         self.assertEqual(last, messages.serialize(trace.NodeMessage(type=4)))
 
+    def test_example_of_the_documentation(self):
+        page = (MODELS.parent / "docs" / "trace-text.md").read_text(encoding="utf-8")
+        example = page.split("```trace-text\n")[1].split("```")[0]
+        folder = fresh("example")
+        run("assemble", "-", "-o", str(folder), input=example.encode())
+        run("verify", str(folder))
+
     def test_nothing_is_left_of_a_text_with_mistakes(self):
         folder = fresh("mistakes")
         before = sorted(pathlib.Path().iterdir())
