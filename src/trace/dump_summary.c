@@ -274,11 +274,6 @@ static void print_table(const table *t, etch_buf *out)
 
 /* ---- the summary --------------------------------------------------------------------------------------- */
 
-static int compare_totals(total a, total b)
-{
-    return a < b ? -1 : a > b;
-}
-
 static int by_number(const void *a, const void *b)
 {
     const tally *x = a, *y = b;
@@ -329,15 +324,10 @@ static int compare_groups(etch_trace_text a, etch_trace_text b)
     return a.length > 0 ? memcmp(a.at, b.at, a.length) : 0;
 }
 
-/* Groups with equal work stand together. */
-static int by_work(const void *a, const void *b)
+static int by_collective_and_group(const void *a, const void *b)
 {
     const tally *x = a, *y = b;
     int order = by_number(a, b);
-    if (order == 0)
-        order = compare_totals((total)x->nodes, (total)y->nodes);
-    if (order == 0)
-        order = compare_totals(x->bytes, y->bytes);
     return order != 0 ? order : compare_groups(x->text, y->text);
 }
 
@@ -355,7 +345,7 @@ static int64_t group_id(etch_trace_text name)
     return id;
 }
 
-/* How many tallies from the first on differ in their groups only, whose ids follow each other. */
+/* How many tallies from the first on are of the same work in groups whose ids follow each other. */
 static uint32_t run_length(const tally *first, uint32_t left)
 {
     const int64_t id = group_id(first->text);
@@ -413,7 +403,7 @@ static void finish(etch_dump *dump)
     etch_buf *out = &dump->out;
     uint64_t nodes = 0;
     sort(&s->types, by_number);
-    sort(&s->collectives, by_work);
+    sort(&s->collectives, by_collective_and_group);
     for (uint32_t i = 0; i < s->types.count; i++)
         nodes += s->types.at[i].nodes;
     etch_buf_printf(out, "traces    %" PRIu64 "\nnodes     %" PRIu64 "\n", s->files, nodes);
