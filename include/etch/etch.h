@@ -259,6 +259,8 @@ typedef struct etch_output_options {
     unsigned threads; /* 0 counts as 1. The bytes written do not depend on it */
     bool force;       /* write also into a folder that holds other files; those stay */
     bool dry_run;     /* change nothing on disk */
+    const char *ranks; /* write the traces of these only, "0,2,8-15"; NULL: of all. Groups, manifest and totals
+                          are those of all ranks */
 } etch_output_options;
 
 /* Payload of one rank in a step, as comm_size counts it. */
@@ -285,7 +287,8 @@ typedef struct etch_output_report {
     uint32_t ranks;
     uint32_t classes; /* programs: ranks of one class differ in group ids only */
     uint32_t groups;  /* communication groups */
-    uint64_t nodes;   /* of all ranks */
+    uint32_t ranks_written; /* as many as `ranks`, unless some were chosen */
+    uint64_t nodes;         /* of the ranks written */
     uint64_t files;
     uint64_t bytes; /* on disk, all files */
     const etch_output_stage *stages;

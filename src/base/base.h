@@ -185,4 +185,17 @@ etch_status etch_read_file(etch_arena *arena, const char *path, size_t limit, ch
 etch_status etch_parallel(unsigned threads, size_t count, etch_status (*work)(void *data, size_t i),
                           void *data) ETCH_MUST_CHECK;
 
+/* ---- lists of numbers ---------------------------------------------------------------------------------- */
+
+/* From `first` to `last`, both included. */
+typedef struct etch_interval {
+    uint32_t first, last;
+} etch_interval;
+typedef ETCH_VEC(etch_interval) etch_intervals;
+
+/* Reads a list as users write it, "0,2,8-15", in any order, into the empty `out`: intervals in rising order, none
+ * touching the next. False when the text is no list. */
+bool etch_intervals_read(etch_arena *arena, const char *text, etch_intervals *out);
+bool etch_intervals_hold(const etch_intervals *intervals, uint32_t number);
+
 #endif

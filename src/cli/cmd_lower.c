@@ -96,6 +96,8 @@ static void print_plain(const etch_output_report *report, bool human)
                         (unsigned)report->stages[0].nodes);
     else
         cli_print_field("nodes", "%" PRIu64, report->nodes);
+    if (report->ranks_written < report->ranks)
+        cli_print_field("traces", "of %u of the ranks", (unsigned)report->ranks_written);
     cli_print_field("bytes", "%" PRIu64 " in %" PRIu64 " files", report->bytes, report->files);
     if (report->written)
         cli_print_field("written", "%s", report->folder);
@@ -138,6 +140,7 @@ static bool print_json(const etch_output_report *report)
     cli_json_set(root, "classes", json_integer((json_int_t)report->classes), &failed);
     cli_json_set(root, "groups", json_integer((json_int_t)report->groups), &failed);
     cli_json_set(root, "nodes", json_integer((json_int_t)report->nodes), &failed);
+    cli_json_set(root, "ranks_written", json_integer((json_int_t)report->ranks_written), &failed);
     cli_json_set(root, "files", json_integer((json_int_t)report->files), &failed);
     cli_json_set(root, "bytes", json_integer((json_int_t)report->bytes), &failed);
     cli_json_set(root, "stages", stages, &failed);

@@ -32,8 +32,11 @@ static void print_marks(const etch_verification *v)
 
 static void print_plain(const etch_verification *v)
 {
-    cli_print_field("ranks", "%" PRIu32 " with %" PRIu32 " different program%s", v->ranks, v->programs,
-                    v->programs == 1 ? "" : "s");
+    if (v->programs == 0)
+        cli_print_field("ranks", "%" PRIu32, v->ranks);
+    else
+        cli_print_field("ranks", "%" PRIu32 " with %" PRIu32 " different program%s", v->ranks, v->programs,
+                        v->programs == 1 ? "" : "s");
     cli_print_field("groups", "%" PRIu32, v->groups);
     cli_print_field("nodes",
                     "%" PRIu64 ": %" PRIu64 " compute, %" PRIu64 " collective, %" PRIu64 " send, %" PRIu64

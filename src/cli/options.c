@@ -68,7 +68,7 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_GROUPS] = {"groups", 0, "FILE", CLI_VERIFY, "the groups; else comm_group.json beside the traces"},
     [OPT_RENDEZVOUS] = {"rendezvous", 0, NULL, CLI_VERIFY, "sends wait until their receive is posted"},
     [OPT_SEEDS] = {"seeds", 0, "N", CLI_VERIFY, "also run with random durations, N times"},
-    [OPT_RANKS] = {"ranks", 0, "LIST", CLI_DUMP, "only these ranks: 0,2,8-15"},
+    [OPT_RANKS] = {"ranks", 0, "LIST", CLI_LOWER | CLI_DUMP, "only these ranks: 0,2,8-15"},
     [OPT_TEXT] = {"text", 0, NULL, CLI_DUMP, "the text form of traces"},
     [OPT_HUMAN] = {"human", 0, NULL, CLI_QUERY | CLI_LOWER, "also say numbers with three digits: 8.03 G"},
     [OPT_OUTPUT] = {"output", 'o', "DIR", CLI_LOWER | CLI_ASSEMBLE, "where the traces go"},
@@ -247,7 +247,7 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
     case OPT_SEEDS:
         return read_seeds(a, value);
     case OPT_RANKS:
-        a->ranks = value;
+        a->ranks = a->output.ranks = value;
         return true;
     case OPT_TEXT:
         a->text = true;

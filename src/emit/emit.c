@@ -29,11 +29,25 @@ static etch_status check_name(const emission *e)
     return ETCH_EINPUT;
 }
 
+/* Ranks that are asked for are there. */
+static etch_status check_ranks(const emission *e)
+{
+    const etch_intervals *ranks = e->options->ranks;
+    const uint32_t last = ranks ? ranks->at[ranks->count - 1].last : 0;
+    if (!ranks || last < e->job->rank_count)
+        return ETCH_OK;
+    etch_diag *diag = etch_error(e->diags, ETCH_E_OUTPUT_RANKS, (etch_span){0, 0}, "there is no rank %u",
+                                 (unsigned)last);
+    etch_help(diag, "the mesh has %u ranks, from 0 to %u", (unsigned)e->job->rank_count,
+              (unsigned)e->job->rank_count - 1);
+    return ETCH_EINPUT;
+}
+
 static uint64_t count_nodes(const emission *e)
 {
     uint64_t nodes = 0;
-    for (uint32_t i = 0; i < e->job->program_count; i++)
-        nodes += (uint64_t)e->job->programs[i].node_count * e->variants.class_ranks[i];
+    for (uint32_t i = 0; i < e->variants.count; i++)
+        nodes += (uint64_t)e->variants.at[i].program->node_count * e->variants.at[i].count;
     return nodes;
 }
 
@@ -51,9 +65,11 @@ static etch_status prepare(emission *e)
     etch_status status = check_name(e);
     if (status == ETCH_OK)
         status = etch_job_check(e->job, e->diags);
+    if (status == ETCH_OK)
+        status = check_ranks(e);
     if (status != ETCH_OK)
         return status;
-    etch_variants_find(e->arena, e->job, &e->variants);
+    etch_variants_find(e->arena, e->job, e->options->ranks, &e->variants);
     e->result.trace_bytes = count_trace_bytes(e);
     status = etch_manifest_text(e->job, &e->variants, e->options, e->result.trace_bytes, &e->manifest,
                                 &e->manifest_length);
@@ -61,7 +77,8 @@ static etch_status prepare(emission *e)
         return status;
     if (etch_groups_write(e->job, -1, &group_bytes) != 0)
         return ETCH_EINTERNAL; /* counting has nothing that could fail */
-    e->result.files = (uint64_t)e->job->rank_count + 2;
+    e->result.ranks = e->variants.written;
+    e->result.files = (uint64_t)e->variants.written + 2;
     e->result.bytes = e->result.trace_bytes + group_bytes + e->manifest_length;
     e->result.nodes = count_nodes(e);
     e->result.groups = etch_group_count(e->job);
@@ -83,8 +100,8 @@ static etch_status write_tables(const emission *e)
     uint64_t size;
     int error = etch_groups_write(e->job, e->folder.files, &size);
     if (error != 0)
-        return etch_io_error(e->diags, "write", e->folder.path, ETCH_GROUP_FILE, error);
-    error = etch_file_put(e->folder.files, ETCH_MANIFEST_FILE, e->manifest, e->manifest_length);
+        return etch_io_error(e->diags, "write", e->folder.path, ETCH_CHAKRA_GROUP_FILE, error);
+    error = etch_file_put(e->folder.files, ETCH_MANIFEST_WAITING, e->manifest, e->manifest_length);
     if (error != 0)
         return etch_io_error(e->diags, "write", e->folder.path, ETCH_MANIFEST_FILE, error);
     return ETCH_OK;
@@ -119,6 +136,7 @@ static etch_status write_all(void *data)
     warn_of_path(e);
     e->folder.ours.known = true;
     e->folder.ours.rank_count = e->job->rank_count;
+    e->folder.ranks = e->options->ranks;
     memcpy(e->folder.ours.name, e->options->name, strlen(e->options->name) + 1);
     status = etch_folder_inspect(&e->folder, e->options->folder, e->options->force);
     if (status == ETCH_OK)

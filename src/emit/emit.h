@@ -24,6 +24,8 @@ typedef struct etch_emit_options {
     const char *tool_version; /* for the manifest, e.g. "0.1.0" */
     const char *spec_sha256;  /* for the manifest: 64 digits, see `etch_sha256` */
     unsigned threads;         /* 0 counts as 1 */
+    /* The ranks whose traces are written; NULL: all. Groups and manifest are those of the whole job. */
+    const etch_intervals *ranks;
     /* A folder that holds nothing but an earlier run is replaced as a whole, and an empty one is used. In
      * a folder with other files the run is refused, or with `force` the files of this run take their
      * places one by one and all others stay as they are. */
@@ -36,9 +38,10 @@ typedef struct etch_emit_options {
 /* What was written, or would be. */
 typedef struct etch_emit_result {
     uint64_t files;
+    uint32_t ranks; /* with a trace */
     uint64_t bytes;       /* of all files */
     uint64_t trace_bytes; /* of the traces */
-    uint64_t nodes;       /* of all ranks */
+    uint64_t nodes;       /* of the ranks that are written */
     uint32_t groups;
 } etch_emit_result;
 
@@ -49,7 +52,8 @@ typedef struct etch_emit_result {
  * breaks a rule that simulators rely on. Warnings say what is written but strains simulators.
  *
  * manifest.json, in this order: `format` ("etch-manifest"), `format_version`, `tool`, `spec`, `model`,
- * `plan`, `config` (or null), `bindings`, `mesh` (outermost axis first), `ranks`, `traces`, `comm_groups`
+ * `plan`, `config` (or null), `bindings`, `mesh` (outermost axis first), `ranks`, `traces` (with `written`: the ranks,
+ * unless they are all), `comm_groups`
  * (families: one set of mesh axes, groups with consecutive ids), `classes` (ranks of one program) and
  * `stages`. A stage holds sums over the nodes of one of its ranks, as decimal text: the sum of num_ops is
  * `flop` + `flop_padding`, of tensor_size `bytes` + `bytes_padding`, of comm_size by collective and axes

@@ -2,11 +2,13 @@
 #ifndef ETCH_EMIT_INT_H
 #define ETCH_EMIT_INT_H
 
+#include "chakra/chakra.h"
 #include "emit/emit.h"
 
-#define ETCH_TRACE_SCHEMA "0.0.4" /* GlobalMetadata.version */
-#define ETCH_GROUP_FILE "comm_group.json"
 #define ETCH_MANIFEST_FILE "manifest.json"
+/* Its name in the hidden folder: a manifest is there under its own name only where the run is complete, whenever the
+ * process ends. */
+#define ETCH_MANIFEST_WAITING "." ETCH_MANIFEST_FILE
 
 enum { ETCH_FILE_NAME = 256 }; /* room for the name of any file in the folder, with its NUL */
 
@@ -73,13 +75,16 @@ typedef struct etch_variant {
 typedef struct etch_variants {
     etch_variant *at;
     uint32_t count;
-    uint32_t *class_ranks; /* by class: number of ranks */
+    uint32_t *class_ranks; /* by class: number of ranks, written or not */
+    uint32_t written;      /* ranks */
 } etch_variants;
 
 /* Holds the job against every rule of a trace that its numbers can break, warns of what simulators do not
  * like. */
 etch_status etch_job_check(const etch_job *job, etch_diags *diags) ETCH_MUST_CHECK;
-void etch_variants_find(etch_arena *arena, const etch_job *job, etch_variants *variants);
+/* `ranks`: those to write; NULL: all. */
+void etch_variants_find(etch_arena *arena, const etch_job *job, const etch_intervals *ranks,
+                        etch_variants *variants);
 
 /* ---- folder.c: the output folder ----------------------------------------------------------------------- */
 
@@ -101,10 +106,11 @@ typedef struct etch_run_files {
 typedef struct etch_folder {
     etch_arena *arena;
     etch_diags *diags;
-    const char *path;       /* the target, without slashes at the end */
-    const char *parent;     /* the folder that it is in */
-    etch_run_files ours;    /* the run at hand */
-    etch_run_files earlier; /* what the target holds already */
+    const char *path;            /* the target, without slashes at the end */
+    const char *parent;          /* the folder that it is in */
+    etch_run_files ours;         /* the run at hand */
+    const etch_intervals *ranks; /* of it that are written; NULL: all */
+    etch_run_files earlier;      /* what the target holds already */
     etch_folder_way way;
     unsigned mode;            /* permissions of a target that exists */
     const char **new_parents; /* folders that were created, outermost first */

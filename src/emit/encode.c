@@ -12,35 +12,43 @@ enum {
     LEAST_PER_BLANK = 45   /* bytes: of a collective 64 for one, of a message 90 for two */
 };
 
-/* Tags of the fields of a Node: number << 3 | wire type. */
-enum { TAG_ID = 0x08, TAG_NAME = 0x12, TAG_TYPE = 0x18, TAG_DATA_DEPS = 0x2a, TAG_ATTR = 0x52 };
+enum { WIRE_VARINT, WIRE_BYTES = 2 };
+#define TAG(field, wire) ((field) << 3 | (wire))
+enum {
+    TAG_VERSION = TAG(ETCH_FIELD_VERSION, WIRE_BYTES),
+    TAG_ID = TAG(ETCH_FIELD_ID, WIRE_VARINT),
+    TAG_NAME = TAG(ETCH_FIELD_NAME, WIRE_BYTES),
+    TAG_TYPE = TAG(ETCH_FIELD_TYPE, WIRE_VARINT),
+    TAG_DATA_DEPS = TAG(ETCH_FIELD_DATA_DEPS, WIRE_BYTES),
+    TAG_ATTR = TAG(ETCH_FIELD_ATTR, WIRE_BYTES),
+    TAG_ATTR_NAME = TAG(ETCH_FIELD_ATTR_NAME, WIRE_BYTES)
+};
 
-/* Bytes that are the same in every trace. */
-typedef struct literal {
-    uint8_t length;
-    const char *bytes;
-} literal;
-#define LITERAL(text)          \
-    {                          \
-        sizeof(text) - 1, text \
-    }
-#define ATTRIBUTE(length, name, tag) LITERAL("\x0a" length name tag)
+/* An attribute up to its value: the name, and the tag of the value's kind. */
+typedef struct head {
+    const char *name;
+    uint8_t length; /* of the name */
+    uint16_t tag;
+} head;
+#define IS_TEXT(kind) ((kind) == ETCH_KIND_STRING || (kind) == ETCH_KIND_STRING_LIST)
+#define X(enumerator, name, kind) \
+    {name, sizeof(name) - 1, TAG(kind, IS_TEXT(kind) ? WIRE_BYTES : WIRE_VARINT)},
+static const head heads[ETCH_ATTRIBUTE_COUNT] = {ETCH_CHAKRA_ATTRIBUTES(X)};
+#undef X
 
 /* GlobalMetadata with its version, behind its length. */
-static const literal metadata = LITERAL("\x07\x0a\x05" ETCH_TRACE_SCHEMA);
-/* The whole attribute, with bool_val (27) false. */
-static const literal is_cpu_op = LITERAL("\x52\x0e\x0a\x09"
-                                         "is_cpu_op"
-                                         "\xd8\x01\x00");
-/* Attributes up to their value: the name, and the tag of the value's kind. */
-static const literal num_ops = ATTRIBUTE("\x07", "num_ops", "\x48");         /* int64_val (9) */
-static const literal tensor_size = ATTRIBUTE("\x0b", "tensor_size", "\x68"); /* uint64_val (13) */
-static const literal comm_type = ATTRIBUTE("\x09", "comm_type", "\x48");     /* int64_val */
-static const literal comm_size = ATTRIBUTE("\x09", "comm_size", "\x48");     /* int64_val */
-static const literal comm_src = ATTRIBUTE("\x08", "comm_src", "\x38");       /* int32_val (7) */
-static const literal comm_dst = ATTRIBUTE("\x08", "comm_dst", "\x38");       /* int32_val */
-static const literal comm_tag = ATTRIBUTE("\x08", "comm_tag", "\x38");       /* int32_val */
-static const literal pg_name = ATTRIBUTE("\x07", "pg_name", "\xea\x01");     /* string_val (29) */
+enum { VERSION_BYTES = sizeof(ETCH_CHAKRA_VERSION) - 1, METADATA_BYTES = VERSION_BYTES + 3 };
+
+_Static_assert((int)ETCH_NODE_COMP == (int)ETCH_TYPE_COMP &&
+                   (int)ETCH_NODE_COLL == (int)ETCH_TYPE_COMM_COLL &&
+                   (int)ETCH_NODE_SEND == (int)ETCH_TYPE_COMM_SEND &&
+                   (int)ETCH_NODE_RECV == (int)ETCH_TYPE_COMM_RECV,
+               "types of nodes are Chakra's");
+_Static_assert((int)ETCH_COMM_ALL_REDUCE == (int)ETCH_COLLECTIVE_ALL_REDUCE &&
+                   (int)ETCH_COMM_ALL_GATHER == (int)ETCH_COLLECTIVE_ALL_GATHER &&
+                   (int)ETCH_COMM_ALL_TO_ALL == (int)ETCH_COLLECTIVE_ALL_TO_ALL &&
+                   (int)ETCH_COMM_REDUCE_SCATTER == (int)ETCH_COLLECTIVE_REDUCE_SCATTER,
+               "collectives are Chakra's");
 
 static size_t varint_size(uint64_t value)
 {
@@ -77,9 +85,14 @@ static size_t field_size(size_t length)
     return 1 + varint_size(length) + length;
 }
 
-static size_t attribute_size(literal head, size_t value_size)
+static size_t head_size(etch_chakra_attribute attribute)
 {
-    return field_size(head.length + value_size);
+    return 2u + heads[attribute].length + varint_size(heads[attribute].tag);
+}
+
+static size_t attribute_size(etch_chakra_attribute attribute, size_t value_size)
+{
+    return field_size(head_size(attribute) + value_size);
 }
 
 /* The blanks of a message: the rank that sends it, then the one that receives it. */
@@ -96,16 +109,19 @@ static ends ends_of(const etch_node *node)
 static size_t attributes_size(const etch_node *node, const uint8_t *widths)
 {
     if (node->type == ETCH_NODE_COMP)
-        return is_cpu_op.length + attribute_size(num_ops, varint_size(node->flop)) +
-               attribute_size(tensor_size, varint_size(node->bytes));
+        return attribute_size(ETCH_ATTRIBUTE_IS_CPU_OP, 1) +
+               attribute_size(ETCH_ATTRIBUTE_NUM_OPS, varint_size(node->flop)) +
+               attribute_size(ETCH_ATTRIBUTE_TENSOR_SIZE, varint_size(node->bytes));
     if (node->type != ETCH_NODE_COLL)
-        return is_cpu_op.length + attribute_size(comm_size, varint_size(node->bytes)) +
-               attribute_size(comm_src, widths[ends_of(node).from]) +
-               attribute_size(comm_dst, widths[ends_of(node).to]) +
-               attribute_size(comm_tag, varint_size(node->tag));
-    return is_cpu_op.length + attribute_size(comm_type, varint_size(node->collective)) +
-           attribute_size(comm_size, varint_size(node->bytes)) +
-           attribute_size(pg_name, 1u + widths[etch_blank_of_family(node->family)]);
+        return attribute_size(ETCH_ATTRIBUTE_IS_CPU_OP, 1) +
+               attribute_size(ETCH_ATTRIBUTE_COMM_SIZE, varint_size(node->bytes)) +
+               attribute_size(ETCH_ATTRIBUTE_COMM_SRC, widths[ends_of(node).from]) +
+               attribute_size(ETCH_ATTRIBUTE_COMM_DST, widths[ends_of(node).to]) +
+               attribute_size(ETCH_ATTRIBUTE_COMM_TAG, varint_size(node->tag));
+    return attribute_size(ETCH_ATTRIBUTE_IS_CPU_OP, 1) +
+           attribute_size(ETCH_ATTRIBUTE_COMM_TYPE, varint_size(node->collective)) +
+           attribute_size(ETCH_ATTRIBUTE_COMM_SIZE, varint_size(node->bytes)) +
+           attribute_size(ETCH_ATTRIBUTE_PG_NAME, 1u + widths[etch_blank_of_family(node->family)]);
 }
 
 /* proto3 leaves out a scalar that is 0 and a text or list that is empty. */
@@ -135,8 +151,8 @@ uint8_t etch_id_width(uint32_t id)
 
 etch_trace_size etch_trace_measure(const etch_program *program, const uint8_t *widths)
 {
-    etch_trace_size size = {.bytes = metadata.length};
-    size_t largest = metadata.length;
+    etch_trace_size size = {.bytes = METADATA_BYTES};
+    size_t largest = METADATA_BYTES;
     for (uint32_t id = 0; id < program->node_count; id++) {
         node_lengths lengths = measure_node(program, id, widths);
         size_t framed = varint_size(lengths.body) + lengths.body;
@@ -154,11 +170,28 @@ etch_trace_size etch_trace_measure(const etch_program *program, const uint8_t *w
 
 /* ---- bytes --------------------------------------------------------------------------------------------- */
 
-static uint8_t *put_attribute(uint8_t *at, literal head, uint64_t value)
+static uint8_t *put_metadata(uint8_t *at)
+{
+    *at++ = METADATA_BYTES - 1;
+    *at++ = TAG_VERSION;
+    *at++ = VERSION_BYTES;
+    return put_bytes(at, ETCH_CHAKRA_VERSION, VERSION_BYTES);
+}
+
+static uint8_t *put_head(uint8_t *at, etch_chakra_attribute attribute)
+{
+    const head *h = &heads[attribute];
+    *at++ = TAG_ATTR_NAME;
+    *at++ = h->length;
+    at = put_bytes(at, h->name, h->length);
+    return put_varint(at, h->tag);
+}
+
+static uint8_t *put_attribute(uint8_t *at, etch_chakra_attribute attribute, uint64_t value)
 {
     *at++ = TAG_ATTR;
-    at = put_varint(at, head.length + varint_size(value));
-    at = put_bytes(at, head.bytes, head.length);
+    at = put_varint(at, head_size(attribute) + varint_size(value));
+    at = put_head(at, attribute);
     return put_varint(at, value);
 }
 
@@ -172,36 +205,37 @@ static uint8_t *leave_blank(uint8_t *at, uint16_t blank, const uint8_t *widths, 
 static uint8_t *put_group(uint8_t *at, uint16_t blank, const uint8_t *widths, etch_chunk *chunk)
 {
     *at++ = TAG_ATTR;
-    at = put_varint(at, pg_name.length + 1u + widths[blank]);
-    at = put_bytes(at, pg_name.bytes, pg_name.length);
+    at = put_varint(at, head_size(ETCH_ATTRIBUTE_PG_NAME) + 1u + widths[blank]);
+    at = put_head(at, ETCH_ATTRIBUTE_PG_NAME);
     *at++ = widths[blank];
     return leave_blank(at, blank, widths, chunk);
 }
 
-static uint8_t *put_rank(uint8_t *at, literal head, uint16_t blank, const uint8_t *widths, etch_chunk *chunk)
+static uint8_t *put_rank(uint8_t *at, etch_chakra_attribute attribute, uint16_t blank, const uint8_t *widths,
+                         etch_chunk *chunk)
 {
     *at++ = TAG_ATTR;
-    at = put_varint(at, (size_t)head.length + widths[blank]);
-    at = put_bytes(at, head.bytes, head.length);
+    at = put_varint(at, head_size(attribute) + widths[blank]);
+    at = put_head(at, attribute);
     return leave_blank(at, blank, widths, chunk);
 }
 
 static uint8_t *put_attributes(uint8_t *at, const etch_node *node, const uint8_t *widths, etch_chunk *chunk)
 {
-    at = put_bytes(at, is_cpu_op.bytes, is_cpu_op.length);
+    at = put_attribute(at, ETCH_ATTRIBUTE_IS_CPU_OP, false);
     if (node->type == ETCH_NODE_COMP) {
-        at = put_attribute(at, num_ops, node->flop);
-        return put_attribute(at, tensor_size, node->bytes);
+        at = put_attribute(at, ETCH_ATTRIBUTE_NUM_OPS, node->flop);
+        return put_attribute(at, ETCH_ATTRIBUTE_TENSOR_SIZE, node->bytes);
     }
     if (node->type == ETCH_NODE_COLL) {
-        at = put_attribute(at, comm_type, node->collective);
-        at = put_attribute(at, comm_size, node->bytes);
+        at = put_attribute(at, ETCH_ATTRIBUTE_COMM_TYPE, node->collective);
+        at = put_attribute(at, ETCH_ATTRIBUTE_COMM_SIZE, node->bytes);
         return put_group(at, etch_blank_of_family(node->family), widths, chunk);
     }
-    at = put_attribute(at, comm_size, node->bytes);
-    at = put_rank(at, comm_src, ends_of(node).from, widths, chunk);
-    at = put_rank(at, comm_dst, ends_of(node).to, widths, chunk);
-    return put_attribute(at, comm_tag, node->tag);
+    at = put_attribute(at, ETCH_ATTRIBUTE_COMM_SIZE, node->bytes);
+    at = put_rank(at, ETCH_ATTRIBUTE_COMM_SRC, ends_of(node).from, widths, chunk);
+    at = put_rank(at, ETCH_ATTRIBUTE_COMM_DST, ends_of(node).to, widths, chunk);
+    return put_attribute(at, ETCH_ATTRIBUTE_COMM_TAG, node->tag);
 }
 
 static uint8_t *put_deps(uint8_t *at, const uint32_t *deps, uint32_t count, size_t length)
@@ -242,7 +276,7 @@ uint32_t etch_chunk_encode(const etch_program *program, const uint8_t *widths, u
     uint32_t id = first;
     chunk->patch_count = 0;
     if (first == 0)
-        at = put_bytes(at, metadata.bytes, metadata.length);
+        at = put_metadata(at);
     while (id < program->node_count && at - chunk->bytes < CHUNK_BYTES)
         at = put_node(at, program, id++, widths, chunk);
     chunk->length = (size_t)(at - chunk->bytes);

@@ -22,7 +22,7 @@ static bool is_rank(const char *text, uint32_t count)
     const char *at = text;
     for (; *at >= '0' && *at <= '9' && rank < count; at++)
         rank = rank * 10 + (uint64_t)(*at - '0');
-    return at > text && rank < count && strcmp(at, ".et") == 0;
+    return at > text && rank < count && strcmp(at, ETCH_CHAKRA_SUFFIX) == 0;
 }
 
 static bool run_owns(const etch_run_files *run, const char *file)
@@ -30,7 +30,7 @@ static bool run_owns(const etch_run_files *run, const char *file)
     size_t length = strlen(run->name);
     if (!run->known)
         return false;
-    if (strcmp(file, ETCH_MANIFEST_FILE) == 0 || strcmp(file, ETCH_GROUP_FILE) == 0)
+    if (strcmp(file, ETCH_MANIFEST_FILE) == 0 || strcmp(file, ETCH_CHAKRA_GROUP_FILE) == 0)
         return true;
     return strncmp(file, run->name, length) == 0 && file[length] == '.' &&
            is_rank(file + length + 1, run->rank_count);
@@ -105,7 +105,7 @@ static etch_status refuse_foreign(const etch_folder *folder, const survey *s)
     etch_diag *diag = refuse(folder, ETCH_E_OUTPUT_TAKEN, "holds files that no run of etch wrote");
     etch_note(diag, (etch_span){0, 0}, "the first of %u is '%s'", (unsigned)s->foreign, s->first_foreign);
     etch_help(diag, "give another folder; or --force, which replaces traces, '%s' and '%s' only",
-              ETCH_GROUP_FILE, ETCH_MANIFEST_FILE);
+              ETCH_CHAKRA_GROUP_FILE, ETCH_MANIFEST_FILE);
     return ETCH_EINPUT;
 }
 
@@ -243,6 +243,8 @@ static void close_all(etch_folder *folder)
 
 static etch_status take_name(etch_folder *folder)
 {
+    if (renameat(folder->files, ETCH_MANIFEST_WAITING, folder->files, ETCH_MANIFEST_FILE) != 0)
+        return etch_io_error(folder->diags, "write", folder->path, ETCH_MANIFEST_FILE, errno);
     if (rename(folder->hidden, folder->path) != 0)
         return etch_io_error(folder->diags, "create folder", folder->path, NULL, errno);
     folder->hidden = NULL;
@@ -319,21 +321,19 @@ static etch_status place_file(const etch_folder *folder, const char *hidden_name
     return ETCH_OK;
 }
 
-/* The manifest waits under another name, because the hidden folder must not look finished while files leave it. */
 static etch_status place_files(etch_folder *folder)
 {
-    static const char waiting[] = "." ETCH_MANIFEST_FILE;
     char name[ETCH_FILE_NAME];
     etch_status status = ETCH_OK;
-    if (renameat(folder->files, ETCH_MANIFEST_FILE, folder->files, waiting) != 0)
-        status = etch_io_error(folder->diags, "write", folder->path, ETCH_MANIFEST_FILE, errno);
     for (uint32_t rank = 0; rank < folder->ours.rank_count && status == ETCH_OK; rank++) {
+        if (folder->ranks && !etch_intervals_hold(folder->ranks, rank))
+            continue;
         etch_trace_name(folder->ours.name, rank, name);
         status = place_file(folder, name, name);
     }
     if (status == ETCH_OK)
-        status = place_file(folder, ETCH_GROUP_FILE, ETCH_GROUP_FILE);
-    return status == ETCH_OK ? place_file(folder, waiting, ETCH_MANIFEST_FILE) : status;
+        status = place_file(folder, ETCH_CHAKRA_GROUP_FILE, ETCH_CHAKRA_GROUP_FILE);
+    return status == ETCH_OK ? place_file(folder, ETCH_MANIFEST_WAITING, ETCH_MANIFEST_FILE) : status;
 }
 
 /* The manifest goes first and comes last: without it a folder does not look finished. */

@@ -63,7 +63,7 @@ int etch_groups_write(const etch_job *job, int folder, uint64_t *size)
     sink out = {.file = -1};
     const char *separator = "";
     if (folder >= 0) {
-        int error = etch_file_create(folder, ETCH_GROUP_FILE, &out.file);
+        int error = etch_file_create(folder, ETCH_CHAKRA_GROUP_FILE, &out.file);
         if (error != 0)
             return error;
     }

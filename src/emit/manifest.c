@@ -94,13 +94,29 @@ static json_t *mesh_json(writer *w)
     return mesh;
 }
 
+/* The ranks that are written, first and last of each run of them. */
+static json_t *ranks_json(writer *w)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < w->options->ranks->count; i++) {
+        const etch_interval *interval = &w->options->ranks->at[i];
+        json_t *pair = json_array();
+        append(w, pair, number(interval->first));
+        append(w, pair, number(interval->last));
+        append(w, list, pair);
+    }
+    return list;
+}
+
 static json_t *traces_json(writer *w)
 {
     json_t *traces = json_object();
     set(w, traces, "name", json_string(w->options->name));
     set(w, traces, "pattern", json_sprintf("%s.{rank}.et", w->options->name));
-    set(w, traces, "schema", json_string(ETCH_TRACE_SCHEMA));
+    set(w, traces, "schema", json_string(ETCH_CHAKRA_VERSION));
     set(w, traces, "bytes", decimal(w->trace_bytes));
+    if (w->options->ranks)
+        set(w, traces, "written", ranks_json(w));
     return traces;
 }
 
@@ -125,7 +141,7 @@ static json_t *groups_json(writer *w)
     json_t *families = json_array();
     for (uint32_t i = 0; i < w->job->family_count; i++)
         append(w, families, family_json(w, &w->job->families[i]));
-    set(w, groups, "file", json_string(ETCH_GROUP_FILE));
+    set(w, groups, "file", json_string(ETCH_CHAKRA_GROUP_FILE));
     set(w, groups, "groups", number(etch_group_count(w->job)));
     set(w, groups, "families", families);
     return groups;

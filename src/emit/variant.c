@@ -4,12 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum {
-    LEAST_PAYLOAD = 64,   /* simulators loop or reject below */
-    MOST_NODES = 1 << 20, /* more have crashed a feeder */
-    MOST_GROUP_ID = 2147, /* a simulator multiplies ids by a million in 32 bits */
-};
-
 /* ---- rules --------------------------------------------------------------------------------------------- */
 
 typedef struct checking {
@@ -68,7 +62,7 @@ static etch_status check_collective(const checking *c, uint32_t id)
         return rule_broken(c, id, "is of no known collective");
     if (node->family >= c->job->family_count)
         return rule_broken(c, id, "communicates in no group");
-    if (node->bytes < LEAST_PAYLOAD)
+    if (node->bytes < ETCH_LEAST_PAYLOAD)
         return rule_broken(c, id, "communicates less than 64 bytes");
     return check_fits(c, node, "bytes to communicate", node->bytes);
 }
@@ -80,7 +74,7 @@ static etch_status check_message(const checking *c, uint32_t id)
         return rule_broken(c, id, "has no peer");
     if (node->tag >= ETCH_TAG_END)
         return rule_broken(c, id, "has a tag that simulators use themselves");
-    if (node->bytes < LEAST_PAYLOAD)
+    if (node->bytes < ETCH_LEAST_PAYLOAD)
         return rule_broken(c, id, "communicates less than 64 bytes");
     return check_fits(c, node, "bytes to communicate", node->bytes);
 }
@@ -148,14 +142,14 @@ static void warn_of_strain(const checking *c)
     for (uint32_t i = 0; i < c->job->program_count; i++)
         if (c->job->programs[i].node_count > most)
             most = c->job->programs[i].node_count;
-    if (most > MOST_NODES)
+    if (most > ETCH_MOST_NODES)
         etch_warning(c->diags, ETCH_E_TRACE_NODES, (etch_span){0, 0},
                      "a rank has %" PRIu32 " nodes: Chakra's own feeder can crash above %d", most,
-                     MOST_NODES);
-    if (c->next_group_id - 1 > MOST_GROUP_ID)
+                     ETCH_MOST_NODES);
+    if (c->next_group_id - 1 > ETCH_MOST_GROUP_ID)
         etch_warning(c->diags, ETCH_E_TRACE_GROUPS, (etch_span){0, 0},
                      "there are %" PRIu32 " groups: ASTRA-sim's numbers of groups overflow above %d",
-                     c->next_group_id - 1, MOST_GROUP_ID);
+                     c->next_group_id - 1, ETCH_MOST_GROUP_ID);
 }
 
 etch_status etch_job_check(const etch_job *job, etch_diags *diags)
@@ -249,12 +243,16 @@ static void fill_variants(const finding *f, etch_variants *variants)
                                          .size = etch_trace_measure(program, d->widths)};
     }
     for (uint32_t rank = 0; rank < job->rank_count; rank++) {
+        if (f->of_rank[rank] == NONE)
+            continue;
         etch_variant *variant = &variants->at[f->of_rank[rank]];
+        variants->written++;
         variant->ranks[variant->count++] = rank;
     }
 }
 
-void etch_variants_find(etch_arena *arena, const etch_job *job, etch_variants *variants)
+void etch_variants_find(etch_arena *arena, const etch_job *job, const etch_intervals *ranks,
+                        etch_variants *variants)
 {
     finding f = {.arena = arena,
                  .job = job,
@@ -269,10 +267,13 @@ void etch_variants_find(etch_arena *arena, const etch_job *job, etch_variants *v
         f.first[class] = NONE;
     for (uint32_t rank = 0; rank < job->rank_count; rank++) {
         uint32_t class = job->class_of[rank];
+        variants->class_ranks[class]++;
+        f.of_rank[rank] = NONE;
+        if (ranks && !etch_intervals_hold(ranks, rank))
+            continue;
         find_widths(&f, rank);
         f.of_rank[rank] = find_draft(&f, class);
         f.drafts.at[f.of_rank[rank]].count++;
-        variants->class_ranks[class]++;
     }
     fill_variants(&f, variants);
 }

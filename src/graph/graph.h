@@ -384,6 +384,7 @@ typedef struct etch_plan {
     ETCH_VEC(etch_pending) pending;
     etch_zero zero;
     bool reduce_last; /* gradients are reduced when the whole backward pass has ended, not layer by layer */
+    etch_span reduce_span; /* where the plan says so; nowhere when it does not */
     ETCH_VEC(etch_shard) shards;
     ETCH_VEC(etch_pin) pins;
     ETCH_VEC(etch_override) overrides;

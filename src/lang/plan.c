@@ -113,29 +113,63 @@ static void read_stage(etch_plan_builder *b, const etch_ast_line *line)
 
 /* Options without meaning yet; each list ends with NULL. */
 static const char *const plan_options[] = {"accumulate", "capacity", "freeze",    "keep",
-                                           "offload",    "prefetch", "recompute", "reduce",
-                                           "save",       "schedule", NULL};
+                                           "offload",    "prefetch", "recompute", "save",
+                                           "schedule",   NULL};
 static const char *const zero_options[] = {"again", "keep", "prefetch", "reduce", "unit", NULL};
 
 /* `whose`: "a plan", of which `known` are the options. */
-static void refuse_options(etch_plan_builder *b, const etch_ast_line *line, const char *whose,
-                           const char *const *known)
+static void refuse_option(etch_plan_builder *b, const etch_ast_def *def, const char *whose,
+                          const char *const *known)
 {
     uint32_t count = 0;
     while (known[count])
         count++;
+    for (uint32_t k = 0; k < count; k++)
+        if (strcmp(known[k], def->name.text) == 0) {
+            refuse(b, def->span, etch_text(b->spec->arena, "'%s' in %s", def->name.text, whose));
+            return;
+        }
+    etch_diag *diag =
+        etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->name.span, "%s has no option '%s'", whose,
+                   def->name.text);
+    etch_suggest_name(diag, def->name.text, known, count);
+}
+
+static bool is_reduce(const etch_ast_def *def)
+{
+    return strcmp(def->name.text, "reduce") == 0;
+}
+
+/* `reduce = layer` or `reduce = end`: when gradients are reduced. */
+static void read_reduce(etch_plan_builder *b, const etch_ast_def *def)
+{
+    const char *when = def->value->kind == ETCH_AST_NAME ? def->value->name.text : "";
+    if (b->plan->reduce_span.end > 0) {
+        etch_diag *diag =
+            etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->span, "'reduce' is given twice");
+        etch_note(diag, b->plan->reduce_span, "it is given here already");
+        return;
+    }
+    b->plan->reduce_span = def->span;
+    b->plan->reduce_last = strcmp(when, "end") == 0;
+    if (b->plan->reduce_last || strcmp(when, "layer") == 0 || def->value->kind == ETCH_AST_BROKEN)
+        return;
+    etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->value->span,
+                                 "gradients are reduced by layer or at the end of the step");
+    etch_help(diag, "write reduce = layer, as soon as a layer is complete, or reduce = end");
+}
+
+/* Options of a plan; those of a scope have no meaning yet. */
+static void read_options(etch_plan_builder *b, const etch_ast_line *line, bool in_scope)
+{
     for (uint32_t i = 0; i < line->defs.count; i++) {
         const etch_ast_def *def = &line->defs.at[i];
-        uint32_t k = 0;
-        while (k < count && strcmp(known[k], def->name.text) != 0)
-            k++;
-        if (k < count) {
-            refuse(b, def->span, etch_text(b->spec->arena, "'%s' in %s", def->name.text, whose));
-            continue;
-        }
-        etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->name.span,
-                                     "%s has no option '%s'", whose, def->name.text);
-        etch_suggest_name(diag, def->name.text, known, count);
+        if (!is_reduce(def))
+            refuse_option(b, def, "a plan", plan_options);
+        else if (in_scope)
+            refuse(b, def->span, "'reduce' in a scope");
+        else
+            read_reduce(b, def);
     }
 }
 
@@ -159,7 +193,8 @@ static void read_zero(etch_plan_builder *b, const etch_ast_line *line, bool in_s
         add_pending(b, line);
         return;
     }
-    refuse_options(b, line, "a zero line", zero_options);
+    for (uint32_t i = 0; i < line->defs.count; i++)
+        refuse_option(b, &line->defs.at[i], "a zero line", zero_options);
     if (!etch_mesh_axes(b, &line->mesh, &axes))
         return;
     if (zero->level) {
@@ -172,7 +207,7 @@ static void read_zero(etch_plan_builder *b, const etch_ast_line *line, bool in_s
 }
 
 /* Lines that mean the same in a plan and in a scope of it. */
-static void read_common(etch_plan_builder *b, const etch_ast_line *line)
+static void read_common(etch_plan_builder *b, const etch_ast_line *line, bool in_scope)
 {
     switch (line->kind) {
     case ETCH_AST_STREAM:
@@ -185,7 +220,7 @@ static void read_common(etch_plan_builder *b, const etch_ast_line *line)
         refuse(b, line->span, "'dtype' in a plan");
         break;
     case ETCH_AST_OPTIONS:
-        refuse_options(b, line, "a plan", plan_options);
+        read_options(b, line, in_scope);
         break;
     default:
         break;
@@ -220,7 +255,7 @@ static void read_scope_line(etch_plan_builder *b, const etch_ast_line *line, sha
         refuse(b, line->span, "a scope inside a scope");
         break;
     default:
-        read_common(b, line);
+        read_common(b, line, scope->modules != NULL);
     }
 }
 
@@ -268,8 +303,12 @@ static bool has_refused(const etch_ast_lines *lines, bool in_scope)
         case ETCH_AST_STREAM:
         case ETCH_AST_PAD:
         case ETCH_AST_DTYPES:
-        case ETCH_AST_OPTIONS:
             return true;
+        case ETCH_AST_OPTIONS:
+            for (uint32_t k = 0; k < lines->at[i].defs.count; k++)
+                if (in_scope || !is_reduce(&lines->at[i].defs.at[k]))
+                    return true;
+            break;
         case ETCH_AST_MESH:
         case ETCH_AST_AXIS:
             if (in_scope)

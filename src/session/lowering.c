@@ -115,6 +115,7 @@ static etch_output_report *summarize(const lowering *l, const etch_job *job, con
                                    .folder = l->options->folder,
                                    .written = !l->options->dry_run,
                                    .ranks = job->rank_count,
+                                   .ranks_written = result->ranks,
                                    .classes = job->program_count,
                                    .groups = result->groups,
                                    .nodes = result->nodes,
@@ -126,6 +127,14 @@ static etch_output_report *summarize(const lowering *l, const etch_job *job, con
 }
 
 /* ---- the door --------------------------------------------------------------------------------------- */
+
+static etch_status refuse_ranks(etch_session *session, const char *text)
+{
+    etch_diag *diag = etch_error(session->diags, ETCH_E_OUTPUT_RANKS, (etch_span){0, 0},
+                                 "'%.80s' is no list of ranks", text);
+    etch_help(diag, "list ranks and ranges of them, as in 0,2,8-15");
+    return ETCH_EINPUT;
+}
 
 static etch_status lower_session(void *data)
 {
@@ -139,6 +148,9 @@ static etch_status lower_session(void *data)
     etch_status status = etch_pipeline_lower(session, p, &job);
     if (status != ETCH_OK)
         return status;
+    etch_intervals ranks = {0};
+    if (o->ranks && !etch_intervals_read(session->arena, o->ranks, &ranks))
+        return refuse_ranks(session, o->ranks);
     char hash[ETCH_SHA256_TEXT];
     hash_spec(session, hash);
     const etch_emit_options options = {.folder = o->folder,
@@ -147,6 +159,7 @@ static etch_status lower_session(void *data)
                                        .spec_sha256 = hash,
                                        .threads = o->threads,
                                        .force = o->force,
+                                       .ranks = o->ranks ? &ranks : NULL,
                                        .cancel = &session->cancel};
     etch_emit_result result;
     status = o->dry_run ? etch_emit_measure(session->mem, job, &options, session->diags, &result)

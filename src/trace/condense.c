@@ -253,8 +253,9 @@ static void complain_cycle(condensing *c, uint32_t *pending, uint32_t stuck)
     } while (at != first);
     etch_find(c->d->job->findings, ETCH_ERROR, ETCH_E_VERIFY_DEP_CYCLE, name_node(c, first, &node),
               "readers leave such nodes out without a word",
-              "it depends on itself, through %" PRIu32 " node%s:%s%s; %" PRIu32 " nodes never run", length,
-              length == 1 ? "" : "s", text, length > CYCLE_SHOWN ? " ..." : "", stuck);
+              "it depends on itself, through %" PRIu32 " node%s:%s%s; %" PRIu32 " node%s", length,
+              length == 1 ? "" : "s", text, length > CYCLE_SHOWN ? " ..." : "", stuck,
+              stuck == 1 ? " never runs" : "s never run");
 }
 
 /* Parents before children. ETCH_EINPUT when there is no such order. */

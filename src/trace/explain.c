@@ -26,6 +26,12 @@ static const char *node_text(const explaining *e, uint32_t rank, uint32_t node)
                      etch_node_text(etch_rank_node(e->run->set, rank, id, &named), text));
 }
 
+static const char *group_text(const explaining *e, uint32_t group)
+{
+    char text[ETCH_GROUP_TEXT];
+    return etch_text(e->arena, "%s", etch_trace_group_text(&e->run->groups->at[group], text));
+}
+
 static const etch_comm *comm_of(const explaining *e, uint32_t rank, uint32_t node)
 {
     const etch_rank_program *p = e->run->ranks[rank].program;
@@ -70,7 +76,7 @@ static void complain_size(const explaining *e, const etch_mail_key *key, const c
 {
     etch_diag *diag =
         etch_error(e->diags, ETCH_E_VERIFY_MESSAGE_SIZE, nowhere,
-                   "%s: it %s %" PRIu64 " bytes, and rank %u %s %" PRIu64 " with tag %d", where,
+                   "%s: it %s size %" PRIu64 ", and rank %u %s size %" PRIu64 ", with tag %d", where,
                    sends ? "sends" : "receives", key->size, (unsigned)(sends ? key->target : key->source),
                    sends ? "receives" : "sends", size, (int)key->tag);
     etch_help(diag, "a send and its receive have equal tag, source, destination and size");
@@ -91,11 +97,11 @@ static void explain_message(explaining *e, const etch_mail_key *key, etch_mail_e
         e->sizes_differ = true;
     } else if (sends) {
         etch_error(e->diags, ETCH_E_VERIFY_SEND_ALONE, nowhere,
-                   "%s: rank %u has no receive for this message of tag %d and %" PRIu64 " bytes", where,
+                   "%s: rank %u has no receive for this message of tag %d and size %" PRIu64, where,
                    (unsigned)key->target, (int)key->tag, key->size);
     } else {
         etch_error(e->diags, ETCH_E_VERIFY_RECV_ALONE, nowhere,
-                   "%s: rank %u has no send for this message of tag %d and %" PRIu64 " bytes", where,
+                   "%s: rank %u has no send for this message of tag %d and size %" PRIu64, where,
                    (unsigned)key->source, (int)key->tag, key->size);
     }
 }
@@ -155,11 +161,10 @@ static void explain_meeting(const explaining *e, uint32_t group)
         const uint32_t count = count_collectives(e, rank, group);
         if (count >= wanted)
             continue;
-        etch_diag *diag = etch_error(e->diags, ETCH_E_VERIFY_COLL_MEMBER, nowhere,
-                                     "%s: rank %u never comes to this collective of group %u",
-                                     node_text(e, meeting->first, meeting->comm->node), (unsigned)rank,
-                                     (unsigned)members->id);
-        etch_note(diag, nowhere, "rank %u has %u collectives of the group, rank %u has %u",
+        etch_diag *diag = etch_error(
+            e->diags, ETCH_E_VERIFY_COLL_MEMBER, nowhere, "%s: rank %u never comes to this collective of %s",
+            node_text(e, meeting->first, meeting->comm->node), (unsigned)rank, group_text(e, group));
+        etch_note(diag, nowhere, "collectives of the group: rank %u has %u, rank %u has %u",
                   (unsigned)meeting->first, (unsigned)wanted, (unsigned)rank, (unsigned)count);
         return;
     }
@@ -216,11 +221,11 @@ static void note_wait(const explaining *e, etch_diag *diag, const wait *w)
     switch (w->kind) {
     case WAIT_COLLECTIVE:
         if (w->target == ETCH_NONE)
-            etch_note(diag, nowhere, "%s holds the communication slot: group %u has no other rank", where,
-                      (unsigned)e->run->groups->at[w->group].id);
+            etch_note(diag, nowhere, "%s holds the communication slot: %s has no other rank", where,
+                      group_text(e, w->group));
         else
-            etch_note(diag, nowhere, "%s holds the communication slot until rank %u comes to group %u", where,
-                      (unsigned)w->target, (unsigned)e->run->groups->at[w->group].id);
+            etch_note(diag, nowhere, "%s holds the communication slot until rank %u comes to %s", where,
+                      (unsigned)w->target, group_text(e, w->group));
         break;
     case WAIT_SEND:
         etch_note(diag, nowhere, "%s holds the communication slot until rank %u posts the receive", where,

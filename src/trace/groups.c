@@ -3,10 +3,14 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FILE_LIMIT = 64 << 20 }; /* bytes; a million ranks in five groups each need 40 MB */
+enum {
+    FILE_LIMIT = 64 << 20, /* bytes; a million ranks in five groups each need 40 MB */
+    MOST_REFUSALS = 20
+};
 
 typedef struct reading {
     etch_arena *arena;
@@ -14,14 +18,18 @@ typedef struct reading {
     uint32_t rank_count;
     etch_trace_groups *groups;
     json_t *root;
-    const char *key; /* the group at hand */
-    bool wrong;
+    const char *key;         /* the group at hand */
+    uint32_t refused, large; /* groups */
 } reading;
 
-static etch_diag *refuse(reading *r, etch_code code, const char *what)
+/* Says what is wrong with the group at hand, of the first few that are wrong. */
+static void refuse(reading *r, etch_code code, const char *help, const char *what)
 {
-    r->wrong = true;
-    return etch_error(r->diags, code, (etch_span){0, 0}, "group '%.40s' %s", r->key, what);
+    if (r->refused++ >= MOST_REFUSALS)
+        return;
+    etch_diag *diag = etch_error(r->diags, code, (etch_span){0, 0}, "group '%.40s' %s", r->key, what);
+    if (help)
+        etch_help(diag, "%s", help);
 }
 
 static int compare_ranks(const void *a, const void *b)
@@ -38,16 +46,12 @@ static uint32_t read_key(reading *r)
     if (length > 0 && length < 11 && strspn(r->key, "0123456789") == length)
         id = strtoull(r->key, NULL, 10);
     if (id == 0 || id > UINT32_MAX || *r->key == '0') {
-        etch_diag *diag = refuse(r, ETCH_E_VERIFY_GROUP_KEY,
-                                 strcmp(r->key, "0") == 0 ? "has the number 0, which means all ranks"
-                                                          : "is not named by a decimal number");
-        etch_help(diag, "number groups 1, 2, 3, ...");
+        refuse(r, ETCH_E_VERIFY_GROUP_KEY, "number groups 1, 2, 3, ...",
+               strcmp(r->key, "0") == 0 ? "has the number 0, which means all ranks"
+                                        : "is not named by a decimal number");
         return 0;
     }
-    if (id > ETCH_MOST_GROUP_ID)
-        etch_warning(r->diags, ETCH_E_VERIFY_GROUP_LARGE, (etch_span){0, 0},
-                     "the number of group %" PRIu64 " is above %d: it overflows in ASTRA-sim", id,
-                     ETCH_MOST_GROUP_ID);
+    r->large += id > ETCH_MOST_GROUP_ID;
     return (uint32_t)id;
 }
 
@@ -55,20 +59,22 @@ static bool read_ranks(reading *r, const json_t *value, etch_trace_group *group)
 {
     size_t count = json_array_size(value);
     if (!json_is_array(value) || count == 0) {
-        refuse(r, ETCH_E_VERIFY_GROUP_RANKS, "is no list of ranks");
+        refuse(r, ETCH_E_VERIFY_GROUP_RANKS, NULL, "is no list of ranks");
         return false;
     }
     uint32_t *ranks = ETCH_NEW_ARRAY(r->arena, count, uint32_t);
     for (size_t i = 0; i < count; i++) {
         const json_t *rank = json_array_get(value, i);
         if (!json_is_integer(rank)) {
-            refuse(r, ETCH_E_VERIFY_GROUP_RANKS, "lists something that is no integer");
+            refuse(r, ETCH_E_VERIFY_GROUP_RANKS, NULL, "lists something that is no integer");
             return false;
         }
         if (json_integer_value(rank) < 0 || json_integer_value(rank) >= (json_int_t)r->rank_count) {
-            etch_diag *diag = refuse(r, ETCH_E_VERIFY_GROUP_RANKS, "lists a rank that has no trace");
-            etch_note(diag, (etch_span){0, 0}, "it lists %" JSON_INTEGER_FORMAT "; there are %u traces",
-                      json_integer_value(rank), (unsigned)r->rank_count);
+            char what[96];
+            snprintf(what, sizeof what,
+                     "lists %" JSON_INTEGER_FORMAT ", and there are traces of ranks 0 to %u",
+                     json_integer_value(rank), (unsigned)r->rank_count - 1);
+            refuse(r, ETCH_E_VERIFY_GROUP_RANKS, NULL, what);
             return false;
         }
         ranks[i] = (uint32_t)json_integer_value(rank);
@@ -76,7 +82,7 @@ static bool read_ranks(reading *r, const json_t *value, etch_trace_group *group)
     qsort(ranks, count, sizeof *ranks, compare_ranks);
     for (size_t i = 1; i < count; i++)
         if (ranks[i] == ranks[i - 1]) {
-            refuse(r, ETCH_E_VERIFY_GROUP_RANKS, "lists a rank twice");
+            refuse(r, ETCH_E_VERIFY_GROUP_RANKS, NULL, "lists a rank twice");
             return false;
         }
     group->ranks = ranks;
@@ -88,6 +94,21 @@ static int compare_ids(const void *a, const void *b)
 {
     const etch_trace_group *x = a, *y = b;
     return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static void report_lonely(reading *r)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 1; i < r->groups->count && found < MOST_REFUSALS; i++) {
+        const etch_trace_group *group = &r->groups->at[i];
+        if (group->count != 1)
+            continue;
+        found++;
+        etch_diag *diag = etch_error(r->diags, ETCH_E_VERIFY_GROUP_OF_ONE, (etch_span){0, 0},
+                                     "group %u has one rank, %u: a collective in it never finishes",
+                                     (unsigned)group->id, (unsigned)group->ranks[0]);
+        etch_help(diag, "leave the group and its collectives out: they move nothing");
+    }
 }
 
 static etch_status read_table(void *data)
@@ -107,14 +128,13 @@ static etch_status read_table(void *data)
         groups->at[groups->count++] = group;
     }
     qsort(groups->at, groups->count, sizeof *groups->at, compare_ids);
-    for (uint32_t i = 1; i < groups->count; i++)
-        if (groups->at[i].count == 1) {
-            etch_diag *diag = etch_error(r->diags, ETCH_E_VERIFY_GROUP_OF_ONE, (etch_span){0, 0},
-                                         "group %u has one rank, %u: a collective in it never finishes",
-                                         (unsigned)groups->at[i].id, (unsigned)groups->at[i].ranks[0]);
-            etch_help(diag, "leave the group and its collectives out: they move nothing");
-        }
-    return r->wrong ? ETCH_EINPUT : ETCH_OK;
+    report_lonely(r);
+    if (r->large > 0)
+        etch_warning(r->diags, ETCH_E_VERIFY_GROUP_LARGE, (etch_span){0, 0},
+                     "%u group%s a number above %d, which overflows in ASTRA-sim; the largest is %u",
+                     (unsigned)r->large, r->large == 1 ? " has" : "s have", ETCH_MOST_GROUP_ID,
+                     (unsigned)groups->at[groups->count - 1].id);
+    return r->refused > 0 ? ETCH_EINPUT : ETCH_OK;
 }
 
 static etch_status parse(reading *r, const char *path, const char *text, size_t length)
@@ -158,7 +178,17 @@ etch_status etch_trace_groups_read(etch_arena *arena, const etch_trace_set *set,
     if (strstr(set->groups, "empty"))
         etch_warning(diags, ETCH_E_VERIFY_GROUP_PATH, (etch_span){0, 0},
                      "the path '%s' contains \"empty\": ASTRA-sim reads no groups from it", set->groups);
-    return parse(&r, set->groups, text, length);
+    const etch_status status = parse(&r, set->groups, text, length);
+    groups->broken = status == ETCH_EINPUT;
+    return status;
+}
+
+const char *etch_trace_group_text(const etch_trace_group *group, char text[ETCH_GROUP_TEXT])
+{
+    if (group->id == 0)
+        return "the group of all ranks";
+    snprintf(text, ETCH_GROUP_TEXT, "group %u", (unsigned)group->id);
+    return text;
 }
 
 uint32_t etch_trace_group_find(const etch_trace_groups *groups, uint64_t id)

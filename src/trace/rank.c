@@ -120,12 +120,11 @@ static void add_comm(etch_rank_draft *d, const etch_node_facts *facts)
                       .node = d->node_count,
                       .work = (uint8_t)facts->work,
                       .collective = facts->collective};
+    d->runnable = d->runnable && !facts->broken && (facts->group != ETCH_NONE || facts->peer != ETCH_NONE);
     if (facts->work == ETCH_WORK_COLLECTIVE) {
-        d->runnable = d->runnable && facts->group != ETCH_NONE;
         comm.local = local_index(d, &d->groups, &rank->groups, &rank->group_count, &d->group_capacity,
                                  facts->group == ETCH_NONE ? 0 : facts->group);
     } else {
-        d->runnable = d->runnable && facts->peer != ETCH_NONE;
         comm.local = local_index(d, &d->peers, &rank->peers, &rank->peer_count, &d->peer_capacity,
                                  facts->peer == ETCH_NONE ? 0 : facts->peer);
         comm.message = rank->tag_count;
@@ -196,13 +195,11 @@ static void check_mode(const etch_rank_job *job, const char *path)
                   "the trace is not writable: ASTRA-sim opens it so");
 }
 
-/* A node in the place of the metadata has its id and type where the schema knows nothing. */
 static void check_head(const etch_rank_job *job, const etch_trace_metadata *head)
 {
     if (head->unknown > 0)
-        etch_find(job->findings, ETCH_ERROR, ETCH_E_VERIFY_METADATA, whole_rank,
-                  "readers take the first message for GlobalMetadata, whatever it is",
-                  "the first message is no GlobalMetadata");
+        etch_find(job->findings, ETCH_WARNING, ETCH_E_VERIFY_METADATA, whole_rank, NULL,
+                  "the first message has fields that GlobalMetadata does not have");
 }
 
 static etch_status read_nodes(etch_rank_draft *d, etch_trace_reader *reader, etch_trace_error *error)
@@ -240,7 +237,10 @@ static etch_status read_file(etch_rank_draft *d, const char *path)
     if (status == ETCH_EIO)
         etch_find(d->job->findings, ETCH_ERROR, ETCH_E_VERIFY_UNREADABLE, whole_rank, NULL,
                   "the trace cannot be read: %s", error.reason);
-    if (status == ETCH_EINPUT)
+    if (status == ETCH_EINPUT && error.headless)
+        etch_find(d->job->findings, ETCH_ERROR, ETCH_E_VERIFY_METADATA, whole_rank,
+                  "readers take the first message for GlobalMetadata and lose the node", "%s", error.reason);
+    else if (status == ETCH_EINPUT)
         etch_find(d->job->findings, ETCH_ERROR, ETCH_E_VERIFY_BROKEN, whole_rank, NULL,
                   "the trace is broken at byte %" PRIu64 ": %s", error.offset, error.reason);
     return status;
@@ -258,7 +258,8 @@ static void check_counts(const etch_rank_draft *d)
     if (d->ctrl_nodes > 0)
         etch_find(d->job->findings, ETCH_WARNING, ETCH_E_VERIFY_CTRL_DEPS, whole_rank,
                   "put every dependency into data_deps",
-                  "%" PRIu32 " nodes have ctrl_deps, which Chakra's own feeder ignores", d->ctrl_nodes);
+                  "%" PRIu32 " node%s ctrl_deps, which Chakra's own feeder ignores", d->ctrl_nodes,
+                  d->ctrl_nodes == 1 ? " has" : "s have");
 }
 
 static void free_draft(etch_rank_draft *d)
@@ -283,7 +284,7 @@ etch_status etch_rank_read(const etch_rank_job *job)
     etch_status status = read_file(&d, path);
     if (status == ETCH_OK) {
         check_counts(&d);
-        status = etch_rank_condense(&d);
+        status = d.large_ids ? ETCH_OK : etch_rank_condense(&d);
     }
     job->counts->nodes = d.node_count;
     free_draft(&d);

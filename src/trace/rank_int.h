@@ -44,9 +44,10 @@ typedef struct etch_rank_draft {
     etch_table groups, peers;
     etch_tensors tensors;
     uint32_t ctrl_nodes;
-    bool dense;    /* ids are 0, 1, 2, ... */
-    bool runnable; /* no error keeps a run from making sense of it */
-    bool failed;   /* memory is out */
+    bool dense;     /* ids are 0, 1, 2, ... */
+    bool large_ids; /* ids that are none: nothing more can be said */
+    bool runnable;  /* no error keeps a run from making sense of it */
+    bool failed;    /* memory is out */
 } etch_rank_draft;
 
 /* condense.c: ids become indexes, dependencies are checked, and the program is made. */

@@ -123,6 +123,15 @@ static etch_status next_message(etch_trace_reader *r, size_t *length, bool *more
 
 /* ---- opening ------------------------------------------------------------------------------------------- */
 
+/* A Node in the place of GlobalMetadata: every reader would take it for that, and lose the node. */
+static bool is_node(etch_trace_reader *r, size_t length)
+{
+    etch_trace_error ignored;
+    return length > 0 &&
+           etch_wire_node(&r->wire, r->bytes + r->at, length, 0, &r->node, &ignored) == ETCH_OK &&
+           r->node.unknown == 0 && r->node.type != ETCH_TYPE_INVALID && r->node.attr_count > 0;
+}
+
 static etch_status read_head(etch_trace_reader *r, etch_trace_error *error)
 {
     size_t length = 0;
@@ -137,6 +146,10 @@ static etch_status read_head(etch_trace_reader *r, etch_trace_error *error)
     if (!more)
         return fail(r, ETCH_EINPUT, error, "the file is empty: there is no GlobalMetadata");
     status = etch_wire_metadata(&r->wire, r->bytes + r->at, length, r->offset + r->at, &r->metadata, error);
+    if ((status == ETCH_EINPUT || r->metadata.unknown > 0) && is_node(r, length)) {
+        error->headless = true;
+        return fail(r, ETCH_EINPUT, error, "the first message is a Node: there is no GlobalMetadata");
+    }
     r->at += length;
     return status;
 }
@@ -158,6 +171,7 @@ static etch_status open_file(etch_trace_reader *r, const char *path, etch_trace_
 static etch_status begin(etch_trace_reader *r, etch_status status, etch_trace_reader **reader,
                          etch_trace_error *error)
 {
+    error->headless = false;
     if (status == ETCH_OK)
         status = read_head(r, error);
     if (status != ETCH_OK)

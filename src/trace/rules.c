@@ -23,22 +23,27 @@ static bool is_integer(unsigned kind)
     return !etch_chakra_is_list(kind) && kind >= ETCH_KIND_INT32 && kind <= ETCH_KIND_BOOL;
 }
 
+static const char *article(const char *kind)
+{
+    return *kind == 'i' ? "an" : "a";
+}
+
 /* ---- which attributes are there ------------------------------------------------------------------------ */
 
 static void check_kind(checking *c, const etch_trace_attr *attr)
 {
     const char *name = etch_chakra_attribute_name(attr->known);
-    const etch_chakra_kind kind = etch_chakra_attribute_kind(attr->known);
-    if (attr->kind == kind)
+    const char *kind = etch_chakra_kind_name(etch_chakra_attribute_kind(attr->known));
+    if (attr->kind == etch_chakra_attribute_kind(attr->known))
         return;
     if (attr->kind == ETCH_KIND_NONE)
-        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_ATTR_KIND, NULL, "%s has no value; it must be a %s", name,
-                 etch_chakra_kind_name(kind));
+        COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_ATTR_KIND, NULL, "%s has no value; it must be %s %s", name,
+                 article(kind), kind);
     else
         COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_ATTR_KIND,
                  "Chakra's feeder reads another kind as 0, ASTRA-sim's takes it or throws",
-                 "%s is a %s; simulators read a %s", name, etch_chakra_kind_name(attr->kind),
-                 etch_chakra_kind_name(kind));
+                 "%s is %s %s; simulators read %s %s", name, article(etch_chakra_kind_name(attr->kind)),
+                 etch_chakra_kind_name(attr->kind), article(kind), kind);
 }
 
 static void collect(checking *c)
@@ -143,11 +148,10 @@ static uint64_t check_comm_size(checking *c, bool gathers)
         return 0;
     if (gathers && bytes < ETCH_LEAST_PAYLOAD)
         COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_GATHER_SIZE, "gather 64 bytes at least",
-                 "comm_size is %" PRId64 " bytes: an all-gather of fewer bytes than chunks loops for ever",
-                 bytes);
+                 "comm_size is %" PRId64 ": an all-gather of fewer bytes than chunks loops for ever", bytes);
     else if (bytes < ETCH_LEAST_PAYLOAD)
         COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_COMM_SIZE, "communicate 64 bytes at least",
-                 "comm_size is %" PRId64 " bytes, fewer than the %d that simulators can divide", bytes,
+                 "comm_size is %" PRId64 ", less than the %d bytes that simulators can divide", bytes,
                  ETCH_LEAST_PAYLOAD);
     return bytes > 0 ? (uint64_t)bytes : 0;
 }
@@ -201,6 +205,8 @@ static uint32_t check_group(checking *c)
         return ETCH_NONE;
     }
     const uint32_t found = etch_trace_group_find(groups, id);
+    if (found == ETCH_NONE && groups->broken)
+        return ETCH_NONE;
     if (found == ETCH_NONE) {
         COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_GROUP_UNKNOWN, NULL, "the groups have no group %" PRIu64, id);
         return ETCH_NONE;
@@ -295,13 +301,14 @@ static void check_tensors(checking *c, etch_chakra_attribute attribute)
 static void check_type(checking *c)
 {
     const char *name = etch_chakra_type_name(c->node->type);
-    COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_TYPE, NULL, "type %" PRId32 "%s%s is none that simulators run",
-             c->node->type, name ? ", " : "", name ? name : "");
+    COMPLAIN(c, ETCH_ERROR, ETCH_E_VERIFY_TYPE, NULL, "type %" PRId32 "%s%s%s is none that simulators run",
+             c->node->type, name ? ", " : "", name ? name : "", name ? "," : "");
 }
 
 void etch_rules_check(const etch_rule_context *context, const etch_trace_node *node, etch_node_facts *facts)
 {
     checking c = {.context = context, .node = node, .ref = {node->id, node->name}};
+    const uint32_t errors = context->findings->errors;
     *facts = (etch_node_facts){.group = ETCH_NONE, .peer = ETCH_NONE};
     collect(&c);
     switch (node->type) {
@@ -325,6 +332,7 @@ void etch_rules_check(const etch_rule_context *context, const etch_trace_node *n
     default:
         check_type(&c);
     }
+    facts->broken = facts->work >= ETCH_WORK_COLLECTIVE && context->findings->errors > errors;
     check_tensors(&c, ETCH_ATTRIBUTE_INPUTS);
     check_tensors(&c, ETCH_ATTRIBUTE_OUTPUTS);
 }

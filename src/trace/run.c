@@ -208,6 +208,22 @@ static void post_receive(etch_run *r, uint32_t rank, uint32_t node)
     schedule(r, rank, node, time);
 }
 
+static void push_late(etch_run *r, uint32_t rank, uint32_t node)
+{
+    r->late = etch_reserve(r->late, r->late_count, &r->late_capacity, sizeof *r->late, &r->failed);
+    if (!r->failed)
+        r->late[r->late_count++] = (uint64_t)rank << 32 | node;
+}
+
+static bool post_late(etch_run *r)
+{
+    if (r->late_count == 0)
+        return false;
+    const uint64_t receive = r->late[--r->late_count];
+    post_receive(r, (uint32_t)(receive >> 32), (uint32_t)receive);
+    return true;
+}
+
 /* A send under rendezvous takes its time together with its receive. */
 static void meet_receive(etch_run *r, uint32_t rank, uint32_t node)
 {
@@ -247,17 +263,18 @@ static void compare(etch_run *r, uint32_t rank, const etch_meeting *meeting, uin
 {
     const etch_comm *other = meeting->comm;
     const uint32_t other_id = etch_program_id(r->ranks[meeting->first].program, other->node);
-    const unsigned id = (unsigned)r->groups->at[group].id;
+    char text[ETCH_GROUP_TEXT];
+    const char *where = etch_trace_group_text(&r->groups->at[group], text);
     etch_named_node named;
     if (comm->collective != other->collective && keeps(r, rank, ETCH_E_VERIFY_COLL_TYPE))
         etch_find(&r->findings[rank], ETCH_ERROR, ETCH_E_VERIFY_COLL_TYPE,
                   name_node(r, rank, comm->node, &named), NULL,
-                  "group %u: it issues %s where rank %u issues %s, node %u", id, collective_name(comm),
+                  "%s: it issues %s where rank %u issues %s, node %u", where, collective_name(comm),
                   (unsigned)meeting->first, collective_name(other), (unsigned)other_id);
     else if (comm->size != other->size && keeps(r, rank, ETCH_E_VERIFY_COLL_SIZE))
         etch_find(&r->findings[rank], ETCH_ERROR, ETCH_E_VERIFY_COLL_SIZE,
                   name_node(r, rank, comm->node, &named), NULL,
-                  "group %u: its comm_size is %llu where rank %u has %llu, node %u", id,
+                  "%s: its comm_size is %llu where rank %u has %llu, node %u", where,
                   (unsigned long long)comm->size, (unsigned)meeting->first, (unsigned long long)other->size,
                   (unsigned)other_id);
 }
@@ -352,7 +369,10 @@ static void make_ready(etch_run *r, uint32_t rank, uint32_t node)
         push_node(r, &lane->compute, &lane->compute_count, &lane->compute_capacity, node);
         break;
     case ETCH_WORK_RECEIVE:
-        post_receive(r, rank, node);
+        if (r->timing == ETCH_TIMING_NONE)
+            push_late(r, rank, node);
+        else
+            post_receive(r, rank, node);
         break;
     default:
         push_node(r, &lane->comm, &lane->comm_count, &lane->comm_capacity, node);
@@ -449,7 +469,12 @@ etch_status etch_run_go(etch_run *run)
     if (!prepare(run))
         return ETCH_ENOMEM;
     begin(run);
-    while (!run->failed && next_event(run, &rank, &node)) {
+    while (!run->failed) {
+        if (!next_event(run, &rank, &node)) {
+            if (!post_late(run))
+                break;
+            continue;
+        }
         finish(run, rank, node);
         issue(run, rank);
         if (++events % CANCEL_EVERY == 0 && run->cancel && atomic_load(run->cancel) != 0)
@@ -475,10 +500,12 @@ void etch_run_free(etch_run *run)
     free(run->lanes);
     free(run->meetings);
     etch_mail_free(&run->mail);
+    free(run->late);
     free(run->later);
     free(run->now);
     run->lanes = NULL;
     run->meetings = NULL;
+    run->late = NULL;
     run->later = NULL;
     run->now = NULL;
 }

@@ -43,7 +43,7 @@ typedef struct etch_text_sink {
     void *data;
 } etch_text_sink;
 
-/* Reads a text; mistakes are diagnostics, and as many are found as there are. ETCH_EINPUT when there were any; files
+/* Reads a text; mistakes are diagnostics; after a thousand it ends. ETCH_EINPUT when there were any; files
  * may have been put before. */
 etch_status etch_text_read(etch_arena *arena, etch_diags *diags, const etch_source *source,
                            const etch_text_sink *sink) ETCH_MUST_CHECK;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_MISTAKES = 1000 }; /* with more, it is some other kind of text */
+
 typedef enum token_kind { TOKEN_END, TOKEN_WORD, TOKEN_STRING, TOKEN_EQUAL } token_kind;
 
 typedef struct token {
@@ -25,7 +27,7 @@ typedef struct reading {
     const etch_text_sink *sink;
     const char *at, *line_end; /* the rest of the line at hand */
     token token;               /* the next one of it */
-    bool wrong;                /* something was reported */
+    uint32_t mistakes;         /* lines with one */
     bool line_wrong;           /* of this line */
 
     ETCH_VEC(const char *) names; /* of the file at hand; none before the first */
@@ -53,7 +55,8 @@ static etch_diag *mistake(reading *r, etch_code code, etch_span span, const char
     va_list args;
     if (r->line_wrong)
         return NULL;
-    r->wrong = r->line_wrong = true;
+    r->line_wrong = true;
+    r->mistakes++;
     char text[256];
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -321,7 +324,7 @@ static void begin_message(reading *r, message_kind kind)
 static etch_status end_file(reading *r)
 {
     end_message(r);
-    if (r->names.count == 0 || r->wrong)
+    if (r->names.count == 0 || r->mistakes > 0)
         return ETCH_OK;
     return r->sink->put(r->sink->data, r->names.at, r->names.count, r->file.text, r->file.length);
 }
@@ -605,7 +608,8 @@ etch_status etch_text_read(etch_arena *arena, etch_diags *diags, const etch_sour
     etch_buf_puts(&r.tail, "");
     etch_buf_puts(&r.body, "");
     etch_encoder_begin(&r.encoder, arena);
-    for (const char *line = source->text; line < end && status == ETCH_OK; line = r.line_end + 1) {
+    for (const char *line = source->text; line < end && status == ETCH_OK && r.mistakes < MOST_MISTAKES;
+         line = r.line_end + 1) {
         const char *line_end = memchr(line, '\n', (size_t)(end - line));
         r.at = line;
         r.line_end = line_end ? line_end : end;
@@ -613,5 +617,5 @@ etch_status etch_text_read(etch_arena *arena, etch_diags *diags, const etch_sour
     }
     if (status == ETCH_OK)
         status = end_file(&r);
-    return status == ETCH_OK && r.wrong ? ETCH_EINPUT : status;
+    return status == ETCH_OK && r.mistakes > 0 ? ETCH_EINPUT : status;
 }

@@ -64,6 +64,7 @@ typedef struct etch_trace_node {
 
 /* Why a file cannot be read on. */
 typedef struct etch_trace_error {
+    bool headless;    /* the first message is a Node: there is no GlobalMetadata */
     uint64_t offset;  /* byte in the file */
     char reason[192]; /* "the file ends within a message of 120 bytes" */
 } etch_trace_error;

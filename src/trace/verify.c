@@ -217,7 +217,7 @@ static etch_status verify(void *data)
     if (status == ETCH_OK && group_status == ETCH_OK && can_run(v))
         status = run_ranks(v);
     etch_findings_report(v->findings, v->set.rank_count, v->arena, v->diags);
-    if (status == ETCH_OK && group_status == ETCH_OK)
+    if (status == ETCH_OK && etch_error_count(v->diags) == 0)
         report_unused(v);
     if (status == ETCH_OK && v->result->verdict != ETCH_VERDICT_NONE) {
         etch_run_explain(&v->run, v->arena, v->diags);

@@ -70,12 +70,16 @@ typedef struct etch_trace_group {
 typedef struct etch_trace_groups {
     etch_trace_group *at; /* ascending ids; the first is that of all ranks */
     uint32_t count;
+    bool broken; /* some groups were refused */
 } etch_trace_groups;
 
 etch_status etch_trace_groups_read(etch_arena *arena, const etch_trace_set *set, etch_diags *diags,
                                    etch_trace_groups *groups) ETCH_MUST_CHECK;
 /* Index of a group, ETCH_NONE when there is none. */
 uint32_t etch_trace_group_find(const etch_trace_groups *groups, uint64_t id);
+/* "group 3", in `text` or static. */
+enum { ETCH_GROUP_TEXT = 24 };
+const char *etch_trace_group_text(const etch_trace_group *group, char text[ETCH_GROUP_TEXT]);
 bool etch_trace_group_has(const etch_trace_group *group, uint32_t rank);
 
 /* ---- rules.c: what a node says by itself --------------------------------------------------------------- */
@@ -98,6 +102,7 @@ typedef struct etch_node_facts {
     uint32_t group; /* index, or ETCH_NONE */
     uint32_t peer;  /* the other end of a message, or ETCH_NONE */
     int32_t tag;
+    bool broken; /* a communication that breaks rules: what would become of it is not to be foreseen */
 } etch_node_facts;
 
 typedef struct etch_rule_context {
@@ -220,7 +225,7 @@ void etch_mail_free(etch_mail *mail);
 /* ---- run.c: all ranks together ------------------------------------------------------------------------- */
 
 typedef enum etch_timing {
-    ETCH_TIMING_NONE,    /* nothing takes time */
+    ETCH_TIMING_NONE, /* nothing takes time; receives are posted as late as can be, which shows tags used twice */
     ETCH_TIMING_NOMINAL, /* see rules.c */
     ETCH_TIMING_RANDOM
 } etch_timing;
@@ -261,6 +266,8 @@ typedef struct etch_run {
     etch_lane *lanes;
     etch_meeting *meetings; /* by group */
     etch_mail mail;
+    uint64_t *late; /* a stack: receives that are posted when nothing else moves */
+    uint32_t late_count, late_capacity;
     struct etch_event *later; /* a heap */
     uint32_t later_count, later_capacity;
     uint64_t *now; /* a ring: rank and node */

@@ -21,18 +21,23 @@ import sys
 from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
 
 SCHEMA = pathlib.Path(__file__).resolve().parents[2] / "src" / "emit" / "chakra.proto"
-COMP, COLL = 4, 7
+COMP, SEND, RECV, COLL = 4, 5, 6, 7
+MESSAGES = {SEND: "send", RECV: "recv"}
 COLLECTIVES = {0: "all_reduce", 2: "all_gather", 6: "all_to_all", 7: "reduce_scatter"}
 # The attributes of a node: exactly these, each as a value of exactly this kind.
 ATTRIBUTES = {
     COMP: {"is_cpu_op": "bool_val", "num_ops": "int64_val", "tensor_size": "uint64_val"},
     COLL: {"is_cpu_op": "bool_val", "comm_type": "int64_val", "comm_size": "int64_val", "pg_name": "string_val"},
+    **dict.fromkeys(MESSAGES, {"is_cpu_op": "bool_val", "comm_size": "int64_val", "comm_src": "int32_val",
+                               "comm_dst": "int32_val", "comm_tag": "int32_val"}),
 }
 LEAST_PAYLOAD = 64
+TAGS = range(500_000_000)  # simulators number other messages from here on
 MANIFEST_KEYS = ["format", "format_version", "tool", "spec", "model", "plan", "config", "bindings", "mesh", "ranks",
                  "traces", "comm_groups", "classes", "stages"]
 
-Node = collections.namedtuple("Node", "id deps num_ops tensor_size collective comm_size group")
+# `collective` and `group` of collectives; `message` of sends and receives: source, destination, tag.
+Node = collections.namedtuple("Node", "id type deps num_ops tensor_size collective comm_size group message")
 # `traces` by rank, each a list of nodes; `groups` by id, each a list of ranks.
 Folder = collections.namedtuple("Folder", "manifest groups traces trace_bytes")
 
@@ -127,23 +132,27 @@ def group_of(text):
 def read_node(raw):
     parsed = canonical(NodeMessage, raw)
     if parsed.type not in ATTRIBUTES:
-        raise Broken(f"type {parsed.type} is neither COMP_NODE nor COMM_COLL_NODE")
+        raise Broken(f"type {parsed.type} is neither COMP_NODE nor COMM_COLL_NODE, COMM_SEND_NODE, COMM_RECV_NODE")
     if parsed.start_time_micros or parsed.duration_micros or parsed.HasField("inputs") or parsed.HasField("outputs"):
         raise Broken("fields are set that have no meaning here")
-    deps = check_deps(parsed)
     values = attributes_of(parsed)
+    node = Node(parsed.id, parsed.type, check_deps(parsed), None, None, None, None, None, None)
     if parsed.type == COMP:
         if values["num_ops"] < 1:
             raise Broken("num_ops is less than 1")
         if values["tensor_size"] < 1:
             raise Broken("tensor_size is less than 1")
-        return Node(parsed.id, deps, values["num_ops"], values["tensor_size"], None, None, None)
-    if values["comm_type"] not in COLLECTIVES:
-        raise Broken(f"comm_type {values['comm_type']} cannot be simulated")
+        return node._replace(num_ops=values["num_ops"], tensor_size=values["tensor_size"])
     if values["comm_size"] < LEAST_PAYLOAD:
         raise Broken(f"comm_size is less than {LEAST_PAYLOAD}")
-    return Node(parsed.id, deps, None, None, COLLECTIVES[values["comm_type"]], values["comm_size"],
-                group_of(values["pg_name"]))
+    node = node._replace(comm_size=values["comm_size"])
+    if parsed.type in MESSAGES:
+        if values["comm_tag"] not in TAGS:
+            raise Broken(f"comm_tag {values['comm_tag']} is not one that messages may have")
+        return node._replace(message=(values["comm_src"], values["comm_dst"], values["comm_tag"]))
+    if values["comm_type"] not in COLLECTIVES:
+        raise Broken(f"comm_type {values['comm_type']} cannot be simulated")
+    return node._replace(collective=COLLECTIVES[values["comm_type"]], group=group_of(values["pg_name"]))
 
 
 # ---- one file --------------------------------------------------------------------------------------------------
@@ -198,16 +207,16 @@ def read_trace(path, known):
 
 
 def check_order(nodes):
-    """Every collective must wait, through dependencies, for the one before it."""
-    latest = []  # of every node: the last collective that it waits for or is, or -1
+    """Every collective and every send must wait, through dependencies, for the one before it."""
+    latest = []  # of every node: the last of them that it waits for or is, or -1
     previous = -1
     for node in nodes:
         waits_for = max((latest[dep] for dep in node.deps), default=-1)
-        if node.group is None:
+        if node.type not in (COLL, SEND):
             latest.append(waits_for)
             continue
         if waits_for != previous:
-            raise Broken(f"node {node.id} does not wait for node {previous}, the collective before it")
+            raise Broken(f"node {node.id} does not wait for node {previous}, the communication before it")
         previous = node.id
         latest.append(node.id)
 
@@ -305,27 +314,65 @@ def check_agreement(groups, traces):
                 raise Broken(f"group {group}: ranks {ranks[0]} and {rank} issue different collectives")
 
 
-def check_progress(groups, traces):
-    """Runs the collectives of all ranks, each rank in its order: all of them must be reached."""
-    programs = {rank: [node.group for node in nodes if node.group is not None] for rank, nodes in traces.items()}
-    at = dict.fromkeys(programs, 0)
-    waiting = collections.Counter()
-    moved = list(programs)
-    while moved:
-        rank = moved.pop()
-        if at[rank] == len(programs[rank]):
-            continue
-        group = programs[rank][at[rank]]
-        waiting[group] += 1
-        if waiting[group] == len(groups[group]):
-            waiting[group] = 0
-            for member in groups[group]:
-                at[member] += 1
-            moved.extend(groups[group])
-    for rank, program in programs.items():
-        if at[rank] < len(program):
-            raise Broken(f"rank {rank} waits for ever in its collective number {at[rank]}, in group "
-                         f"{program[at[rank]]}: opposite orders")
+def check_messages(traces):
+    """Every message is sent once and received once, with one size, between two ranks that say who they are."""
+    found = {SEND: {}, RECV: {}}
+    for rank, nodes in traces.items():
+        for node in nodes:
+            if node.type not in MESSAGES:
+                continue
+            at = f"rank {rank}, node {node.id}"
+            source, destination, tag = node.message
+            if rank != (source if node.type == SEND else destination):
+                raise Broken(f"{at}: a {MESSAGES[node.type]} of another rank")
+            if source == destination or not {source, destination} <= traces.keys():
+                raise Broken(f"{at}: a message from rank {source} to rank {destination}")
+            if node.message in found[node.type]:
+                raise Broken(f"{at}: tag {tag} from rank {source} to rank {destination} for a second time")
+            found[node.type][node.message] = node.comm_size
+    for message in found[SEND].keys() ^ found[RECV].keys():
+        raise Broken("the message from rank {} to rank {} with tag {} has one end only".format(*message))
+    for message, size in found[SEND].items():
+        if size != found[RECV][message]:
+            raise Broken("the message from rank {} to rank {} with tag {} has two sizes".format(*message))
+
+
+def events_of(traces):
+    """(rank, id) -> what happens there: a node, or a collective of all members, that is (group, how many came
+    before). Members issue the collectives of a group in one order: check_agreement."""
+    events = {}
+    for rank, nodes in traces.items():
+        issued = collections.Counter()
+        for node in nodes:
+            events[rank, node.id] = (rank, node.id)
+            if node.type == COLL:
+                events[rank, node.id] = ("group", node.group, issued[node.group])
+                issued[node.group] += 1
+    return events
+
+
+def check_progress(traces):
+    """Lets everything happen that waits for nothing any more: all of it must. Sends do not wait for receives."""
+    events = events_of(traces)
+    waits, children = collections.Counter(dict.fromkeys(events.values(), 0)), collections.defaultdict(list)
+    senders = {node.message: (rank, node.id) for rank, nodes in traces.items() for node in nodes if node.type == SEND}
+    for (rank, at), event in events.items():
+        node = traces[rank][at]
+        parents = [events[rank, dep] for dep in node.deps]
+        if node.type == RECV:
+            parents.append(senders[node.message])
+        waits[event] += len(parents)
+        for parent in parents:
+            children[parent].append(event)
+    able = [event for event, count in waits.items() if not count]
+    while able:
+        for child in children[able.pop()]:
+            waits[child] -= 1
+            if not waits[child]:
+                able.append(child)
+    for (rank, at), event in sorted(events.items()):
+        if waits[event]:
+            raise Broken(f"rank {rank} waits for ever, in node {at}: opposite orders")
 
 
 # ---- the manifest ----------------------------------------------------------------------------------------------
@@ -358,19 +405,59 @@ def family_groups(manifest, family):
     return dict(groups)
 
 
+def check_some_groups(manifest, family, groups, whole):
+    """A family that only some stages use: some of the groups of the mesh; or, of each, the ranks of some stages."""
+    found = list(groups.values())
+    if all(ranks in whole for ranks in found):
+        if len(set(map(tuple, found))) != len(found):
+            raise Broken(f"manifest: family {family['axes']} has a group twice")
+        return
+    sizes = [axis["size"] for axis in manifest["mesh"]]
+    inside = [axis["axis"] in family["mesh_axes"] for axis in manifest["mesh"]]
+    rest = [sorted(ranks) for ranks in whole]
+    places = set()
+    for ranks in found:
+        of = [index for index, others in enumerate(rest) if set(ranks) <= set(others)]
+        if len(of) != 1 or ranks != sorted(ranks):
+            raise Broken(f"family {family['axes']} does not hold the groups of the mesh")
+        del rest[of[0]]
+        places.add(tuple(tuple(number for number, is_in in zip(coordinates(rank, sizes), inside) if is_in)
+                         for rank in ranks))
+    if len(places) != 1:
+        raise Broken(f"manifest: the groups of family {family['axes']} have ranks of different stages")
+
+
 def check_families(manifest, groups):
-    expected = {}
+    seen = set()
     for family in manifest["comm_groups"]["families"]:
-        of_family = family_groups(manifest, family)
+        ids = range(family["first_id"], family["first_id"] + family["groups"])
+        of_family = {group: groups[group] for group in ids if group in groups}
         if len(of_family) != family["groups"] or any(len(ranks) != family["size"] for ranks in of_family.values()):
             raise Broken(f"manifest: family {family['axes']} has other numbers of groups or ranks")
-        if set(of_family) & set(expected):
+        if seen & set(ids):
             raise Broken(f"manifest: family {family['axes']} has ids of another one")
-        expected.update(of_family)
-    if expected != groups:
+        seen.update(ids)
+        whole = family_groups(manifest, family)
+        if len(of_family) == len(whole) and family["size"] == len(whole[family["first_id"]]):
+            if of_family != whole:
+                raise Broken("the group file does not hold the groups of the mesh")
+        else:
+            check_some_groups(manifest, family, of_family, list(whole.values()))
+    if seen != set(groups):
         raise Broken("the group file does not hold the groups of the mesh")
     if manifest["comm_groups"]["groups"] != len(groups):
         raise Broken("manifest: another number of groups")
+
+
+def message_axes(manifest, traces):
+    """The axes along which messages go, as a query names them."""
+    names, sizes = [axis["axis"] for axis in manifest["mesh"]], [axis["size"] for axis in manifest["mesh"]]
+    along = set()
+    for source, destination in {node.message[:2] for nodes in traces.values() for node in nodes if node.message}:
+        ends = zip(names, coordinates(source, sizes), coordinates(destination, sizes))
+        along.update(name for name, here, there in ends if here != there)
+    found = [name for name in names if name in along]
+    return found[0] if len(found) == 1 else f"({','.join(found)})"
 
 
 def group_axes(manifest):
@@ -382,16 +469,17 @@ def group_axes(manifest):
     return axes
 
 
-def rank_totals(nodes, axes):
+def rank_totals(nodes, axes, stage_axes):
     """Sums over the nodes of one rank: (nodes, num_ops, tensor_size, rows of (collective, axes, nodes, comm_size))."""
     comm = collections.defaultdict(lambda: [0, 0])
     num_ops = tensor_size = 0
     for node in nodes:
-        if node.group is None:
+        if node.type == COMP:
             num_ops += node.num_ops
             tensor_size += node.tensor_size
             continue
-        row = comm[node.collective, axes[node.group]]
+        key = (MESSAGES[node.type], stage_axes) if node.message else (node.collective, axes[node.group])
+        row = comm[key]
         row[0] += 1
         row[1] += node.comm_size
     rows = tuple(sorted((collective, axis, *row) for (collective, axis), row in comm.items()))
@@ -407,8 +495,8 @@ def stage_totals(stage):
 
 
 def check_totals(manifest, traces):
-    axes = group_axes(manifest)
-    found = collections.Counter(rank_totals(nodes, axes) for nodes in traces.values())
+    axes, stage_axes = group_axes(manifest), message_axes(manifest, traces)
+    found = collections.Counter(rank_totals(nodes, axes, stage_axes) for nodes in traces.values())
     told = collections.Counter()
     for stage in manifest["stages"]:
         told[stage_totals(stage)] += stage["ranks"]
@@ -473,7 +561,8 @@ def check(folder):
             complaints.append(f"rank {rank}: {error}")
     for rule, *arguments in ((check_membership, content.groups, content.traces),
                              (check_agreement, content.groups, content.traces),
-                             (check_progress, content.groups, content.traces),
+                             (check_messages, content.traces),
+                             (check_progress, content.traces),
                              (check_families, content.manifest, content.groups),
                              (check_totals, content.manifest, content.traces)):
         try:
@@ -481,7 +570,7 @@ def check(folder):
         except Broken as error:
             complaints.append(str(error))
         except KeyError:
-            continue  # of a group that does not exist: check_membership has said so
+            continue  # of a group or a message that does not exist: an earlier rule has said so
     if int(content.manifest["traces"]["bytes"]) != content.trace_bytes:
         complaints.append("manifest: the traces have another size")
     return complaints
@@ -490,10 +579,10 @@ def check(folder):
 def totals(folder):
     """Rows of sums with the ranks that they are true of, in the order of the first rank."""
     content = read(folder)
-    axes = group_axes(content.manifest)
+    axes, stage_axes = group_axes(content.manifest), message_axes(content.manifest, content.traces)
     ranks = collections.defaultdict(list)
     for rank in sorted(content.traces):
-        ranks[rank_totals(content.traces[rank], axes)].append(rank)
+        ranks[rank_totals(content.traces[rank], axes, stage_axes)].append(rank)
     rows = []
     for (nodes, num_ops, tensor_size, comm), members in ranks.items():
         rows.append({"ranks": members, "nodes": nodes, "num_ops": num_ops, "tensor_size": tensor_size,

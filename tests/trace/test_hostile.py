@@ -122,6 +122,26 @@ class Flipped(unittest.TestCase):
             self.assertEqual(status in (1, 4), "error[E" in said, said)
 
 
+class Large(unittest.TestCase):
+    """A dump holds one message in memory, however many there are."""
+
+    def peak(self, nodes, form):
+        """Kilobytes that a dump needed at most."""
+        path = fresh("large") / "t.0.et"
+        named = framed(b"\x12" + varint(4000) + b"n" * 4000 + b"\x18\x04")
+        path.write_bytes(START + named * nodes)
+        measure = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True); "
+                   "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
+        done = subprocess.run([sys.executable, "-c", measure, ETCH, "dump", str(path), *form], capture_output=True,
+                              check=True)
+        path.unlink()
+        return int(done.stdout)
+
+    def test_memory(self):
+        for form in FORMS:
+            self.assertLess(self.peak(25_000, form) - self.peak(10, form), 25_000, form)  # of 100,000 in the file
+
+
 def field(number, raw):
     """A field of bytes."""
     return varint(number << 3 | 2) + varint(len(raw)) + raw

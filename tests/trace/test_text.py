@@ -5,6 +5,7 @@ import json
 import math
 import pathlib
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -147,6 +148,13 @@ class Assembly(unittest.TestCase):
         folder = fresh("example")
         run("assemble", "-", "-o", str(folder), input=example.encode())
         run("verify", str(folder))
+
+    def test_nothing_is_left_when_the_disk_is_full(self):
+        before = sorted(pathlib.Path().iterdir())
+        text = b'file a\n| x\nfile b\n' + b"| " + b"x" * 100000 + b"\n"
+        full = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (50000, 50000))
+        run("assemble", "-", "-o", "full", status=3, input=text, preexec_fn=full)
+        self.assertEqual(sorted(pathlib.Path().iterdir()), before)
 
     def test_nothing_is_left_of_a_text_with_mistakes(self):
         folder = fresh("mistakes")
