@@ -35,56 +35,21 @@ static etch_status flush_pieces(etch_dump *dump)
 
 /* ---- which ranks --------------------------------------------------------------------------------------- */
 
-typedef struct range {
-    uint32_t first, last;
-    bool seen; /* a trace of one of them was found */
-} range;
-
-typedef struct ranges {
-    range *at;
-    uint32_t count, capacity;
-} ranges;
-
-static bool read_rank(const char **at, uint32_t *rank)
+/* Whether a trace is asked for; `rank` is -1 when its name says none. */
+static bool is_wanted(const etch_intervals *wanted, int64_t rank)
 {
-    uint64_t value = 0;
-    const char *start = *at;
-    for (; **at >= '0' && **at <= '9' && value <= UINT32_MAX; ++*at)
-        value = value * 10 + (uint64_t)(**at - '0');
-    *rank = (uint32_t)value;
-    return *at > start && value <= UINT32_MAX;
+    return wanted->count == 0 || (rank >= 0 && etch_intervals_hold(wanted, (uint32_t)rank));
 }
 
-static etch_status read_ranges(const etch_dump *dump, ranges *wanted)
+static etch_status read_ranks(const etch_dump *dump, etch_intervals *wanted)
 {
-    const char *at = dump->options->ranks;
-    while (at) {
-        range r = {0};
-        bool fine = read_rank(&at, &r.first);
-        r.last = r.first;
-        if (fine && *at == '-') {
-            at++;
-            fine = read_rank(&at, &r.last) && r.first <= r.last;
-        }
-        if (!fine || (*at != ',' && *at != '\0')) {
-            etch_diag *diag = etch_error(dump->diags, ETCH_E_DUMP_RANKS, nowhere,
-                                         "'%.80s' is no list of ranks", dump->options->ranks);
-            etch_help(diag, "list ranks and ranges of them, as in 0,2,8-15");
-            return ETCH_EINPUT;
-        }
-        ETCH_PUSH(dump->arena, wanted, r);
-        at = *at == ',' ? at + 1 : NULL;
-    }
-    return ETCH_OK;
-}
-
-static bool is_wanted(const ranges *wanted, int64_t rank)
-{
-    bool found = wanted->count == 0;
-    for (uint32_t i = 0; i < wanted->count; i++)
-        if (rank >= wanted->at[i].first && rank <= wanted->at[i].last)
-            found = wanted->at[i].seen = true;
-    return found;
+    const char *ranks = dump->options->ranks;
+    if (!ranks || etch_intervals_read(dump->arena, ranks, wanted))
+        return ETCH_OK;
+    etch_diag *diag =
+        etch_error(dump->diags, ETCH_E_DUMP_RANKS, nowhere, "'%.80s' is no list of ranks", ranks);
+    etch_help(diag, "list ranks and ranges of them, as in 0,2,8-15");
+    return ETCH_EINPUT;
 }
 
 /* ---- which files --------------------------------------------------------------------------------------- */
@@ -106,15 +71,18 @@ static entry parse_name(const char *name)
 {
     size_t length = strlen(name), end = length - (sizeof ETCH_CHAKRA_SUFFIX - 1), start = end;
     entry e = {.name = name, .stem = length, .rank = -1};
-    uint32_t rank;
+    uint64_t rank = 0;
     while (start > 0 && name[start - 1] >= '0' && name[start - 1] <= '9')
         start--;
-    const char *digits = name + start;
-    const bool padded = *digits == '0' && end - start > 1;
-    if (start == 0 || start == end || name[start - 1] != '.' || padded || !read_rank(&digits, &rank))
+    const bool padded = name[start] == '0' && end - start > 1;
+    if (start == 0 || start == end || name[start - 1] != '.' || padded)
+        return e;
+    for (size_t i = start; i < end && rank <= UINT32_MAX; i++)
+        rank = rank * 10 + (uint64_t)(name[i] - '0');
+    if (rank > UINT32_MAX)
         return e;
     e.stem = start;
-    e.rank = rank;
+    e.rank = (int64_t)rank;
     return e;
 }
 
@@ -137,7 +105,7 @@ static int by_name_and_rank(const void *a, const void *b)
 typedef struct scan {
     const etch_dump *dump;
     DIR *stream;
-    ranges *wanted;
+    const etch_intervals *wanted;
     listing *files;
 } scan;
 
@@ -157,7 +125,8 @@ static etch_status scan_folder(void *data)
     return ETCH_OK;
 }
 
-static etch_status list_folder(const etch_dump *dump, const char *path, ranges *wanted, listing *files)
+static etch_status list_folder(const etch_dump *dump, const char *path, const etch_intervals *wanted,
+                               listing *files)
 {
     scan s = {dump, opendir(path), wanted, files};
     if (!s.stream) {
@@ -273,26 +242,42 @@ static etch_status add_groups(etch_dump *dump, const char *folder)
     return ETCH_OK;
 }
 
-static etch_status report_missing(const etch_dump *dump, const ranges *wanted)
+static int by_rank(const void *a, const void *b)
 {
-    const char *path = dump->options->path;
-    for (uint32_t i = 0; i < wanted->count; i++)
-        if (!wanted->at[i].seen) {
-            etch_error(dump->diags, ETCH_E_DUMP_PATH, nowhere, "'%s' has no trace of rank %u", path,
-                       (unsigned)wanted->at[i].first);
-            return ETCH_EINPUT;
-        }
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Whoever asks for a rank expects its trace. */
+static etch_status check_found(const etch_dump *dump, const etch_intervals *wanted, const listing *files)
+{
+    int64_t *ranks = ETCH_NEW_ARRAY(dump->arena, files->count, int64_t);
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < files->count; i++)
+        ranks[i] = files->at[i].rank;
+    if (files->count > 1)
+        qsort(ranks, files->count, sizeof *ranks, by_rank);
+    for (uint32_t i = 0; i < wanted->count; i++) {
+        int64_t rank = wanted->at[i].first;
+        for (; at < files->count && ranks[at] <= rank; at++)
+            rank += ranks[at] == rank;
+        if (rank > wanted->at[i].last)
+            continue;
+        etch_error(dump->diags, ETCH_E_DUMP_PATH, nowhere, "'%s' has no trace of rank %" PRId64,
+                   dump->options->path, rank);
+        return ETCH_EINPUT;
+    }
     return ETCH_OK;
 }
 
-static etch_status dump_folder(etch_dump *dump, const etch_dump_way *way, ranges *wanted)
+static etch_status dump_folder(etch_dump *dump, const etch_dump_way *way, const etch_intervals *wanted)
 {
     const char *folder = dump->options->path;
     listing files = {0};
     etch_status worst = ETCH_OK;
     etch_status status = list_folder(dump, folder, wanted, &files);
     if (status == ETCH_OK)
-        status = report_missing(dump, wanted);
+        status = check_found(dump, wanted, &files);
     if (status == ETCH_OK && files.count == 0) {
         etch_diag *diag = etch_error(dump->diags, ETCH_E_DUMP_PATH, nowhere, "'%s' holds no traces", folder);
         etch_help(diag, "traces are files called <name>.<rank>%s", ETCH_CHAKRA_SUFFIX);
@@ -312,13 +297,15 @@ static etch_status dump_folder(etch_dump *dump, const etch_dump_way *way, ranges
     return status == ETCH_OK ? worst : status;
 }
 
-static etch_status dump_one(etch_dump *dump, const etch_dump_way *way, ranges *wanted)
+static etch_status dump_one(etch_dump *dump, const etch_dump_way *way, const etch_intervals *wanted)
 {
     const char *path = dump->options->path, *slash = strrchr(path, '/');
     dump->file = slash ? slash + 1 : path;
     dump->rank = is_trace_name(dump->file) ? parse_name(dump->file).rank : -1;
-    is_wanted(wanted, dump->rank);
-    etch_status status = report_missing(dump, wanted);
+    listing files = {0};
+    if (is_wanted(wanted, dump->rank))
+        ETCH_PUSH(dump->arena, &files, (entry){.rank = dump->rank});
+    etch_status status = check_found(dump, wanted, &files);
     return status == ETCH_OK ? read_file(dump, way, path) : status;
 }
 
@@ -337,8 +324,8 @@ etch_status etch_trace_dump(etch_arena *arena, const etch_dump_options *options,
     etch_dump dump = {.arena = arena, .diags = diags, .options = options, .summary = etch_summary_new(arena)};
     dump.out.arena = dump.body.arena = arena;
     etch_encoder_begin(&dump.encoder, arena);
-    ranges wanted = {0};
-    etch_status status = read_ranges(&dump, &wanted);
+    etch_intervals wanted = {0};
+    etch_status status = read_ranks(&dump, &wanted);
     if (status == ETCH_OK)
         status = is_folder(options->path) ? dump_folder(&dump, way, &wanted) : dump_one(&dump, way, &wanted);
     if (status == ETCH_OK || status == ETCH_EINPUT) {
