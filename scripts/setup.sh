@@ -39,6 +39,7 @@ find_missing() {
     need libjansson-dev pkg-config --exists jansson
     need libmd-dev pkg-config --exists libmd
     if [ "$wanted" != build ]; then
+        need bison command -v bison
         need check pkg-config --exists check
         need libprotobuf-c-dev pkg-config --exists libprotobuf-c
         need protobuf-c-compiler command -v protoc-c

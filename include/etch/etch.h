@@ -64,7 +64,8 @@ ETCH_API etch_status etch_session_open(const etch_session_options *options, etch
 /* Ends a session and frees all that belongs to it. NULL is allowed. */
 ETCH_API void etch_session_close(etch_session *session);
 
-/* Asks a running `etch_session_lower`, or the next one, to end soon, leaving nothing behind. It then returns ETCH_ELIMIT. */
+/* Asks a running call that reads or writes traces, or the next one, to end soon, leaving nothing behind. It
+ * then returns ETCH_ELIMIT. */
 ETCH_API void etch_session_cancel(etch_session *session);
 
 /* ---- messages --------------------------------------------------------------------------------------- */
@@ -183,8 +184,9 @@ typedef struct etch_answer {
     const char *query; /* as asked */
     const char *unit;  /* "elements", "FLOP", "bytes"; "" when the expression is not one quantity alone */
     etch_amount amount;
-    const char *by;        /* name of the breakdown, "" without */
-    const char *sum_label; /* what `amount` is of the rows: "total", or the "heaviest" of stages; NULL when which
+    const char *by; /* name of the breakdown, "" without */
+    const char
+        *sum_label; /* what `amount` is of the rows: "total", or the "heaviest" of stages; NULL when which
                               of them is the heaviest depends on values: `amount` is the greatest of all */
     const etch_row_amount *rows; /* in the order of the program. Rows of 0 are left out */
     size_t row_count;
@@ -259,7 +261,8 @@ typedef struct etch_output_options {
     unsigned threads; /* 0 counts as 1. The bytes written do not depend on it */
     bool force;       /* write also into a folder that holds other files; those stay */
     bool dry_run;     /* change nothing on disk */
-    const char *ranks; /* write the traces of these only, "0,2,8-15"; NULL: of all. Groups, manifest and totals
+    const char
+        *ranks; /* write the traces of these only, "0,2,8-15"; NULL: of all. Groups, manifest and totals
                           are those of all ranks */
 } etch_output_options;
 
@@ -285,8 +288,8 @@ typedef struct etch_output_report {
     const char *model, *plan, *config, *folder; /* config and folder may be NULL */
     bool written; /* false for a dry run: the same numbers, of what would be written */
     uint32_t ranks;
-    uint32_t classes; /* programs: ranks of one class differ in group ids only */
-    uint32_t groups;  /* communication groups */
+    uint32_t classes;       /* programs: ranks of one class differ in group ids only */
+    uint32_t groups;        /* communication groups */
     uint32_t ranks_written; /* as many as `ranks`, unless some were chosen */
     uint64_t nodes;         /* of the ranks written */
     uint64_t files;
@@ -313,8 +316,8 @@ typedef enum etch_dump_as {
 /* Where text goes, piece by piece; not NUL-terminated. Returns false when it cannot be written. */
 typedef bool (*etch_write)(void *data, const char *text, size_t length);
 
-/* Reads Chakra traces of any tool, one message at a time, and says what is in them. `path` is a trace or a folder;
- * `ranks` lists those that are wanted, "0,2,8-15", NULL for all. The session needs no spec.
+/* Reads Chakra traces of any tool, one message at a time, and says what is in them. `path` is a trace or a
+ * folder; `ranks` lists those that are wanted, "0,2,8-15", NULL for all. The session needs no spec.
  * ETCH_EINPUT: something is no trace; what comes before has been written, as text also what it is made of.
  * ETCH_EIO: a file cannot be read, or `write` failed. ETCH_ELIMIT: cancelled. */
 ETCH_API etch_status etch_session_dump(etch_session *session, const char *path, etch_dump_as as,
@@ -326,9 +329,10 @@ typedef struct etch_assembled {
     uint64_t bytes; /* of all files */
 } etch_assembled;
 
-/* Makes a new folder (or fills an empty one) with the files that `text`, in the text form of traces, describes; it may
- * describe broken ones. `name` is for messages. The session needs no spec. Nothing is left when it fails.
- * ETCH_EINPUT: mistakes in the text, or the folder holds something. ETCH_EIO: cannot write. */
+/* Makes a new folder (or fills an empty one) with the files that `text`, in the text form of traces,
+ * describes; it may describe broken ones. `name` is for messages. The session needs no spec. Nothing is
+ * left when it fails. ETCH_EINPUT: mistakes in the text, or the folder holds something. ETCH_EIO: cannot
+ * write. */
 ETCH_API etch_status etch_session_assemble(etch_session *session, const char *name, const char *text,
                                            size_t length, const char *folder, const etch_assembled **result);
 
@@ -349,8 +353,9 @@ typedef struct etch_rank_marks {
 } etch_rank_marks;
 
 typedef struct etch_verification {
-    /* "always": every rank finishes, whatever the timing. "timing": it does under nominal durations, and may not
-     * under others. "stalls": some rank does not finish. "none": broken rules leave nothing to say. */
+    /* "always": every rank finishes, whatever the timing. "timing": it does under nominal durations, and
+     * may not under others. "stalls": some rank does not finish. "none": broken rules leave nothing to
+     * say. */
     const char *verdict;
     uint32_t ranks, groups;
     uint32_t programs;     /* different programs: ranks of one differ in groups, peers and tags only */
@@ -360,11 +365,11 @@ typedef struct etch_verification {
     const etch_rank_marks *marks;                                /* by rank; NULL without seeds */
 } etch_verification;
 
-/* Reads the traces of all ranks, whoever wrote them, holds them against every rule that simulators rely on, and says
- * whether all ranks run to the end. The session needs no spec.
- * ETCH_OK: no errors, and the verdict is "always". ETCH_EUNKNOWN: no errors, and "timing". ETCH_EINPUT: errors.
- * ETCH_EIO: something cannot be read. ETCH_ELIMIT: too large, or cancelled by `etch_session_cancel`. `*result` is
- * NULL when there is nothing to tell. */
+/* Reads the traces of all ranks, whoever wrote them, holds them against every rule that simulators rely
+ * on, and says whether all ranks run to the end. The session needs no spec. ETCH_OK: no errors, and the
+ * verdict is "always". ETCH_EUNKNOWN: no errors, and "timing". ETCH_EINPUT: errors. ETCH_EIO: something
+ * cannot be read. ETCH_ELIMIT: too large, or cancelled by `etch_session_cancel`. `*result` is NULL when
+ * there is nothing to tell. */
 ETCH_API etch_status etch_session_verify(etch_session *session, const etch_verification_options *options,
                                          const etch_verification **result);
 

@@ -1,5 +1,5 @@
-/* The door of chakra: the numbers and names of Chakra's schema (package ChakraProtoMsg), and what simulators read
- * of a trace. It is all that writing a trace and reading one have in common.
+/* The door of chakra: the numbers and names of Chakra's schema (package ChakraProtoMsg), and what
+ * simulators read of a trace. It is all that writing a trace and reading one have in common.
  *
  * A trace file is messages, each behind its length as a varint: one GlobalMetadata, then Nodes. */
 #ifndef ETCH_CHAKRA_H
@@ -101,8 +101,8 @@ typedef enum etch_chakra_scalar {
     ETCH_SCALAR_BYTES
 } etch_chakra_scalar;
 
-/* The number of a kind is its field in AttributeProto: odd ones hold one value, the even one behind it a message
- * whose field 1 is the list of them. */
+/* The number of a kind is its field in AttributeProto: odd ones hold one value, the even one behind it a
+ * message whose field 1 is the list of them. */
 typedef enum etch_chakra_kind {
     ETCH_KIND_NONE = 0,
     ETCH_KIND_DOUBLE = 3,

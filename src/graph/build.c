@@ -96,6 +96,14 @@ void etch_graph_label(etch_tensor *tensor, const char *name, const char **tags, 
     tensor->span = span;
 }
 
+void etch_graph_state(const etch_graph *graph, etch_tensor *tensor, uint32_t op_count)
+{
+    if (!tensor)
+        return;
+    tensor->first_op = op_count;
+    tensor->end_op = graph->op_count;
+}
+
 /* ---- ops -------------------------------------------------------------------------------------------- */
 
 etch_op *etch_op_new(etch_graph *graph, const etch_row *row, etch_tensor *const *ins, uint32_t in_count,

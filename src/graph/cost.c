@@ -403,10 +403,8 @@ static holding holding_of(const listing *l, const etch_unit *unit)
     if (uses && uses->count == 0) { /* with the iterations of a loop of the chain */
         all.copies = all.counted = etch_stage_share(l->stage, etch_stage_home_of(l->placed, unit->loop));
     } else if (uses) {
-        etch_homes first = *uses;
-        first.count = 1;
         all.copies = etch_mul(l->sym, runs, etch_stage_presence(l->sym, l->stage, uses));
-        all.counted = etch_mul(l->sym, runs, etch_stage_presence(l->sym, l->stage, &first));
+        all.counted = etch_mul(l->sym, runs, etch_stage_begins(l->sym, l->stage, uses));
         all.tied = etch_mul(l->sym, runs, etch_stage_ties(l->sym, l->stage, uses));
     }
     return all;

@@ -117,6 +117,7 @@ typedef struct etch_tensor {
     etch_scope *scope;
     const char **tags;
     uint32_t tag_count;
+    uint32_t first_op, end_op; /* ids of the ops that its statement made; both 0: only the producer */
     bool frozen;          /* weight without a gradient */
     bool optional_result; /* a result that exists for backward only, not written when nobody reads it (dropout
                              mask) */
@@ -256,6 +257,9 @@ etch_tensor *etch_graph_rename(etch_graph *graph, etch_tensor *a, etch_dim *cons
 void etch_graph_label(etch_tensor *tensor, const char *name, const char **tags, uint32_t tag_count,
                       etch_span span);
 
+/* Says that the statement made `tensor` and all ops since there were `op_count` of them. */
+void etch_graph_state(const etch_graph *graph, etch_tensor *tensor, uint32_t op_count);
+
 /* Loops. Between begin and end the builder works in the body. `etch_graph_carry` (right after begin) makes
  * the body's version of a value that the body changes; `etch_graph_end` gets the body's last version of each
  * carried value, in the same order (dims must be equal), and fills `results` with the values after the loop.
@@ -365,6 +369,7 @@ typedef struct etch_pending {
  * the loops and the blocks that are listed, and stages take consecutive ones. */
 typedef struct etch_stage_line {
     const char *const *selectors; /* loops, tags, modules */
+    const etch_span *selector_spans;
     uint32_t selector_count;
     uint32_t
         axes[ETCH_MAX_AXES]; /* indices into the mesh, outermost first: together they number the stages */
@@ -419,7 +424,7 @@ const char *etch_move_name(etch_move move); /* "all_reduce" as in queries */
 /* Where in the chain of units something of the top level runs: with a block, with the first or the last
  * iteration of a loop, or with all of them. Along the chain homes grow. */
 typedef uint32_t etch_home;
-enum { ETCH_SIDES = 3, ETCH_NO_HOME = UINT32_MAX };
+enum { ETCH_SIDES = 3, ETCH_NO_HOME = UINT32_MAX, ETCH_NO_ENTRY = UINT32_MAX };
 typedef enum etch_side { ETCH_FIRST_OF, ETCH_ALL_OF, ETCH_LAST_OF } etch_side;
 static inline etch_home etch_home_at(uint32_t entry, etch_side side)
 {
@@ -489,6 +494,7 @@ typedef struct etch_placed_loop {
 /* A link of the chain: a loop, each of whose iterations is a unit, or a block, which is one. */
 typedef struct etch_stage_entry {
     const char *name;       /* as the plan selects it */
+    uint32_t selector;      /* which name of the stage line that is */
     const etch_loop *loop;  /* NULL: a block */
     etch_expr first, count; /* units: those of the entries before it; its own */
 } etch_stage_entry;
@@ -511,6 +517,7 @@ typedef struct etch_stages {
     ETCH_VEC(etch_stage_entry) entries; /* in program order, at least one */
     etch_expr units;                    /* of all entries */
     ETCH_VEC(etch_cut) cuts;            /* along the chain */
+    uint32_t *entry_of_op;          /* by op id: the entry that it is listed in, or ETCH_NO_ENTRY */
     etch_homes *uses; /* by tensor id of a weight: where it is used, each once, ascending; empty where each
                          iteration of a loop of the chain has its own */
 } etch_stages;
@@ -595,7 +602,9 @@ void etch_placed_dump(const etch_placed *placed, etch_buf *out);
 
 /* What one stage holds of the chain, as numbers or as formulas. */
 typedef struct etch_stage_view {
+    const etch_stages *stages;
     etch_expr (*shares)[ETCH_SIDES]; /* by entry and side: units */
+    bool *held;                      /* by entry: is there any of it? */
     bool *whole;                     /* by entry: is that all of it? */
     etch_expr *forward, *backward;   /* by cut: messages of a microbatch that the stage sends there */
 } etch_stage_view;
@@ -624,8 +633,10 @@ const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_sta
 
 /* Units of a home that the stage holds. */
 etch_expr etch_stage_share(const etch_stage_view *view, etch_home home);
-/* 1 when the stage uses a weight with these uses, else 0; and 1 when other stages use it as well. */
+/* 1 when the stage uses a weight with these uses, else 0; 1 when it is the first stage that does; and 1 when other
+ * stages use it as well. */
 etch_expr etch_stage_presence(etch_sym *sym, const etch_stage_view *view, const etch_homes *uses);
+etch_expr etch_stage_begins(etch_sym *sym, const etch_stage_view *view, const etch_homes *uses);
 etch_expr etch_stage_ties(etch_sym *sym, const etch_stage_view *view, const etch_homes *uses);
 
 /* ---- costs ------------------------------------------------------------------------------------------ */

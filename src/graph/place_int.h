@@ -82,6 +82,11 @@ void etch_demand_carry(placer *p, const etch_carry *carry, etch_state *place);
  * most. */
 const etch_carry *etch_demand_handed_on(const etch_tensor *tensor);
 
+/* ---- stage_chain.c ---- */
+
+/* Finds the entries of the chain that the line of `stages` lists. False after an error. */
+bool etch_stage_chain(placer *p, etch_stages *stages);
+
 /* ---- stage.c ---- */
 
 /* Sets the homes of steps and loops, and `stages`, when the plan has a stage line. */

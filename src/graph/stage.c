@@ -29,100 +29,6 @@ bool etch_home_is_loop(const etch_stages *stages, etch_home home)
     return etch_home_side(home) == ETCH_ALL_OF && stages->entries.at[etch_home_entry(home)].loop;
 }
 
-/* ---- the chain ------------------------------------------------------------------------------------------ */
-
-static bool scope_is(const etch_scope *scope, const char *module, size_t length)
-{
-    return strlen(scope->module) == length && strncmp(scope->module, module, length) == 0;
-}
-
-/* Is the op inside a call of the module, or its result tagged, or "module.tensor"? */
-static bool op_is_selected(const etch_op *op, const char *selector)
-{
-    const char *dot = strrchr(selector, '.');
-    const size_t length = dot ? (size_t)(dot - selector) : strlen(selector);
-    const etch_tensor *out = op->outs[0];
-    for (uint32_t i = 0; !dot && i < out->tag_count; i++)
-        if (strcmp(out->tags[i], selector) == 0)
-            return true;
-    if (dot)
-        return strcmp(out->name, dot + 1) == 0 && op->scope && scope_is(op->scope, selector, length);
-    for (const etch_scope *s = op->scope; s && s->parent; s = s->parent)
-        if (scope_is(s, selector, length))
-            return true;
-    return false;
-}
-
-static bool item_is_selected(const etch_item *item, const char *selector)
-{
-    return item->op ? op_is_selected(item->op, selector) : strcmp(item->loop->name, selector) == 0;
-}
-
-static uint32_t entry_of(const etch_stages *stages, const etch_item *item)
-{
-    for (uint32_t i = 0; i < stages->entries.count; i++)
-        if (item_is_selected(item, stages->entries.at[i].name))
-            return i;
-    return UINT32_MAX;
-}
-
-/* The entries, in the order in which the program comes to them. */
-static void find_entries(const staging *s)
-{
-    const etch_graph *graph = s->p->graph;
-    const etch_stage_line *line = s->stages->line;
-    bool *found = ETCH_NEW_ARRAY(s->p->arena, line->selector_count, bool);
-    etch_expr units = etch_int(s->p->sym, 0), one = etch_int(s->p->sym, 1);
-    for (uint32_t i = 0; i < graph->forward->items.count; i++) {
-        const etch_item *item = &graph->forward->items.at[i];
-        for (uint32_t k = 0; k < line->selector_count; k++) {
-            if (found[k] || !item_is_selected(item, line->selectors[k]))
-                continue;
-            etch_stage_entry entry = {.name = line->selectors[k], .loop = item->loop, .first = units};
-            entry.count = item->loop ? item->loop->count : one;
-            units = etch_add(s->p->sym, units, entry.count);
-            ETCH_PUSH(s->p->arena, &s->stages->entries, entry);
-            found[k] = true;
-        }
-    }
-    s->stages->units = units;
-}
-
-static bool region_selects(const etch_region *region, const char *selector)
-{
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_item *item = &region->items.at[i];
-        if (item_is_selected(item, selector) || (item->loop && region_selects(item->loop->body, selector)))
-            return true;
-    }
-    return false;
-}
-
-/* What is listed and is no link of the chain. A name that the model does not have at all may be one of
- * another model that shares the plan. */
-static void check_selectors(const staging *s)
-{
-    const etch_stage_line *line = s->stages->line;
-    for (uint32_t k = 0; k < line->selector_count; k++) {
-        bool found = false;
-        for (uint32_t i = 0; i < s->stages->entries.count; i++)
-            found = found || s->stages->entries.at[i].name == line->selectors[k];
-        if (found || !region_selects(s->p->graph->forward, line->selectors[k]))
-            continue;
-        etch_diag *diag =
-            etch_error(s->p->graph->diags, ETCH_E_STAGE_UNIT, line->span,
-                       "'%s' cannot be a unit of stages: it is inside a loop", line->selectors[k]);
-        etch_help(diag, "list the loop around it: each of its iterations is a unit");
-        s->p->failed = true;
-    }
-    if (s->stages->entries.count > 0 || s->p->failed)
-        return;
-    etch_diag *diag = etch_error(s->p->graph->diags, ETCH_E_STAGE_UNIT, line->span,
-                                 "model %s has none of the units that the stages list", s->p->graph->model);
-    etch_help(diag, "list loops (`repeat n as NAME`), tags or modules of the model in program order");
-    s->p->failed = true;
-}
-
 /* ---- homes ---------------------------------------------------------------------------------------------- */
 
 static bool is_view(const etch_step *step)
@@ -197,13 +103,20 @@ static void visit_loop(const etch_placed_loop *loop, etch_home begin, etch_home 
 
 /* ---- homes ---------------------------------------------------------------------------------------------- */
 
+static etch_home loop_home(const etch_stages *stages, const etch_loop *loop)
+{
+    for (uint32_t i = 0; i < stages->entries.count; i++)
+        if (stages->entries.at[i].loop == loop)
+            return etch_home_at(i, ETCH_ALL_OF);
+    return ETCH_NO_HOME;
+}
+
 static etch_home home_of_op(const staging *s, const etch_op *op)
 {
     if (op->forward && s->p->steps[op->forward->id])
         return s->p->steps[op->forward->id]->home;
-    const etch_item item = {.op = (etch_op *)(uintptr_t)op};
-    const uint32_t entry = s->backward ? UINT32_MAX : entry_of(s->stages, &item);
-    return entry == UINT32_MAX ? ETCH_NO_HOME : etch_home_at(entry, ETCH_ALL_OF);
+    const uint32_t entry = s->backward ? ETCH_NO_ENTRY : s->stages->entry_of_op[op->id];
+    return entry == ETCH_NO_ENTRY ? ETCH_NO_HOME : etch_home_at(entry, ETCH_ALL_OF);
 }
 
 /* Does the move run with what makes its operand? */
@@ -248,12 +161,11 @@ static void collect_ready(void *data, etch_value *value, etch_home at)
 
 static void set_loop_home(const staging *s, etch_placed_loop *loop)
 {
-    const etch_item item = {.loop = loop->loop};
-    uint32_t entry = s->backward ? UINT32_MAX : entry_of(s->stages, &item);
+    const etch_home home = loop_home(s->stages, loop->loop);
     if (loop->forward) {
         loop->home = loop->forward->home;
-    } else if (entry != UINT32_MAX) {
-        loop->home = etch_home_at(entry, ETCH_ALL_OF);
+    } else if (home != ETCH_NO_HOME) {
+        loop->home = home;
     } else {
         collecting c = {s, ETCH_NO_HOME};
         visit_loop(loop, 0, 0, collect_ready, &c);
@@ -530,11 +442,7 @@ static void find_uses(staging *s)
 
 etch_home etch_stage_home_of(const etch_placed *placed, const etch_loop *loop)
 {
-    const etch_stages *stages = placed->stages;
-    for (uint32_t i = 0; i < stages->entries.count; i++)
-        if (stages->entries.at[i].loop == loop)
-            return etch_home_at(i, ETCH_ALL_OF);
-    return ETCH_NO_HOME;
+    return loop_home(placed->stages, loop);
 }
 
 const etch_homes *etch_unit_uses(const etch_placed *placed, const etch_unit *unit)
@@ -602,9 +510,7 @@ void etch_stages_find(placer *p)
         return;
     staging s = {.p = p, .placed = p->placed, .stages = ETCH_NEW(p->arena, etch_stages)};
     s.stages->line = p->plan->stage;
-    find_entries(&s);
-    check_selectors(&s);
-    if (p->failed)
+    if (!etch_stage_chain(p, s.stages))
         return;
     s.since = no_homes(&s);
     s.first = no_homes(&s);

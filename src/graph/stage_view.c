@@ -70,7 +70,9 @@ static viewing begin(const etch_placed *placed)
 {
     viewing v = {.placed = placed, .stages = placed->stages, .sym = placed->training->graph->sym};
     v.view = ETCH_NEW(placed->arena, etch_stage_view);
+    v.view->stages = placed->stages;
     v.view->shares = etch_alloc_array(placed->arena, v.stages->entries.count, sizeof *v.view->shares);
+    v.view->held = ETCH_NEW_ARRAY(placed->arena, v.stages->entries.count, bool);
     v.view->whole = ETCH_NEW_ARRAY(placed->arena, v.stages->entries.count, bool);
     v.view->forward = ETCH_NEW_ARRAY(placed->arena, v.stages->cuts.count, etch_expr);
     v.view->backward = ETCH_NEW_ARRAY(placed->arena, v.stages->cuts.count, etch_expr);
@@ -143,6 +145,7 @@ const etch_stage_view *etch_stage_view_of(const etch_placed *placed, const etch_
     for (uint32_t i = 0; i < entries; i++) {
         for (int side = 0; side < ETCH_SIDES; side++)
             v.view->shares[i][side] = etch_int(v.sym, (int64_t)shares[i][side]);
+        v.view->held[i] = shares[i][ETCH_ALL_OF] > 0;
         v.view->whole[i] = shares[i][ETCH_ALL_OF] == n->entries[i];
     }
     for (uint32_t i = 0; i < cuts; i++) {
@@ -195,9 +198,10 @@ const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_sta
         const bool held = i < loop ? first : i > loop && last;
         for (int side = 0; side < ETCH_SIDES; side++)
             v.view->shares[i][side] = held ? one : zero;
-        v.view->whole[i] = held;
+        v.view->held[i] = v.view->whole[i] = held;
     }
     const uint32_t blocks = (first ? before : 0) + (last ? behind : 0);
+    v.view->held[loop] = true;
     v.view->shares[loop][ETCH_ALL_OF] =
         etch_sub(sym, units_of_stage(&v, stages, chunks, stage), etch_int(sym, blocks));
     v.view->shares[loop][ETCH_FIRST_OF] = first ? one : zero;
@@ -218,10 +222,20 @@ etch_expr etch_stage_share(const etch_stage_view *view, etch_home home)
     return view->shares[etch_home_entry(home)][etch_home_side(home)];
 }
 
-/* 1 when the stage holds anything of it. */
+/* 1 when the stage holds anything of it, else 0. */
 static etch_expr presence(etch_sym *sym, const etch_stage_view *view, etch_home home)
 {
-    return etch_min(sym, etch_int(sym, 1), etch_stage_share(view, home));
+    if (etch_home_side(home) == ETCH_ALL_OF)
+        return etch_int(sym, view->held[etch_home_entry(home)]);
+    return etch_stage_share(view, home);
+}
+
+etch_expr etch_stage_begins(etch_sym *sym, const etch_stage_view *view, const etch_homes *uses)
+{
+    const uint32_t entry = etch_home_entry(uses->at[0]);
+    if (etch_home_is_loop(view->stages, uses->at[0]))
+        return presence(sym, view, etch_home_at(entry, ETCH_FIRST_OF));
+    return presence(sym, view, uses->at[0]);
 }
 
 etch_expr etch_stage_presence(etch_sym *sym, const etch_stage_view *view, const etch_homes *uses)

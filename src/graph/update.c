@@ -187,17 +187,22 @@ static void add_norm(const ending *e, etch_unit *unit)
         ETCH_PUSH(e->arena, &e->placed->norms, norm);
 }
 
+/* May more than one stage use weights? What a loop of the chain declares itself is used by one iteration. */
+static bool may_be_shared(const ending *e, const etch_homes *uses)
+{
+    return uses &&
+           (uses->count > 1 || (uses->count == 1 && etch_home_is_loop(e->placed->stages, uses->at[0])));
+}
+
 /* Stages that use the same weights add up their gradients. */
 static void add_tie(const ending *e, etch_unit *unit)
 {
     const etch_homes *uses = etch_unit_uses(e->placed, unit);
     const uint32_t width = etch_dtype_bytes(e->training->graph->dtypes.grads);
-    if (!uses || uses->count < 2)
+    if (!may_be_shared(e, uses))
         return;
-    etch_bucket tie = {.unit = unit,
-                       .move = ETCH_ALL_REDUCE,
-                       .axes = stage_axes(e->placed),
-                       .bytes = etch_int(e->sym, 0)};
+    etch_bucket tie = {
+        .unit = unit, .move = ETCH_ALL_REDUCE, .axes = stage_axes(e->placed), .bytes = etch_int(e->sym, 0)};
     for (uint32_t i = 0; i < unit->weights.count; i++) {
         etch_tensor *gradient = e->gradients[unit->weights.at[i]->id];
         if (!gradient)

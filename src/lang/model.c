@@ -123,6 +123,7 @@ static void let_one(etch_env *env, const etch_ast_stmt *stmt)
     etch_spec *spec = env->builder->spec;
     const etch_ast_tensor *target = &stmt->tensors.at[0];
     etch_dims want = target_dims(env, target);
+    const uint32_t op_count = env->builder->graph->op_count;
     bool fresh = false;
     etch_tensor *value = etch_env_tensor(env, stmt->value, &want, &fresh);
     if (value && want.known && !want.broken && !result_fits(spec, target, value, &want))
@@ -132,9 +133,11 @@ static void let_one(etch_env *env, const etch_ast_stmt *stmt)
         value = etch_graph_call(env->builder->graph, identity, &value, 1, NULL, NULL, 0, stmt->span);
         fresh = true;
     }
-    if (value && fresh)
+    if (value && fresh) {
         etch_graph_label(value, target->name.text, tag_list(spec, &stmt->tags), stmt->tags.count,
                          target->span);
+        etch_graph_state(env->builder->graph, value, op_count);
+    }
     if (value && target->type.text)
         value->dtype = tensor_dtype(spec, target, value->dtype);
     assign(env, target->name.text, value);
@@ -143,7 +146,7 @@ static void let_one(etch_env *env, const etch_ast_stmt *stmt)
 static void let_several(etch_env *env, const etch_ast_stmt *stmt)
 {
     etch_spec *spec = env->builder->spec;
-    uint32_t count = stmt->tensors.count;
+    const uint32_t count = stmt->tensors.count, op_count = env->builder->graph->op_count;
     etch_tensor **values = ETCH_NEW_ARRAY(spec->arena, count, etch_tensor *);
     bool good = false;
     if (stmt->value->kind == ETCH_AST_CALL)
@@ -157,6 +160,7 @@ static void let_several(etch_env *env, const etch_ast_stmt *stmt)
             values[i] = NULL;
         etch_graph_label(values[i], target->name.text, tag_list(spec, &stmt->tags), stmt->tags.count,
                          target->span);
+        etch_graph_state(env->builder->graph, values[i], op_count);
         assign(env, target->name.text, values[i]);
     }
 }

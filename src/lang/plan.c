@@ -112,9 +112,8 @@ static void read_stage(etch_plan_builder *b, const etch_ast_line *line)
 }
 
 /* Options without meaning yet; each list ends with NULL. */
-static const char *const plan_options[] = {"accumulate", "capacity", "freeze",    "keep",
-                                           "offload",    "prefetch", "recompute", "save",
-                                           "schedule",   NULL};
+static const char *const plan_options[] = {"accumulate", "capacity",  "freeze", "keep",     "offload",
+                                           "prefetch",   "recompute", "save",   "schedule", NULL};
 static const char *const zero_options[] = {"again", "keep", "prefetch", "reduce", "unit", NULL};
 
 /* `whose`: "a plan", of which `known` are the options. */
@@ -129,9 +128,8 @@ static void refuse_option(etch_plan_builder *b, const etch_ast_def *def, const c
             refuse(b, def->span, etch_text(b->spec->arena, "'%s' in %s", def->name.text, whose));
             return;
         }
-    etch_diag *diag =
-        etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->name.span, "%s has no option '%s'", whose,
-                   def->name.text);
+    etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->name.span, "%s has no option '%s'",
+                                 whose, def->name.text);
     etch_suggest_name(diag, def->name.text, known, count);
 }
 

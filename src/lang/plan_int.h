@@ -46,6 +46,8 @@ const etch_stage_line *etch_stage_read(etch_plan_builder *b, const etch_ast_line
 void etch_select_dim(etch_spec *spec, etch_ast_name dim);
 /* Warns when the spec has no such tag or module.tensor. */
 void etch_select_tensor(etch_spec *spec, etch_ast_name selector);
+/* Warns when the spec has no such loop, tag, module or module.tensor. */
+void etch_select_unit(etch_spec *spec, etch_ast_name selector);
 /* Is it a module or model, so that a scope can be made for it? Otherwise it is reported: a warning when
  * nothing has this name, an error when scopes of that kind have no meaning yet. */
 bool etch_select_scope(etch_spec *spec, etch_ast_name selector);

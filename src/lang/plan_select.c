@@ -144,6 +144,29 @@ void etch_select_tensor(etch_spec *spec, etch_ast_name selector)
     etch_suggest_name(diag, selector.text, n.tags.at, n.tags.count);
 }
 
+void etch_select_unit(etch_spec *spec, etch_ast_name selector)
+{
+    const body_names n = collect(spec);
+    const char *dot = strrchr(selector.text, '.');
+    if (dot) {
+        select_in_module(spec, &n, selector, dot);
+        return;
+    }
+    ETCH_VEC(const char *) names = {0};
+    for (uint32_t i = 0; i < n.loops.count; i++)
+        ETCH_PUSH(spec->arena, &names, n.loops.at[i]);
+    for (uint32_t i = 0; i < n.tags.count; i++)
+        ETCH_PUSH(spec->arena, &names, n.tags.at[i]);
+    for (uint32_t i = 0; i < n.modules.count; i++)
+        ETCH_PUSH(spec->arena, &names, n.modules.at[i]);
+    if (holds(names.at, names.count, selector.text))
+        return;
+    etch_diag *diag =
+        etch_warning(spec->diags, ETCH_E_UNKNOWN_SELECTOR, selector.span,
+                     "no loop, tag or module is called '%s': this has no effect", selector.text);
+    etch_suggest_name(diag, selector.text, names.at, names.count);
+}
+
 bool etch_select_scope(etch_spec *spec, etch_ast_name selector)
 {
     const body_names n = collect(spec);

@@ -130,9 +130,14 @@ const etch_stage_line *etch_stage_read(etch_plan_builder *b, const etch_ast_line
     etch_spec *spec = b->spec;
     etch_stage_line *out = ETCH_NEW(spec->arena, etch_stage_line);
     const char **selectors = ETCH_NEW_ARRAY(spec->arena, line->what.count, const char *);
-    for (uint32_t i = 0; i < line->what.count; i++)
+    etch_span *spans = ETCH_NEW_ARRAY(spec->arena, line->what.count, etch_span);
+    for (uint32_t i = 0; i < line->what.count; i++) {
+        etch_select_unit(spec, line->what.at[i]);
         selectors[i] = line->what.at[i].text;
+        spans[i] = line->what.at[i].span;
+    }
     *out = (etch_stage_line){.selectors = selectors,
+                             .selector_spans = spans,
                              .selector_count = line->what.count,
                              .axis_count = axes->count,
                              .schedule = etch_schedule_default(),

@@ -192,7 +192,7 @@ void etch_chain_make(etch_outliner *o)
     etch_chain *chain = &o->outline->chain;
     const etch_placed *placed = o->placed;
     *chain = (etch_chain){.stage_count = o->extent->stage_count, .chunk_count = o->extent->chunk_count};
-    chain->schedule = placed->stages ? placed->stages->line->schedule : etch_schedule_default();
+    chain->schedule = chain->stage_count > 1 ? placed->stages->line->schedule : etch_schedule_default();
     chain->reduce_last = placed->plan->reduce_last;
     set_rank_steps(o, chain);
     if (chain->stage_count > 1)

@@ -198,7 +198,10 @@ static void add_norm(etch_outliner *o)
         const etch_update *norm = &o->placed->norms.at[i];
         etch_unit_task *u = new_unit_task(o, norm->unit);
         etch_expr units = norm->unit->loop ? norm->unit->loop->count : etch_int(o->graph->sym, 1);
-        u->use_count = 1;
+        if (!u->staged) {
+            u->use_count = 1;
+            u->uses[0].end = u->uses[0].first + 1;
+        }
         set_end_work(o, u, norm, "grad_norm");
         flop = etch_add(o->graph->sym, flop, etch_mul(o->graph->sym, units, norm->flop));
         bytes = etch_add(o->graph->sym, bytes, etch_mul(o->graph->sym, units, norm->bytes));

@@ -65,12 +65,12 @@ static groups group_picks(etch_session *session, const etch_pipeline *p, const e
     return all;
 }
 
-static void set_rows(const asking *a, const groups *all, const char *unit)
+static void set_rows(const asking *a, const groups *all, const char *unit, bool show_zero)
 {
     etch_session *session = a->session;
     etch_row_amount *rows = ETCH_NEW_ARRAY(session->arena, all->count, etch_row_amount);
     for (uint32_t i = 0; i < all->count; i++)
-        if (all->at[i].sum && !etch_is_zero(all->at[i].sum))
+        if (all->at[i].sum && (show_zero || !etch_is_zero(all->at[i].sum)))
             rows[a->answer->row_count++] =
                 (etch_row_amount){all->at[i].label, etch_amount_of(session, all->at[i].sum, unit)};
     a->answer->rows = rows;
@@ -81,7 +81,7 @@ static void set_stage_rows(const asking *a, const etch_shares *shares, const cha
     groups all = {0};
     for (uint32_t i = 0; i < shares->count; i++)
         ETCH_PUSH(a->session->arena, &all, (group){shares->at[i].label, shares->at[i].sum});
-    set_rows(a, &all, unit);
+    set_rows(a, &all, unit, true);
     a->answer->by = etch_breakdown_name(ETCH_BY_STAGE);
     if (shares->count > 1)
         a->answer->sum_label = "heaviest";
@@ -128,7 +128,7 @@ static etch_expr tabulate(const asking *a, const etch_quantity_row *row, const e
     remark_heaviest(session, &shares, which);
     if (a->by != ETCH_BY_NOTHING) {
         const groups all = group_picks(session, p, &shares.at[which].picks, a->by);
-        set_rows(a, &all, row->unit);
+        set_rows(a, &all, row->unit, false);
     }
     return most;
 }
@@ -149,8 +149,7 @@ static void remark_open_stages(etch_session *session)
 {
     if (session->open_stages)
         etch_remark(session->diags, ETCH_E_QUERY_AXES, (etch_span){0, 0},
-                    "holds for %s > 1 stages, each with an iteration of the loop",
-                    etch_expr_text(session->sym, session->open_stages));
+                    "holds for %s, each with an iteration of the loop", session->open_stages);
     session->open_stages = NULL;
 }
 

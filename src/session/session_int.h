@@ -52,7 +52,7 @@ struct etch_session {
     ETCH_VEC(etch_pipeline *) pipelines;
     const etch_pipeline *latest;      /* the last one that a quantity asked for */
     ETCH_VEC(const char *) open_axes; /* axes that a value of communication takes to be larger than 1 */
-    etch_expr open_stages; /* number of stages that a formula takes to be larger than 1; NULL: none does */
+    const char *open_stages; /* what a formula takes stages to be: "pp > 1 stages"; NULL: nothing */
     atomic_int cancel;
 };
 

@@ -72,9 +72,10 @@ static bool bind_sizes(showing *s)
         number_of(s, s->sizes.microbatches, train, "the number of microbatches", ETCH_MOST_MICROBATCHES);
     if (!stages || !chunks || !micro)
         return false;
-    s->pipe = (etch_pipe){.schedule = s->line ? s->line->schedule : etch_schedule_default(),
+    const bool is_cut = stages > 1; /* else it is lowered as if there were no stage line */
+    s->pipe = (etch_pipe){.schedule = is_cut ? s->line->schedule : etch_schedule_default(),
                           .stages = (uint32_t)stages,
-                          .chunks = (uint32_t)chunks,
+                          .chunks = is_cut ? (uint32_t)chunks : 1,
                           .microbatches = micro,
                           .trains = s->p->model->trains};
     return true;

@@ -104,28 +104,90 @@ static bool add_numbers(const choosing *c)
 
 /* ---- formulas ------------------------------------------------------------------------------------------- */
 
-static void add_classes(const choosing *c)
+/* Is it the number of a stage that there may be? Also where only the first and the last one have names. */
+static bool stage_number(const char *wanted, uint64_t *number)
 {
-    static const char *const labels[] = {"first", "middle", "last"};
-    uint64_t chunks = 0;
+    *number = 0;
+    for (const char *at = wanted; at && *at; at++) {
+        if (*at < '0' || *at > '9' || *number > MOST_LINKS)
+            return false;
+        *number = 10 * *number + (uint64_t)(*at - '0');
+    }
+    return wanted && *wanted && *number < MOST_LINKS;
+}
+
+static void add_class(const choosing *c, etch_stage_class class, uint32_t chunks, const char *label,
+                      etch_expr number)
+{
+    const etch_stage_view *view = etch_stage_view_class(c->p->placed, class, c->stage_count, chunks, number);
+    if (view)
+        add(c, label, shared_view(c, view));
+}
+
+/* The stage that is wanted, where it has a number: one of the ends, or in the middle if there are so many. */
+static void add_numbered(const choosing *c, uint32_t chunks, const char *wanted, uint64_t number)
+{
+    uint64_t stages = 0;
+    const bool counted = etch_to_u64(c->stage_count, &stages);
+    const bool last = counted && number + 1 == stages;
+    if (counted && number >= stages)
+        return;
+    add_class(c,
+              number == 0 ? ETCH_STAGE_FIRST
+              : last      ? ETCH_STAGE_LAST
+                          : ETCH_STAGE_MIDDLE,
+              chunks, wanted, etch_int(c->session->sym, (int64_t)number));
+}
+
+/* What formulas hold for; `least`: stages that there must be more of. */
+static const char *condition(const choosing *c, uint64_t least)
+{
+    uint64_t stages;
+    const char *count = etch_expr_text(c->session->sym, c->stage_count);
+    if (etch_to_u64(c->stage_count, &stages))
+        return etch_text(c->session->arena, "%s stages", count);
+    return etch_text(c->session->arena, "%s > %llu stages", count, (unsigned long long)least);
+}
+
+static void add_classes(const choosing *c, const char *wanted)
+{
+    etch_sym *sym = c->session->sym;
+    uint64_t chunks = 0, number, least = 1;
     if (!c->chunk_count || !etch_to_u64(c->chunk_count, &chunks) || chunks == 0 || chunks > MOST_LINKS)
         return;
-    for (int i = 0; i < 3; i++) {
-        const etch_stage_view *view =
-            etch_stage_view_class(c->p->placed, (etch_stage_class)i, c->stage_count, (uint32_t)chunks,
-                                  etch_var(c->session->sym, "stage"));
-        if (view)
-            add(c, labels[i], shared_view(c, view));
+    if (stage_number(wanted, &number)) {
+        add_numbered(c, (uint32_t)chunks, wanted, number);
+        least = number + 1;
+    } else {
+        add_class(c, ETCH_STAGE_FIRST, (uint32_t)chunks, "first", NULL);
+        if (c->stage_count != etch_int(sym, 2))
+            add_class(c, ETCH_STAGE_MIDDLE, (uint32_t)chunks, "middle", etch_var(sym, "stage"));
+        add_class(c, ETCH_STAGE_LAST, (uint32_t)chunks, "last", NULL);
     }
-    c->session->open_stages = c->out->count > 0 ? c->stage_count : NULL;
+    c->session->open_stages = c->out->count > 0 ? condition(c, least > 1 ? least : 1) : NULL;
 }
 
 /* ---- the door ------------------------------------------------------------------------------------------- */
 
-static bool report_unbound(const choosing *c)
+static bool report_no_stage(const choosing *c, const char *wanted, etch_span span, const char *stages)
 {
-    etch_diag *diag = etch_error(c->session->diags, ETCH_E_QUERY_STAGE, c->stages->line->span,
-                                 "the stages of plan '%s' have no formula of their own here", c->p->plan->name);
+    etch_diag *diag =
+        etch_error(c->session->diags, ETCH_E_QUERY_STAGE, span, "there is no stage '%s'", wanted);
+    etch_help(diag, "stages are %s", stages);
+    return false;
+}
+
+/* There are no formulas, or not of this stage. */
+static bool report_unformed(const choosing *c, const char *wanted, etch_span span)
+{
+    uint64_t stages, number;
+    if (stage_number(wanted, &number) && etch_to_u64(c->stage_count, &stages) && number >= stages)
+        return report_no_stage(c, wanted, span,
+                               etch_text(c->session->arena, "0 to %llu; first and last name the ends",
+                                         (unsigned long long)(stages - 1)));
+    etch_diag *diag =
+        etch_error(c->session->diags, ETCH_E_QUERY_STAGE, c->stages->line->span,
+                   "the stages of plan '%s' have no formula of their own here", c->p->plan->name);
     etch_note(diag, (etch_span){0, 0},
               "there is one for a chain with one loop, units spread evenly, and a bound number of chunks");
     etch_help(diag, "give values to the number of stages, of chunks, and of the loops that are cut: --set");
@@ -136,19 +198,19 @@ static bool keep_only(const choosing *c, const char *wanted, etch_span span)
 {
     const uint32_t count = c->out->count;
     for (uint32_t i = 0; i < count; i++) {
-        const bool is_end = (i == 0 && strcmp(wanted, "first") == 0) ||
-                            (i + 1 == count && strcmp(wanted, "last") == 0);
+        const bool is_end =
+            (i == 0 && strcmp(wanted, "first") == 0) || (i + 1 == count && strcmp(wanted, "last") == 0);
         if (!is_end && strcmp(c->out->at[i].label, wanted) != 0)
             continue;
         c->out->at[0] = c->out->at[i];
         c->out->count = 1;
         return true;
     }
-    etch_diag *diag =
-        etch_error(c->session->diags, ETCH_E_QUERY_STAGE, span, "there is no stage '%s'", wanted);
-    etch_help(diag, "stages are %s to %s; first and last name the ends", c->out->at[0].label,
-              c->out->at[count - 1].label);
-    return false;
+    if (c->session->open_stages)
+        return report_no_stage(c, wanted, span, "first, middle and last, or numbers from 0");
+    return report_no_stage(c, wanted, span,
+                           etch_text(c->session->arena, "%s to %s; first and last name the ends",
+                                     c->out->at[0].label, c->out->at[count - 1].label));
 }
 
 bool etch_session_stages(etch_session *session, etch_pipeline *p, const char *wanted, etch_span span,
@@ -166,9 +228,9 @@ bool etch_session_stages(etch_session *session, etch_pipeline *p, const char *wa
         if (!add_numbers(&c))
             return false;
     } else {
-        add_classes(&c);
+        add_classes(&c, wanted);
         if (out->count == 0)
-            return report_unbound(&c);
+            return report_unformed(&c, wanted, span);
     }
     return !wanted || keep_only(&c, wanted, span);
 }

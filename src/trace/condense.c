@@ -1,5 +1,5 @@
-/* From a rank as its trace has it to its program: nodes in the order of their ids, dependencies that exist, and
- * whether these order what the rank communicates. */
+/* From a rank as its trace has it to its program: nodes in the order of their ids, dependencies that
+ * exist, and whether these order what the rank communicates. */
 #include "trace/rank_int.h"
 
 #include <inttypes.h>
@@ -228,13 +228,14 @@ static uint32_t waiting_parent(const condensing *c, const uint32_t *pending, uin
     const uint32_t position = position_of(c, index);
     for (uint32_t i = first_dep(c, position); i < c->d->nodes[position].dep_end; i++) {
         const uint32_t parent = c->d->deps[i];
-        if (parent != ETCH_NONE && pending[parent] > 0 && pending[parent] != ETCH_NONE)
+        if (parent != ETCH_NONE && pending[parent] > 0)
             return parent;
     }
     return ETCH_NONE;
 }
 
-/* Following such parents from any such node leads into a circle. */
+/* Following such parents from any such node leads into a circle: to a node that has been passed, and is
+ * marked. */
 static void complain_cycle(condensing *c, uint32_t *pending, uint32_t stuck)
 {
     char text[CYCLE_SHOWN * 16] = "";
@@ -243,8 +244,10 @@ static void complain_cycle(condensing *c, uint32_t *pending, uint32_t stuck)
     etch_named_node node;
     while (pending[at] == 0)
         at++;
-    for (uint32_t i = 0; i < stuck; i++)
+    while (pending[at] != ETCH_NONE) {
+        pending[at] = ETCH_NONE;
         at = waiting_parent(c, pending, at);
+    }
     const uint32_t first = at;
     do {
         at = waiting_parent(c, pending, at);
@@ -307,8 +310,9 @@ static void complain_unordered(condensing *c, uint32_t before, uint32_t index)
               "it does not wait for %s, and may be issued before it", etch_node_text(other.ref, text));
 }
 
-/* Nodes that take the communication slot must form a chain: in an order with parents first, each must descend from
- * the one before it. `latest` is, by node, 1 + the number of the last of them that it descends from. */
+/* Nodes that take the communication slot must form a chain: in an order with parents first, each must
+ * descend from the one before it. `latest` is, by node, 1 + the number of the last of them that it
+ * descends from. */
 static etch_status check_chain(condensing *c)
 {
     const etch_rank_program *p = c->p;
@@ -385,8 +389,8 @@ static int by_key(const void *a, const void *b)
     return order != 0 ? order : x->comm->node < y->comm->node ? -1 : x->comm->node > y->comm->node;
 }
 
-/* Of two receives of one key, the one that is posted first gets the message that is sent first: which one that is
- * must not depend on the timing. */
+/* Of two receives of one key, the one that is posted first gets the message that is sent first: which one
+ * that is must not depend on the timing. */
 static etch_status check_keys(condensing *c, receive *receives, uint32_t count)
 {
     search s = {.p = c->p};

@@ -2,6 +2,7 @@
 #include "trace/text_int.h"
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <math.h>
 #include <string.h>
 
@@ -128,7 +129,7 @@ static void add_node(etch_dump *dump, const etch_trace_node *node)
     etch_buf *out = &dump->out;
     const char *type = etch_chakra_type_name(node->type);
     etch_buf_puts(out, "{\"file\": ");
-    add_plain(out, dump->file);
+    etch_buf_add(out, dump->body.text, dump->body.length);
     if (dump->rank >= 0)
         etch_buf_printf(out, ", \"rank\": %" PRId64, dump->rank);
     etch_buf_printf(out, ", \"id\": %" PRIu64 ", \"name\": ", node->id);
@@ -154,9 +155,17 @@ static void add_node(etch_dump *dump, const etch_trace_node *node)
     etch_buf_puts(out, "}}\n");
 }
 
+/* `body` is the name of the file as JSON, for all its nodes. A name that is not UTF-8 gets question marks. */
 static void begin_file(etch_dump *dump)
 {
-    (void)dump;
+    char *name = etch_copy_text(dump->arena, dump->file, strlen(dump->file));
+    json_t *probe = json_string(name);
+    for (char *at = name; !probe && *at; at++)
+        if ((unsigned char)*at >= 0x80)
+            *at = '?';
+    json_decref(probe);
+    dump->body.length = 0;
+    add_plain(&dump->body, name);
 }
 
 static void add_metadata(etch_dump *dump, const etch_trace_metadata *metadata)

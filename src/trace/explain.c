@@ -1,11 +1,11 @@
-/* Why ranks do not finish. What no timing could bring about comes first: messages with one end, members that never
- * come. What is left is ranks that wait for each other. */
+/* Why ranks do not finish. What no timing could bring about comes first: messages with one end, members
+ * that never come. What is left is ranks that wait for each other. */
 #include "trace/verify_int.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { STEPS_SHOWN = 8, MESSAGES_LOOKED_AT = 64 };
+enum { STEPS_SHOWN = 8, MESSAGES_LOOKED_AT = 64, MEETINGS_LOOKED_AT = 64 };
 
 typedef struct explaining {
     const etch_run *run;
@@ -240,7 +240,8 @@ static void note_wait(const explaining *e, etch_diag *diag, const wait *w)
     }
 }
 
-/* Follows who waits for whom from a rank until it comes to one that was passed, or to an end; keeps the circle. */
+/* Follows who waits for whom from a rank until it comes to one that was passed, or to an end; keeps the
+ * circle. */
 static uint32_t follow(const explaining *e, uint32_t rank, wait *steps, uint32_t most, uint32_t *first)
 {
     uint32_t count = 0;
@@ -287,9 +288,12 @@ void etch_run_explain(const etch_run *run, etch_arena *arena, etch_diags *diags)
     for (uint32_t rank = 0; rank < run->rank_count; rank++)
         e.receives[rank] = ETCH_NONE;
     explain_messages(&e);
-    for (uint32_t group = 0; group < run->groups->count && run->stalled > 0; group++)
-        if (run->meetings[group].count > 0)
+    uint32_t looked_at = 0;
+    for (uint32_t group = 0; group < run->groups->count && looked_at < MEETINGS_LOOKED_AT; group++)
+        if (run->meetings[group].count > 0) {
             explain_meeting(&e, group);
+            looked_at++;
+        }
     if (run->stalled > 0)
         explain_stall(&e);
 }

@@ -163,7 +163,7 @@ static void add_node(etch_rank_draft *d, const etch_trace_node *node)
     if (node->id > UINT32_MAX - 1) {
         etch_find(d->job->findings, ETCH_ERROR, ETCH_E_VERIFY_ID_LARGE, (etch_node_ref){node->id, node->name},
                   NULL, "ids are below 2^32");
-        d->runnable = false;
+        d->large_ids = true;
     }
     etch_draft_node *it = &d->nodes[d->node_count];
     *it = (etch_draft_node){.id = (uint32_t)node->id, .work = (uint8_t)facts.work, .value = facts.time};
@@ -313,7 +313,8 @@ etch_node_ref etch_rank_node(const etch_trace_set *set, uint32_t rank, uint64_t 
     while (etch_trace_next(reader, &it, &error) == ETCH_OK && it)
         if (it->id == id) {
             node->ref.name.length = it->name.length < sizeof node->name ? it->name.length : sizeof node->name;
-            memcpy(node->name, it->name.at, node->ref.name.length);
+            if (node->ref.name.length > 0)
+                memcpy(node->name, it->name.at, node->ref.name.length);
             break;
         }
     etch_trace_close(reader);

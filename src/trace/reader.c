@@ -124,12 +124,14 @@ static etch_status next_message(etch_trace_reader *r, size_t *length, bool *more
 /* ---- opening ------------------------------------------------------------------------------------------- */
 
 /* A Node in the place of GlobalMetadata: every reader would take it for that, and lose the node. */
-static bool is_node(etch_trace_reader *r, size_t length)
+static bool is_node(const etch_trace_reader *r, size_t length)
 {
+    etch_wire wire = {0};
+    etch_trace_node node;
     etch_trace_error ignored;
-    return length > 0 &&
-           etch_wire_node(&r->wire, r->bytes + r->at, length, 0, &r->node, &ignored) == ETCH_OK &&
-           r->node.unknown == 0 && r->node.type != ETCH_TYPE_INVALID && r->node.attr_count > 0;
+    const etch_status status = etch_wire_node(&wire, r->bytes + r->at, length, 0, &node, &ignored);
+    etch_wire_free(&wire);
+    return status == ETCH_OK && node.unknown == 0 && node.type != ETCH_TYPE_INVALID && node.attr_count > 0;
 }
 
 static etch_status read_head(etch_trace_reader *r, etch_trace_error *error)

@@ -1,5 +1,5 @@
-/* What a node must say by itself. Where nothing else is said, a rule is one of ASTRA-sim's feeder: what is not as it
- * should be throws, is read as 0, or loops. */
+/* What a node must say by itself. Where nothing else is said, a rule is one of ASTRA-sim's feeder: what is
+ * not as it should be throws, is read as 0, or loops. */
 #include "trace/verify_int.h"
 
 #include <inttypes.h>

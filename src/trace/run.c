@@ -1,8 +1,9 @@
-/* A run of all ranks: one compute slot and one communication slot each, ready nodes in the order of their ids,
- * receives beside the slots. What has not been touched yet costs nothing: a rank holds its ready nodes and those
- * some of whose parents are finished. */
+/* A run of all ranks: one compute slot and one communication slot each, ready nodes in the order of their
+ * ids, receives beside the slots. What has not been touched yet costs nothing: a rank holds its ready
+ * nodes and those some of whose parents are finished. */
 #include "trace/verify_int.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,8 +190,8 @@ static void let_wait(etch_run *r, const etch_mail_key *key, etch_mail_end end, u
         etch_find(&r->findings[rank], ETCH_WARNING, ETCH_E_VERIFY_TAG_REUSED,
                   name_node(r, rank, node, &named),
                   "give messages that may be in flight at once different tags",
-                  "its message to rank %u may be in flight with another one of the same tag %d and size",
-                  (unsigned)key->target, (int)key->tag);
+                  "its message to rank %u may be in flight with another one of tag %d and size %" PRIu64,
+                  (unsigned)key->target, (int)key->tag, key->size);
 }
 
 static void post_receive(etch_run *r, uint32_t rank, uint32_t node)
@@ -274,9 +275,8 @@ static void compare(etch_run *r, uint32_t rank, const etch_meeting *meeting, uin
     else if (comm->size != other->size && keeps(r, rank, ETCH_E_VERIFY_COLL_SIZE))
         etch_find(&r->findings[rank], ETCH_ERROR, ETCH_E_VERIFY_COLL_SIZE,
                   name_node(r, rank, comm->node, &named), NULL,
-                  "%s: its comm_size is %llu where rank %u has %llu, node %u", where,
-                  (unsigned long long)comm->size, (unsigned)meeting->first, (unsigned long long)other->size,
-                  (unsigned)other_id);
+                  "%s: its comm_size is %" PRIu64 " where rank %u has %" PRIu64 ", node %u", where,
+                  comm->size, (unsigned)meeting->first, other->size, (unsigned)other_id);
 }
 
 static void join(etch_run *r, uint32_t rank, uint32_t node)

@@ -77,15 +77,16 @@ enum {
     ETCH_TRACE_DEP_LIMIT = 1 << 20       /* dependencies of each sort */
 };
 
-/* A trace that is read from its beginning to its end, one message in memory at a time. Safe on any thread (it uses
- * malloc and no arena), one thread at a time.
+/* A trace that is read from its beginning to its end, one message in memory at a time. Safe on any thread
+ * (it uses malloc and no arena), one thread at a time.
  *
- * Every valid encoding of the schema is accepted: fields in any order, unpacked lists, longer varints than needed,
- * unknown fields and groups. What is not valid protobuf is an error. */
+ * Every valid encoding of the schema is accepted: fields in any order, unpacked lists, longer varints than
+ * needed, unknown fields and groups. What is not valid protobuf is an error. */
 typedef struct etch_trace_reader etch_trace_reader;
 
-/* Opens a file, or `length` bytes in memory that must stay, and reads GlobalMetadata. ETCH_EIO: the file cannot be
- * opened or read; ETCH_EINPUT: it is no trace; both fill `error`. ETCH_ENOMEM. Unless ETCH_OK, `*reader` is NULL. */
+/* Opens a file, or `length` bytes in memory that must stay, and reads GlobalMetadata. ETCH_EIO: the file
+ * cannot be opened or read; ETCH_EINPUT: it is no trace; both fill `error`. ETCH_ENOMEM. Unless ETCH_OK,
+ * `*reader` is NULL. */
 etch_status etch_trace_open(const char *path, etch_trace_reader **reader,
                             etch_trace_error *error) ETCH_MUST_CHECK;
 etch_status etch_trace_open_bytes(const void *bytes, size_t length, etch_trace_reader **reader,
@@ -134,13 +135,14 @@ typedef struct etch_verify_result {
     const etch_verify_marks *marks;                              /* by rank; NULL without seeds */
 } etch_verify_result;
 
-/* Holds traces against every rule that simulators rely on, and runs them: one compute slot and one communication
- * slot for each rank, ready nodes in the order of their ids.
+/* Holds traces against every rule that simulators rely on, and runs them: one compute slot and one
+ * communication slot for each rank, ready nodes in the order of their ids.
  *
- * Every broken rule is a diagnostic: an error when a simulator fails, stalls or computes nonsense, a warning when
- * some do. ETCH_OK: no error, and ETCH_VERDICT_ALWAYS. ETCH_EUNKNOWN: no error, and ETCH_VERDICT_BY_TIMING.
- * ETCH_EINPUT: errors, or ETCH_VERDICT_STALLS. ETCH_EIO: a file cannot be read. ETCH_ELIMIT: too large, or
- * cancelled. `result` is filled as far as things went; what it points to lives in `arena`. */
+ * Every broken rule is a diagnostic: an error when a simulator fails, stalls or computes nonsense, a
+ * warning when some do. ETCH_OK: no error, and ETCH_VERDICT_ALWAYS. ETCH_EUNKNOWN: no error, and
+ * ETCH_VERDICT_BY_TIMING. ETCH_EINPUT: errors, or ETCH_VERDICT_STALLS. ETCH_EIO: a file cannot be read.
+ * ETCH_ELIMIT: too large, or cancelled. `result` is filled as far as things went; what it points to lives
+ * in `arena`. */
 etch_status etch_verify(etch_arena *arena, const etch_verify_options *options, etch_diags *diags,
                         etch_verify_result *result) ETCH_MUST_CHECK;
 /* "always", "timing", "stalls", "none". */
@@ -168,9 +170,9 @@ typedef struct etch_dump_options {
     const atomic_int *cancel; /* as in etch_verify_options */
 } etch_dump_options;
 
-/* Reads traces and says what is in them; one message is in memory at a time. ETCH_EINPUT: something is no trace, and a
- * diagnostic says where; what comes before is dumped, and as text also what it is made of. ETCH_EIO: a file cannot be
- * read. ETCH_ELIMIT: cancelled. */
+/* Reads traces and says what is in them; one message is in memory at a time. ETCH_EINPUT: something is no
+ * trace, and a diagnostic says where; what comes before is dumped, and as text also what it is made of.
+ * ETCH_EIO: a file cannot be read. ETCH_ELIMIT: cancelled. */
 etch_status etch_trace_dump(etch_arena *arena, const etch_dump_options *options,
                             etch_diags *diags) ETCH_MUST_CHECK;
 
@@ -179,9 +181,9 @@ typedef struct etch_assembly {
     uint64_t bytes;
 } etch_assembly;
 
-/* Makes a folder of the files that a text describes (docs/trace-text.md). The folder is new or empty before; it holds
- * all files afterwards, or nothing is left when the call fails. ETCH_EINPUT: mistakes in the text, or the folder holds
- * something. ETCH_EIO: cannot write. */
+/* Makes a folder of the files that a text describes (docs/trace-text.md). The folder is new or empty
+ * before; it holds all files afterwards, or nothing is left when the call fails. ETCH_EINPUT: mistakes in
+ * the text, or the folder holds something. ETCH_EIO: cannot write. */
 etch_status etch_trace_assemble(etch_arena *arena, const etch_source *text, const char *folder,
                                 etch_diags *diags, etch_assembly *assembly) ETCH_MUST_CHECK;
 

@@ -6,7 +6,8 @@
 
 /* ---- table.c: memory of threads ------------------------------------------------------------------------ */
 
-/* An array from malloc with room for one object more than `count`. When memory is out: `at`, and `*failed`. */
+/* An array from malloc with room for one object more than `count`. When memory is out: `at`, and
+ * `*failed`. */
 void *etch_reserve(void *at, uint32_t count, uint32_t *capacity, size_t size, bool *failed) ETCH_MUST_CHECK;
 
 /* Numbers by number; all zero is an empty table. Keys and values are below 2^32 - 1. */
@@ -45,7 +46,8 @@ etch_status etch_wire_metadata(etch_wire *wire, const uint8_t *bytes, size_t len
 etch_status etch_wire_node(etch_wire *wire, const uint8_t *bytes, size_t length, uint64_t offset,
                            etch_trace_node *node, etch_trace_error *error) ETCH_MUST_CHECK;
 
-/* A varint at `at`: the bytes it takes, 0 when `end` comes first, -1 when it is longer than a varint can be. */
+/* A varint at `at`: the bytes it takes, 0 when `end` comes first, -1 when it is longer than a varint can
+ * be. */
 int etch_wire_varint(const uint8_t *at, const uint8_t *end, uint64_t *value);
 
 #endif

@@ -127,7 +127,7 @@ typedef struct etch_comm {
 
 /* Indexes of nodes are in the order of their ids. */
 typedef struct etch_rank_program {
-    uint32_t node_count, edge_count, comm_count, label_count;
+    uint32_t node_count, edge_count, comm_count;
     uint32_t *ids;         /* by node; NULL when each is its index */
     uint32_t *waits;       /* by node: its parents */
     uint32_t *first_child; /* by node, and one more */
@@ -158,8 +158,8 @@ void etch_program_table_free(etch_program_table *table);
 uint32_t etch_program_table_count(const etch_program_table *table);
 /* A program with room for everything; NULL when memory is out. */
 etch_rank_program *etch_program_new(uint32_t nodes, uint32_t edges, uint32_t comms, bool ids, bool labels);
-/* Takes `program` over and returns it, or the equal one that was there; NULL when memory is out or the limit of
- * all programs is passed. */
+/* Takes `program` over and returns it, or the equal one that was there; NULL when all programs
+ * together are too large. */
 const etch_rank_program *etch_program_intern(etch_program_table *table, etch_rank_program *program);
 
 /* ---- rank.c: reading a rank ---------------------------------------------------------------------------- */
@@ -180,8 +180,8 @@ typedef struct etch_rank_job {
     etch_rank_counts *counts;
 } etch_rank_job;
 
-/* Reads the trace of a rank. What is wrong with it are findings; the status is ETCH_OK, ETCH_ENOMEM, ETCH_EIO or
- * ETCH_ELIMIT. */
+/* Reads the trace of a rank. What is wrong with it are findings; the status is ETCH_OK, ETCH_ENOMEM,
+ * ETCH_EIO or ETCH_ELIMIT. */
 etch_status etch_rank_read(const etch_rank_job *job) ETCH_MUST_CHECK;
 void etch_rank_free(etch_rank *rank);
 /* A node by its id, with the name that it has in the file, which is read once more. */
@@ -213,8 +213,8 @@ typedef struct etch_mail {
 
 /* Takes the node that has waited longest at the given end; false when there is none. */
 bool etch_mail_take(etch_mail *mail, const etch_mail_key *key, etch_mail_end end, uint32_t *node);
-/* Lets a node wait, where nothing waits at the other end; `*alone` unless another one waits with it. False when
- * memory is out. */
+/* Lets a node wait, where nothing waits at the other end; `*alone` unless another one waits with it. False
+ * when memory is out. */
 bool etch_mail_put(etch_mail *mail, const etch_mail_key *key, etch_mail_end end, uint32_t node,
                    bool *alone) ETCH_MUST_CHECK;
 /* Visits everything that waits: `*at` is 0 at first; false behind the last. */
@@ -225,7 +225,7 @@ void etch_mail_free(etch_mail *mail);
 /* ---- run.c: all ranks together ------------------------------------------------------------------------- */
 
 typedef enum etch_timing {
-    ETCH_TIMING_NONE, /* nothing takes time; receives are posted as late as can be, which shows tags used twice */
+    ETCH_TIMING_NONE,    /* nothing takes time; receives are posted late, which shows tags in use twice */
     ETCH_TIMING_NOMINAL, /* see rules.c */
     ETCH_TIMING_RANDOM
 } etch_timing;
@@ -277,8 +277,8 @@ typedef struct etch_run {
     bool failed;
 } etch_run;
 
-/* Runs everything to the end, or until nothing moves any more; `run` keeps its state until it is freed. ETCH_ENOMEM
- * or ETCH_ELIMIT (cancelled). */
+/* Runs everything to the end, or until nothing moves any more; `run` keeps its state until it is freed.
+ * ETCH_ENOMEM or ETCH_ELIMIT (cancelled). */
 etch_status etch_run_go(etch_run *run) ETCH_MUST_CHECK;
 void etch_run_free(etch_run *run);
 uint32_t etch_program_id(const etch_rank_program *program, uint32_t node);
@@ -286,8 +286,8 @@ etch_mail_key etch_message_key(const etch_rank *rank, uint32_t number, const etc
 
 /* ---- explain.c: why ranks stall ------------------------------------------------------------------------ */
 
-/* Diagnostics of what was left over when a run has ended: messages with one end, collectives that lack a member,
- * ranks that wait for each other. */
+/* Diagnostics of what was left over when a run has ended: messages with one end, collectives that lack a
+ * member, ranks that wait for each other. */
 void etch_run_explain(const etch_run *run, etch_arena *arena, etch_diags *diags);
 
 #endif

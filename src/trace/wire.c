@@ -1,4 +1,5 @@
-/* The protobuf encoding: fields one after the other, each a number with a wire type and what belongs to it. */
+/* The protobuf encoding: fields one after the other, each a number with a wire type and what belongs to
+ * it. */
 #include "trace/trace_int.h"
 
 #include <inttypes.h>

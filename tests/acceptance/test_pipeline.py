@@ -347,10 +347,11 @@ parallel pipe { mesh [pp, dp, tp]; shard B @ dp; stage (embed, layer, head) @ pp
             self.assertEqual(expected, ties, stage)
 
     def check_norm(self, found, layers):
-        """Squares of all gradients, each counted by one stage; their sum goes over all ranks."""
+        """Squares of all gradients, each counted by one stage; their sum goes over all ranks. A stage that counts none
+        has a node all the same, of 1 FLOP as traces want it."""
         norms = [attribute(node, "num_ops") for nodes in found for node in named(nodes, r"O\.grad_norm")]
         self.assertEqual(len(found), len(norms))
-        self.assertEqual(2 * (16 * 8 + 8 + layers * 64), sum(norms))
+        self.assertEqual(2 * (16 * 8 + 8 + layers * 64), sum(norm for norm in norms if norm > 1))
         for nodes in found:
             reduce, = named(nodes, r"S\.grad_norm\.all_reduce")
             self.assertEqual(list(range(2 * len(found))), self.groups()[attribute(reduce, "pg_name")])

@@ -196,6 +196,15 @@ class Json(unittest.TestCase):
             self.assertEqual(line.get("duration_micros", 0), node.duration_micros)
             self.assertEqual(line["attr"], {one.name: value_of(one) for one in node.attr})
 
+    def test_name_that_is_not_utf8(self):
+        folder = fresh("names")
+        folder.mkdir()
+        for name in (b"\xff.0.et", "größe.1.et".encode()):
+            (pathlib.Path(messages.os.fsdecode(bytes(folder) + b"/" + name))).write_bytes(
+                messages.pack(messages.random_metadata(random.Random(8)), [trace.NodeMessage(type=4)]))
+        lines = run("dump", str(folder), "--format", "json").decode().splitlines()
+        self.assertEqual([json.loads(line)["file"] for line in lines], ["größe.1.et", "?.0.et"])
+
     def test_ranks(self):
         folder = fresh("ranks")
         random_traces(folder, 6, 14, plain_encoding)
