@@ -49,6 +49,9 @@ static bool is(const oracle *o, int number, const char *text)
 
 void oracle_check_version(oracle *o, int integer)
 {
+    word *w = &o->words[integer];
+    for (; w->length > 1 && *w->text == '0'; w->length--)
+        w->text++;
     o->refused = o->refused || !is(o, integer, "1");
 }
 
