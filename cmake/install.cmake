@@ -7,6 +7,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/etch)
 install(TARGETS libetch EXPORT etch_targets)
 install(EXPORT etch_targets NAMESPACE etch:: FILE etch-targets.cmake DESTINATION ${package_dir})
 install(TARGETS etch)
+install(FILES ${PROJECT_BINARY_DIR}/etch.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/etch DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h")
 install(FILES ${PROJECT_BINARY_DIR}/include/etch/version.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/etch)

@@ -40,6 +40,7 @@ find_missing() {
     need libmd-dev pkg-config --exists libmd
     if [ "$wanted" != build ]; then
         need bison command -v bison
+        need groff-base command -v groff
         need check pkg-config --exists check
         need libprotobuf-c-dev pkg-config --exists libprotobuf-c
         need protobuf-c-compiler command -v protoc-c

@@ -89,12 +89,23 @@ cli_exit cli_assemble(const cli_arguments *arguments);
 cli_exit cli_help(const cli_arguments *arguments);
 cli_exit cli_help_overview(void);
 cli_exit cli_help_command(const cli_command *command);
+/* Prints the manual page, in the language of man(7). */
+cli_exit cli_print_manual(void);
 
 /* ---- options ---------------------------------------------------------------------------------------- */
 
 /* Takes a command line apart; `sets` has room for `argc` texts. Anything but CLI_DONE has been said on
  * stderr. */
 cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *arguments);
+/* One option of the table. */
+typedef struct cli_option {
+    char letter;     /* 0: none */
+    char text[64];   /* "--set NAME=EXPR" */
+    const char *help; /* lines */
+    unsigned commands;
+} cli_option;
+/* False behind the last. */
+bool cli_option_at(size_t i, cli_option *option);
 /* Prints the options that one of the commands takes, or only those that `all` of them take. */
 void cli_print_options(unsigned commands, bool all);
 /* Says what is wrong with the command line, and which help to read. */

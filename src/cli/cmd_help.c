@@ -69,6 +69,8 @@ cli_exit cli_help(const cli_arguments *arguments)
         return print_table(etch_describe_ops, "");
     if (strcmp(topic, "quantities") == 0)
         return print_table(etch_describe_quantities, quantity_notes);
+    if (strcmp(topic, "man") == 0)
+        return cli_print_manual();
     const cli_command *command = cli_command_of(topic);
     if (command)
         return cli_help_command(command);

@@ -83,7 +83,8 @@ static const cli_command commands[] = {
     {"help", CLI_HELP, "[TOPIC]", 0, 1, "help on a command, on `ops`, on `quantities`",
      "etch help COMMAND      how to use it\n"
      "etch help ops          the ops of the language, and what each costs\n"
-     "etch help quantities   what a query can ask for\n",
+     "etch help quantities   what a query can ask for\n"
+     "etch help man          the manual page, for man -l\n",
      cli_help},
 };
 /* clang-format on */

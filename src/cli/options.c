@@ -87,17 +87,27 @@ static const option_row rows[OPT_COUNT] = {
 
 enum { FIRST_LONG = 256 }; /* value of the first option for getopt_long; letters are below */
 
+bool cli_option_at(size_t i, cli_option *option)
+{
+    if (i >= OPT_COUNT)
+        return false;
+    const option_row *row = &rows[i];
+    *option = (cli_option){.letter = row->letter, .help = row->help, .commands = row->commands};
+    snprintf(option->text, sizeof option->text, "--%s%s%s", row->name, row->argument ? " " : "",
+             row->argument ? row->argument : "");
+    return true;
+}
+
 void cli_print_options(unsigned commands, bool all)
 {
-    for (int i = 0; i < OPT_COUNT; i++) {
-        const option_row *row = &rows[i];
-        char text[64];
-        if (all ? (row->commands & commands) != commands : (row->commands & commands) == 0)
+    cli_option option;
+    for (size_t i = 0; cli_option_at(i, &option); i++) {
+        char text[sizeof option.text + 8];
+        if (all ? (option.commands & commands) != commands : (option.commands & commands) == 0)
             continue;
-        snprintf(text, sizeof text, "%c%c%c --%s%s%s", row->letter ? '-' : ' ',
-                 row->letter ? row->letter : ' ', row->letter ? ',' : ' ', row->name,
-                 row->argument ? " " : "", row->argument ? row->argument : "");
-        const char *rest = row->help;
+        snprintf(text, sizeof text, "%c%c%c %s", option.letter ? '-' : ' ',
+                 option.letter ? option.letter : ' ', option.letter ? ',' : ' ', option.text);
+        const char *rest = option.help;
         for (const char *label = text; rest; label = "") {
             size_t length = strcspn(rest, "\n");
             printf("  %-21s %.*s\n", label, (int)length, rest);

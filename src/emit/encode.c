@@ -49,6 +49,7 @@ _Static_assert((int)ETCH_COMM_ALL_REDUCE == (int)ETCH_COLLECTIVE_ALL_REDUCE &&
                    (int)ETCH_COMM_ALL_TO_ALL == (int)ETCH_COLLECTIVE_ALL_TO_ALL &&
                    (int)ETCH_COMM_REDUCE_SCATTER == (int)ETCH_COLLECTIVE_REDUCE_SCATTER,
                "collectives are Chakra's");
+_Static_assert(ETCH_TAG_END == ETCH_MOST_TAG + 1, "tags of messages are those that simulators leave free");
 
 static size_t varint_size(uint64_t value)
 {

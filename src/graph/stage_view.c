@@ -22,23 +22,40 @@ static bool misfit(etch_diag *diag, const char *help)
     return false;
 }
 
+/* "embed 1, layer 32, head 1" */
+static void note_units(etch_diag *diag, const etch_placed *placed, const etch_stage_numbers *n)
+{
+    etch_buf text = {.arena = placed->arena};
+    for (uint32_t i = 0; i < placed->stages->entries.count; i++)
+        etch_buf_printf(&text, "%s%s %" PRIu64, i ? ", " : "", placed->stages->entries.at[i].name,
+                        n->entries[i]);
+    etch_note(diag, (etch_span){0, 0}, "its units: %s", text.text);
+}
+
 static bool counts_fit(const etch_placed *placed, const etch_stage_numbers *n)
 {
     const etch_stage_line *line = placed->stages->line;
     uint64_t total = 0;
+    bool fits = true;
     if (line->count_count != link_count(n))
         return misfit(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, line->span,
-                                 "%" PRIu32 " counts of units for %" PRIu64 " stages%s", line->count_count,
-                                 link_count(n), n->chunks > 1 ? " and chunks" : ""),
+                                 "%" PRIu32 " counts of units for %" PRIu64 " %s", line->count_count,
+                                 link_count(n), n->chunks > 1 ? "chunks of stages" : "stages"),
                       "give one for each chunk of each stage, in the order of the model");
-    for (uint32_t i = 0; i < line->count_count && total <= n->units; i++)
-        total = n->counts[i] > n->units ? n->units + 1 : total + n->counts[i];
-    if (total == n->units)
+    for (uint32_t i = 0; i < line->count_count && fits; i++) {
+        if (n->counts[i] == 0)
+            return misfit(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, line->span,
+                                     "count %" PRIu32 " of the stages' units is 0", i + 1),
+                          n->chunks > 1 ? "every chunk needs a unit" : "every stage needs a unit");
+        fits = !__builtin_add_overflow(total, n->counts[i], &total);
+    }
+    if (fits && total == n->units)
         return true;
-    return misfit(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, line->span,
-                             "the stages hold %s units than the %" PRIu64 " that the model has",
-                             total < n->units ? "fewer" : "more", n->units),
-                  "units are the iterations of the loops and the blocks that the line lists");
+    etch_diag *diag = etch_error(placed->diags, ETCH_E_STAGE_COUNTS, line->span,
+                                 "the counts add up to %s%" PRIu64 " units, but the model has %" PRIu64,
+                                 fits ? "" : "more than ", fits ? total : UINT64_MAX, n->units);
+    note_units(diag, placed, n);
+    return misfit(diag, "units are the iterations of the loops and the blocks that the line lists");
 }
 
 bool etch_stage_numbers_fit(const etch_placed *placed, const etch_stage_numbers *n)
@@ -53,10 +70,13 @@ bool etch_stage_numbers_fit(const etch_placed *placed, const etch_stage_numbers 
         return counts_fit(placed, n);
     if (n->units >= link_count(n))
         return true;
-    return misfit(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, stages->line->span,
-                             "%" PRIu64 " units do not fill %" PRIu64 " stages%s", n->units, link_count(n),
-                             n->chunks > 1 ? " and chunks" : ""),
-                  "every stage needs a unit: fewer stages, or more units in the line");
+    etch_diag *diag = etch_error(placed->diags, ETCH_E_STAGE_COUNTS, stages->line->span,
+                                 "%" PRIu64 " units do not fill %" PRIu64 " %s", n->units, link_count(n),
+                                 n->chunks > 1 ? "chunks of stages" : "stages");
+    note_units(diag, placed, n);
+    return misfit(diag, n->chunks > 1
+                            ? "every chunk needs a unit: fewer stages or chunks, or more units in the line"
+                            : "every stage needs a unit: fewer stages, or more units in the line");
 }
 
 typedef struct viewing {

@@ -355,6 +355,7 @@ static const etch_plan *build(etch_spec *spec, const etch_symbol *symbol)
     if (!refuse_own_meshes(&b)) {
         etch_mesh_build(&b);
         read_lines(&b);
+        etch_stage_check_axes(&b);
     }
     if (etch_error_count(spec->diags) > errors) {
         ETCH_PUSH(spec->arena, &spec->broken_plans, symbol);

@@ -40,6 +40,9 @@ bool etch_mesh_axes(etch_plan_builder *b, const etch_ast_mesh *mesh, etch_axis_l
 const etch_stage_line *etch_stage_read(etch_plan_builder *b, const etch_ast_line *line,
                                        const etch_axis_list *axes);
 
+/* Reports mesh axes of the stage line that other lines of the plan use as well. */
+void etch_stage_check_axes(etch_plan_builder *b);
+
 /* ---- plan_select.c: plans are bound late, so a name that nothing has is a warning ---- */
 
 /* Warns when no dim of the spec has this name. */

@@ -124,6 +124,19 @@ static bool given_before(etch_plan_builder *b, const etch_ast_line *line, uint32
     return false;
 }
 
+static bool listed_before(etch_plan_builder *b, const etch_ast_line *line, uint32_t index)
+{
+    for (uint32_t i = 0; i < index; i++) {
+        if (line->what.at[i].text != line->what.at[index].text)
+            continue;
+        etch_diag *diag = etch_error(b->spec->diags, ETCH_E_STAGE_UNIT, line->what.at[index].span,
+                                     "'%s' is listed twice", line->what.at[index].text);
+        etch_note(diag, line->what.at[i].span, "it is listed here already");
+        return true;
+    }
+    return false;
+}
+
 const etch_stage_line *etch_stage_read(etch_plan_builder *b, const etch_ast_line *line,
                                        const etch_axis_list *axes)
 {
@@ -132,7 +145,8 @@ const etch_stage_line *etch_stage_read(etch_plan_builder *b, const etch_ast_line
     const char **selectors = ETCH_NEW_ARRAY(spec->arena, line->what.count, const char *);
     etch_span *spans = ETCH_NEW_ARRAY(spec->arena, line->what.count, etch_span);
     for (uint32_t i = 0; i < line->what.count; i++) {
-        etch_select_unit(spec, line->what.at[i]);
+        if (!listed_before(b, line, i))
+            etch_select_unit(spec, line->what.at[i]);
         selectors[i] = line->what.at[i].text;
         spans[i] = line->what.at[i].span;
     }
@@ -148,4 +162,52 @@ const etch_stage_line *etch_stage_read(etch_plan_builder *b, const etch_ast_line
         if (!given_before(b, line, i))
             read_option(b, &line->defs.at[i], out);
     return out;
+}
+
+/* ---- axes ----------------------------------------------------------------------------------------------- */
+
+/* Ranks of different stages hold different parts of the model: there is nothing that they could divide. */
+static void refuse_axes(etch_plan_builder *b, const uint32_t *axes, uint32_t count, etch_span span)
+{
+    const etch_stage_line *line = b->plan->stage;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < line->axis_count; k++) {
+            if (axes[i] != line->axes[k])
+                continue;
+            const char *name = b->plan->mesh.at[axes[i]].name;
+            etch_diag *diag =
+                etch_error(b->spec->diags, ETCH_E_STAGE_AXIS, span,
+                           "mesh axis '%s' numbers the stages and cannot divide anything else", name);
+            etch_note(diag, line->span, "the stages are here");
+            etch_help(diag, "give the stages an axis of their own in the mesh");
+            return;
+        }
+}
+
+static void refuse_shards(etch_plan_builder *b, const etch_shard *shards, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        refuse_axes(b, shards[i].axes, shards[i].axis_count, shards[i].span);
+}
+
+static void refuse_pins(etch_plan_builder *b, const etch_pin *pins, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        refuse_shards(b, pins[i].shards.at, pins[i].shards.count);
+}
+
+void etch_stage_check_axes(etch_plan_builder *b)
+{
+    const etch_plan *plan = b->plan;
+    if (!plan->stage)
+        return;
+    refuse_shards(b, plan->shards.at, plan->shards.count);
+    refuse_pins(b, plan->pins.at, plan->pins.count);
+    for (uint32_t i = 0; i < plan->overrides.count; i++) {
+        refuse_shards(b, plan->overrides.at[i].shards.at, plan->overrides.at[i].shards.count);
+        refuse_pins(b, plan->overrides.at[i].pins.at, plan->overrides.at[i].pins.count);
+    }
+    for (uint32_t axis = 0; axis < plan->mesh.count; axis++)
+        if (plan->zero.axes >> axis & 1)
+            refuse_axes(b, &axis, 1, plan->zero.span);
 }

@@ -36,7 +36,40 @@ static void check_demand(etch_session *session, const etch_pipeline *p, const et
                    p->plan->name);
 }
 
-static void list_demands(checking *c, const etch_pipeline *p)
+static void add_demand(checking *c, const etch_pipeline *p, const char *text, etch_span span)
+{
+    if (!has_demand(c, p->plan->name, text))
+        ETCH_PUSH(c->session->arena, &c->demands,
+                  (etch_demand){p->plan->name, text, etch_locate(c->session, span)});
+}
+
+/* Every chunk needs a unit; counts are those of the chunks, and add up to all units. */
+static void list_stage_demands(checking *c, etch_pipeline *p)
+{
+    etch_session *session = c->session;
+    etch_sym *sym = session->sym;
+    const etch_stages *stages = p->placed->stages;
+    if (!stages)
+        return;
+    const etch_stage_line *line = stages->line;
+    etch_expr links = line->chunks, sum = etch_int(sym, 0);
+    for (uint32_t i = 0; i < line->axis_count; i++)
+        links = etch_mul(sym, links, p->plan->mesh.at[line->axes[i]].size);
+    for (uint32_t i = 0; i < line->count_count; i++)
+        sum = etch_add(sym, sum, line->counts[i]);
+    const char *text = etch_expr_text(sym, links), *units = etch_expr_text(sym, stages->units);
+    if (!session->options.defaults)
+        etch_session_stages_fit(session, p);
+    if (!line->counts) {
+        add_demand(c, p, etch_text(session->arena, "%s <= %s", text, units), line->span);
+        return;
+    }
+    add_demand(c, p, etch_text(session->arena, "%s == %u", text, (unsigned)line->count_count), line->span);
+    if (sum != stages->units)
+        add_demand(c, p, etch_text(session->arena, "%s == %s", units, etch_expr_text(sym, sum)), line->span);
+}
+
+static void list_demands(checking *c, etch_pipeline *p)
 {
     etch_session *session = c->session;
     for (uint32_t i = 0; i < p->placed->requirements.count; i++) {
@@ -47,10 +80,9 @@ static void list_demands(checking *c, const etch_pipeline *p)
             continue; /* the spec's own assumptions say so */
         const char *text = etch_text(session->arena, "%s | %s", etch_expr_text(session->sym, r->divisor),
                                      etch_expr_text(session->sym, r->size));
-        if (!has_demand(c, p->plan->name, text))
-            ETCH_PUSH(session->arena, &c->demands,
-                      (etch_demand){p->plan->name, text, etch_locate(session, r->span)});
+        add_demand(c, p, text, r->span);
     }
+    list_stage_demands(c, p);
 }
 
 /* One model under each plan, or under the one that was asked for. */

@@ -100,8 +100,8 @@ static void refuse_argument(etch_session *session, const etch_quantity *q, const
 static bool check_arguments(etch_session *session, const etch_quantity *q, const etch_quantity_row *row)
 {
     if (row->later) {
-        etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_LATER, q->span,
-                                     "'%s' is not given meaning yet", q->name);
+        etch_diag *diag =
+            etch_error(session->diags, ETCH_E_QUERY_LATER, q->span, "'%s' is not given meaning yet", q->name);
         etch_note(diag, (etch_span){0, 0}, "this is etch %s; a later version computes it", ETCH_VERSION);
         return false;
     }
@@ -176,7 +176,9 @@ static bool find_op(etch_session *session, const etch_quantity *q, const etch_qu
     if (near)
         etch_help(diag, "did you mean '%s'?", near);
     else if (of_collectives(row))
-        etch_help(diag, "collectives are all_reduce, reduce_scatter, all_gather, all_to_all; send is between stages");
+        etch_help(
+            diag,
+            "collectives are all_reduce, reduce_scatter, all_gather, all_to_all; send is between stages");
     else
         etch_help(diag, "`etch help ops` lists them");
     return false;

@@ -75,6 +75,8 @@ typedef struct etch_stage_item {
 typedef ETCH_VEC(etch_stage_item) etch_stage_list;
 
 /* The stages of a plan, or only the one that is `wanted`; the plan is placed. False after a reported error. */
+/* Reports units that do not fit the stages, where all of them have values. */
+bool etch_session_stages_fit(etch_session *session, etch_pipeline *p);
 bool etch_session_stages(etch_session *session, etch_pipeline *pipeline, const char *wanted, etch_span span,
                          etch_stage_list *out);
 /* Items of one rank of a stage, in program order. */

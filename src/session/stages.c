@@ -235,6 +235,15 @@ bool etch_session_stages(etch_session *session, etch_pipeline *p, const char *wa
     return !wanted || keep_only(&c, wanted, span);
 }
 
+bool etch_session_stages_fit(etch_session *session, etch_pipeline *p)
+{
+    etch_stage_list none = {0};
+    choosing c = {.session = session, .p = p, .stages = p->placed->stages, .out = &none};
+    find_sizes(&c);
+    return c.stage_count == etch_int(session->sym, 1) || !find_numbers(&c) ||
+           etch_stage_numbers_fit(p->placed, &c.numbers);
+}
+
 const etch_cost_list *etch_pipeline_stage_costs(etch_session *session, etch_pipeline *p,
                                                 const etch_stage_view *view)
 {

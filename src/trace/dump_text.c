@@ -3,14 +3,6 @@
 
 #include <string.h>
 
-static size_t varint_size(uint64_t value)
-{
-    size_t size = 1;
-    for (; value >= 0x80; value >>= 7)
-        size++;
-    return size;
-}
-
 /* Whether a name can stand without quotes. */
 static bool is_plain(const char *name)
 {
@@ -44,7 +36,7 @@ static void add_frame(etch_dump *dump, uint64_t offset, uint64_t length)
 /* Whether the lines of a message, whose canonical form is in `body`, give back what is in the file. */
 static bool is_canonical(const etch_dump *dump, uint64_t offset, uint64_t length, const uint8_t *bytes)
 {
-    return offset - dump->end == varint_size(length) && dump->body.length == length &&
+    return offset - dump->end == etch_varint_size(length) && dump->body.length == length &&
            (length == 0 || memcmp(dump->body.text, bytes, (size_t)length) == 0);
 }
 

@@ -1,10 +1,9 @@
 /* The canonical encoding of what the reader yields: fields in the order of their numbers, shortest varints, packed
  * lists, defaults left out. */
 #include "trace/text_int.h"
+#include "trace/trace_int.h"
 
 #include <string.h>
-
-enum { WIRE_VARINT, WIRE_FIXED64, WIRE_BYTES, WIRE_FIXED32 = 5 };
 
 void etch_put_varint(etch_buf *out, uint64_t value)
 {
@@ -16,7 +15,7 @@ void etch_put_varint(etch_buf *out, uint64_t value)
     etch_buf_add(out, bytes, length);
 }
 
-static size_t varint_size(uint64_t value)
+size_t etch_varint_size(uint64_t value)
 {
     size_t size = 1;
     for (; value >= 0x80; value >>= 7)
@@ -75,25 +74,6 @@ static uint64_t float_bits(double number)
     return bits;
 }
 
-static uint32_t scalar_wire(etch_chakra_scalar scalar)
-{
-    switch (scalar) {
-    case ETCH_SCALAR_DOUBLE:
-    case ETCH_SCALAR_FIXED64:
-    case ETCH_SCALAR_SFIXED64:
-        return WIRE_FIXED64;
-    case ETCH_SCALAR_FLOAT:
-    case ETCH_SCALAR_FIXED32:
-    case ETCH_SCALAR_SFIXED32:
-        return WIRE_FIXED32;
-    case ETCH_SCALAR_STRING:
-    case ETCH_SCALAR_BYTES:
-        return WIRE_BYTES;
-    default:
-        return WIRE_VARINT;
-    }
-}
-
 /* A value of any kind but text, without its tag. */
 static void put_scalar(etch_buf *out, etch_chakra_scalar scalar, const etch_trace_value *value)
 {
@@ -129,7 +109,7 @@ static void put_list(etch_buf *out, etch_buf *spare, etch_chakra_scalar scalar, 
 {
     const size_t start = spare->length;
     for (uint32_t i = 0; i < attr->count; i++) {
-        if (scalar_wire(scalar) == WIRE_BYTES)
+        if (etch_wire_of(scalar) == WIRE_BYTES)
             put_bytes(out, 1, attr->values[i].text.at, attr->values[i].text.length);
         else
             put_scalar(spare, scalar, &attr->values[i]);
@@ -146,10 +126,10 @@ static void put_value(etch_encoder *e, etch_buf *out, const etch_trace_attr *att
         e->list.length = 0;
         put_list(&e->list, &e->packed, scalar, attr);
         put_bytes(out, attr->kind, e->list.text, e->list.length);
-    } else if (scalar_wire(scalar) == WIRE_BYTES) {
+    } else if (etch_wire_of(scalar) == WIRE_BYTES) {
         put_bytes(out, attr->kind, attr->values[0].text.at, attr->values[0].text.length);
     } else {
-        put_tag(out, attr->kind, scalar_wire(scalar));
+        put_tag(out, attr->kind, etch_wire_of(scalar));
         put_scalar(out, scalar, &attr->values[0]);
     }
 }
@@ -172,7 +152,7 @@ static void put_deps(etch_buf *out, uint32_t field, const uint64_t *deps, uint32
     if (count == 0)
         return;
     for (uint32_t i = 0; i < count; i++)
-        size += varint_size(deps[i]);
+        size += etch_varint_size(deps[i]);
     put_tag(out, field, WIRE_BYTES);
     etch_put_varint(out, size);
     for (uint32_t i = 0; i < count; i++)

@@ -18,6 +18,7 @@ void etch_encode_metadata(etch_encoder *encoder, etch_buf *out, const etch_trace
 void etch_encode_node(etch_encoder *encoder, etch_buf *out, const etch_trace_node *node);
 void etch_encode_attr(etch_encoder *encoder, etch_buf *out, uint32_t field, const etch_trace_attr *attr);
 void etch_put_varint(etch_buf *out, uint64_t value);
+size_t etch_varint_size(uint64_t value);
 
 /* ---- text_write.c: messages as lines ------------------------------------------------------------------- */
 

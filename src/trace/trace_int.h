@@ -46,6 +46,11 @@ etch_status etch_wire_metadata(etch_wire *wire, const uint8_t *bytes, size_t len
 etch_status etch_wire_node(etch_wire *wire, const uint8_t *bytes, size_t length, uint64_t offset,
                            etch_trace_node *node, etch_trace_error *error) ETCH_MUST_CHECK;
 
+/* Wire types: how a field is encoded. */
+enum { WIRE_VARINT, WIRE_FIXED64, WIRE_BYTES, WIRE_GROUP, WIRE_GROUP_END, WIRE_FIXED32 };
+
+/* The wire type of one value. */
+uint32_t etch_wire_of(etch_chakra_scalar scalar);
 /* A varint at `at`: the bytes it takes, 0 when `end` comes first, -1 when it is longer than a varint can
  * be. */
 int etch_wire_varint(const uint8_t *at, const uint8_t *end, uint64_t *value);

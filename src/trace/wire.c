@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIRE_VARINT, WIRE_FIXED64, WIRE_BYTES, WIRE_GROUP, WIRE_GROUP_END, WIRE_FIXED32 };
 enum { VARINT_BYTES = 10, GROUP_DEPTH = 32 };
 #define MOST_TAG UINT32_MAX /* 2^29 - 1 fields of 8 wire types */
 
@@ -258,7 +257,7 @@ static bool take_number(const field *f, uint64_t *value)
 
 /* ---- attributes ---------------------------------------------------------------------------------------- */
 
-static uint32_t scalar_wire(etch_chakra_scalar scalar)
+uint32_t etch_wire_of(etch_chakra_scalar scalar)
 {
     switch (scalar) {
     case ETCH_SCALAR_DOUBLE:
@@ -343,7 +342,7 @@ static void add_value(decoding *d, etch_chakra_scalar scalar, const field *f)
 /* The elements of a packed list. */
 static void add_packed(decoding *d, etch_chakra_scalar scalar, span in)
 {
-    field f = {.wire = scalar_wire(scalar)};
+    field f = {.wire = etch_wire_of(scalar)};
     while (in.at < in.end && d->status == ETCH_OK) {
         f.start = in.at;
         if (read_simple(d, &in, &f))
@@ -357,7 +356,7 @@ static void add_list(decoding *d, etch_chakra_scalar scalar, span in)
     while (next_field(d, &in, &f)) {
         if (f.number != 1)
             continue;
-        if (f.wire == scalar_wire(scalar))
+        if (f.wire == etch_wire_of(scalar))
             add_value(d, scalar, &f);
         else if (f.wire == WIRE_BYTES)
             add_packed(d, scalar, f.payload);
@@ -371,7 +370,7 @@ static bool take_value(decoding *d, const field *f, etch_trace_attr *attr, uint3
         return false;
     const etch_chakra_scalar scalar = etch_chakra_scalar_of(f->number);
     const bool list = etch_chakra_is_list(f->number);
-    if (f->wire != (list ? (uint32_t)WIRE_BYTES : scalar_wire(scalar)))
+    if (f->wire != (list ? (uint32_t)WIRE_BYTES : etch_wire_of(scalar)))
         return false;
     if (!list || attr->kind != f->number)
         d->wire->value_count = first;

@@ -1,4 +1,6 @@
 /* The library as a program uses it: public headers only. */
+#define _POSIX_C_SOURCE 200809L
+
 #include "etch/etch.h"
 #include "suite.h"
 
@@ -192,6 +194,48 @@ START_TEST(a_memory_limit_ends_a_call_and_not_the_process)
 }
 END_TEST
 
+START_TEST(traces_need_no_spec)
+{
+    char folder[] = "/tmp/etch-api-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    etch_session *session;
+    const etch_output_options output = {.folder = folder, .name = "t", .threads = 2};
+    const etch_output_report *report;
+    const char *const sets[] = {
+        "layers=1,dp=2,batch=2,seq=4,hidden=8,heads=2,kv_heads=2,head_dim=4,ffn=8,vocab=8"};
+    char path[4096];
+    const etch_session_options with = {
+        .spec = spec_path(path, "models/llama.etch"), .plan = "ddp", .sets = sets, .set_count = 1};
+    ck_assert_int_eq(etch_session_open(&with, &session), ETCH_OK);
+    ck_assert_int_eq(etch_session_lower(session, &output, &report), ETCH_OK);
+    const uint64_t nodes = report->nodes;
+    etch_session_close(session);
+
+    const etch_session_options without = {.spec = NULL};
+    const etch_verification_options verify = {.path = folder, .threads = 2, .seeds = 3};
+    const etch_verification *told;
+    const etch_answer *answer;
+    ck_assert_int_eq(etch_session_open(&without, &session), ETCH_OK);
+    ck_assert_int_eq(etch_session_verify(session, &verify, &told), ETCH_OK);
+    ck_assert_str_eq(told->verdict, "always");
+    ck_assert_uint_eq(told->ranks, 2);
+    ck_assert_uint_eq(told->nodes, nodes);
+    ck_assert_uint_eq(told->marks[1].in_flight, 1);
+    ck_assert_int_eq(etch_session_query(session, "params(model)", ETCH_BY_NOTHING, &answer), ETCH_EINPUT);
+    const etch_verification_options nowhere = {.path = "/nowhere/at/all"};
+    ck_assert_int_eq(etch_session_verify(session, &nowhere, &told), ETCH_EIO);
+    ck_assert_ptr_null(told);
+    ck_assert(has_code(session, "E0800"));
+    etch_session_close(session);
+    static const char *const files[] = {"t.0.et", "t.1.et", "comm_group.json", "manifest.json"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, files[i]);
+        ck_assert_int_eq(remove(path), 0);
+    }
+    ck_assert_int_eq(remove(folder), 0);
+}
+END_TEST
+
 START_TEST(listings_need_no_session)
 {
     char *text;
@@ -214,6 +258,6 @@ Suite *etch_suite(void)
                    answers_live_as_long_as_the_session, a_file_that_is_not_there_is_an_io_error,
                    a_check_reports_names_demands_and_verdicts, a_dry_run_needs_no_folder,
                    a_cancelled_session_writes_nothing, a_memory_limit_ends_a_call_and_not_the_process,
-                   listings_need_no_session);
+                   traces_need_no_spec, listings_need_no_session);
     return suite;
 }

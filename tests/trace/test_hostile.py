@@ -139,7 +139,7 @@ class Large(unittest.TestCase):
 
     def test_memory(self):
         for form in FORMS:
-            self.assertLess(self.peak(25_000, form) - self.peak(10, form), 25_000, form)  # of 100,000 in the file
+            self.assertLess(self.peak(12_000, form) - self.peak(10, form), 15_000, form)  # of 48,000 in the file
 
 
 def field(number, raw):
