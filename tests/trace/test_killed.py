@@ -14,7 +14,8 @@ import sys
 import time
 
 ETCH = os.environ["ETCH"]
-MODEL = pathlib.Path(os.environ["ETCH_SOURCE_DIR"]) / "models" / "llama.etch"
+SHIPPED = pathlib.Path(os.environ["ETCH_SOURCE_DIR"]) / "models" / "llama.etch"
+MODEL = pathlib.Path("llama.etch")  # a copy that nobody edits meanwhile: the manifest has its hash
 KILLS = 200
 FOREIGN = "notes.txt"
 
@@ -81,6 +82,7 @@ def complaints(place, kind, runs):
 def main():
     source = random.Random(7)
     place = pathlib.Path("killed")
+    shutil.copyfile(SHIPPED, MODEL)
     _, new = complete_run(2)
     old_folder, old = complete_run(1)
     whole = 0.1  # seconds that a run takes; the first rounds find it
