@@ -574,9 +574,19 @@ typedef struct etch_placed {
     etch_diags *diags;
 } etch_placed;
 
+/* Which steps run as one node. Collectives are nodes of their own in each of them, and FLOP are the same. */
+typedef enum etch_granularity {
+    ETCH_GRANULARITY_KERNEL, /* a product, norm, ... with the elementwise steps beside it */
+    ETCH_GRANULARITY_OP,     /* each op that does anything */
+    ETCH_GRANULARITY_BLOCK,  /* all steps of a phase from one collective, or end of a loop, to the next */
+    ETCH_GRANULARITY_COUNT
+} etch_granularity;
+/* "kernel"; NULL for ETCH_GRANULARITY_COUNT and above. */
+const char *etch_granularity_name(etch_granularity granularity);
+
 /* Applies a plan by the rules R1-R9 (docs/placement.md): collectives appear where placements differ. NULL
  * after an error. */
-etch_placed *etch_place(const etch_training *training, const etch_plan *plan);
+etch_placed *etch_place(const etch_training *training, const etch_plan *plan, etch_granularity granularity);
 
 /* Is it the home of a loop whose iterations are units? */
 bool etch_home_is_loop(const etch_stages *stages, etch_home home);

@@ -1,12 +1,13 @@
-/* Which steps run as one node.
+/* Which steps run as one node: one rule for each granularity.
  *
  * requires: placed regions, items in program order. provides: kernels of every region in issue order,
  * step->kernel.
  *
- * A product, norm, ... anchors a kernel. An elementwise step joins the kernel that makes its latest operand;
+ * Kernels: a product, norm, ... anchors one. An elementwise step joins the kernel that makes its latest operand;
  * where a collective or a loop makes it, or nothing in the region does, the step begins a kernel without an
  * anchor, which the first anchor that reads it takes over. Phases stay apart: what is run again is no kernel
- * of backward.
+ * of backward. Ops: every step is a kernel. Blocks: a step joins the one before it, as long as no collective
+ * and no loop is between them; the last product, norm, ... is the anchor.
  *
  * A kernel stands in the order of its region where its anchor stands, or its first step while it has none.
  * Everything that a kernel reads then stands before it: an anchor reads what stands before the anchor; a
@@ -35,8 +36,27 @@ typedef struct maker {
     uint32_t item; /* of the loop */
 } maker;
 
+/* What a granularity lets a step join. */
+typedef struct rule {
+    const char *name;
+    bool operands; /* an elementwise step: the maker of its latest operand, or the anchor that reads it */
+    bool segment;  /* any step: the one before it */
+} rule;
+
+static const rule rules[ETCH_GRANULARITY_COUNT] = {
+    [ETCH_GRANULARITY_KERNEL] = {.name = "kernel", .operands = true},
+    [ETCH_GRANULARITY_OP] = {.name = "op"},
+    [ETCH_GRANULARITY_BLOCK] = {.name = "block", .segment = true},
+};
+
+const char *etch_granularity_name(etch_granularity granularity)
+{
+    return (unsigned)granularity < ETCH_GRANULARITY_COUNT ? rules[granularity].name : NULL;
+}
+
 typedef struct grouping {
     etch_placed *placed;
+    const rule *rule;
     etch_arena *scratch;
     maker *makers;         /* by value id */
     group **groups;        /* by step id; NULL: no node */
@@ -130,18 +150,33 @@ static group *group_new(const grouping *g, const etch_placed_region *region, uin
     return made;
 }
 
+/* The group that a step joins, or NULL. `open`: the group of the step before it in the region; NULL behind a
+ * collective or a loop. */
+static group *group_to_join(const grouping *g, const etch_placed_region *region, const etch_step *step,
+                            etch_role role, group *open)
+{
+    if (role == ROLE_MOVE)
+        return NULL;
+    if (g->rule->segment && open && open->phase == step->phase && open->home == step->home)
+        return open;
+    return g->rule->operands && role == ROLE_POINTWISE ? group_before(g, region, step) : NULL;
+}
+
 /* The group of a step at `item`, NULL when it is no node. */
-static group *group_step(const grouping *g, const etch_placed_region *region, uint32_t item, etch_step *step)
+static group *group_step(const grouping *g, const etch_placed_region *region, uint32_t item, etch_step *step,
+                         group *open)
 {
     etch_role role = etch_step_role(step);
     if (role == ROLE_FREE)
         return NULL;
-    group *own = role == ROLE_POINTWISE ? group_before(g, region, step) : NULL;
+    group *own = group_to_join(g, region, step, role, open);
     if (!own)
         own = group_new(g, region, item, step);
-    if (role != ROLE_POINTWISE)
+    if (role != ROLE_POINTWISE) {
         own->anchor = step;
-    if (role == ROLE_KERNEL)
+        own->item = item;
+    }
+    if (role == ROLE_KERNEL && g->rule->operands)
         take_over_operands(g, own);
     for (uint32_t i = 0; i < step->in_count; i++) {
         origin from = origin_of(g, step->ins[i]);
@@ -199,13 +234,17 @@ static void make_kernels(const grouping *g, etch_placed_region *region)
 /* Goes as deep as loops are nested. */
 static void group_region(const grouping *g, etch_placed_region *region)
 {
+    group *open = NULL;
     for (uint32_t i = 0; i < region->items.count; i++) {
         etch_step *step = region->items.at[i].step;
         etch_placed_loop *loop = region->items.at[i].loop;
         if (step) {
-            g->groups[step->id] = group_step(g, region, i, step);
+            group *own = g->groups[step->id] = group_step(g, region, i, step, open);
+            if (own)
+                open = etch_step_role(step) == ROLE_MOVE ? NULL : own;
             continue;
         }
+        open = NULL;
         for (uint32_t k = 0; k < loop->carries.count; k++)
             read_by_loop(g, loop->carries.at[k].init);
         group_region(g, loop->body);
@@ -236,11 +275,12 @@ static void check_order(const grouping *g, const etch_placed_region *region)
 }
 #endif
 
-void etch_kernels(etch_placed *placed)
+void etch_kernels(etch_placed *placed, etch_granularity granularity)
 {
     etch_arena *scratch = etch_arena_new(etch_arena_mem(placed->arena));
     grouping g = {
         .placed = placed,
+        .rule = &rules[granularity],
         .scratch = scratch,
         .makers = ETCH_NEW_ARRAY(scratch, placed->value_count, maker),
         .groups = ETCH_NEW_ARRAY(scratch, placed->step_count, group *),

@@ -6,7 +6,7 @@
 
 /* Groups the steps of every region into kernels, in issue order, and fills what they read, write and cost.
  * Needs the finished regions; called once, by `etch_place`. */
-void etch_kernels(etch_placed *placed);
+void etch_kernels(etch_placed *placed, etch_granularity granularity);
 
 /* Fills reads, writes, FLOP and bytes of all kernels. `made_by` says by value id which kernel makes a
  * value. */

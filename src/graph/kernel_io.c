@@ -78,6 +78,7 @@ typedef struct io {
     bool *used;       /* by value id: something reads it */
     bool *leaves;     /* by value id: something outside its kernel reads it */
     uint32_t *reader; /* by value id: the last kernel that listed it, counted from 1 */
+    uint32_t *adder;  /* by tensor id of a gradient: the last kernel that adds to all of it */
     uint32_t kernels; /* counted so far */
 } io;
 
@@ -131,9 +132,10 @@ static void read_operands(io *x, etch_kernel *kernel, const etch_step *step)
         etch_value *root = etch_value_root(step->ins[i]);
         if (x->reader[root->id] == x->kernels)
             continue;
-        x->reader[root->id] = x->kernels;
-        ETCH_PUSH(x->placed->arena, &kernel->reads, root);
         bool rows = step->row->touch == TOUCH_ROWS_READ && i == 0;
+        if (!rows) /* whoever has read rows may still read all */
+            x->reader[root->id] = x->kernels;
+        ETCH_PUSH(x->placed->arena, &kernel->reads, root);
         add_bytes(x, kernel, etch_value_elements(x->placed, rows ? step->outs[0] : root), width_of(root));
     }
 }
@@ -147,15 +149,25 @@ static bool is_written(const io *x, const etch_step *step, uint32_t result)
     return x->leaves[value->id] || (wanted && !x->used[value->id]);
 }
 
+/* A gradient is read, added to and written back, by all steps of a kernel at once. */
+static void add_to_gradient(const io *x, etch_kernel *kernel, const etch_tensor *gradient,
+                            const etch_value *added, bool rows)
+{
+    if (x->adder[gradient->id] == x->kernels)
+        return;
+    if (!rows)
+        x->adder[gradient->id] = x->kernels;
+    add_bytes(x, kernel, etch_value_elements(x->placed, added),
+              2 * etch_dtype_bytes(x->placed->training->graph->dtypes.grads));
+}
+
 static void write_results(const io *x, etch_kernel *kernel, const etch_step *step)
 {
-    uint32_t gradient_width = etch_dtype_bytes(x->placed->training->graph->dtypes.grads);
     for (uint32_t i = 0; i < step->out_count; i++) {
         bool rows = step->row->touch == TOUCH_ROWS_WRITTEN && i == 0;
         etch_value *result = step->outs[i];
-        if (step->accumulate_into[i]) { /* read, added to and written back */
-            add_bytes(x, kernel, etch_value_elements(x->placed, rows ? step->ins[0] : result),
-                      2 * gradient_width);
+        if (step->accumulate_into[i]) {
+            add_to_gradient(x, kernel, step->accumulate_into[i], rows ? step->ins[0] : result, rows);
         } else if (is_written(x, step, i)) {
             ETCH_PUSH(x->placed->arena, &kernel->writes, result);
             add_bytes(x, kernel, etch_value_elements(x->placed, rows ? step->ins[0] : result),
@@ -200,6 +212,7 @@ void etch_kernel_io(etch_placed *placed, etch_kernel *const *made_by)
         .used = ETCH_NEW_ARRAY(scratch, placed->value_count, bool),
         .leaves = ETCH_NEW_ARRAY(scratch, placed->value_count, bool),
         .reader = ETCH_NEW_ARRAY(scratch, placed->value_count, uint32_t),
+        .adder = ETCH_NEW_ARRAY(scratch, placed->training->graph->tensors.count, uint32_t),
     };
     use_in_region(&x, placed->forward);
     if (placed->backward)

@@ -577,7 +577,7 @@ static void place_sources(placer *p)
     }
 }
 
-etch_placed *etch_place(const etch_training *training, const etch_plan *plan)
+etch_placed *etch_place(const etch_training *training, const etch_plan *plan, etch_granularity granularity)
 {
     etch_graph *graph = training->graph;
     etch_arena *arena = graph->arena;
@@ -618,6 +618,6 @@ etch_placed *etch_place(const etch_training *training, const etch_plan *plan)
         etch_stages_find(&p);
     if (p.failed)
         return NULL;
-    etch_kernels(placed);
+    etch_kernels(placed, granularity);
     return etch_updates(placed) ? placed : NULL;
 }

@@ -4,10 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-void *etch_reserve(void *at, uint32_t count, uint32_t *capacity, size_t size, bool *failed)
+void *etch_enlarge(void *at, uint32_t *capacity, size_t size, bool *failed)
 {
-    if (count < *capacity)
-        return at;
     if (*capacity > UINT32_MAX / 2) {
         *failed = true;
         return at;

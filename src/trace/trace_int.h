@@ -8,7 +8,11 @@
 
 /* An array from malloc with room for one object more than `count`. When memory is out: `at`, and
  * `*failed`. */
-void *etch_reserve(void *at, uint32_t count, uint32_t *capacity, size_t size, bool *failed) ETCH_MUST_CHECK;
+void *etch_enlarge(void *at, uint32_t *capacity, size_t size, bool *failed) ETCH_MUST_CHECK;
+static inline void *etch_reserve(void *at, uint32_t count, uint32_t *capacity, size_t size, bool *failed)
+{
+    return count < *capacity ? at : etch_enlarge(at, capacity, size, failed);
+}
 
 /* Numbers by number; all zero is an empty table. Keys and values are below 2^32 - 1. */
 typedef struct etch_table {

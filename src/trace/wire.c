@@ -59,18 +59,23 @@ int etch_wire_varint(const uint8_t *at, const uint8_t *end, uint64_t *value)
     return -1;
 }
 
-static bool read_varint(decoding *d, span *in, uint64_t *value)
+static bool read_long_varint(decoding *d, span *in, uint64_t *value)
 {
-    if (in->at < in->end && *in->at < 128) {
-        *value = *in->at++;
-        return true;
-    }
-    int length = etch_wire_varint(in->at, in->end, value);
+    const int length = etch_wire_varint(in->at, in->end, value);
     if (length < 0)
         return fail(d, in->at, "a varint is longer than 64 bits");
     if (length == 0)
         return fail(d, in->at, "a message ends within a varint");
     in->at += length;
+    return true;
+}
+
+/* Most take one byte. */
+static inline bool read_varint(decoding *d, span *in, uint64_t *value)
+{
+    if (in->at == in->end || *in->at >= 128)
+        return read_long_varint(d, in, value);
+    *value = *in->at++;
     return true;
 }
 
@@ -223,7 +228,11 @@ static bool is_utf8(span text)
                 continue;
             }
         }
-        size_t size = character_size(text.at, (size_t)(text.end - text.at));
+        if (*text.at < 0x80) {
+            text.at++;
+            continue;
+        }
+        const size_t size = character_size(text.at, (size_t)(text.end - text.at));
         if (size == 0)
             return false;
         text.at += size;

@@ -2,9 +2,10 @@
 try them on. Link c*p + i of the chain is chunk c of stage i."""
 
 import collections
+import json
 import re
 
-from etchtest import trace
+from etchtest import Case, table, trace
 
 SCHEDULES = ("gpipe", "one_f_one_b", "interleaved(virtual = 2)", "interleaved(virtual = 3)")
 
@@ -158,3 +159,38 @@ def of_type(program, places, slot, *types):
 
 
 COMPUTES, TALKS = (trace.COMP,), (trace.COLL, trace.SEND)
+
+
+# ---- totals ----------------------------------------------------------------------------------------------------
+
+
+class Stages(Case):
+    """Tests that hold stages of traces against queries."""
+
+    def assertStages(self, folder, spec, plan, sets, mesh):
+        """Of every rank: sums over the nodes, less the paddings that the manifest counts, are those of its stage."""
+        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        self.assertEqual(mesh["pp"], len(manifest["stages"]))
+        of_stages = [{} for _ in range(mesh["pp"])]
+        for row in trace.totals(folder):
+            for stage in {stage_of(rank, mesh) for rank in row["ranks"]}:
+                of_stages[stage] = row
+        found = [self.without_padding(row, stage) for row, stage in zip(of_stages, manifest["stages"])]
+        for query in ("rank_flops", "traffic", "comm"):
+            rows, _ = table(spec, f"{query}(step)", "stage", plan=plan, sets=sets)
+            self.assertEqual([row[query] for row in found], [rows[str(stage)] for stage in range(mesh["pp"])], query)
+        for key in sorted({key for row in found for key in row} - {"rank_flops", "traffic", "comm"}):
+            rows, _ = table(spec, f"comm(step, op = {key[0]}, axis = {key[1]})", "stage", plan=plan, sets=sets)
+            self.assertEqual([row.get(key, 0) for row in found], [rows[str(stage)] for stage in range(mesh["pp"])], key)
+
+    @staticmethod
+    def without_padding(row, stage):
+        padding = {(comm["collective"], comm["axes"]): int(comm["bytes_padding"]) for comm in stage["comm"]}
+        sums = {"rank_flops": row["num_ops"] - int(stage["flop_padding"]),
+                "traffic": row["tensor_size"] - int(stage["bytes_padding"]), "comm": 0}
+        for comm in row["comm"]:
+            key = comm["collective"], comm["axes"]
+            if key[0] != "recv":  # a message is counted where it is sent
+                sums[key] = comm["comm_size"] - padding[key]
+                sums["comm"] += sums[key]
+        return sums

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import decoder
 from etchtest import GPT, LLAMA, Case, Formula, Point, ask, lower, main, run, succeed, table, trace, value
-from pipeline import SCHEDULES, chunks_of, held, stage_of
+from pipeline import SCHEDULES, Stages, chunks_of, held
 from test_numbers import LLAMA_DIMS
 from test_zero import edited
 
@@ -46,35 +46,7 @@ def widths(axes):
     return {axis: 2 if axis in ("dp", "tp", "cp") else 1 for axis in axes}
 
 
-class Totals(Case):
-    def assertStages(self, folder, spec, plan, sets, mesh):
-        """Of every rank: sums over the nodes, less the paddings that the manifest counts, are those of its stage."""
-        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        self.assertEqual(mesh["pp"], len(manifest["stages"]))
-        of_stages = [{} for _ in range(mesh["pp"])]
-        for row in trace.totals(folder):
-            for stage in {stage_of(rank, mesh) for rank in row["ranks"]}:
-                of_stages[stage] = row
-        found = [self.without_padding(row, stage) for row, stage in zip(of_stages, manifest["stages"])]
-        for query in ("rank_flops", "traffic", "comm"):
-            rows, _ = table(spec, f"{query}(step)", "stage", plan=plan, sets=sets)
-            self.assertEqual([row[query] for row in found], [rows[str(stage)] for stage in range(mesh["pp"])], query)
-        for key in sorted({key for row in found for key in row} - {"rank_flops", "traffic", "comm"}):
-            rows, _ = table(spec, f"comm(step, op = {key[0]}, axis = {key[1]})", "stage", plan=plan, sets=sets)
-            self.assertEqual([row.get(key, 0) for row in found], [rows[str(stage)] for stage in range(mesh["pp"])], key)
-
-    @staticmethod
-    def without_padding(row, stage):
-        padding = {(comm["collective"], comm["axes"]): int(comm["bytes_padding"]) for comm in stage["comm"]}
-        sums = {"rank_flops": row["num_ops"] - int(stage["flop_padding"]),
-                "traffic": row["tensor_size"] - int(stage["bytes_padding"]), "comm": 0}
-        for comm in row["comm"]:
-            key = comm["collective"], comm["axes"]
-            if key[0] != "recv":  # a message is counted where it is sent
-                sums[key] = comm["comm_size"] - padding[key]
-                sums["comm"] += sums[key]
-        return sums
-
+class Totals(Stages):
     def every(self, model, ways):
         for schedule, stages, layers, counts in ways:
             micro = stages if chunks_of(schedule) > 1 else 3
