@@ -271,6 +271,8 @@ typedef struct etch_output_options {
     unsigned threads; /* 0 counts as 1. The bytes written do not depend on it */
     bool force;       /* write also into a folder that holds other files; those stay */
     bool dry_run;     /* change nothing on disk */
+    bool astra_sim;   /* also write what ASTRA-sim needs beside traces and groups: network.yml, system.json,
+                         memory.json, and astra-sim.sh with the command */
     const char
         *ranks; /* write the traces of these only, "0,2,8-15"; NULL: of all. Groups, manifest and totals
                           are those of all ranks */

@@ -82,7 +82,7 @@ static void print_stages(const etch_output_report *report, bool human)
     }
 }
 
-static void print_plain(const etch_output_report *report, bool human)
+static void print_plain(const etch_output_report *report, bool human, bool astra_sim)
 {
     cli_print_field("model", "%s", report->model);
     if (report->config)
@@ -101,6 +101,8 @@ static void print_plain(const etch_output_report *report, bool human)
     cli_print_field("bytes", "%" PRIu64 " in %" PRIu64 " files", report->bytes, report->files);
     if (report->written)
         cli_print_field("written", "%s", report->folder);
+    if (report->written && astra_sim)
+        cli_print_field("run", "sh %s/astra-sim.sh AstraSim_Analytical_Congestion_Unaware", report->folder);
     print_stages(report, human);
 }
 
@@ -162,7 +164,7 @@ cli_exit cli_lower(const cli_arguments *arguments)
     }
     if (status == ETCH_OK) {
         if (arguments->format == CLI_PLAIN)
-            print_plain(report, arguments->human);
+            print_plain(report, arguments->human, arguments->output.astra_sim);
         else if (!print_json(report))
             status = ETCH_ENOMEM;
     }

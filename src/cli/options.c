@@ -30,6 +30,7 @@ typedef enum option_id {
     OPT_GRANULARITY,
     OPT_NAMES,
     OPT_ATTRS,
+    OPT_ASTRA_SIM,
     OPT_HUMAN,
     OPT_OUTPUT,
     OPT_NAME,
@@ -78,6 +79,7 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_NAMES] = {"names", 0, "WHAT", CLI_LOWER, "of nodes: short (the default), full, none"},
     [OPT_ATTRS] = {"attrs", 0, "LIST", CLI_LOWER, "attributes for people: phase, layer, microbatch,\n"
                    "op_type, module, joined by commas"},
+    [OPT_ASTRA_SIM] = {"astra-sim", 0, NULL, CLI_LOWER, "also write what ASTRA-sim needs, and its command"},
     [OPT_TEXT] = {"text", 0, NULL, CLI_DUMP, "the text form of traces"},
     [OPT_HUMAN] = {"human", 0, NULL, CLI_QUERY | CLI_LOWER, "also say numbers with three digits: 8.03 G"},
     [OPT_OUTPUT] = {"output", 'o', "DIR", CLI_LOWER | CLI_ASSEMBLE, "where the traces go"},
@@ -291,6 +293,9 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
         return choose_listed(a, id, value, etch_naming_at, &a->output.names);
     case OPT_ATTRS:
         a->output.attrs = value;
+        return true;
+    case OPT_ASTRA_SIM:
+        a->output.astra_sim = true;
         return true;
     case OPT_TEXT:
         a->text = true;

@@ -12,6 +12,8 @@ typedef struct emission {
     etch_variants variants;
     char *manifest; /* from malloc */
     size_t manifest_length;
+    etch_extra_file extras[ETCH_ASTRA_SIM_FILES];
+    uint32_t extra_count;
     etch_folder folder;
     etch_emit_result result;
 } emission;
@@ -59,6 +61,14 @@ static uint64_t count_trace_bytes(const emission *e)
     return bytes;
 }
 
+static uint64_t count_extra_bytes(const emission *e)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < e->extra_count; i++)
+        bytes += e->extras[i].length;
+    return bytes;
+}
+
 static etch_status prepare(emission *e)
 {
     uint64_t group_bytes;
@@ -77,9 +87,13 @@ static etch_status prepare(emission *e)
         return status;
     if (etch_groups_write(e->job, -1, &group_bytes) != 0)
         return ETCH_EINTERNAL; /* counting has nothing that could fail */
+    if (e->options->astra_sim) {
+        etch_astra_sim_files(e->arena, e->job, e->options->name, e->extras);
+        e->extra_count = ETCH_ASTRA_SIM_FILES;
+    }
     e->result.ranks = e->variants.written;
-    e->result.files = (uint64_t)e->variants.written + 2;
-    e->result.bytes = e->result.trace_bytes + group_bytes + e->manifest_length;
+    e->result.files = (uint64_t)e->variants.written + 2 + e->extra_count;
+    e->result.bytes = e->result.trace_bytes + group_bytes + e->manifest_length + count_extra_bytes(e);
     e->result.nodes = count_nodes(e);
     e->result.groups = etch_group_count(e->job);
     return ETCH_OK;
@@ -101,6 +115,12 @@ static etch_status write_tables(const emission *e)
     int error = etch_groups_write(e->job, e->folder.files, &size);
     if (error != 0)
         return etch_io_error(e->diags, "write", e->folder.path, ETCH_CHAKRA_GROUP_FILE, error);
+    for (uint32_t i = 0; i < e->extra_count; i++) {
+        const etch_extra_file *extra = &e->extras[i];
+        error = etch_file_put(e->folder.files, extra->name, extra->text, extra->length);
+        if (error != 0)
+            return etch_io_error(e->diags, "write", e->folder.path, extra->name, error);
+    }
     error = etch_file_put(e->folder.files, ETCH_MANIFEST_WAITING, e->manifest, e->manifest_length);
     if (error != 0)
         return etch_io_error(e->diags, "write", e->folder.path, ETCH_MANIFEST_FILE, error);
@@ -136,7 +156,10 @@ static etch_status write_all(void *data)
     warn_of_path(e);
     e->folder.ours.known = true;
     e->folder.ours.rank_count = e->job->rank_count;
+    e->folder.ours.astra_sim = e->options->astra_sim;
     e->folder.ranks = e->options->ranks;
+    e->folder.extras = e->extras;
+    e->folder.extra_count = e->extra_count;
     memcpy(e->folder.ours.name, e->options->name, strlen(e->options->name) + 1);
     status = etch_folder_inspect(&e->folder, e->options->folder, e->options->force);
     if (status == ETCH_OK)

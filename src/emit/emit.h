@@ -7,6 +7,10 @@
  *   comm_group.json    group id -> ranks in ring order. Without groups it is the empty object, from which
  *                      simulators read no group
  *   manifest.json      what was lowered and what it adds up to: see `etch_emit`
+ * and, where they are asked for,
+ *   network.yml, system.json, memory.json, astra-sim.sh
+ *                      a machine with a network of one dimension for each axis of the mesh, and the command
+ *                      that runs ASTRA-sim on it and the traces
  *
  * The files are written into a hidden folder beside (or, see `force`, inside) the target and appear under
  * their names when all of them are complete; the manifest comes last. The bytes depend on the job and the
@@ -30,6 +34,7 @@ typedef struct etch_emit_options {
      * a folder with other files the run is refused, or with `force` the files of this run take their
      * places one by one and all others stay as they are. */
     bool force;
+    bool astra_sim; /* also what ASTRA-sim needs */
     /* When it is not 0 any more, the run ends soon and leaves nothing. May be NULL; a signal handler may set
      * it. */
     const atomic_int *cancel;
@@ -53,7 +58,7 @@ typedef struct etch_emit_result {
  *
  * manifest.json, in this order: `format` ("etch-manifest"), `format_version`, `tool`, `spec`, `model`,
  * `plan`, `config` (or null), `bindings`, `mesh` (outermost axis first), `ranks`, `traces` (with `written`: the ranks,
- * unless they are all), `comm_groups`
+ * unless they are all), `astra_sim` (true, where its files are there), `comm_groups`
  * (families: one set of mesh axes, groups with consecutive ids), `classes` (ranks of one program) and
  * `stages`. A stage holds sums over the nodes of one of its ranks, as decimal text: the sum of num_ops is
  * `flop` + `flop_padding`, of tensor_size `bytes` + `bytes_padding`, of comm_size by collective and axes

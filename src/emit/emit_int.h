@@ -61,6 +61,20 @@ uint32_t etch_chunk_encode(const etch_program *program, const uint8_t *widths, u
 /* Writes the values of one rank, by blank, into their places. */
 void etch_chunk_patch(etch_chunk *chunk, const uint8_t *widths, const uint32_t *values);
 
+/* ---- astra_sim.c: files for a simulator ---------------------------------------------------------------- */
+
+typedef struct etch_extra_file {
+    const char *name, *text;
+    size_t length;
+} etch_extra_file;
+
+enum { ETCH_ASTRA_SIM_FILES = 4 };
+/* Makes them, in `arena`; `name`: of the traces. */
+void etch_astra_sim_files(etch_arena *arena, const etch_job *job, const char *name,
+                          etch_extra_file files[ETCH_ASTRA_SIM_FILES]);
+/* Is it the name of one of them? */
+bool etch_is_astra_sim_file(const char *file);
+
 /* ---- variant.c: which ranks share bytes ---------------------------------------------------------------- */
 
 /* Ranks of one class whose blanks are equally long: their traces differ in these only. */
@@ -101,6 +115,7 @@ typedef struct etch_run_files {
     bool known;                /* there is such a run: the folder has a manifest of ours */
     char name[ETCH_FILE_NAME]; /* of the traces */
     uint32_t rank_count;
+    bool astra_sim; /* with what ASTRA-sim needs */
 } etch_run_files;
 
 typedef struct etch_folder {
@@ -110,6 +125,8 @@ typedef struct etch_folder {
     const char *parent;          /* the folder that it is in */
     etch_run_files ours;         /* the run at hand */
     const etch_intervals *ranks; /* of it that are written; NULL: all */
+    const etch_extra_file *extras;
+    uint32_t extra_count;
     etch_run_files earlier;      /* what the target holds already */
     etch_folder_way way;
     unsigned mode;            /* permissions of a target that exists */

@@ -32,6 +32,8 @@ static bool run_owns(const etch_run_files *run, const char *file)
         return false;
     if (strcmp(file, ETCH_MANIFEST_FILE) == 0 || strcmp(file, ETCH_CHAKRA_GROUP_FILE) == 0)
         return true;
+    if (run->astra_sim && etch_is_astra_sim_file(file))
+        return true;
     return strncmp(file, run->name, length) == 0 && file[length] == '.' &&
            is_rank(file + length + 1, run->rank_count);
 }
@@ -331,6 +333,8 @@ static etch_status place_files(etch_folder *folder)
         etch_trace_name(folder->ours.name, rank, name);
         status = place_file(folder, name, name);
     }
+    for (uint32_t i = 0; i < folder->extra_count && status == ETCH_OK; i++)
+        status = place_file(folder, folder->extras[i].name, folder->extras[i].name);
     if (status == ETCH_OK)
         status = place_file(folder, ETCH_CHAKRA_GROUP_FILE, ETCH_CHAKRA_GROUP_FILE);
     return status == ETCH_OK ? place_file(folder, ETCH_MANIFEST_WAITING, ETCH_MANIFEST_FILE) : status;

@@ -117,6 +117,8 @@ static json_t *traces_json(writer *w)
     set(w, traces, "bytes", decimal(w->trace_bytes));
     if (w->options->ranks)
         set(w, traces, "written", ranks_json(w));
+    if (w->options->astra_sim)
+        set(w, traces, "astra_sim", json_true());
     return traces;
 }
 
@@ -270,6 +272,7 @@ static void read_run(const json_t *root, etch_run_files *run)
         return;
     memcpy(run->name, name, strlen(name) + 1);
     run->rank_count = (uint32_t)ranks;
+    run->astra_sim = json_is_true(json_object_get(json_object_get(root, "traces"), "astra_sim"));
     run->known = true;
 }
 

@@ -222,6 +222,7 @@ static etch_status lower_session(void *data)
                                        .spec_sha256 = hash,
                                        .threads = o->threads,
                                        .force = o->force,
+                                       .astra_sim = o->astra_sim,
                                        .ranks = o->ranks ? &ranks : NULL,
                                        .cancel = &session->cancel};
     etch_emit_result result;
