@@ -23,7 +23,6 @@ typedef enum cli_exit {
 cli_exit cli_exit_of(etch_status status);
 
 typedef enum cli_color { CLI_COLOR_AUTO, CLI_COLOR_ALWAYS, CLI_COLOR_NEVER } cli_color;
-typedef enum cli_format { CLI_PLAIN, CLI_JSON } cli_format;
 
 enum { CLI_MAX_WORDS = 3 };
 
@@ -36,8 +35,8 @@ typedef struct cli_arguments {
     int word_count;
     etch_session_options session; /* all but `spec`; `sets` has room for every word of the command line */
     etch_output_options output;
-    etch_breakdown by;
-    cli_format format;
+    etch_query_options query;
+    etch_notation format; /* ETCH_PLAIN or ETCH_JSON but for queries */
     cli_color color;
     bool human, json, quiet, verbose, help, version;
 } cli_arguments;
@@ -59,8 +58,9 @@ enum {
     CLI_QUERY = 1 << 1,
     CLI_LOWER = 1 << 2,
     CLI_HELP = 1 << 3,
-    CLI_SPEC = 7,
-    CLI_EVERY = 15
+    CLI_PROVE = 1 << 4,
+    CLI_SPEC = CLI_CHECK | CLI_QUERY | CLI_LOWER | CLI_PROVE,
+    CLI_EVERY = CLI_SPEC | CLI_HELP
 };
 
 /* The i-th command, NULL behind the last. */
@@ -69,6 +69,7 @@ const cli_command *cli_command_of(const char *name);
 
 cli_exit cli_check(const cli_arguments *arguments);
 cli_exit cli_query(const cli_arguments *arguments);
+cli_exit cli_prove(const cli_arguments *arguments);
 cli_exit cli_lower(const cli_arguments *arguments);
 cli_exit cli_help(const cli_arguments *arguments);
 cli_exit cli_help_overview(void);

@@ -136,8 +136,8 @@ static etch_expr intern(etch_sym *sym, const sym_term *terms, uint32_t count)
         if (poly->count == count && equal_terms(poly->terms, terms, count))
             return poly;
     }
-    if (count > SYM_MAX_TERMS)
-        sym_limit(sym);
+    if (count > sym->limits.terms)
+        sym_limit_of(sym, "terms of one expression", sym->limits.terms);
     struct etch_poly *poly = etch_alloc(sym->arena, sizeof *poly + count * sizeof *terms);
     poly->node.hash = hash;
     poly->id = sym->poly_count++;
