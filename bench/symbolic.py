@@ -3,9 +3,9 @@
 
     symbolic.py [--quick] [BUILD]      BUILD: the folder of a release build; else build/release
 
-Every engine replays the same operations and must find the same value at one configuration. No round may profit from what
-an earlier one left in a cache: etch has a new context, SymPy new names for its symbols, which is kinder than emptying
-its cache. SymPy's symbols carry no assumptions, which is when it is fastest. Without FLINT (libflint-dev) its
+Every engine replays the same operations and must find the same value at one configuration. No round may profit from
+what an earlier one left in a cache: etch has a new context, SymPy new names for its symbols, which is kinder than
+emptying its cache. SymPy's symbols carry no assumptions, which would cost it time. Without FLINT (libflint-dev) its
 columns are left out. --quick is one short round, to see that all works.
 """
 
@@ -112,7 +112,7 @@ class Bench:
         print(text, flush=True)
         for found, wanted, who in ((seconds / ours, goal, name), (flint and flint / ours, flint_goal, "FLINT")):
             if wanted and found and found < wanted:
-                self.missed.append(f"{label}: {found:.3g} times {who}, not {wanted}")
+                self.missed.append(f"{label}: {found:,.3g} times {who}, not {wanted}")
 
 
 def show(seconds):
@@ -123,7 +123,9 @@ def show(seconds):
 
 
 def ratio(theirs, ours, goal):
-    return f"{theirs / ours:9,.3g}x" + (f" (goal {goal:,}x)" if goal else "")
+    times = theirs / ours
+    number = f"{times:,.0f}" if times >= 100 else f"{times:.3g}"
+    return f"{number:>9}x" + (f" (goal {goal:,}x)" if goal else "")
 
 
 # ---- what is measured ---------------------------------------------------------------------------------------

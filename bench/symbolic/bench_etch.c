@@ -33,7 +33,7 @@ static run new_run(const workload *w, etch_arena *arena)
 {
     run r = {.sym = etch_sym_new(arena)};
     for (uint32_t i = 0; i < w->var_count; i++)
-        r.vars[i] = etch_var(r.sym, w->vars[i]);
+        r.vars[i] = etch_var(r.sym, w->vars[i].name);
     r.slots = ETCH_NEW_ARRAY(arena, w->slot_count, etch_expr);
     return r;
 }
@@ -139,19 +139,22 @@ static etch_expr value_at(const bench *b, const run *r, uint64_t i)
 {
     etch_expr values[WORKLOAD_VARS];
     for (uint32_t k = 0; k < b->w->var_count; k++)
-        values[k] = etch_int(r->sym, configuration(b->w->vars[k], i));
+        values[k] = etch_int(r->sym, configuration(&b->w->vars[k], i));
     return etch_subst(r->sym, r->slots[b->w->result], b->w->var_count, r->vars, values);
 }
 
 /* The columns of a program's variables; they are no part of what is measured. */
-static etch_column *new_columns(etch_arena *arena, const etch_program *program, size_t count)
+static etch_column *new_columns(const bench *b, etch_arena *arena, const etch_program *program, size_t count)
 {
     const size_t vars = etch_program_variables(program);
     etch_column *columns = ETCH_NEW_ARRAY(arena, vars, etch_column);
     for (size_t k = 0; k < vars; k++) {
         int64_t *values = ETCH_NEW_ARRAY(arena, count, int64_t);
+        const variable *var = b->w->vars;
+        while (strcmp(var->name, etch_program_variable(program, k)) != 0)
+            var++;
         for (size_t i = 0; i < count; i++)
-            values[i] = configuration(etch_program_variable(program, k), i);
+            values[i] = configuration(var, i);
         columns[k] = (etch_column){.values = values};
     }
     return columns;
@@ -183,7 +186,7 @@ static double evaluate_round(void *data)
     if (etch_compile(r.sym, 1, &r.slots[b->w->result], &program) != ETCH_OK ||
         etch_workspace_new(&workspace) != ETCH_OK)
         etch_trap(b->mem, ETCH_ENOMEM);
-    etch_column *columns = new_columns(arena, program, count);
+    etch_column *columns = new_columns(b, arena, program, count);
     int64_t *values = ETCH_NEW_ARRAY(arena, count, int64_t);
     unsigned char *kinds = ETCH_NEW_ARRAY(arena, count, unsigned char);
     double start = cpu_seconds();

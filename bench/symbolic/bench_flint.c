@@ -160,8 +160,8 @@ static double print_round(void *data)
     const char *names[2 * WORKLOAD_VARS];
     static char inverse[WORKLOAD_VARS][16];
     for (uint32_t i = 0; i < b->w->var_count; i++) {
-        snprintf(inverse[i], sizeof inverse[i], "%s_1", b->w->vars[i]);
-        names[i] = b->w->vars[i];
+        snprintf(inverse[i], sizeof inverse[i], "%s_1", b->w->vars[i].name);
+        names[i] = b->w->vars[i].name;
         names[b->w->var_count + i] = inverse[i];
     }
     double start = cpu_seconds();
@@ -202,7 +202,7 @@ static void value_at(bench *b, uint64_t configuration_index, fmpq_t value)
     for (slong i = 0; i < b->generators; i++) {
         const slong var = i % b->w->var_count;
         fmpq_init(&store[i]);
-        fmpq_set_si(&store[i], configuration(b->w->vars[var], configuration_index), 1);
+        fmpq_set_si(&store[i], configuration(&b->w->vars[var], configuration_index), 1);
         if (i != var)
             fmpq_inv(&store[i], &store[i]);
         values[i] = &store[i];

@@ -32,13 +32,15 @@ static void read_tokens(workload *w, statement *s, char **rest)
     }
 }
 
-static void read_vars(workload *w, const char *path, char **rest)
+/* var NAME LEAST STEPS FACTOR */
+static void read_var(workload *w, const char *path, char **rest)
 {
-    for (char *word; (word = strtok_r(NULL, " \n", rest)) != NULL;) {
-        if (w->var_count == WORKLOAD_VARS)
-            fail(path, "too many variables");
-        w->vars[w->var_count++] = strdup(word);
-    }
+    char *words[4];
+    for (int i = 0; i < 4; i++)
+        if ((words[i] = strtok_r(NULL, " \n", rest)) == NULL || w->var_count == WORKLOAD_VARS)
+            fail(path, "a variable that makes no sense, or too many of them");
+    w->vars[w->var_count++] = (variable){strdup(words[0]), strtoll(words[1], NULL, 10),
+                                         strtoull(words[2], NULL, 10), strtoull(words[3], NULL, 10)};
 }
 
 static void read_line(workload *w, const char *path, char *line)
@@ -46,8 +48,8 @@ static void read_line(workload *w, const char *path, char *line)
     char *rest, *word = strtok_r(line, " \n", &rest);
     if (!word)
         return;
-    if (strcmp(word, "vars") == 0) {
-        read_vars(w, path, &rest);
+    if (strcmp(word, "var") == 0) {
+        read_var(w, path, &rest);
         return;
     }
     if (strcmp(word, "begin") == 0) {
@@ -91,7 +93,7 @@ void workload_free(workload *w)
     for (uint32_t i = 0; i < w->count; i++)
         free(w->statements[i].tokens);
     for (uint32_t i = 0; i < w->var_count; i++)
-        free(w->vars[i]);
+        free(w->vars[i].name);
     free(w->statements);
 }
 
@@ -102,23 +104,10 @@ double cpu_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-int64_t configuration(const char *name, uint64_t i)
+int64_t configuration(const variable *var, uint64_t i)
 {
-    /* the least value, and how many powers of two above it are taken; workload.py has the same table */
-    static const struct {
-        const char *name;
-        int64_t least;
-        uint64_t steps;
-    } sizes[] = {{"B", 256, 3}, {"S", 2048, 3}, {"H", 4096, 2},  {"K", 8, 1},  {"G", 1, 4},
-                 {"D", 64, 2},  {"I", 8192, 2}, {"V", 32768, 3}, {"L", 32, 2}, {"dp", 1, 5},
-                 {"tp", 1, 4},  {"cp", 1, 3},   {"pp", 1, 4},    {"m", 1, 5},  {"c", 2, 2}};
-    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
-        if (strcmp(sizes[k].name, name) != 0)
-            continue;
-        uint64_t mixed = (i + 1) * (2 * k + 3) * UINT64_C(0x9e3779b97f4a7c15);
-        return sizes[k].least << ((mixed >> 40) % sizes[k].steps);
-    }
-    return 1;
+    uint64_t mixed = (i + 1) * var->factor * UINT64_C(0x9e3779b97f4a7c15);
+    return var->least << ((mixed >> 40) % var->steps);
 }
 
 static int by_value(const void *a, const void *b)
@@ -130,7 +119,7 @@ static int by_value(const void *a, const void *b)
 double measure(double budget, double batch, double (*round)(void *data), void *data)
 {
     enum { MOST = 2000 };
-    static double times[MOST];
+    double times[MOST];
     size_t count = 0;
     double start = cpu_seconds();
     while (count < MOST && (count < 3 || cpu_seconds() - start < budget))

@@ -20,8 +20,15 @@ typedef struct statement {
 
 enum { WORKLOAD_VARS = 32, WORKLOAD_STACK = 64 };
 
+/* In configuration i its value is one of `steps` powers of two from `least` on. */
+typedef struct variable {
+    char *name;
+    int64_t least;
+    uint64_t steps, factor;
+} variable;
+
 typedef struct workload {
-    char *vars[WORKLOAD_VARS];
+    variable vars[WORKLOAD_VARS];
     uint32_t var_count;
     statement *statements;
     uint32_t count, begin;       /* from where it is measured */
@@ -36,8 +43,8 @@ void workload_free(workload *w);
 /* Processor time of this process in seconds. */
 double cpu_seconds(void);
 
-/* The value of variable `var` in configuration `i`: powers of two, so that sizes divide as they do in practice. */
-int64_t configuration(const char *name, uint64_t i);
+/* The value of a variable in configuration `i`. */
+int64_t configuration(const variable *var, uint64_t i);
 
 /* Calls round(data) until `budget` seconds of processor time are used, at least three times; round says how
  * many seconds of it counted, and they are divided by `batch`. The median. */

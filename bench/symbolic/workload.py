@@ -15,9 +15,10 @@ import ast
 import pathlib
 
 FOLDER = pathlib.Path(__file__).resolve().parent
-# The least value of a size, and how many powers of two above it are taken; replay.c has the same table.
+# The least value of a size, and how many powers of two from it on are taken. Other variables are 1.
 SIZES = {"B": (256, 3), "S": (2048, 3), "H": (4096, 2), "K": (8, 1), "G": (1, 4), "D": (64, 2), "I": (8192, 2),
-         "V": (32768, 3), "L": (32, 2), "dp": (1, 5), "tp": (1, 4), "cp": (1, 3), "pp": (1, 4), "m": (1, 5), "c": (2, 2)}
+         "V": (32768, 3), "L": (32, 2), "dp": (1, 5), "tp": (1, 4), "cp": (1, 3), "pp": (1, 4), "m": (1, 5),
+         "c": (2, 2)}
 OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
 
@@ -87,7 +88,7 @@ class Workload:
 
     def text(self):
         """The same for programs in C, one statement a line: replay.h reads it."""
-        lines = [f"vars {' '.join(self.variables)}"]
+        lines = [" ".join(map(str, ["var", name, *_size(name)])) for name in self.variables]
         for statement in self.statements:
             head = statement[0] if statement[0] != "let" else f"let {statement[1]}"
             lines.append(" ".join([head, *map(_word, statement[-1] if len(statement) > 1 else [])]))
@@ -96,11 +97,15 @@ class Workload:
 
 def configuration(name, i):
     """The value of a variable in configuration `i`: powers of two, so that sizes divide as they do in practice."""
-    if name not in SIZES:
-        return 1
-    least, steps = SIZES[name]
-    mixed = (i + 1) * (2 * list(SIZES).index(name) + 3) * 0x9e3779b97f4a7c15 % 2**64
+    least, steps, factor = _size(name)
+    mixed = (i + 1) * factor * 0x9e3779b97f4a7c15 % 2**64
     return least << (mixed >> 40) % steps
+
+
+def _size(name):
+    """The least value, the number of values, and an odd number that sets the variable apart from others."""
+    least, steps = SIZES.get(name, (1, 1))
+    return least, steps, 2 * list(SIZES).index(name) + 3 if name in SIZES else 1
 
 
 def _word(token):

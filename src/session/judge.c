@@ -74,20 +74,25 @@ static bool is_guarded(etch_session *session, const guards *all, const etch_witn
     return true;
 }
 
-/* The same question, times the squares of all guards: where one is 0 it is true. */
+/* The same question, times the squares of all guards: where one is 0 it is true. Of `>` only what refutes `>=`. */
 static etch_truth ask_guarded(etch_session *session, const etch_claim *claim, const guards *all,
                               etch_witness *witness)
 {
     etch_sym *sym = session->sym;
-    if (claim->relation != ETCH_REL_EQ && claim->relation != ETCH_REL_GE && claim->relation != ETCH_REL_LE)
-        return ETCH_UNKNOWN;
     etch_claim product = *claim;
+    const bool strict = claim->relation == ETCH_REL_GT || claim->relation == ETCH_REL_LT;
+    if (strict)
+        product.relation = claim->relation == ETCH_REL_GT ? ETCH_REL_GE : ETCH_REL_LE;
+    else if (claim->relation != ETCH_REL_EQ && claim->relation != ETCH_REL_GE &&
+             claim->relation != ETCH_REL_LE)
+        return ETCH_UNKNOWN;
     for (uint32_t i = 0; i < all->count; i++) {
         etch_expr square = etch_pow(sym, all->at[i], 2);
         product.left = etch_mul(sym, product.left, square);
         product.right = etch_mul(sym, product.right, square);
     }
-    return etch_claim_holds(session->spec, &product, witness);
+    const etch_truth truth = etch_claim_holds(session->spec, &product, witness);
+    return strict && truth != ETCH_NO ? ETCH_UNKNOWN : truth;
 }
 
 /* Is it so for all axes from 2 on? Each open axis that is a variable becomes 1 more than a variable of its own, which

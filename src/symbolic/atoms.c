@@ -596,3 +596,16 @@ etch_expr etch_abs(etch_sym *sym, etch_expr a)
 {
     return etch_max(sym, a, etch_neg(sym, a));
 }
+
+/* For an integer: max(a + 1, 0) - max(a, 0). */
+etch_expr etch_iverson(etch_sym *sym, etch_expr a)
+{
+    a = etch_floor(sym, a);
+    etch_expr zero = sym->zero, next = a ? sym_add_int(sym, a, 1) : NULL;
+    return etch_sub(sym, etch_max(sym, next, zero), etch_max(sym, a, zero));
+}
+
+etch_expr etch_select(etch_sym *sym, etch_expr a, etch_expr then, etch_expr otherwise)
+{
+    return etch_add(sym, otherwise, etch_mul(sym, etch_iverson(sym, a), etch_sub(sym, then, otherwise)));
+}

@@ -31,8 +31,8 @@ bool sym_depends_on(etch_sym *sym, etch_expr a, const sym_atom *var)
 
 /* ---- opaque atoms -------------------------------------------------------------------------------------- */
 
-/* 1 where gap > 0, 0 where gap < 0. Where `gap` takes multiples of 1/q only, `at_zero` is its value at 0; else it
- * has none there. */
+/* 1 where gap > 0, 0 where gap < 0. Where `gap` takes multiples of 1/q only, `at_zero` is its value at 0;
+ * else it has none there. */
 static etch_expr step(etch_sym *sym, etch_expr gap, bool at_zero)
 {
     etch_expr grid, above[] = {sym->zero, gap}, below[] = {sym->zero, gap};
@@ -110,22 +110,6 @@ static uint32_t place_of(const sym_mono *mono, const sym_atom *var)
     return i;
 }
 
-/* The product over its i-th atom. */
-static const sym_mono *lowered(etch_sym *sym, const sym_mono *mono, uint32_t i)
-{
-    enum { FEW = 32 };
-    sym_power powers[FEW];
-    if (mono->count > FEW)
-        return sym_mono_div(sym, mono, sym_mono_of(sym, mono->at[i].atom, 1));
-    uint32_t count = 0;
-    for (uint32_t k = 0; k < mono->count; k++) {
-        powers[count] = mono->at[k];
-        powers[count].exp -= k == i;
-        count += powers[count].exp != 0;
-    }
-    return sym_mono_from(sym, powers, count);
-}
-
 /* Variables only: all terms lose the same factor, so they stay in order. */
 static etch_expr diff_polynomial(etch_sym *sym, etch_expr a, const sym_atom *var)
 {
@@ -138,7 +122,7 @@ static etch_expr diff_polynomial(etch_sym *sym, etch_expr a, const sym_atom *var
         int32_t exp = term->mono->at[at].exp;
         sym_coef coef =
             exp == 1 ? term->coef : sym_coef_mul(sym, term->coef, (sym_coef){.num = exp, .den = 1});
-        sym_terms_push(sym, out, lowered(sym, term->mono, at), coef);
+        sym_terms_push(sym, out, sym_mono_lower(sym, term->mono, at), coef);
     }
     return sym_terms_finish(sym, out);
 }

@@ -3,7 +3,7 @@
 
 #include "symbolic/symbolic_int.h"
 
-enum { FIRST_CAPACITY = 256, FIRST_MEMO = 32, FIRST_RECENT = 64, MOST_RECENT = 1 << 15 };
+enum { FIRST_CAPACITY = 64, FIRST_MEMO = 32, FIRST_RECENT = 64, MOST_RECENT = 1 << 15 };
 enum { SCRATCH_CHUNK = 16 << 10 };
 
 /* ---- limits -------------------------------------------------------------------------------------------- */
@@ -56,12 +56,12 @@ void sym_limit(etch_sym *sym)
 
 /* ---- tables -------------------------------------------------------------------------------------------- */
 
-static void table_place(sym_table *table, sym_node *node)
+static void table_place(sym_table *table, struct sym_slot slot)
 {
-    uint32_t at = sym_home_of(node->hash, table->capacity);
-    while (table->slots[at])
+    uint32_t at = sym_home_of(slot.hash, table->capacity);
+    while (table->slots[at].node)
         at = (at + 1) & (table->capacity - 1);
-    table->slots[at] = node;
+    table->slots[at] = slot;
 }
 
 static uint32_t doubled(etch_sym *sym, uint32_t capacity, uint32_t first)
@@ -76,13 +76,13 @@ void sym_table_add(etch_sym *sym, sym_table *table, sym_node *node)
     if (table->count >= table->capacity / 4 * 3) {
         sym_table old = *table;
         uint32_t capacity = doubled(sym, old.capacity, FIRST_CAPACITY);
-        table->slots = ETCH_NEW_ARRAY(sym->arena, capacity, sym_node *);
+        table->slots = ETCH_NEW_ARRAY(sym->arena, capacity, struct sym_slot);
         table->capacity = capacity;
         for (uint32_t i = 0; i < old.capacity; i++)
-            if (old.slots[i])
+            if (old.slots[i].node)
                 table_place(table, old.slots[i]);
     }
-    table_place(table, node);
+    table_place(table, (struct sym_slot){node->hash, node});
     table->count++;
 }
 
@@ -129,7 +129,8 @@ void sym_memo_clear(sym_memo *memo)
 
 /* ---- recent results ------------------------------------------------------------------------------------ */
 
-static struct sym_recent_slot *recent_slot(const etch_sym *sym, sym_operation operation, etch_expr a, etch_expr b)
+static struct sym_recent_slot *recent_slot(const etch_sym *sym, sym_operation operation, etch_expr a,
+                                           etch_expr b)
 {
     uint64_t hash = sym_mix((uint64_t)a->id << 2 | operation, b->id);
     return &sym->recent.slots[sym_home_of(hash, sym->recent.capacity)];

@@ -1,5 +1,5 @@
-/* Summands put together into products: the common factor of all, then the factor that most of the rest share, and
- * so on. */
+/* Summands put together into products: the common factor of all, then the factor that most of the rest
+ * share, and so on. */
 #include <string.h>
 
 #include "symbolic/print_int.h"
@@ -64,7 +64,8 @@ static bool has_factor(const sym_item *it, const sym_atom *atom, int sign)
     return sign < 0 ? exp < 0 : exp > 0;
 }
 
-/* The atom, as a factor or below the line, that most items share; the first in order of atoms among equals. */
+/* The atom, as a factor or below the line, that most items share; the first in order of atoms among
+ * equals. */
 static uint32_t most_shared(factorer *f, const sym_items *items, const sym_atom **atom, int *sign)
 {
     uint32_t most = 0;
@@ -93,7 +94,8 @@ static bool pays(uint32_t count, sym_term common)
     return count > 1 && (count - 1) * (common.mono->count + !sym_coef_is_one(common.coef)) > 1;
 }
 
-/* Puts those items that share the most into one, at the place of the first of them. False: nothing to gain. */
+/* Puts those items that share the most into one, at the place of the first of them. False: nothing to
+ * gain. */
 static bool split_once(factorer *f, sym_items *items)
 {
     const sym_atom *atom = NULL;

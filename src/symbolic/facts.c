@@ -135,7 +135,8 @@ static etch_status add_bound(etch_sym *sym, etch_expr gap, uint32_t fact);
 
 /* c*floor(R) + rest >= 0 for an integer rest/c: says as much as c*R + rest >= 0 when c > 0; else that R is at
  * most the multiple of 1/q below rest/-c + 1. */
-static etch_status add_floor_bound(etch_sym *sym, const sym_atom *floor, sym_coef c, etch_expr rest, uint32_t fact)
+static etch_status add_floor_bound(etch_sym *sym, const sym_atom *floor, sym_coef c, etch_expr rest,
+                                   uint32_t fact)
 {
     etch_expr others = sym_scale(sym, rest, sym->unit, sym_coef_inv(sym, sym_coef_abs(sym, c))), grid;
     if (!sym_is_integer(sym, others))

@@ -204,8 +204,8 @@ static etch_expr highest_terms(grower *g, etch_expr a)
     return sym_terms_finish(g->sym, out);
 }
 
-/* What a sum without atoms 1/(sum), not 0, leads with. Where the leading terms of maxima cancel, terms of lower degree
- * may matter: then nothing is dropped. */
+/* What a sum without atoms 1/(sum), not 0, leads with. Where the leading terms of maxima cancel, terms of
+ * lower degree may matter: then nothing is dropped. */
 static etch_expr leading_of_sum(grower *g, etch_expr a)
 {
     for (uint32_t round = 0; round < LEADING_ROUNDS && (a->flags & SYM_HAS_OPAQUE); round++) {

@@ -66,6 +66,19 @@ const sym_mono *sym_mono_from(etch_sym *sym, const sym_power *powers, uint32_t c
     return intern(sym, powers, count, hash);
 }
 
+const sym_mono *sym_mono_lower(etch_sym *sym, const sym_mono *a, uint32_t i)
+{
+    sym_power *out = powers_for(sym, a->count);
+    int32_t exp = sym_checked_exponent(sym, (int64_t)a->at[i].exp - 1);
+    uint32_t kept = i + (exp != 0);
+    for (uint32_t k = 0; k < i; k++)
+        out[k] = a->at[k];
+    out[i] = (sym_power){a->at[i].atom, exp};
+    for (uint32_t k = i + 1; k < a->count; k++)
+        out[kept + k - i - 1] = a->at[k];
+    return intern(sym, out, a->count - (exp == 0), a->node.hash - a->at[i].atom->node.hash);
+}
+
 const sym_mono *sym_mono_of(etch_sym *sym, sym_atom *atom, int64_t exp)
 {
     if (exp == 0)

@@ -5,7 +5,8 @@
 
 /* ---- identifiers --------------------------------------------------------------------------------------- */
 
-/* Keywords of C (to C23, and those of <math.h> that its text uses) and of Python (with the functions of its text). */
+/* Keywords of C (to C23, and those of <math.h> that its text uses) and of Python (with the functions of
+ * its text). */
 static const char *const c_keywords[] = {
     "alignas",   "alignof",  "auto",          "bool",   "break",   "case",   "char",   "const",
     "constexpr", "continue", "default",       "do",     "double",  "else",   "enum",   "extern",
@@ -141,12 +142,14 @@ static const sym_notation notations[] = {
                     .bracket = {"\\left(", "\\right)"},
                     .power = {"^{", "}"},
                     .number_end = "",
+                    .rules = {SYM_ALL_MODS, true},
                     .mod = " \\bmod ",
                     .floor = {"\\left\\lfloor ", " \\right\\rfloor"},
                     .ceil = {"\\left\\lceil ", " \\right\\rceil"},
                     .max = {"\\max\\left(", "\\right)"},
                     .min = {"\\min\\left(", "\\right)"},
                     .abs = {"\\left|", "\\right|"},
+                    .at_least_zero = {"\\left[", " \\ge 0\\right]"},
                     .sum = {"\\sum_{", "=", "}^{", "} ", "", false},
                     .undefined = "\\text{undefined}",
                     .name = latex_name},
@@ -157,7 +160,7 @@ static const sym_notation notations[] = {
                 .bracket = {"(", ")"},
                 .brackets_in_fraction = true,
                 .number_end = ".0",
-                .mods = SYM_NO_MODS,
+                .rules = {SYM_NO_MODS, false},
                 .floor = {"floor(", ")"},
                 .ceil = {"ceil(", ")"},
                 .max = {"fmax(", ")"},
@@ -180,7 +183,7 @@ static const sym_notation notations[] = {
                      .number_end = "",
                      .rational = "Rational(",
                      /* Mod of SymPy 1.11 takes 1 % x to be 1 - x */
-                     .mods = SYM_MODS_BY_NUMBERS,
+                     .rules = {SYM_MODS_BY_NUMBERS, false},
                      .mod = " % ",
                      .max = {"max(", ")"},
                      .min = {"min(", ")"},

@@ -7,8 +7,9 @@
  *     primary = number | name | function "(" sum { "," sum } ")" | "(" sum ")"
  *             | "sum" "(" name "," sum "," sum "," sum ")"     index, low, high, body
  *
- * Python: "**" for "^", Sum(body, (index, low, high)). C: pow(base, exponent), SUM for sum, neither "//" nor "%".
- */
+ * Python: "**" for "^", Sum(body, (index, low, high)). C: pow(base, exponent), SUM for sum, neither "//"
+ * nor "%".
+ * */
 #include <string.h>
 
 #include "symbolic/print_int.h"
@@ -139,7 +140,7 @@ static etch_expr apply_pow(etch_sym *sym, uint32_t count, const etch_expr *args)
     return etch_to_i64(args[1], &exponent) ? etch_pow(sym, args[0], exponent) : NULL;
 }
 
-enum { ANY = UINT32_MAX };
+enum { ANY = INT32_MAX };
 
 static const function plain_functions[] = {
     {"max", 2, ANY, sym_max, false},
@@ -293,7 +294,8 @@ static void skip_argument(parser *p)
     }
 }
 
-/* The rest of a sum whose bracket was taken. Where the body stands first, the index behind it is read before. */
+/* The rest of a sum whose bracket was taken. Where the body stands first, the index behind it is read
+ * before. */
 static etch_expr parse_sum_over(parser *p)
 {
     size_t body_at = p->at, body_end = 0;

@@ -21,9 +21,16 @@ static void separate(sym_printer *p, bool *first)
     *first = false;
 }
 
-static const char *name_of(const sym_printer *p, const void *key)
+/* Writes the name of an atom or a sum; false: it has none. */
+static bool put_name(sym_printer *p, const void *key)
 {
-    return p->names ? sym_memo_get(p->names, key) : NULL;
+    /* the memo gives what temporaries.c put there, which may be changed */
+    sym_name *name = p->names ? (sym_name *)(uintptr_t)sym_memo_get(p->names, key) : NULL;
+    if (!name || name->hidden)
+        return false;
+    put(p, name->text);
+    name->used = true;
+    return true;
 }
 
 static void print_expanded(sym_printer *p, etch_expr a);
@@ -32,7 +39,7 @@ static void print_items(sym_printer *p, sym_items items, bool first);
 /* The items of a sum without atoms 1/(sum), in the form that is asked for. */
 static sym_items items_of(const sym_printer *p, etch_expr a)
 {
-    sym_items items = sym_items_of(p->sym, a, p->names, p->n->mods);
+    sym_items items = sym_items_of(p->sym, a, p->names, &p->n->rules);
     if (p->form == ETCH_FACTORED)
         return sym_factor_items(p->sym, items);
     return p->form == ETCH_RELATIVE ? sym_relate_items(p->sym, items) : items;
@@ -48,8 +55,8 @@ static bool is_declared(const etch_sym *sym, const char *name)
     return false;
 }
 
-/* What is bound by a sum has no name of its own: i, j, k, i4.. by how many sums are inside, or i_.. when variables
- * have these names. */
+/* What is bound by a sum has no name of its own: i, j, k, i4.. by how many sums are inside, or i_.. when
+ * variables have these names. */
 static void print_index(sym_printer *p, uint32_t level)
 {
     char name[32];
@@ -89,8 +96,8 @@ static void print_number(sym_printer *p, sym_coef integer)
     put(p, p->n->number_end);
 }
 
-/* f(x, f(y, z)) for a function of two arguments. So that this is not what a last argument looks like that is itself such a
- * call, that one gets brackets. */
+/* f(x, f(y, z)) for a function of two arguments. So that this is not what a last argument looks like that
+ * is itself such a call, that one gets brackets. */
 static void print_nested(sym_printer *p, sym_call call, const etch_expr *args, uint32_t count)
 {
     for (uint32_t i = 0; i + 1 < count; i++) {
@@ -101,10 +108,11 @@ static void print_nested(sym_printer *p, sym_call call, const etch_expr *args, u
     size_t start = p->out->length;
     print_expanded(p, args[count - 1]);
     if (strncmp(p->out->text + start, call.open, strlen(call.open)) == 0) {
-        p->out->length = start;
-        put(p, "(");
-        print_expanded(p, args[count - 1]);
-        put(p, ")");
+        size_t length = p->out->length - start;
+        put(p, "()");
+        memmove(p->out->text + start + 1, p->out->text + start, length);
+        p->out->text[start] = '(';
+        p->out->text[start + length + 1] = ')';
     }
     for (uint32_t i = 0; i + 1 < count; i++)
         put(p, call.close);
@@ -141,11 +149,10 @@ static bool is_positive_integer(etch_expr a)
 /* As one factor: in brackets unless it is a number, a variable or a call. */
 static void print_factor(sym_printer *p, etch_expr a)
 {
-    const char *name = name_of(p, a);
     const sym_atom *atom = sym_atom_of(a);
-    if (name) {
-        put(p, name);
-    } else if (is_positive_integer(a)) {
+    if (put_name(p, a))
+        return;
+    if (is_positive_integer(a)) {
         print_number(p, a->terms[0].coef);
     } else if (atom && atom->kind == SYM_VAR) {
         print_variable(p, atom);
@@ -153,7 +160,7 @@ static void print_factor(sym_printer *p, etch_expr a)
         sym_scratch_mark mark = sym_scratch_top(p->sym);
         sym_items items = {0};
         if (!(a->flags & SYM_HAS_RECIP))
-            items = sym_items_of(p->sym, a, p->names, p->n->mods);
+            items = sym_items_of(p->sym, a, p->names, &p->n->rules);
         const sym_item *it = items.count == 1 ? items.at : NULL;
         if (it && it->form != SYM_PLAIN && it->mono->count == 0 && sym_coef_is_one(it->coef))
             print_form(p, it, false);
@@ -295,12 +302,9 @@ static void print_opaque(sym_printer *p, const sym_atom *atom, bool alone)
 
 static void print_atom(sym_printer *p, const sym_atom *atom, bool alone)
 {
-    const char *name = name_of(p, atom);
     if (atom->kind == SYM_VAR)
         print_variable(p, atom);
-    else if (name)
-        put(p, name);
-    else
+    else if (!put_name(p, atom))
         print_opaque(p, atom, alone);
 }
 
@@ -324,6 +328,9 @@ static void print_form(sym_printer *p, const sym_item *it, bool alone)
     case SYM_ABSOLUTE:
         print_list(p, p->n->abs, it->args, it->count);
         break;
+    case SYM_BRACKET:
+        print_list(p, p->n->at_least_zero, it->args, it->count);
+        break;
     case SYM_GROUP:
         put(p, p->n->bracket.open);
         print_items(p, (sym_items){it->group, it->count}, true);
@@ -345,8 +352,8 @@ static void print_product(sym_printer *p, const sym_power *power, int32_t exp, b
     put(p, bracket ? p->n->bracket.close : "");
 }
 
-/* The power of an atom without the sign of the exponent. `alone`: nothing stands around it; `divides`: nothing but
- * a division before it. */
+/* The power of an atom without the sign of the exponent. `alone`: nothing stands around it; `divides`:
+ * nothing but a division before it. */
 static void print_power(sym_printer *p, const sym_power *power, bool alone, bool divides)
 {
     int32_t exp = power->exp < 0 ? -power->exp : power->exp;
@@ -369,7 +376,8 @@ static void print_power(sym_printer *p, const sym_power *power, bool alone, bool
     }
 }
 
-/* Does dividing the item give a fraction in Python, where all variables are fractions and other factors may be int? */
+/* Does dividing the item give a fraction in Python, where all variables are fractions and other factors
+ * may be int? */
 static bool has_variable(const sym_item *it)
 {
     for (uint32_t i = 0; i < it->mono->count; i++)
@@ -578,12 +586,11 @@ static void print_with_fraction(sym_printer *p, etch_expr a)
 
 void sym_print_sum(sym_printer *p, etch_expr a)
 {
-    const char *name = name_of(p, a);
     if (p->out->length > SYM_LONGEST_TEXT)
         sym_limit(p->sym);
-    if (name)
-        put(p, name);
-    else if (a->count == 0)
+    if (put_name(p, a))
+        return;
+    if (a->count == 0)
         print_number(p, SYM_ZERO);
     else if (a->flags & SYM_HAS_RECIP)
         print_with_fraction(p, a);

@@ -22,7 +22,8 @@ typedef enum sym_form {
     SYM_MAXIMUM,
     SYM_MINIMUM,
     SYM_ABSOLUTE,
-    SYM_GROUP /* the sum of `count` items */
+    SYM_BRACKET, /* [args[0] >= 0]: 1 or 0 */
+    SYM_GROUP    /* the sum of `count` items */
 } sym_form;
 
 /* A summand: coef * mono * form. */
@@ -58,12 +59,17 @@ static inline void sym_put_text(etch_buf *out, const char *text)
 
 /* ---- recover.c ----------------------------------------------------------------------------------------- */
 
-/* Which `%` are recovered. */
+/* What is recovered in a notation, beside what always is. */
 typedef enum sym_mods { SYM_ALL_MODS, SYM_MODS_BY_NUMBERS, SYM_NO_MODS } sym_mods;
 
-/* The summands of an expression without atoms 1/(sum), in order of printing. Atoms that have a name in `names` (may be
- * NULL) are left as they are. */
-sym_items sym_items_of(etch_sym *sym, etch_expr a, const sym_memo *names, sym_mods mods);
+typedef struct sym_rules {
+    sym_mods mods;
+    bool brackets;
+} sym_rules;
+
+/* The summands of an expression without atoms 1/(sum), in order of printing. Atoms that have a name in
+ * `names` (may be NULL) are left as they are. */
+sym_items sym_items_of(etch_sym *sym, etch_expr a, const sym_memo *names, const sym_rules *rules);
 /* The same without recovering anything; of any expression. */
 sym_items sym_terms_in_order(etch_sym *sym, etch_expr a);
 /* The least common denominator of all terms, as one term; 1 for atoms 1/(sum). */
@@ -89,11 +95,12 @@ typedef struct sym_notation {
     sym_call power;            /* around an exponent; open NULL: by products */
     const char *number_end;
     const char *rational; /* function for p/q where there is no variable to divide; or NULL */
-    sym_mods mods;
+    sym_rules rules;
     const char *mod;      /* operator */
     sym_call floor, ceil; /* open NULL: by the operator `//` */
     sym_call max, min, abs;
-    bool two_arguments; /* max and min take two */
+    sym_call at_least_zero; /* around the left side */
+    bool two_arguments;     /* max and min take two */
     struct {
         const char *open, *low, *high, *body, *close; /* before index, low, high, body, and behind */
         bool body_first;                              /* body, index, low, high */
@@ -106,18 +113,25 @@ typedef struct sym_notation {
 
 /* NULL for JSON. */
 const sym_notation *sym_notation_of(etch_notation notation);
-/* The name that an identifier of C or Python stands for, `length` bytes into `out`; returns its length, at most
- * `length`. */
+/* The name that an identifier of C or Python stands for, `length` bytes into `out`; returns its length, at
+ * most `length`. */
 size_t sym_unescape(const char *identifier, size_t length, char *out);
 
 /* ---- print.c ------------------------------------------------------------------------------------------- */
+
+/* What an opaque atom or a sum is called. */
+typedef struct sym_name {
+    const char *text;
+    bool used;   /* it was written */
+    bool hidden; /* it is not to be written now */
+} sym_name;
 
 typedef struct sym_printer {
     etch_sym *sym;
     const sym_notation *n;
     etch_form form;
     etch_buf *out;
-    const sym_memo *names; /* of opaque atoms, and of sums; may be NULL */
+    const sym_memo *names; /* atom or sum -> sym_name; may be NULL */
 } sym_printer;
 
 void sym_print_sum(sym_printer *p, etch_expr a);

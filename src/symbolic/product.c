@@ -12,13 +12,13 @@
 #include "symbolic/symbolic_int.h"
 
 enum {
-    FEW_PAIRS = 400,            /* below this packing costs more than it saves */
-    MOST_PACKED_ATOMS = 64,     /* with nonzero exponents in the factors */
-    MOST_LISTED = 6000000,      /* pairs that may stand in a list of terms */
-    MOST_HASHED = 40000000,     /* pairs whose terms may meet in a hash table, */
-    MOST_ADDED = 200000000,     /* in an array */
-    DENSE_CELLS = 1 << 20,      /* of the array over all words */
-    DENSE_PER_PAIR = 8          /* cells that one pair of terms is worth */
+    FEW_PAIRS = 400,        /* below this packing costs more than it saves */
+    MOST_PACKED_ATOMS = 64, /* with nonzero exponents in the factors */
+    MOST_LISTED = 6000000,  /* pairs that may stand in a list of terms */
+    MOST_HASHED = 40000000, /* pairs whose terms may meet in a hash table, */
+    MOST_ADDED = 200000000, /* in an array */
+    DENSE_CELLS = 1 << 20,  /* of the array over all words */
+    DENSE_PER_PAIR = 8      /* cells that one pair of terms is worth */
 };
 
 /* ---- term by term -------------------------------------------------------------------------------------- */

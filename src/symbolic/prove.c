@@ -462,7 +462,8 @@ static bool prove_by_pair(proof *p, etch_expr a, sym_atom *const *atoms, uint32_
             if (j == i)
                 continue;
             pivot y = pivot_on(sym, x.rest, atoms[j]);
-            if (y.factor->count == 0 || !pair_of(sym, &x, &y, &found) || !sym_is_nonnegative(sym, found.factor))
+            if (y.factor->count == 0 || !pair_of(sym, &x, &y, &found) ||
+                !sym_is_nonnegative(sym, found.factor))
                 continue;
             if (atoms[i]->kind == SYM_FLOOR && sym_is_integer(sym, found.gap))
                 return prove_with(p, found.rest, found.factor, found.gap, depth);
@@ -699,7 +700,7 @@ static bool prove(proof *p, etch_expr a, uint32_t depth)
         return succeed(p, a);
     if (a->count > MOST_TERMS)
         return !p->given_count && nonnegative_in_corner(sym, a) && succeed(p, a);
-    if ( (sym_is_constant(a) && !p->given_count))
+    if (sym_is_constant(a) && !p->given_count)
         return false;
     if (!p->given_count && sym_memo_get(p->failed, a))
         return false;
@@ -713,7 +714,8 @@ static bool prove(proof *p, etch_expr a, uint32_t depth)
         else if (a->flags & SYM_HAS_OPAQUE)
             ok = prove_opaque(p, a, depth);
         else
-            ok = prove_by_cases_given(p, a, depth) || prove_by_facts(p, a, depth) || prove_by_square(p, a, depth);
+            ok = prove_by_cases_given(p, a, depth) || prove_by_facts(p, a, depth) ||
+                 prove_by_square(p, a, depth);
     }
     if (!ok && depth > 0 && !p->given_count)
         sym_memo_put(sym, p->failed, a, &failed);

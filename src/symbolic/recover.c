@@ -1,9 +1,9 @@
-/* The summands of an expression. What construction rewrote is recovered where it can be seen: with k terms of the sum
- * around it,
+/* The summands of an expression. What construction rewrote is recovered where it can be seen: with k terms
+ * of the sum around it,
  *
  *     k*N - k*n*floor(N/n)      is  k*(N % n)            c*max{0, d} + c*T    is  c*max(T + d, T)
  *     floor((N + n - 1)/n)      is  ceil(N/n)            -c*max{0, d} + c*T   is  c*min(T - d, T)
- *                                                        2*c*max{0, d} - c*d  is  c*abs(d)
+ *     c*max{0, x + 1} - c*max{0, x}  is  c*[x >= 0]      2*c*max{0, d} - c*d  is  c*abs(d)
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ typedef struct summands {
     uint32_t count;
     sym_items items;
     const sym_memo *names;
-    sym_mods mods;
+    const sym_rules *rules;
 } summands;
 
 /* ---- finding terms of the sum -------------------------------------------------------------------------- */
@@ -95,8 +95,8 @@ static bool recover_mod(summands *s, const sym_term *term, const sym_mono *facto
 {
     etch_sym *sym = s->sym;
     sym_term n = sym_denominator(sym, atom->args[0]);
-    if ((atom->args[0]->flags & SYM_HAS_RECIP) || s->mods == SYM_NO_MODS ||
-        (s->mods == SYM_MODS_BY_NUMBERS && n.mono->count > 0))
+    if ((atom->args[0]->flags & SYM_HAS_RECIP) || s->rules->mods == SYM_NO_MODS ||
+        (s->rules->mods == SYM_MODS_BY_NUMBERS && n.mono->count > 0))
         return false;
     const sym_mono *mono = sym_mono_div(sym, factor, n.mono);
     sym_coef k = sym_coef_neg(sym, sym_coef_div(sym, term->coef, n.coef));
@@ -132,6 +132,31 @@ static bool recover_ceil(summands *s, const sym_term *term, const sym_mono *fact
     take_all(s, rest, factor, term->coef);
     set_args(s, add_item(s, factor, term->coef, SYM_CEIL), &G, 1);
     return true;
+}
+
+/* [x >= 0] is made of max{0, x + 1} and max{0, x}, or of max{0, -x} and max{0, -x - 1}: `atom` is one of
+ * these. */
+static bool recover_bracket(summands *s, const sym_term *term, const sym_mono *factor, const sym_atom *atom)
+{
+    etch_sym *sym = s->sym;
+    if (atom->count != 2 || !sym_is_integer(sym, atom->args[1]))
+        return false;
+    etch_expr d = atom->args[1], opposite = sym_neg(sym, d);
+    etch_expr candidates[] = {sym_add_int(sym, d, -1), d, opposite, sym_add_int(sym, opposite, -1)};
+    for (uint32_t i = 0; i < 4; i++) {
+        etch_expr bracket = etch_iverson(sym, candidates[i]);
+        for (uint32_t j = 0; bracket && j < bracket->count; j++) {
+            if (bracket->terms[j].mono != atom->self->terms[0].mono)
+                continue;
+            sym_coef coef = sym_coef_div(sym, term->coef, bracket->terms[j].coef);
+            if (!includes_all(s, bracket, factor, coef))
+                continue;
+            take_all(s, bracket, factor, coef);
+            set_args(s, add_item(s, factor, coef, SYM_BRACKET), &candidates[i], 1);
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool recover_abs(summands *s, const sym_term *term, const sym_mono *factor, const sym_atom *atom)
@@ -242,7 +267,8 @@ static void recover(summands *s, uint32_t i)
     if (atom->kind == SYM_FLOOR)
         done = (recover_mod(s, &term, factor, atom)) || recover_ceil(s, &term, factor, atom);
     else
-        done = recover_abs(s, &term, factor, atom) || recover_max(s, &term, factor, atom);
+        done = (s->rules->brackets && recover_bracket(s, &term, factor, atom)) ||
+               recover_abs(s, &term, factor, atom) || recover_max(s, &term, factor, atom);
     if (!done)
         return;
     s->left[i].coef = SYM_ZERO;
@@ -318,11 +344,11 @@ static sym_items finish(summands *s)
     return in_order(s->sym, &s->items, s->count);
 }
 
-sym_items sym_items_of(etch_sym *sym, etch_expr a, const sym_memo *names, sym_mods mods)
+sym_items sym_items_of(etch_sym *sym, etch_expr a, const sym_memo *names, const sym_rules *rules)
 {
     summands s = summands_of(sym, a);
     s.names = names;
-    s.mods = mods;
+    s.rules = rules;
     for (uint32_t i = 0; (a->flags & SYM_HAS_OPAQUE) && i < a->count; i++)
         recover(&s, i);
     return finish(&s);

@@ -4,10 +4,10 @@
 #include "symbolic/symbolic_int.h"
 
 enum {
-    MOST_CASES = 36,   /* remainders of all variables together */
+    MOST_CASES = 36, /* remainders of all variables together */
     MOST_MODULUS = 12,
-    MOST_SPLIT = 3,    /* variables */
-    LOOK_INSIDE = 4    /* opaque atoms inside opaque atoms */
+    MOST_SPLIT = 3, /* variables */
+    LOOK_INSIDE = 4 /* opaque atoms inside opaque atoms */
 };
 
 /* What is split: variables that occur with fractions, and the common denominator of these. */
@@ -19,7 +19,7 @@ typedef struct split {
 
 static bool add_variable(split *s, sym_atom *var)
 {
-    if (var->is_real || var->lower == SYM_UNBOUNDED)
+    if (var->is_real || var->lower == SYM_UNBOUNDED || var->bound_level > 0)
         return false;
     for (uint32_t i = 0; i < s->count; i++)
         if (s->vars[i] == var)

@@ -14,22 +14,12 @@
 #include "symbolic/symbolic_int.h"
 
 enum {
-    UNROLLED = 64,        /* terms of a sum that are written out */
+    UNROLLED = 64,          /* terms of a sum that are written out */
     MOST_LOOPED = 10000000, /* values that are added up when no variable is left */
-    HIGHEST_POWER = 100       /* of the index, in closed form */
+    HIGHEST_POWER = 100     /* of the index, in closed form */
 };
 
 /* ---- what is inside ------------------------------------------------------------------------------------ */
-
-static bool depends(etch_sym *sym, etch_expr a, const sym_atom *var)
-{
-    sym_scratch_mark mark = sym_scratch_top(sym);
-    bool *seen = sym_scratch_take(sym, sym->vars.count, sizeof *seen);
-    sym_mark_vars(sym, a, seen);
-    bool found = seen[var->index];
-    sym_scratch_release(sym, mark);
-    return found;
-}
 
 uint32_t sym_sum_level(etch_expr a)
 {
@@ -159,14 +149,15 @@ static etch_expr sum_of_product(etch_sym *sym, etch_expr count, sym_atom *var, c
 }
 
 /* Divides a product into the factors that depend on the variable and the others. */
-static void split_product(etch_sym *sym, const sym_mono *mono, const sym_atom *var, const sym_mono **dependent,
-                          const sym_mono **others)
+static void split_product(etch_sym *sym, const sym_mono *mono, const sym_atom *var,
+                          const sym_mono **dependent, const sym_mono **others)
 {
     *dependent = *others = sym->unit;
     for (uint32_t i = 0; i < mono->count; i++) {
         sym_atom *atom = mono->at[i].atom;
-        const sym_mono **part =
-            atom == var || (atom->kind != SYM_VAR && depends(sym, atom->self, var)) ? dependent : others;
+        const sym_mono **part = atom == var || (atom->kind != SYM_VAR && sym_depends_on(sym, atom->self, var))
+                                    ? dependent
+                                    : others;
         *part = sym_mono_mul(sym, *part, sym_mono_of(sym, atom, mono->at[i].exp));
     }
 }

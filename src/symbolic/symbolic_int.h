@@ -6,7 +6,9 @@
  *     arith.c      + - * ^                               facts.c        what is assumed
  *     fraction.c   division, common denominators         decide.c       the questions of the door
  *     atoms.c      floor, max, 1/(sum)                   subst.c        replacing variables
- *     context.c    tables, scratch memory, variables     print.c, parse.c
+ *     context.c    tables, scratch memory, variables     parse.c        reading
+ *     calculus.c   derivatives                           collect.c      coefficients
+ *     growth.c     degrees, leading terms                print_int.h    writing
  *
  * Functions named sym_* take and give expressions that are canonical under the facts of the moment, never
  * NULL unless said so. Functions of the door (etch_*) bring their operands into that form first. */
@@ -31,7 +33,10 @@ typedef struct sym_node {
 
 /* Interned nodes by hash, open addressing. */
 typedef struct sym_table {
-    sym_node **slots;
+    struct sym_slot {
+        uint64_t hash; /* that of the node, so that others need not be looked at */
+        sym_node *node;
+    } * slots;
     uint32_t count, capacity; /* a power of two */
 } sym_table;
 
@@ -200,7 +205,7 @@ typedef struct sym_atom {
                              * order; sum: the count of terms and the term, a product without coefficient */
     struct sym_atom *bound; /* of a sum: the index in its term, 0..count-1 */
     uint32_t sum_level;     /* sums inside sums, this one included; 0: no sum */
-    bool is_integer; /* in epoch `checked` */
+    bool is_integer;        /* in epoch `checked` */
     uint32_t checked;
 } sym_atom;
 
@@ -243,6 +248,8 @@ struct etch_poly {
 
 /* mono.c */
 const sym_mono *sym_mono_of(etch_sym *sym, sym_atom *atom, int64_t exp);
+/* The product over its i-th atom. */
+const sym_mono *sym_mono_lower(etch_sym *sym, const sym_mono *a, uint32_t i);
 /* The product of powers in the order of atoms. */
 const sym_mono *sym_mono_from(etch_sym *sym, const sym_power *powers, uint32_t count);
 /* The exponent, when it is within the limit. */
@@ -476,7 +483,7 @@ struct etch_sym {
     uint32_t first_epoch;   /* of a fork */
     sym_memo adopted;       /* expressions and atoms of the parent -> counterparts */
     etch_sym_limits limits;
-    uint32_t most_limbs;         /* limits.digits in words */
+    uint32_t most_limbs; /* limits.digits in words */
     uint64_t operations_left;
     const char *limit_reached;
 
@@ -517,8 +524,8 @@ struct etch_sym {
     struct sym_value *atom_values; /* of sym_eval, by atom */
     uint32_t atom_values_capacity;
     uint64_t atom_values_stamp, atom_values_stamps; /* of the evaluation at hand; of all so far */
-    ETCH_VEC(sym_atom *) bound_vars, index_vars; /* of sums, by level */
-    ETCH_VEC(sym_atom *) quotients;              /* of cases by remainders */
+    ETCH_VEC(sym_atom *) bound_vars, index_vars;    /* of sums, by level */
+    ETCH_VEC(sym_atom *) quotients;                 /* of cases by remainders */
     ETCH_VEC(sym_coef) bernoulli;
     uint32_t sum_steps_left;         /* of sym_eval */
     ETCH_VEC(sym_atom *) proof_vars; /* quotients and slacks, reused */
@@ -537,12 +544,12 @@ static inline sym_node *sym_table_next(const sym_table *table, uint64_t hash, ui
         return NULL;
     uint32_t home = sym_home_of(hash, table->capacity);
     for (;;) {
-        sym_node *node = table->slots[(home + *probe) & (table->capacity - 1)];
-        if (!node)
+        const struct sym_slot *slot = &table->slots[(home + *probe) & (table->capacity - 1)];
+        if (!slot->node)
             return NULL;
         ++*probe;
-        if (node->hash == hash)
-            return node;
+        if (slot->hash == hash)
+            return slot->node;
     }
 }
 

@@ -13,12 +13,15 @@ CALLS = {"max": max, "min": min, "abs": abs, "floor": lambda a: Fraction(math.fl
          "ceil": lambda a: Fraction(math.ceil(a))}
 
 
+LONGEST_SUM = 3000
+
+
 def parse(text):
     return ast.parse(text.strip().replace("^", "**"), mode="eval").body
 
 
 def value(node, point):
-    """ZeroDivisionError where it is undefined."""
+    """ZeroDivisionError where it is undefined, or too long to be added up here."""
     if isinstance(node, ast.Constant):
         return Fraction(node.value)
     if isinstance(node, ast.Name):
@@ -29,7 +32,9 @@ def value(node, point):
         return -value(node.operand, point)
     if node.func.id == "sum":
         index, low, high, body = node.args
-        bounds = range(int(value(low, point)), int(value(high, point)) + 1)
+        bounds = range(math.ceil(value(low, point)), math.floor(value(high, point)) + 1)
+        if len(bounds) > LONGEST_SUM:
+            raise ZeroDivisionError
         return sum((value(body, point | {index.id: Fraction(i)}) for i in bounds), Fraction(0))
     return CALLS[node.func.id](*(value(a, point) for a in node.args))
 
@@ -86,14 +91,15 @@ class Assumptions:
     def hold(self, point):
         return all(self.allow(n, v) for n, v in point.items()) and all(s.holds(point) for s in self.statements)
 
-    def point(self, rng, wanted, tries=200):
-        """Random values of all names that satisfy everything; None when none was found."""
+    def point(self, rng, wanted, tries=200, fixed=None):
+        """Random values of all names but the fixed ones that satisfy everything; None when none was found."""
         every = sorted(self.names | wanted)
         for _ in range(tries):
             most = rng.choice([2, 4, 8, 30, 1000])
-            point = {n: self._draw(rng, n, most) for n in every}
+            point = {n: self._draw(rng, n, most) for n in every} | (fixed or {})
             for statement in self.statements * 2:
                 self._repair(rng, statement, point)
+            point |= fixed or {}
             if self.hold(point):
                 return point
         return None

@@ -1,7 +1,7 @@
-/* Reads an expression per line, writes per line a JSON object: its texts in C and Python ("c", "python": expanded,
- * factored, relative), its canonical form ("json"), its derivative by a in Python ("slope") and whether that is
- * piecewise. The last line has all expressions as assignments to r0, r1.. in C and Python. For tests in other
- * languages. */
+/* Reads an expression per line, writes per line a JSON object: its texts in C and Python ("c", "python":
+ * expanded, factored, relative), its canonical form ("json"), its derivative by a in Python ("slope") and
+ * whether that is piecewise. The last line has all expressions as assignments to r0, r1.. in C and Python.
+ * For tests in other languages. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,6 +20,8 @@ static void put_string(const char *text)
     for (; *text; text++) {
         if (*text == '\n')
             fputs("\\n", stdout);
+        else if (*text == '\\')
+            fputs("\\\\", stdout);
         else
             putchar(*text);
     }
@@ -50,6 +52,7 @@ static void put_expression(writer *w, etch_expr e)
     putchar('{');
     put_forms(w, "c", e, ETCH_C);
     put_forms(w, "python", e, ETCH_PYTHON);
+    put_forms(w, "latex", e, ETCH_LATEX);
     printf("\"json\": %s, \"slope\": ", written(w, e, ETCH_JSON, ETCH_EXPANDED));
     put_string(written(w, slope, ETCH_PYTHON, ETCH_EXPANDED));
     printf(", \"piecewise\": %s}\n", piecewise ? "true" : "false");

@@ -380,6 +380,20 @@ static void odd_facts_hold_for_witnesses(etch_arena *arena)
     ck_assert_int_eq(ask(sym, "a == 3", NULL), ETCH_NO);
 }
 
+/* Between one choice and the other, decided where the facts decide. */
+static void choices_are_decided(etch_arena *arena)
+{
+    etch_sym *sym = under(arena, "a >= b");
+    etch_expr a = etch_var(sym, "a"), b = etch_var(sym, "b"), c = etch_var(sym, "c"), one = etch_int(sym, 1);
+    ck_assert_ptr_eq(etch_iverson(sym, etch_sub(sym, a, b)), one);
+    ck_assert_ptr_eq(etch_iverson(sym, etch_sub(sym, etch_sub(sym, b, a), one)), etch_int(sym, 0));
+    ck_assert_ptr_eq(etch_select(sym, etch_sub(sym, a, b), a, c), a);
+    etch_expr undecided = etch_iverson(sym, etch_sub(sym, c, a));
+    ck_assert_int_eq(etch_at_least(sym, undecided, etch_int(sym, 0), NULL), ETCH_YES);
+    ck_assert_int_eq(etch_at_least(sym, one, undecided, NULL), ETCH_YES);
+    ck_assert_int_eq(etch_is_integer(sym, undecided, NULL), ETCH_YES);
+}
+
 /* ---- kinds of variables -------------------------------------------------------------------------------- */
 
 static void declarations_count(etch_arena *arena)
@@ -419,12 +433,13 @@ CASE(test_forms, forms_under_facts)
 CASE(test_old_expressions, old_expressions_learn_facts)
 CASE(test_contradictions, contradictions_are_found)
 CASE(test_odd_facts, odd_facts_hold_for_witnesses)
+CASE(test_choices, choices_are_decided)
 CASE(test_declarations, declarations_count)
 
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("facts");
     ETCH_ADD_TESTS(suite, test_list, test_questions, test_forms, test_old_expressions, test_contradictions,
-                   test_odd_facts, test_declarations);
+                   test_odd_facts, test_choices, test_declarations);
     return suite;
 }

@@ -306,7 +306,8 @@ static etch_expr sum_of_variables(etch_sym *sym, uint32_t count)
 static void product_of_long_sums(etch_sym *sym)
 {
     etch_expr sum = long_sum(sym, 10000), square = etch_mul(sym, sum, sum);
-    etch_expr vars[] = {etch_var(sym, "a"), etch_var(sym, "b")}, ones[] = {etch_int(sym, 1), etch_int(sym, 1)};
+    etch_expr vars[] = {etch_var(sym, "a"), etch_var(sym, "b")},
+              ones[] = {etch_int(sym, 1), etch_int(sym, 1)};
     ck_assert_ptr_eq(etch_subst(sym, square, 2, vars, ones), etch_int(sym, 100000000));
 }
 
@@ -380,7 +381,7 @@ static void end_within_the_budget(etch_arena *arena, const trial *t)
     ck_assert_int_eq(status, t->limit ? ETCH_ELIMIT : ETCH_OK);
     ck_assert_msg(t->limit ? reached && strcmp(reached, t->limit) == 0 : !reached, "reached %s, not %s",
                   reached ? reached : "no limit", t->limit ? t->limit : "none");
-    ck_assert_uint_gt(etch_sym_operations(sym), 0);
+    ck_assert(t->limit || etch_sym_operations(sym) > 0);
     ck_assert_uint_le(etch_sym_operations(sym), OPERATIONS);
 }
 
@@ -460,6 +461,7 @@ static void contexts_survive_traps(etch_arena *arena)
     etch_expr before = parse(s.sym, "(a + b)^3 + floor(max(a, b)/c)");
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(etch_guard(etch_arena_mem(arena), overreach, &s), ETCH_ELIMIT);
+        etch_sym_recover(s.sym);
         ck_assert_ptr_eq(parse(s.sym, etch_expr_text(s.sym, before)), before);
         ck_assert_int_eq(etch_at_least(s.sym, parse(s.sym, "a*b + floor(c/a)"), parse(s.sym, "a"), NULL),
                          ETCH_YES);
@@ -510,8 +512,8 @@ CASE(test_options, limits_are_options)
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("limits");
-    ETCH_ADD_TESTS(suite, test_borders, test_words, test_limits, test_large, test_traps,
-                   test_options, test_failing_allocations);
+    ETCH_ADD_TESTS(suite, test_borders, test_words, test_limits, test_large, test_traps, test_options,
+                   test_failing_allocations);
     TCase *budget = tcase_create("budget");
     tcase_set_timeout(budget, 60);
     tcase_add_loop_test(budget, test_budget, 0, (int)(sizeof trials / sizeof *trials));

@@ -1,5 +1,5 @@
-/* Notations: what is written in one of them reads back as the same expression, in every form, and does not depend
- * on history. Golden cases show what people see. */
+/* Notations: what is written in one of them reads back as the same expression, in every form, and does not
+ * depend on history. Golden cases show what people see. */
 #include "oracle.h"
 
 #include <stdio.h>
@@ -169,6 +169,9 @@ static const golden goldens[] = {
     {"max(H, 3)/(B + 1)", ETCH_LATEX, ETCH_EXPANDED, "\\frac{\\max\\left(H, 3\\right)}{B + 1}"},
     {"B % 8 + abs(S - H)", ETCH_LATEX, ETCH_EXPANDED, "B \\bmod 8 + \\left|S - H\\right|"},
     {"S*(B % 8)", ETCH_LATEX, ETCH_EXPANDED, "S\\,\\left(B \\bmod 8\\right)"},
+    {"3*B*(max(S - H + 1, 0) - max(S - H, 0)) + 1", ETCH_LATEX, ETCH_EXPANDED,
+     "3\\,B\\,\\left[S - H \\ge 0\\right] + 1"},
+    {"max(B - 3, 0) - max(B - 4, 0)", ETCH_LATEX, ETCH_EXPANDED, "\\left[B - 4 \\ge 0\\right]"},
     {"kv_heads*H'", ETCH_LATEX, ETCH_EXPANDED, "\\mathrm{kv\\_heads}\\,H'"},
     {"sum(i, 1, B, floor(i*S/8))", ETCH_LATEX, ETCH_EXPANDED,
      "\\sum_{i=0}^{B - 1} \\left\\lfloor \\frac{S\\,i + S}{8} \\right\\rfloor"},

@@ -8,7 +8,7 @@
 typedef struct sum_shape {
     uint32_t terms, vars; /* at most */
     int64_t least_exp, greatest_exp;
-    uint32_t bits;        /* of a coefficient */
+    uint32_t bits;         /* of a coefficient */
     uint64_t denominators; /* from 1 */
 } sum_shape;
 

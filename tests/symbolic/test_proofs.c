@@ -93,8 +93,9 @@ static void pool_fill(pool *points, const facts *assumed, chance *c)
 static fact random_fact(etch_arena *arena, chance *c)
 {
     static const tree_shape monomial = {"**", "", 5, 1, 4}, ratio = {"**/", "abcde", 5, 2, 4},
-                            sum = {"++-*", "", 8, 2, 4};
+                            plain = {"++-*", "", 8, 2, 4}, functions = {"+-qq%mM", "abc23", 8, 2, 4};
     fact f = {.kind = "|=>"[chance_below(c, 3)]};
+    const tree_shape sum = chance_below(c, 3) ? plain : functions;
     f.a = tree_random(arena, c,
                       f.kind == '|'                         ? &monomial
                       : f.kind == '=' && chance_below(c, 2) ? &ratio

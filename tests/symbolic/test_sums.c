@@ -248,9 +248,9 @@ static void sums_take_part_in_proofs(etch_arena *arena)
     /* remainders */
     etch_expr rest = etch_sum_over(sym, i, zero, last, etch_mod(sym, i, t));
     ck_assert_int_eq(etch_at_least(sym, rest, zero, NULL), ETCH_YES);
-    ck_assert_int_eq(etch_equal(sym, rest, etch_sub(sym, parse(sym, "S*(S - 1)/2"), etch_mul(sym, t, rounded)),
-                                NULL),
-                     ETCH_YES);
+    ck_assert_int_eq(
+        etch_equal(sym, rest, etch_sub(sym, parse(sym, "S*(S - 1)/2"), etch_mul(sym, t, rounded)), NULL),
+        ETCH_YES);
     /* no: with values that say so */
     etch_witness witness;
     ck_assert_int_eq(etch_at_least(sym, rounded, S, &witness), ETCH_NO);
@@ -259,6 +259,75 @@ static void sums_take_part_in_proofs(etch_arena *arena)
     etch_expr right = etch_subst(sym, S, witness.count, witness.vars, witness.values);
     ck_assert_int_lt(etch_constant_compare(sym, left, right), 0);
     ck_assert_int_eq(etch_equal(sym, rounded, floors(sym, S, "1", "t"), &witness), ETCH_NO);
+}
+
+/* A sum against something else: sum of `body` for e from low to high, and `other`. */
+typedef struct comparison {
+    tree *low, *high, *body, *other;
+} comparison;
+
+/* Is the sum at least the other side there? -1: a side is undefined. */
+static int at_least_there(const comparison *s, point *p)
+{
+    mpq_t low, high, sum, other;
+    mpq_inits(low, high, sum, other, NULL);
+    bool defined = tree_value(s->low, p, low) && tree_value(s->high, p, high) &&
+                   tree_value(s->other, p, other) && added_up(s->body, p, low, high, sum);
+    int result = !defined ? -1 : mpq_cmp(sum, other) >= 0;
+    mpq_clears(low, high, sum, other, NULL);
+    return result;
+}
+
+/* The values of the witness; variables that it leaves out may have any. */
+static void point_of(etch_sym *sym, const etch_witness *witness, point *p)
+{
+    for (uint32_t i = 0; i < witness->count; i++)
+        for (uint32_t v = 0; v < VARS; v++)
+            if (witness->vars[i] == etch_var(sym, var_names[v]))
+                constant_value(sym, witness->values[i], p->at[v]);
+}
+
+static void answers_about_sums_are_right(etch_arena *arena)
+{
+    static const tree_shape bodies = {"++*q%fMm", "ab23", 5, 3, 5}, others = {"+-*q", "ab2", 4, 2, 9};
+    enum { POINTS = 25 };
+    chance c = chance_new(46);
+    tree zero = {.op = '#', .num = 0, .den = 1};
+    point p;
+    uint32_t yes = 0, no = 0, asked = 0;
+    point_init(&p);
+    for (uint32_t i = 0; i < chance_runs(600); i++) {
+        etch_arena *own = etch_arena_new(etch_arena_mem(arena));
+        etch_sym *sym = etch_sym_new(own);
+        declare_vars(sym, &c);
+        comparison s = {tree_random(own, &c, &linear), tree_random(own, &c, &linear),
+                        tree_random(own, &c, &bodies), tree_random(own, &c, &others)};
+        if (chance_below(&c, 3) == 0)
+            s.other = &zero;
+        etch_expr sum = sum_of(sym, 0, tree_build(sym, s.low), tree_build(sym, s.high), s.body);
+        etch_witness witness;
+        etch_truth answer = etch_at_least(sym, sum, tree_build(sym, s.other), &witness);
+        const char *what = etch_text(own, "sum of %s for e from %s to %s >= %s", tree_str(own, s.body),
+                                     tree_str(own, s.low), tree_str(own, s.high), tree_str(own, s.other));
+        for (int k = 0; answer == ETCH_YES && k < POINTS; k++) {
+            point_random(&p, &c, k % 2 ? 4 : 15);
+            CHANCE_ASSERT(&c, at_least_there(&s, &p) != 0, "%s was said to hold, not at %s", what,
+                          point_str(own, &p));
+        }
+        point_random(&p, &c, 5);
+        if (answer == ETCH_NO)
+            point_of(sym, &witness, &p);
+        CHANCE_ASSERT(&c, answer != ETCH_NO || at_least_there(&s, &p) == 0, "%s is not refuted by %s", what,
+                      point_str(own, &p));
+        asked++;
+        yes += answer == ETCH_YES;
+        no += answer == ETCH_NO;
+        etch_arena_free(own);
+    }
+    printf("%u statements about sums: %u yes, %u no\n", asked, yes, no);
+    ck_assert_uint_gt(yes, asked / 20);
+    ck_assert_uint_gt(no, asked / 5);
+    point_clear(&p);
 }
 
 /* ---- limits -------------------------------------------------------------------------------------------- */
@@ -303,6 +372,7 @@ CASE(equal_sums_are_one_expression)
 CASE(closed_forms)
 CASE(nested_sums_do_not_capture)
 CASE(sums_take_part_in_proofs)
+CASE(answers_about_sums_are_right)
 CASE(large_counts)
 CASE(too_large_counts)
 
@@ -311,6 +381,7 @@ Suite *etch_suite(void)
     Suite *suite = suite_create("sums");
     ETCH_ADD_TESTS(suite, test_polynomials, test_functions, test_fractions, test_uneven_bounds,
                    test_equal_sums_are_one_expression, test_closed_forms, test_nested_sums_do_not_capture,
-                   test_sums_take_part_in_proofs, test_large_counts, test_too_large_counts);
+                   test_sums_take_part_in_proofs, test_answers_about_sums_are_right, test_large_counts,
+                   test_too_large_counts);
     return suite;
 }
