@@ -47,6 +47,8 @@ typedef struct etch_session_options {
     const char *run;    /* a named train block; NULL: the only train block, or the only model */
     const char *stage;  /* pipeline stage that quantities of a rank are of: "0", "1", ..., "first", "middle",
                            "last"; NULL: the heaviest */
+    const char *granularity; /* which work of a rank is one node, and so what `traffic` counts: one of those
+                                of `etch_granularity_at`; NULL: "kernel" */
     const char *const
         *sets; /* `set_count` texts "NAME=EXPR", also several joined by commas; before the config */
     size_t set_count;
@@ -56,6 +58,14 @@ typedef struct etch_session_options {
 } etch_session_options;
 
 #define ETCH_MEMORY_LIMIT ((size_t)4 << 30)
+
+/* Granularities; NULL behind the last.
+ *   kernel  a product, attention, norm, ..., with the chains of elementwise ops before or behind it
+ *   op      each op that does anything
+ *   block   all work of a phase between two collectives, or between one and the end of a loop's iteration
+ * FLOP and communication are the same in all of them. What stays inside a node is not read from memory nor
+ * written to it. */
+ETCH_API const char *etch_granularity_at(size_t i);
 
 /* Reads the spec and what it imports. `*session` is a session also after an error, for its messages (and NULL
  * only with ETCH_ENOMEM); it then refuses everything else with the same status.

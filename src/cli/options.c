@@ -30,6 +30,7 @@ typedef enum option_id {
     OPT_FORM,
     OPT_DIFF,
     OPT_LEADING,
+    OPT_GRANULARITY,
     OPT_HUMAN,
     OPT_OUTPUT,
     OPT_NAME,
@@ -77,6 +78,9 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_RENDEZVOUS] = {"rendezvous", 0, NULL, CLI_VERIFY, "sends wait until their receive is posted"},
     [OPT_SEEDS] = {"seeds", 0, "N", CLI_VERIFY, "also run with random durations, N times"},
     [OPT_RANKS] = {"ranks", 0, "LIST", CLI_LOWER | CLI_DUMP, "only these ranks: 0,2,8-15"},
+    [OPT_GRANULARITY] = {"granularity", 0, "WHAT", CLI_QUERY | CLI_LOWER,
+                         "what becomes one node, and what traffic counts: op,\n"
+                         "kernel (the default), block"},
     [OPT_TEXT] = {"text", 0, NULL, CLI_DUMP, "the text form of traces"},
     [OPT_HUMAN] = {"human", 0, NULL, CLI_QUERY | CLI_LOWER, "also say numbers with three digits: 8.03 G"},
     [OPT_OUTPUT] = {"output", 'o', "DIR", CLI_LOWER | CLI_ASSEMBLE, "where the traces go"},
@@ -175,6 +179,23 @@ static bool choose_breakdown(cli_arguments *a, const char *text)
     if (!choose(a, OPT_BY, text, names, count, &chosen))
         return false;
     a->query.by = (etch_breakdown)(chosen + 1);
+    return true;
+}
+
+/* One of the choices that `at` lists. */
+static bool choose_listed(const cli_arguments *a, option_id id, const char *text, const char *(*at)(size_t i),
+                          const char **chosen)
+{
+    enum { MOST = 16 };
+    const char *names[MOST];
+    int count = 0, index;
+    while (count < MOST && at((size_t)count)) {
+        names[count] = at((size_t)count);
+        count++;
+    }
+    if (!choose(a, id, text, names, count, &index))
+        return false;
+    *chosen = names[index];
     return true;
 }
 
@@ -283,6 +304,8 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
     case OPT_RANKS:
         a->ranks = a->output.ranks = value;
         return true;
+    case OPT_GRANULARITY:
+        return choose_listed(a, id, value, etch_granularity_at, &a->session.granularity);
     case OPT_TEXT:
         a->text = true;
         return true;

@@ -78,6 +78,7 @@ typedef struct io {
     bool *used;       /* by value id: something reads it */
     bool *leaves;     /* by value id: something outside its kernel reads it */
     uint32_t *reader; /* by value id: the last kernel that listed it, counted from 1 */
+    uint32_t *whole;  /* by value id: the last kernel that reads all of it */
     uint32_t *adder;  /* by tensor id of a gradient: the last kernel that adds to all of it */
     uint32_t kernels; /* counted so far */
 } io;
@@ -130,12 +131,14 @@ static void read_operands(io *x, etch_kernel *kernel, const etch_step *step)
         if (x->made_by[etch_value_memory(step->ins[i], NULL)->id] == kernel)
             continue;
         etch_value *root = etch_value_root(step->ins[i]);
-        if (x->reader[root->id] == x->kernels)
+        if (x->whole[root->id] == x->kernels)
             continue;
         bool rows = step->row->touch == TOUCH_ROWS_READ && i == 0;
-        if (!rows) /* whoever has read rows may still read all */
-            x->reader[root->id] = x->kernels;
-        ETCH_PUSH(x->placed->arena, &kernel->reads, root);
+        if (!rows)
+            x->whole[root->id] = x->kernels;
+        if (x->reader[root->id] != x->kernels)
+            ETCH_PUSH(x->placed->arena, &kernel->reads, root);
+        x->reader[root->id] = x->kernels;
         add_bytes(x, kernel, etch_value_elements(x->placed, rows ? step->outs[0] : root), width_of(root));
     }
 }
@@ -212,6 +215,7 @@ void etch_kernel_io(etch_placed *placed, etch_kernel *const *made_by)
         .used = ETCH_NEW_ARRAY(scratch, placed->value_count, bool),
         .leaves = ETCH_NEW_ARRAY(scratch, placed->value_count, bool),
         .reader = ETCH_NEW_ARRAY(scratch, placed->value_count, uint32_t),
+        .whole = ETCH_NEW_ARRAY(scratch, placed->value_count, uint32_t),
         .adder = ETCH_NEW_ARRAY(scratch, placed->training->graph->tensors.count, uint32_t),
     };
     use_in_region(&x, placed->forward);

@@ -128,7 +128,9 @@ etch_pipeline *etch_pipeline_get(etch_session *session, const char *run, const c
 static etch_placed *place(etch_session *session, const etch_pipeline *p)
 {
     const etch_plan *plan = p->plan;
-    return etch_spec_pending_ready(session->spec, plan, p->settings) ? etch_place(p->training, plan) : NULL;
+    if (!etch_spec_pending_ready(session->spec, plan, p->settings))
+        return NULL;
+    return etch_place(p->training, plan, session->granularity);
 }
 
 bool etch_pipeline_place(etch_session *session, etch_pipeline *p)

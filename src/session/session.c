@@ -31,6 +31,7 @@ static void copy_options(etch_session *session, const etch_session_options *opti
                                               .plan = copy(arena, options->plan),
                                               .run = copy(arena, options->run),
                                               .stage = copy(arena, options->stage),
+                                              .granularity = copy(arena, options->granularity),
                                               .sets = sets,
                                               .set_count = options->set_count,
                                               .defaults = options->defaults};
@@ -40,6 +41,26 @@ static bool is_folder(const char *path)
 {
     struct stat status;
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+const char *etch_granularity_at(size_t i)
+{
+    return i < ETCH_GRANULARITY_COUNT ? etch_granularity_name((etch_granularity)i) : NULL;
+}
+
+/* Reads the granularity of the options. False after a reported error. */
+static bool set_granularity(etch_session *session)
+{
+    const char *wanted = session->options.granularity;
+    size_t i = 0;
+    while (wanted && etch_granularity_at(i) && strcmp(etch_granularity_at(i), wanted) != 0)
+        i++;
+    if (i < ETCH_GRANULARITY_COUNT) {
+        session->granularity = (etch_granularity)i;
+        return true;
+    }
+    etch_error(session->diags, ETCH_NO_CODE, (etch_span){0, 0}, "there is no granularity '%.80s'", wanted);
+    return false;
 }
 
 typedef struct opening {
@@ -53,6 +74,8 @@ static etch_status load(void *data)
     etch_session *session = o->session;
     session->arena = etch_arena_new(session->mem);
     copy_options(session, o->options);
+    if (!set_granularity(session))
+        return ETCH_EINPUT;
     session->sym = etch_sym_new(session->arena);
     if (!session->options.spec)
         return ETCH_OK;

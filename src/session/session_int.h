@@ -52,6 +52,7 @@ struct etch_session {
     bool loaded;        /* opening has succeeded */
     etch_status broken; /* when it is not ETCH_OK, every call ends with it */
     etch_session_options options;
+    etch_granularity granularity;
     etch_sym *sym;
     etch_spec *spec;
     ETCH_VEC(etch_in_force *) in_force;

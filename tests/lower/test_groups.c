@@ -95,6 +95,116 @@ START_TEST(test_random_meshes)
 }
 END_TEST
 
+/* ---- stages --------------------------------------------------------------------------------------------- */
+
+typedef struct staged {
+    mesh *m;
+    uint32_t stage_axes[MOST_AXES], stage_count;
+    uint32_t listed[MOST_RANKS], listed_count; /* stages that use the family */
+} staged;
+
+/* Some axes number the stages, the outermost first; some of the stages are listed. */
+static bool random_stages(staged *s, mesh *m)
+{
+    *s = (staged){.m = m, .stage_count = 1};
+    m->job.stage_axes = s->stage_axes;
+    m->job.stage_axis_count = 0;
+    for (uint32_t axis = 0; axis < m->job.mesh_count; axis++)
+        if (rand() % 2) {
+            s->stage_axes[m->job.stage_axis_count++] = axis;
+            s->stage_count *= m->axes[axis].size;
+        }
+    for (uint32_t stage = 0; stage < s->stage_count; stage++)
+        if (rand() % 2)
+            s->listed[s->listed_count++] = stage;
+    return s->listed_count > 0;
+}
+
+static uint32_t stage_of(const staged *s, uint32_t rank)
+{
+    uint32_t stage = 0;
+    for (uint32_t i = 0; i < s->m->job.stage_axis_count; i++)
+        stage = stage * s->m->axes[s->stage_axes[i]].size + s->m->coordinates[rank][s->stage_axes[i]];
+    return stage;
+}
+
+static bool is_listed(const staged *s, uint32_t stage)
+{
+    for (uint32_t i = 0; i < s->listed_count; i++)
+        if (s->listed[i] == stage)
+            return true;
+    return false;
+}
+
+static uint64_t stage_bits(const staged *s)
+{
+    uint64_t bits = 0;
+    for (uint32_t i = 0; i < s->m->job.stage_axis_count; i++)
+        bits |= UINT64_C(1) << s->stage_axes[i];
+    return bits;
+}
+
+/* Every listed rank is in one group, with those that `axes` let differ; ids go from group to group without
+ * gaps, and a group knows its members in rising order. */
+static void check_staged_family(const staged *s, const etch_family *family, uint64_t axes)
+{
+    const mesh *m = s->m;
+    uint32_t members[MOST_RANKS] = {0};
+    for (uint32_t rank = 0; rank < m->job.rank_count; rank++) {
+        ck_assert_uint_eq(etch_stage_of(&m->job, rank), stage_of(s, rank));
+        const uint32_t id = etch_group_id(&m->job, family, rank);
+        if (!is_listed(s, stage_of(s, rank))) {
+            ck_assert_uint_eq(id, 0);
+            continue;
+        }
+        ck_assert_uint_ge(id, family->first_id);
+        ck_assert_uint_lt(id, family->first_id + family->count);
+        const uint32_t group = id - family->first_id;
+        ck_assert_uint_eq(etch_group_rank(&m->job, family, group, members[group]++), rank);
+        for (uint32_t other = 0; other < rank; other++)
+            if (is_listed(s, stage_of(s, other)))
+                ck_assert_int_eq(etch_group_id(&m->job, family, other) == id,
+                                 are_together(m, axes, other, rank));
+    }
+    for (uint32_t group = 0; group < family->count; group++)
+        ck_assert_uint_eq(members[group], family->size);
+}
+
+static void stages_have_groups_of_their_own(etch_arena *arena)
+{
+    srand(21);
+    for (int i = 0; i < 60; i++) {
+        staged s;
+        mesh *m = random_mesh(arena);
+        if (!random_stages(&s, m))
+            continue;
+        const uint32_t on_stage = m->job.rank_count / s.stage_count;
+        const etch_family across = {.first_id = 5,
+                                    .count = on_stage,
+                                    .size = s.listed_count,
+                                    .axes = stage_bits(&s),
+                                    .stages = s.listed,
+                                    .stage_count = s.listed_count,
+                                    .across = true};
+        check_staged_family(&s, &across, stage_bits(&s));
+        const uint64_t axes = (uint64_t)rand() & ((UINT64_C(1) << m->job.mesh_count) - 1) & ~stage_bits(&s);
+        etch_family inside = {
+            .first_id = 5, .size = 1, .axes = axes, .stages = s.listed, .stage_count = s.listed_count};
+        for (uint32_t axis = 0; axis < m->job.mesh_count; axis++)
+            inside.size *= axes >> axis & 1 ? m->axes[axis].size : 1;
+        inside.count = s.listed_count * on_stage / inside.size;
+        check_staged_family(&s, &inside, axes);
+    }
+}
+
+START_TEST(test_stages)
+{
+    etch_with_arena(stages_have_groups_of_their_own);
+}
+END_TEST
+
+/* ---- by hand -------------------------------------------------------------------------------------------- */
+
 static void megatron_numbers_neighbours_first(etch_arena *arena)
 {
     mesh *m = ETCH_NEW(arena, mesh);
@@ -121,6 +231,6 @@ END_TEST
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("groups");
-    ETCH_ADD_TESTS(suite, test_random_meshes, test_by_hand);
+    ETCH_ADD_TESTS(suite, test_random_meshes, test_stages, test_by_hand);
     return suite;
 }
