@@ -229,7 +229,7 @@ static etch_expr evaluate(asking *a)
         return NULL;
     const uint32_t errors = etch_error_count(session->diags);
     session->latest = NULL;
-    session->open_axes.count = 0;
+    etch_forget_open(session);
     const etch_quantity_row *row = single_quantity(a, &quantity);
     const char *name = a->options.derivative ? a->options.derivative : a->options.leading;
     if (etch_error_count(session->diags) > errors)
@@ -272,7 +272,7 @@ static etch_status answer(void *data)
                    "'%s' is undefined for these values: a divisor is 0", a->text);
     if (!value || etch_error_count(session->diags) > errors)
         return ETCH_EINPUT;
-    etch_remark_open_axes(session);
+    etch_remark_open(session);
     if (a->piecewise)
         etch_remark(session->diags, ETCH_E_QUERY_PIECEWISE, (etch_span){0, 0},
                     "the derivative holds between the steps of floors and the corners of max");

@@ -169,7 +169,7 @@ static void check_claims(checking *c, const etch_settings *settings)
     etch_session *session = c->session;
     const etch_quantities quantities = etch_session_quantities(session);
     const etch_claim *claims;
-    session->open_axes.count = 0;
+    etch_forget_open(session);
     const uint32_t count = etch_spec_checks(session->spec, &quantities, &claims);
     for (uint32_t i = 0; i < count; i++) {
         if (!claims[i].left)
@@ -178,7 +178,7 @@ static void check_claims(checking *c, const etch_settings *settings)
         ETCH_PUSH(session->arena, &c->verdicts,
                   (etch_verdict){verdict, claims[i].text, etch_locate(session, claims[i].span)});
     }
-    etch_remark_open_axes(session);
+    etch_remark_open(session);
 }
 
 /* Assumptions of the spec that the values contradict. */

@@ -18,7 +18,20 @@ const char *etch_witness_text(etch_session *session, const etch_witness *witness
     return text.text;
 }
 
-void etch_remark_open_axes(etch_session *session)
+void etch_forget_open(etch_session *session)
+{
+    session->open_axes.count = 0;
+    session->open_stages.count = 0;
+}
+
+static void remark_open_stages(etch_session *session)
+{
+    for (uint32_t i = 0; i < session->open_stages.count; i++)
+        etch_remark(session->diags, ETCH_E_QUERY_AXES, (etch_span){0, 0},
+                    "holds for %s, each with an iteration of the loop", session->open_stages.at[i].text);
+}
+
+static void remark_open_axes(etch_session *session)
 {
     if (session->open_axes.count == 0)
         return;
@@ -27,7 +40,13 @@ void etch_remark_open_axes(etch_session *session)
         etch_buf_printf(&names, "%s%s > 1", i ? ", " : "", session->open_axes.at[i].name);
     etch_remark(session->diags, ETCH_E_QUERY_AXES, (etch_span){0, 0},
                 "holds for %s: an axis of 1 has no collectives", names.text);
-    session->open_axes.count = 0;
+}
+
+void etch_remark_open(etch_session *session)
+{
+    remark_open_axes(session);
+    remark_open_stages(session);
+    etch_forget_open(session);
 }
 
 /* ---- where a statement says something -------------------------------------------------------------------- */
@@ -57,6 +76,11 @@ static guards find_guards(etch_session *session, const etch_claim *written, cons
         etch_expr above_one = etch_sub(sym, session->open_axes.at[i].size, etch_int(sym, 1));
         if (above_one && may_be_zero(session, above_one))
             ETCH_PUSH(session->arena, &all, above_one);
+    }
+    for (uint32_t i = 0; i < session->open_stages.count; i++) {
+        etch_expr formed = etch_settings_apply(sym, settings, session->open_stages.at[i].in_form);
+        if (formed && may_be_zero(session, formed))
+            ETCH_PUSH(session->arena, &all, formed);
     }
     return all;
 }

@@ -66,7 +66,7 @@ static etch_status prove(void *data)
     if (!etch_session_plan(session, &plan))
         return ETCH_EINPUT;
     session->latest = NULL;
-    session->open_axes.count = 0;
+    etch_forget_open(session);
     const etch_quantities quantities = etch_session_quantities(session);
     const etch_claim claim = etch_spec_claim(session->spec, p->text, PROVE_NAME, plan, &quantities);
     /* A plan that only a quantity names knows axes that values may be given to. */
@@ -82,7 +82,7 @@ static etch_status prove(void *data)
                    "'%s' is undefined for these values: a divisor is 0", p->text);
         return ETCH_EINPUT;
     }
-    etch_remark_open_axes(session);
+    etch_remark_open(session);
     p->proof = ETCH_NEW(session->arena, etch_proof);
     return conclude(p, &judged);
 }

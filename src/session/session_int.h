@@ -44,6 +44,13 @@ typedef struct etch_open_axis {
     etch_expr size;
 } etch_open_axis;
 
+/* What a formula takes the stages of a plan to be. */
+typedef struct etch_open_stages {
+    const char *text;  /* "pp > 1 stages" */
+    etch_expr in_form; /* not 0 where it holds */
+    const etch_plan *plan;
+} etch_open_stages;
+
 struct etch_session {
     etch_mem *mem;
     etch_arena *reports; /* what messages are made of: outlives an exhausted session */
@@ -59,7 +66,7 @@ struct etch_session {
     ETCH_VEC(etch_pipeline *) pipelines;
     const etch_pipeline *latest;        /* the last one that a quantity asked for */
     ETCH_VEC(etch_open_axis) open_axes; /* since `latest` was reset */
-    const char *open_stages; /* what a formula takes stages to be: "pp > 1 stages"; NULL: nothing */
+    ETCH_VEC(etch_open_stages) open_stages; /* likewise */
     atomic_int cancel;
 };
 
@@ -187,7 +194,9 @@ etch_judgement etch_session_judge(etch_session *session, const etch_claim *writt
 /* "a = 1, b = 2" */
 const char *etch_witness_text(etch_session *session, const etch_witness *witness);
 /* Says for which mesh axes the values since the last call hold only when they are larger than 1. */
-void etch_remark_open_axes(etch_session *session);
+void etch_remark_open(etch_session *session);
+/* Nothing has been taken to be larger than 1. */
+void etch_forget_open(etch_session *session);
 
 /* ---- results ---------------------------------------------------------------------------------------- */
 
