@@ -326,7 +326,26 @@ typedef struct etch_output_options {
     const char
         *ranks; /* write the traces of these only, "0,2,8-15"; NULL: of all. Groups, manifest and totals
                           are those of all ranks */
+    const char *names; /* of nodes: one of those of `etch_naming_at`; NULL: "short" */
+    const char *attrs; /* what nodes say beside what simulators read: several of those of `etch_annotation_at`,
+                          joined by commas; NULL: nothing */
 } etch_output_options;
+
+/* What nodes can be called; NULL behind the last.
+ *   short  phase, microbatch, loops, the innermost modules and the tensor: "F0.layer3.attention.q"
+ *   full   also Chakra's type, the stage and all modules:
+ *          "COMP_NODE.forward.mb0.stage0.layer3.llama.block.attention.q"
+ *   none   nothing */
+ETCH_API const char *etch_naming_at(size_t i);
+
+/* Attributes that nodes can have for people and their scripts; NULL behind the last. A node has those that
+ * mean something of it.
+ *   phase       string_val  forward, recompute, backward, sync, optimizer
+ *   layer       int64_val   iteration of the outermost loop that the node is in
+ *   microbatch  int64_val   from 0; none at the end of a step
+ *   op_type     string_val  as in `--by op` and `--by collective`: einsum, all_gather; send, recv
+ *   module      string_val  the module it is of: llama.block.attention; none of messages */
+ETCH_API const char *etch_annotation_at(size_t i);
 
 /* Payload of one rank in a step, as comm_size counts it. */
 typedef struct etch_output_comm {

@@ -31,6 +31,8 @@ typedef enum option_id {
     OPT_DIFF,
     OPT_LEADING,
     OPT_GRANULARITY,
+    OPT_NAMES,
+    OPT_ATTRS,
     OPT_HUMAN,
     OPT_OUTPUT,
     OPT_NAME,
@@ -81,6 +83,9 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_GRANULARITY] = {"granularity", 0, "WHAT", CLI_QUERY | CLI_LOWER,
                          "what becomes one node, and what traffic counts: op,\n"
                          "kernel (the default), block"},
+    [OPT_NAMES] = {"names", 0, "WHAT", CLI_LOWER, "of nodes: short (the default), full, none"},
+    [OPT_ATTRS] = {"attrs", 0, "LIST", CLI_LOWER, "attributes for people: phase, layer, microbatch,\n"
+                   "op_type, module, joined by commas"},
     [OPT_TEXT] = {"text", 0, NULL, CLI_DUMP, "the text form of traces"},
     [OPT_HUMAN] = {"human", 0, NULL, CLI_QUERY | CLI_LOWER, "also say numbers with three digits: 8.03 G"},
     [OPT_OUTPUT] = {"output", 'o', "DIR", CLI_LOWER | CLI_ASSEMBLE, "where the traces go"},
@@ -306,6 +311,11 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
         return true;
     case OPT_GRANULARITY:
         return choose_listed(a, id, value, etch_granularity_at, &a->session.granularity);
+    case OPT_NAMES:
+        return choose_listed(a, id, value, etch_naming_at, &a->output.names);
+    case OPT_ATTRS:
+        a->output.attrs = value;
+        return true;
     case OPT_TEXT:
         a->text = true;
         return true;

@@ -24,7 +24,8 @@ enum {
     TAG_ATTR_NAME = TAG(ETCH_FIELD_ATTR_NAME, WIRE_BYTES)
 };
 
-/* An attribute up to its value: the name, and the tag of the value's kind. */
+/* An attribute up to its value: the name, and the tag of the value's kind. Annotations stand behind what
+ * simulators read. */
 typedef struct head {
     const char *name;
     uint8_t length; /* of the name */
@@ -33,8 +34,14 @@ typedef struct head {
 #define IS_TEXT(kind) ((kind) == ETCH_KIND_STRING || (kind) == ETCH_KIND_STRING_LIST)
 #define X(enumerator, name, kind) \
     {name, sizeof(name) - 1, TAG(kind, IS_TEXT(kind) ? WIRE_BYTES : WIRE_VARINT)},
-static const head heads[ETCH_ATTRIBUTE_COUNT] = {ETCH_CHAKRA_ATTRIBUTES(X)};
+#define Y(enumerator, name, text) X(enumerator, name, (text) ? ETCH_KIND_STRING : ETCH_KIND_INT64)
+static const head heads[ETCH_ATTRIBUTE_COUNT + ETCH_ANNOTATION_COUNT] = {
+    ETCH_CHAKRA_ATTRIBUTES(X) ETCH_ANNOTATIONS(Y)};
+#undef Y
 #undef X
+/* An index of `heads`. */
+typedef unsigned attribute;
+#define ANNOTATION(i) ((attribute)ETCH_ATTRIBUTE_COUNT + (i))
 
 /* GlobalMetadata with its version, behind its length. */
 enum { VERSION_BYTES = sizeof(ETCH_CHAKRA_VERSION) - 1, METADATA_BYTES = VERSION_BYTES + 3 };
@@ -86,14 +93,33 @@ static size_t field_size(size_t length)
     return 1 + varint_size(length) + length;
 }
 
-static size_t head_size(etch_chakra_attribute attribute)
+static size_t head_size(attribute a)
 {
-    return 2u + heads[attribute].length + varint_size(heads[attribute].tag);
+    return 2u + heads[a].length + varint_size(heads[a].tag);
 }
 
-static size_t attribute_size(etch_chakra_attribute attribute, size_t value_size)
+static size_t attribute_size(attribute a, size_t value_size)
 {
-    return field_size(head_size(attribute) + value_size);
+    return field_size(head_size(a) + value_size);
+}
+
+/* A text with its length. */
+static size_t text_size(const char *text)
+{
+    const size_t length = strlen(text);
+    return varint_size(length) + length;
+}
+
+static size_t annotations_size(const etch_annotated *annotated)
+{
+    size_t size = 0;
+    for (unsigned i = 0; i < ETCH_ANNOTATION_COUNT; i++) {
+        const etch_annotation_value *value = &annotated->value[i];
+        if (annotated->given >> i & 1)
+            size += attribute_size(ANNOTATION(i), etch_annotation_is_text(i) ? text_size(value->text)
+                                                                             : varint_size(value->number));
+    }
+    return size;
 }
 
 /* The blanks of a message: the rank that sends it, then the one that receives it. */
@@ -133,6 +159,8 @@ static node_lengths measure_node(const etch_program *program, uint32_t id, const
     for (uint32_t i = 0; i < node->dep_count; i++)
         lengths.deps += varint_size(program->deps[node->first_dep + i]);
     lengths.body = 1 + varint_size(node->type) + attributes_size(node, widths);
+    if (program->annotated)
+        lengths.body += annotations_size(&program->annotated[id]);
     if (id > 0)
         lengths.body += 1 + varint_size(id);
     if (lengths.name > 0)
@@ -179,21 +207,42 @@ static uint8_t *put_metadata(uint8_t *at)
     return put_bytes(at, ETCH_CHAKRA_VERSION, VERSION_BYTES);
 }
 
-static uint8_t *put_head(uint8_t *at, etch_chakra_attribute attribute)
+static uint8_t *put_head(uint8_t *at, attribute a)
 {
-    const head *h = &heads[attribute];
+    const head *h = &heads[a];
     *at++ = TAG_ATTR_NAME;
     *at++ = h->length;
     at = put_bytes(at, h->name, h->length);
     return put_varint(at, h->tag);
 }
 
-static uint8_t *put_attribute(uint8_t *at, etch_chakra_attribute attribute, uint64_t value)
+static uint8_t *put_attribute(uint8_t *at, attribute a, uint64_t value)
 {
     *at++ = TAG_ATTR;
-    at = put_varint(at, head_size(attribute) + varint_size(value));
-    at = put_head(at, attribute);
+    at = put_varint(at, head_size(a) + varint_size(value));
+    at = put_head(at, a);
     return put_varint(at, value);
+}
+
+static uint8_t *put_text(uint8_t *at, attribute a, const char *text)
+{
+    const size_t length = strlen(text);
+    *at++ = TAG_ATTR;
+    at = put_varint(at, head_size(a) + text_size(text));
+    at = put_head(at, a);
+    at = put_varint(at, length);
+    return put_bytes(at, text, length);
+}
+
+static uint8_t *put_annotations(uint8_t *at, const etch_annotated *annotated)
+{
+    for (unsigned i = 0; i < ETCH_ANNOTATION_COUNT; i++) {
+        const etch_annotation_value *value = &annotated->value[i];
+        if (annotated->given >> i & 1)
+            at = etch_annotation_is_text(i) ? put_text(at, ANNOTATION(i), value->text)
+                                            : put_attribute(at, ANNOTATION(i), value->number);
+    }
+    return at;
 }
 
 static uint8_t *leave_blank(uint8_t *at, uint16_t blank, const uint8_t *widths, etch_chunk *chunk)
@@ -212,12 +261,11 @@ static uint8_t *put_group(uint8_t *at, uint16_t blank, const uint8_t *widths, et
     return leave_blank(at, blank, widths, chunk);
 }
 
-static uint8_t *put_rank(uint8_t *at, etch_chakra_attribute attribute, uint16_t blank, const uint8_t *widths,
-                         etch_chunk *chunk)
+static uint8_t *put_rank(uint8_t *at, attribute a, uint16_t blank, const uint8_t *widths, etch_chunk *chunk)
 {
     *at++ = TAG_ATTR;
-    at = put_varint(at, head_size(attribute) + widths[blank]);
-    at = put_head(at, attribute);
+    at = put_varint(at, head_size(a) + widths[blank]);
+    at = put_head(at, a);
     return leave_blank(at, blank, widths, chunk);
 }
 
@@ -267,7 +315,8 @@ static uint8_t *put_node(uint8_t *at, const etch_program *program, uint32_t id, 
     at = put_varint(at, node->type);
     if (lengths.deps > 0)
         at = put_deps(at, program->deps + node->first_dep, node->dep_count, lengths.deps);
-    return put_attributes(at, node, widths, chunk);
+    at = put_attributes(at, node, widths, chunk);
+    return program->annotated ? put_annotations(at, &program->annotated[id]) : at;
 }
 
 uint32_t etch_chunk_encode(const etch_program *program, const uint8_t *widths, uint32_t first,

@@ -114,11 +114,14 @@ static uint64_t overlap(window a, window b)
 /* The units of a link. */
 static window window_of(const etch_stage_numbers *n, uint64_t link)
 {
-    window w = {0, 0};
-    for (uint64_t i = 0; i <= link; i++) {
-        w.first = w.end;
-        w.end += etch_link_units(n, i);
+    const uint64_t links = link_count(n), more = n->units % links; /* links with one unit more */
+    window w = {link * (n->units / links) + (link < more ? link : more), 0};
+    if (n->counts) {
+        w.first = 0;
+        for (uint64_t i = 0; i < link; i++)
+            w.first += n->counts[i];
     }
+    w.end = w.first + etch_link_units(n, link);
     return w;
 }
 

@@ -18,6 +18,7 @@ typedef struct counting {
     const etch_outliner *o;
     const etch_chain *chain;
     uint32_t stage;
+    uint32_t more_name; /* bytes that a full name has and a short one has not */
     etch_total nodes, deps, names;
 } counting;
 
@@ -27,7 +28,7 @@ static void count_task(counting *c, const etch_task *task, etch_total times, uin
     enum { ORDER_PARENTS = 3 }; /* the communication before it, the computations before it */
     c->nodes += times;
     c->deps += times * ((etch_total)task->read_count + task->gradients.count + ORDER_PARENTS);
-    c->names += times * ((etch_total)prefix + task->name_length + 1);
+    c->names += times * ((etch_total)prefix + task->name_length + 1 + c->more_name);
 }
 
 /* How many of the units the stage holds, of all its chunks. */
@@ -86,7 +87,7 @@ static void count_messages(counting *c, const etch_message *messages)
         etch_total times = (etch_total)c->o->extent->micro * ((uint32_t)mine + (uint32_t)other);
         c->nodes += times;
         c->deps += times * ((etch_total)m->wire_count + 3);
-        c->names += times * NAME_BYTES;
+        c->names += times * (NAME_BYTES + c->more_name);
     }
 }
 
@@ -94,6 +95,7 @@ etch_size etch_outline_count(etch_outliner *o, uint32_t stage)
 {
     const etch_outline *outline = o->outline;
     counting c = {.o = o, .chain = &outline->chain, .stage = stage};
+    c.more_name = outline->naming == ETCH_NAMES_FULL ? ETCH_FULL_NAME : 0;
     uint32_t prefix = 2 + digits(o->extent->micro);
     count_body(&c, outline->forward, 1, prefix);
     if (outline->backward)
@@ -111,6 +113,8 @@ etch_size etch_outline_count(etch_outliner *o, uint32_t stage)
     }
     if (outline->norm_reduce)
         count_task(&c, outline->norm_reduce, 1, 2);
+    if (outline->naming == ETCH_NAMES_NONE)
+        c.names = 1;
     const etch_total tags = (etch_total)2 * o->extent->micro * outline->chain.chunk_count;
     if ((c.chain->stage_count > 1 && tags > ETCH_TAG_END) || c.nodes > ETCH_MOST_NODES || c.deps > UINT32_MAX || c.names > UINT32_MAX)
         etch_too_many_nodes(o, (etch_span){0, 0}, "the step is too long");

@@ -2,6 +2,8 @@
  * taken, the weights are updated, and gathered where ranks update a part of them each. */
 #include "lower/lower_int.h"
 
+#define GRAD_NORM "grad_norm"
+
 /* ---- gradients ----------------------------------------------------------------------------------------- */
 
 /* Copies: one for each iteration of the loops around the weight. */
@@ -136,7 +138,8 @@ static etch_unit_task *new_collective(etch_outliner *o, const etch_bucket *bucke
     u->task.group = (etch_group_set){.axes = axes};
     const char *name = etch_text(o->arena, "%s.%s.%s", what, etch_axes_label(o->placed, bucket->axes),
                                  etch_move_name(bucket->move));
-    etch_name_unit_task(o->arena, u, bucket->unit, 'S', name);
+    etch_name_unit_task(o->arena, o->outline, u, bucket->unit, ETCH_SYNC, name);
+    u->task.op_type = etch_move_name(bucket->move);
     u->task.bytes = etch_task_number(o, bucket->bytes, "bytes", NULL, u->task.name);
     for (uint32_t g = 0; g < bucket->gradients.count; g++)
         read_gradient(o, &u->task, bucket->gradients.at[g]);
@@ -193,7 +196,8 @@ static void add_norm(etch_outliner *o)
         return;
     outline->norm = ETCH_NEW(o->arena, etch_task);
     outline->norm->type = ETCH_NODE_COMP;
-    etch_name_task(o->arena, outline->norm, 'O', "grad_norm");
+    etch_name_task(o->arena, outline->norm, ETCH_OPTIMIZER, GRAD_NORM);
+    outline->norm->op_type = GRAD_NORM;
     for (uint32_t i = 0; i < o->placed->norms.count; i++) {
         const etch_update *norm = &o->placed->norms.at[i];
         etch_unit_task *u = new_unit_task(o, norm->unit);
@@ -202,14 +206,14 @@ static void add_norm(etch_outliner *o)
             u->use_count = 1;
             u->uses[0].end = u->uses[0].first + 1;
         }
-        set_end_work(o, u, norm, "grad_norm");
+        set_end_work(o, u, norm, GRAD_NORM);
         flop = etch_add(o->graph->sym, flop, etch_mul(o->graph->sym, units, norm->flop));
         bytes = etch_add(o->graph->sym, bytes, etch_mul(o->graph->sym, units, norm->bytes));
         ETCH_PUSH(o->arena, &outline->norms, u);
     }
     /* No stage does more than all of them. */
-    etch_task_number(o, flop, "FLOP", NULL, "grad_norm");
-    etch_task_number(o, bytes, "bytes", NULL, "grad_norm");
+    etch_task_number(o, flop, "FLOP", NULL, GRAD_NORM);
+    etch_task_number(o, bytes, "bytes", NULL, GRAD_NORM);
     if (o->extent->wide == 0)
         return;
     outline->norm_reduce = ETCH_NEW(o->arena, etch_task);
@@ -217,7 +221,8 @@ static void add_norm(etch_outliner *o)
     outline->norm_reduce->collective = ETCH_COMM_ALL_REDUCE;
     outline->norm_reduce->group = (etch_group_set){.axes = o->extent->wide};
     outline->norm_reduce->bytes = ETCH_SCALAR_BYTES;
-    etch_name_task(o->arena, outline->norm_reduce, 'S', "grad_norm.all_reduce");
+    etch_name_task(o->arena, outline->norm_reduce, ETCH_SYNC, GRAD_NORM ".all_reduce");
+    outline->norm_reduce->op_type = etch_move_name(ETCH_ALL_REDUCE);
 }
 
 static void add_updates(etch_outliner *o)
@@ -228,7 +233,8 @@ static void add_updates(etch_outliner *o)
         const etch_update *update = &o->placed->updates.at[i];
         etch_unit_task *u = new_unit_task(o, update->unit);
         u->task.type = ETCH_NODE_COMP;
-        etch_name_unit_task(o->arena, u, update->unit, 'O', what);
+        etch_name_unit_task(o->arena, o->outline, u, update->unit, ETCH_OPTIMIZER, what);
+        u->task.op_type = what;
         set_end_work(o, u, update, u->task.name);
         ETCH_PUSH(o->arena, &o->outline->updates, u);
     }

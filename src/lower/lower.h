@@ -36,11 +36,51 @@ typedef struct etch_node {
     uint8_t collective; /* COLL: etch_comm_type */
 } etch_node;
 
+/* What may be said of a node beside what simulators read: X(enumerator, name, is its value a text?). A node
+ * has those that mean something of it: no microbatch at the end of a step, no layer outside of loops. */
+#define ETCH_ANNOTATIONS(X)                                                                        \
+    X(PHASE, "phase", true)            /* forward, recompute, backward, sync, optimizer */         \
+    X(LAYER, "layer", false)           /* iteration of the outermost loop around it */             \
+    X(MICROBATCH, "microbatch", false) /* from 0 */                                                \
+    X(OP_TYPE, "op_type", true)        /* the op's name, of communication the collective's */      \
+    X(MODULE, "module", true)          /* dotted path of modules from the model; none of messages */
+typedef enum etch_annotation {
+#define X(enumerator, name, text) ETCH_ANNOTATION_##enumerator,
+    ETCH_ANNOTATIONS(X)
+#undef X
+        ETCH_ANNOTATION_COUNT
+} etch_annotation;
+/* "phase"; NULL for ETCH_ANNOTATION_COUNT and above. */
+const char *etch_annotation_name(etch_annotation annotation);
+bool etch_annotation_is_text(etch_annotation annotation);
+
+typedef union etch_annotation_value {
+    const char *text;
+    uint64_t number; /* at most INT64_MAX */
+} etch_annotation_value;
+
+typedef struct etch_annotated {
+    unsigned given; /* bits 1 << etch_annotation */
+    etch_annotation_value value[ETCH_ANNOTATION_COUNT];
+} etch_annotated;
+
+/* What nodes are called. */
+typedef enum etch_naming {
+    ETCH_NAMES_SHORT, /* "F0.layer3.attention.q": phase and microbatch, loops, modules, tensor */
+    ETCH_NAMES_FULL,  /* "COMP_NODE.forward.mb0.stage0.layer3.llama.block.attention.q": also Chakra's type,
+                         the stage and all modules */
+    ETCH_NAMES_NONE,  /* nothing */
+    ETCH_NAMING_COUNT
+} etch_naming;
+/* "short"; NULL for ETCH_NAMING_COUNT and above. */
+const char *etch_naming_name(etch_naming naming);
+
 typedef struct etch_program {
     const etch_node *nodes;
     uint32_t node_count;
     const uint32_t *deps;
     const char *names;
+    const etch_annotated *annotated; /* by node; NULL: nothing is said of any */
     const int64_t *peers; /* ranks that messages come from or go to, less the rank's own */
     uint32_t peer_count;
 } etch_program;
@@ -132,6 +172,8 @@ typedef struct etch_lower_options {
         facts; /* what the spec assumes and has to hold; without a value for each variable it binds nothing */
     uint32_t fact_count;
     const char *config; /* its name, or NULL */
+    etch_naming naming;
+    unsigned annotations; /* bits 1 << etch_annotation: those that nodes get */
 } etch_lower_options;
 
 enum { ETCH_MAX_RANKS = 1 << 20 };

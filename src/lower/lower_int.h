@@ -11,7 +11,8 @@ enum {
     ETCH_LOOP_DEPTH = 64,
     ETCH_LOOP_NAME = 16, /* most bytes of a loop's name, and of what follows it, in the name of a node */
     ETCH_TASK_NAME = 40,
-    ETCH_MESSAGE_NAME = 48
+    ETCH_MESSAGE_NAME = 48,
+    ETCH_FULL_NAME = 64 /* bytes of a full name beside its path, at most: type, phase, "mb", stage */
 };
 
 /* Ids of nodes are below these. */
@@ -87,9 +88,11 @@ typedef struct etch_task {
     uint32_t tally;  /* collective: row of the totals */
     uint16_t family; /* collective */
     uint8_t type, collective; /* as in etch_node */
-    char phase;               /* first letter of its name */
-    const char *name;         /* what follows microbatch and loops */
+    etch_phase phase;
+    const char *name; /* what follows microbatch and loops */
     uint32_t name_length;
+    const char *op_type; /* static */
+    const char *module;  /* in the job's arena; NULL: not asked for, or of none */
 } etch_task;
 
 /* Units of the chain that stages cut, from `first` to before `end`. */
@@ -198,6 +201,9 @@ typedef struct etch_size {
 } etch_size;
 
 typedef struct etch_outline {
+    etch_naming naming;
+    unsigned annotations;
+    etch_arena *texts; /* of the job: for those of annotations */
     etch_body *forward, *backward; /* backward may be NULL */
     etch_chain chain;
     uint64_t micro;
@@ -211,7 +217,7 @@ typedef struct etch_outline {
 } etch_outline;
 
 
-/* The outline under a binding, without families. ETCH_EINPUT and ETCH_ELIMIT come with a diagnostic. */
+/* The outline under a binding, without families. Naming, annotations and texts are set. ETCH_EINPUT and ETCH_ELIMIT come with a diagnostic. */
 etch_status etch_outline_make(etch_arena *scratch, const etch_placed *placed, etch_bound *bound,
                               const etch_extent *extent, etch_outline *outline) ETCH_MUST_CHECK;
 /* Goes over every task that runs at least once. */
@@ -275,9 +281,9 @@ etch_size etch_outline_count(etch_outliner *o, uint32_t stage);
 /* Names the tasks of all bodies by module and tensor; no two of a body have the same name. */
 void etch_name_tasks(etch_arena *arena, const etch_placed *placed, const etch_outline *outline);
 /* Names a task of the end of a step. */
-void etch_name_unit_task(etch_arena *arena, etch_unit_task *unit_task, const etch_unit *unit, char phase,
-                         const char *what);
-void etch_name_task(etch_arena *arena, etch_task *task, char phase, const char *name);
+void etch_name_unit_task(etch_arena *arena, const etch_outline *outline, etch_unit_task *unit_task,
+                         const etch_unit *unit, etch_phase phase, const char *what);
+void etch_name_task(etch_arena *arena, etch_task *task, etch_phase phase, const char *name);
 /* The name of a loop as nodes have it. */
 const char *etch_loop_label(etch_arena *arena, const etch_loop *loop, uint32_t *length);
 

@@ -6,6 +6,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *etch_naming_name(etch_naming naming)
+{
+    static const char *const names[ETCH_NAMING_COUNT] = {
+        [ETCH_NAMES_SHORT] = "short", [ETCH_NAMES_FULL] = "full", [ETCH_NAMES_NONE] = "none"};
+    return (unsigned)naming < ETCH_NAMING_COUNT ? names[naming] : NULL;
+}
+
+typedef struct annotation_row {
+    const char *name;
+    bool text;
+} annotation_row;
+
+#define X(enumerator, name, text) {name, text},
+static const annotation_row annotations[ETCH_ANNOTATION_COUNT] = {ETCH_ANNOTATIONS(X)};
+#undef X
+
+const char *etch_annotation_name(etch_annotation annotation)
+{
+    return (unsigned)annotation < ETCH_ANNOTATION_COUNT ? annotations[annotation].name : NULL;
+}
+
+bool etch_annotation_is_text(etch_annotation annotation)
+{
+    return annotations[annotation].text;
+}
+
 enum { MOST_MODULES = ETCH_TASK_NAME }; /* each takes a byte at least */
 
 /* At most `most` bytes of `text`, whole characters of UTF-8. */
@@ -35,6 +61,7 @@ const char *etch_loop_label(etch_arena *arena, const etch_loop *loop, uint32_t *
 
 typedef struct naming {
     etch_arena *arena;
+    const etch_outline *outline;
     const char **labels; /* by scope id: the module, numbered when its caller calls it more than once */
 } naming;
 
@@ -105,13 +132,37 @@ static const etch_scope *scope_around(const etch_placed_region *region)
     return around;
 }
 
+static const char *tensor_of(const etch_step *step)
+{
+    const char *name = step->outs[0]->tensor->name;
+    return name ? name : etch_row_name(step->row);
+}
+
+/* llama.block.attention; with `labels`, calls are numbered. */
+static const char *module_path(etch_arena *arena, const etch_scope *scope, const char *const *labels)
+{
+    const char *path = labels ? labels[scope->id] : scope->module;
+    while ((scope = scope->parent) != NULL)
+        path = etch_text(arena, "%s.%s", labels ? labels[scope->id] : scope->module, path);
+    return path;
+}
+
+/* The tensor behind all modules. */
+static const char *full_path_of(const naming *n, const etch_step *step)
+{
+    const char *path = tensor_of(step);
+    if (step->scope)
+        path = etch_text(n->arena, "%s.%s", module_path(n->arena, step->scope, n->labels), path);
+    if (step->move != ETCH_NO_MOVE)
+        path = etch_text(n->arena, "%s.%s", path, etch_move_name(step->move));
+    return path;
+}
+
 /* The tensor, behind as many of the innermost modules as there is room for. */
 static const char *path_of(const naming *n, const etch_step *step, const etch_scope *around)
 {
     const char *modules[MOST_MODULES];
-    const char *tensor = step->outs[0]->tensor->name, *move = NULL;
-    if (!tensor)
-        tensor = etch_row_name(step->row);
+    const char *tensor = tensor_of(step), *move = NULL;
     if (step->move != ETCH_NO_MOVE)
         move = etch_move_name(step->move);
     uint32_t count = 0, tail = move ? (uint32_t)strlen(move) + 1 : 0;
@@ -132,7 +183,7 @@ static const char *path_of(const naming *n, const etch_step *step, const etch_sc
     return path.text;
 }
 
-void etch_name_task(etch_arena *arena, etch_task *task, char phase, const char *name)
+void etch_name_task(etch_arena *arena, etch_task *task, etch_phase phase, const char *name)
 {
     task->phase = phase;
     task->name = etch_copy_text(arena, name, strlen(name));
@@ -163,7 +214,7 @@ static void number_tasks(const naming *n, const etch_body *body)
             sorted[count++] = (named_task){body->parts.at[i].task, i};
     qsort(sorted, count, sizeof *sorted, by_name);
     const char *last = NULL; /* as it was before it got a number */
-    char last_phase = 0;
+    etch_phase last_phase = ETCH_PHASE_COUNT;
     for (uint32_t i = 0; i < count; i++) {
         etch_task *task = sorted[i].task;
         bool again = last && task->phase == last_phase && strcmp(task->name, last) == 0;
@@ -176,22 +227,12 @@ static void number_tasks(const naming *n, const etch_body *body)
     }
 }
 
-static char phase_letter(etch_phase phase)
+/* The annotation of what belongs to a scope. */
+static const char *module_of(const etch_outline *outline, const etch_scope *scope)
 {
-    switch (phase) {
-    case ETCH_FORWARD:
-        return 'F';
-    case ETCH_RECOMPUTE:
-        return 'R';
-    case ETCH_BACKWARD:
-        return 'B';
-    case ETCH_SYNC:
-        return 'S';
-    case ETCH_OPTIMIZER:
-    case ETCH_PHASE_COUNT:
-        break;
-    }
-    return 'O';
+    if (!scope || !(outline->annotations >> ETCH_ANNOTATION_MODULE & 1))
+        return NULL;
+    return module_path(outline->texts, scope, NULL);
 }
 
 /* `forward`: the region of the forward pass that the body runs, repeats or undoes. Goes as deep as loops
@@ -208,14 +249,17 @@ static void name_body(const naming *n, etch_body *body, const etch_placed_region
             continue;
         }
         const etch_step *anchor = task->kernel->anchor;
-        etch_name_task(n->arena, task, phase_letter(anchor->phase), path_of(n, anchor, around));
+        const bool full = n->outline->naming == ETCH_NAMES_FULL;
+        etch_name_task(n->arena, task, anchor->phase,
+                       full ? full_path_of(n, anchor) : path_of(n, anchor, around));
+        task->module = module_of(n->outline, anchor->scope);
     }
     number_tasks(n, body);
 }
 
 void etch_name_tasks(etch_arena *arena, const etch_placed *placed, const etch_outline *outline)
 {
-    naming n = {.arena = arena};
+    naming n = {.arena = arena, .outline = outline};
     label_scopes(&n, placed->training->graph);
     name_body(&n, outline->forward, placed->forward);
     if (outline->backward)
@@ -224,8 +268,18 @@ void etch_name_tasks(etch_arena *arena, const etch_placed *placed, const etch_ou
 
 /* ---- the end of a step --------------------------------------------------------------------------------- */
 
-void etch_name_unit_task(etch_arena *arena, etch_unit_task *unit_task, const etch_unit *unit, char phase,
-                         const char *what)
+static const etch_scope *scope_of_weights(const etch_unit *unit)
+{
+    const etch_scope *around = NULL;
+    for (uint32_t i = 0; i < unit->weights.count; i++) {
+        const etch_scope *scope = unit->weights.at[i]->scope;
+        around = i > 0 ? common_scope(around, scope) : scope;
+    }
+    return around;
+}
+
+void etch_name_unit_task(etch_arena *arena, const etch_outline *outline, etch_unit_task *unit_task,
+                         const etch_unit *unit, etch_phase phase, const char *what)
 {
     const char *name = what;
     if (unit->loop) {
@@ -236,4 +290,5 @@ void etch_name_unit_task(etch_arena *arena, etch_unit_task *unit_task, const etc
         name = etch_text(arena, "%s.%s", weight, what);
     }
     etch_name_task(arena, &unit_task->task, phase, name);
+    unit_task->task.module = module_of(outline, scope_of_weights(unit));
 }

@@ -145,6 +145,7 @@ static void add_task(etch_outliner *o, etch_body *body, const etch_kernel *kerne
     task->kernel = kernel;
     task->type = moves ? ETCH_NODE_COLL : ETCH_NODE_COMP;
     task->collective = etch_collective_of(anchor->move);
+    task->op_type = moves ? etch_move_name(anchor->move) : etch_row_name(anchor->row);
     task->group = (etch_group_set){.axes = axes};
     task->slot = body->slots++;
     for (uint32_t i = 0; i < kernel->steps.count; i++)
@@ -371,7 +372,7 @@ etch_status etch_outline_make(etch_arena *scratch, const etch_placed *placed, et
         .handed = ETCH_NEW_ARRAY(scratch, placed->value_count, etch_cell),
         .gradient_index = ETCH_NEW_ARRAY(scratch, graph->tensors.count, uint32_t),
     };
-    *outline = (etch_outline){.micro = extent->micro};
+    outline->micro = extent->micro;
     etch_chain_make(&o);
     if (o.status != ETCH_OK)
         return o.status;

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PREFIX_BYTES = 32 + (ETCH_LOOP_DEPTH + 1) * (ETCH_LOOP_NAME + 24) };
+enum { PREFIX_BYTES = ETCH_FULL_NAME + (ETCH_LOOP_DEPTH + 1) * (ETCH_LOOP_NAME + 24) };
 
 /* What one microbatch in flight through one chunk has made: cells of all bodies. */
 typedef struct frame {
@@ -22,10 +22,13 @@ typedef struct frame {
     uint64_t microbatch;
 } frame;
 
-/* What stands between the phase and the rest of a name: microbatch and iterations, "0.layer3.". */
+/* Where in the step nodes are: what stands between the phase and the rest of a name, "0.layer3.", and the same
+ * for annotations. */
 typedef struct prefix {
     char text[PREFIX_BYTES];
     uint32_t length;
+    bool in_microbatch, in_layer;
+    uint64_t microbatch, layer;
 } prefix;
 
 typedef struct unroller {
@@ -35,6 +38,7 @@ typedef struct unroller {
     etch_window window; /* units of the chunk at work */
     etch_sums *sums;
     etch_node *nodes;
+    etch_annotated *annotated; /* NULL: nothing is to be said */
     uint32_t *deps;
     char *names;
     int64_t *peers;
@@ -76,18 +80,74 @@ static void add_number(char *text, uint32_t *length, uint64_t number)
     add_bytes(text, length, digits + sizeof digits - count, count);
 }
 
+static void add_text(char *text, uint32_t *length, const char *more)
+{
+    add_bytes(text, length, more, (uint32_t)strlen(more));
+}
+
+/* "0.", or ".mb0.stage1." of a full name. */
+static void begin_prefix(unroller *u, bool in_microbatch, uint64_t microbatch)
+{
+    const bool full = u->outline->naming == ETCH_NAMES_FULL;
+    prefix *p = &u->prefix;
+    p->length = 0;
+    p->in_microbatch = in_microbatch;
+    p->in_layer = false;
+    p->microbatch = microbatch;
+    if (full && in_microbatch)
+        add_text(p->text, &p->length, ".mb");
+    if (in_microbatch)
+        add_number(p->text, &p->length, microbatch);
+    if (full) {
+        add_text(p->text, &p->length, ".stage");
+        add_number(p->text, &p->length, u->stage);
+    }
+    p->text[p->length++] = '.';
+}
+
 /* "layer3." */
 static void extend_prefix(prefix *p, const char *loop_name, uint32_t loop_name_length, uint64_t iteration)
 {
+    if (!p->in_layer)
+        p->layer = iteration;
+    p->in_layer = true;
     add_bytes(p->text, &p->length, loop_name, loop_name_length);
     add_number(p->text, &p->length, iteration);
     p->text[p->length++] = '.';
 }
 
+/* F of forward, R, B, S, O. */
+static char phase_letter(etch_phase phase)
+{
+    return (char)(etch_phase_name(phase)[0] - 'a' + 'A');
+}
+
+/* As the timeline tool of Chakra tells types apart: by these words in a name. */
+static const char *type_word(uint8_t type)
+{
+    static const char *const words[] = {[ETCH_NODE_COMP] = "COMP_NODE",
+                                        [ETCH_NODE_SEND] = "COMM_SEND_NODE",
+                                        [ETCH_NODE_RECV] = "COMM_RECV_NODE",
+                                        [ETCH_NODE_COLL] = "COMM_COLL_NODE"};
+    return words[type];
+}
+
 static uint32_t add_name(unroller *u, const etch_task *task)
 {
     uint32_t start = u->name_bytes;
-    u->names[u->name_bytes++] = task->phase;
+    switch (u->outline->naming) {
+    case ETCH_NAMES_NONE:
+        return 0; /* where an empty one stands */
+    case ETCH_NAMES_FULL:
+        add_text(u->names, &u->name_bytes, type_word(task->type));
+        u->names[u->name_bytes++] = '.';
+        add_text(u->names, &u->name_bytes, etch_phase_name(task->phase));
+        break;
+    case ETCH_NAMES_SHORT:
+    case ETCH_NAMING_COUNT:
+        u->names[u->name_bytes++] = phase_letter(task->phase);
+        break;
+    }
     add_bytes(u->names, &u->name_bytes, u->prefix.text, u->prefix.length);
     add_bytes(u->names, &u->name_bytes, task->name, task->name_length);
     u->names[u->name_bytes++] = '\0';
@@ -146,6 +206,28 @@ static void add_sums(unroller *u, const etch_task *task, const etch_node *node)
     u->sums->padded_bytes += node->bytes - task->bytes;
 }
 
+/* Says what is asked for and means something of the node. */
+static void annotate(const unroller *u, uint32_t id, const etch_task *task)
+{
+    if (!u->annotated)
+        return;
+    const prefix *at = &u->prefix;
+    const bool means[ETCH_ANNOTATION_COUNT] = {[ETCH_ANNOTATION_PHASE] = true,
+                                               [ETCH_ANNOTATION_LAYER] = at->in_layer,
+                                               [ETCH_ANNOTATION_MICROBATCH] = at->in_microbatch,
+                                               [ETCH_ANNOTATION_OP_TYPE] = true,
+                                               [ETCH_ANNOTATION_MODULE] = task->module != NULL};
+    etch_annotated *a = &u->annotated[id];
+    for (unsigned i = 0; i < ETCH_ANNOTATION_COUNT; i++)
+        if (means[i])
+            a->given |= u->outline->annotations & 1u << i;
+    a->value[ETCH_ANNOTATION_PHASE].text = etch_phase_name(task->phase);
+    a->value[ETCH_ANNOTATION_LAYER].number = at->layer;
+    a->value[ETCH_ANNOTATION_MICROBATCH].number = at->microbatch;
+    a->value[ETCH_ANNOTATION_OP_TYPE].text = task->op_type;
+    a->value[ETCH_ANNOTATION_MODULE].text = task->module;
+}
+
 /* Fills the node of a task, with a name, and counts it. */
 static void fill_node(unroller *u, uint32_t id, const etch_task *task, uint32_t first_dep)
 {
@@ -160,6 +242,7 @@ static void fill_node(unroller *u, uint32_t id, const etch_task *task, uint32_t 
     node->name = add_name(u, task);
     node->first_dep = first_dep;
     node->dep_count = u->dep_count - first_dep;
+    annotate(u, id, task);
     add_sums(u, task, node);
 }
 
@@ -241,7 +324,7 @@ static void run_unit_task(unroller *u, const etch_unit_task *unit_task, uint64_t
 {
     const etch_task *task = &unit_task->task;
     const prefix outer = u->prefix;
-    u->prefix = (prefix){.text = ".", .length = 1};
+    begin_prefix(u, false, 0);
     if (unit_task->loop_name)
         extend_prefix(&u->prefix, unit_task->loop_name, unit_task->loop_name_length, unit);
     uint32_t first_dep = u->dep_count;
@@ -308,7 +391,7 @@ static void run_norm(unroller *u)
     const etch_outline *outline = u->outline;
     if (!outline->norm)
         return;
-    u->prefix = (prefix){.text = ".", .length = 1};
+    begin_prefix(u, false, 0);
     etch_task norm = *outline->norm;
     norm.bytes = ETCH_SCALAR_BYTES;
     u->norm = &norm;
@@ -404,6 +487,7 @@ static void run_repeat(unroller *u, const etch_part *part, const etch_body *arou
     const bool begins = repeat->reverse ? turns.end == repeat->count : turns.first == 0;
     const bool ends = repeat->reverse ? turns.first == 0 : turns.end == repeat->count;
     const uint32_t outer_prefix = u->prefix.length;
+    const bool outer_layer = u->prefix.in_layer;
     const uint64_t first_run = u->run[around->depth] * repeat->count;
     for (uint32_t i = 0; begins && i < repeat->handed_count; i++)
         repeat->handing[i] = maker_of(u, repeat->handed[i].init);
@@ -417,6 +501,7 @@ static void run_repeat(unroller *u, const etch_part *part, const etch_body *arou
             begin_stretch(u);
         run_body(u, body);
         u->prefix.length = outer_prefix;
+        u->prefix.in_layer = outer_layer;
         for (uint32_t i = 0; i < repeat->handed_count; i++)
             repeat->handing[i] = maker_of(u, repeat->handed[i].out);
         for (uint32_t i = 0; u->ending && i < repeat->after_each.count; i++)
@@ -481,7 +566,8 @@ static etch_task task_of(const unroller *u, const passing *p, uint8_t type, char
                      : snprintf(name, ETCH_MESSAGE_NAME, "%s.stage%u", verb, stage);
     return (etch_task){.type = type,
                        .bytes = p->message->bytes,
-                       .phase = p->slot.backward ? 'B' : 'F',
+                       .phase = p->slot.backward ? ETCH_BACKWARD : ETCH_FORWARD,
+                       .op_type = verb,
                        .name = name,
                        .name_length = (uint32_t)length};
 }
@@ -586,9 +672,7 @@ static void run_slot(unroller *u, etch_slot slot)
     frame *f = frame_of(u, slot);
     u->cells = f->cells;
     u->window = outline->chain.windows[slot.chunk * outline->chain.stage_count + u->stage];
-    u->prefix.length = 0;
-    add_number(u->prefix.text, &u->prefix.length, slot.microbatch);
-    u->prefix.text[u->prefix.length++] = '.';
+    begin_prefix(u, true, slot.microbatch);
     receive(u, &in);
     begin_stretch(u);
     u->slot_computes = false;
@@ -626,6 +710,9 @@ void etch_unroll(etch_arena *arena, const etch_outline *outline, uint32_t stage,
     u->nodes = ETCH_NEW_ARRAY(arena, (size_t)size->nodes, etch_node);
     u->deps = ETCH_NEW_ARRAY(arena, (size_t)size->deps, uint32_t);
     u->names = etch_alloc(arena, (size_t)size->name_bytes);
+    u->names[0] = '\0';
+    if (outline->annotations != 0)
+        u->annotated = ETCH_NEW_ARRAY(arena, (size_t)size->nodes, etch_annotated);
     u->peers = ETCH_NEW_ARRAY(arena, 2 * (size_t)outline->chain.chunk_count + 2, int64_t);
     u->gradients = ETCH_NEW_ARRAY(scratch, (size_t)outline->gradient_cells, uint32_t);
     for (uint64_t i = 0; i < outline->gradient_cells; i++)
@@ -641,6 +728,7 @@ void etch_unroll(etch_arena *arena, const etch_outline *outline, uint32_t stage,
                               .node_count = u->node_count,
                               .deps = u->deps,
                               .names = u->names,
+                              .annotated = u->annotated,
                               .peers = u->peers,
                               .peer_count = u->peer_count};
     etch_arena_free(scratch);

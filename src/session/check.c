@@ -101,7 +101,7 @@ static void check_run(checking *c, const char *run)
         if (p && etch_pipeline_place(session, p)) {
             list_demands(c, p);
             if (session->options.defaults && c->status == ETCH_OK)
-                c->status = etch_pipeline_lower(session, p, &job);
+                c->status = etch_pipeline_lower(session, p, NULL, &job);
         }
         if (session->options.plan)
             return;

@@ -22,13 +22,18 @@ static const etch_given *list_given(etch_session *session, const etch_settings *
     return given;
 }
 
-etch_status etch_pipeline_lower(etch_session *session, etch_pipeline *p, const etch_job **job)
+etch_status etch_pipeline_lower(etch_session *session, etch_pipeline *p, const etch_style *style,
+                                const etch_job **job)
 {
     etch_lower_options options = {.placed = p->placed,
                                   .given = list_given(session, p->settings),
                                   .given_count = p->settings->count,
                                   .config = etch_spec_config(session->spec, session->options.config)};
     options.fact_count = etch_spec_assumptions(session->spec, &options.facts);
+    if (style) {
+        options.naming = style->naming;
+        options.annotations = style->annotations;
+    }
     return etch_lower(session->arena, &options, job);
 }
 
@@ -136,21 +141,79 @@ static etch_status refuse_ranks(etch_session *session, const char *text)
     return ETCH_EINPUT;
 }
 
+const char *etch_naming_at(size_t i)
+{
+    return i < ETCH_NAMING_COUNT ? etch_naming_name((etch_naming)i) : NULL;
+}
+
+const char *etch_annotation_at(size_t i)
+{
+    return i < ETCH_ANNOTATION_COUNT ? etch_annotation_name((etch_annotation)i) : NULL;
+}
+
+/* The index of `wanted` in what `at` lists, or where the list ends after an error that says what it may be. */
+static size_t find_choice(etch_session *session, const char *(*at)(size_t i), const char *what,
+                          const char *wanted)
+{
+    size_t i = 0;
+    ETCH_VEC(const char *) names = {0};
+    for (; at(i) && strcmp(at(i), wanted) != 0; i++)
+        ETCH_PUSH(session->arena, &names, at(i));
+    if (at(i))
+        return i;
+    etch_diag *diag = etch_error(session->diags, ETCH_E_OUTPUT_STYLE, (etch_span){0, 0},
+                                 "there is no %s '%.80s'", what, wanted);
+    const char *near = etch_nearest(wanted, names.at, names.count);
+    etch_buf list = {.arena = session->arena};
+    for (uint32_t k = 0; k < names.count; k++)
+        etch_buf_printf(&list, "%s%s", k ? ", " : "", names.at[k]);
+    if (near)
+        etch_help(diag, "did you mean '%s'?", near);
+    else
+        etch_help(diag, "there are %s", list.text);
+    return i;
+}
+
+/* Reads what nodes are called and what is said of them. False after a reported error. */
+static bool read_style(etch_session *session, const etch_output_options *options, etch_style *style)
+{
+    *style = (etch_style){.naming = ETCH_NAMES_SHORT};
+    if (options->names) {
+        size_t naming = find_choice(session, etch_naming_at, "way to name nodes", options->names);
+        if (!etch_naming_at(naming))
+            return false;
+        style->naming = (etch_naming)naming;
+    }
+    for (const char *at = options->attrs; at;) {
+        const size_t length = strcspn(at, ",");
+        size_t i = find_choice(session, etch_annotation_at, "attribute",
+                               etch_copy_text(session->arena, at, length));
+        if (!etch_annotation_at(i))
+            return false;
+        style->annotations |= 1u << i;
+        at = at[length] ? at + length + 1 : NULL;
+    }
+    return true;
+}
+
 static etch_status lower_session(void *data)
 {
     lowering *l = data;
     etch_session *session = l->session;
     const etch_output_options *o = l->options;
     const etch_job *job;
+    etch_style style;
+    etch_intervals ranks = {0};
+    if (!read_style(session, o, &style))
+        return ETCH_EINPUT;
+    if (o->ranks && !etch_intervals_read(session->arena, o->ranks, &ranks))
+        return refuse_ranks(session, o->ranks);
     etch_pipeline *p = etch_pipeline_get(session, NULL, NULL, true, (etch_span){0, 0});
     if (!p || !etch_pipeline_place(session, p))
         return ETCH_EINPUT;
-    etch_status status = etch_pipeline_lower(session, p, &job);
+    etch_status status = etch_pipeline_lower(session, p, &style, &job);
     if (status != ETCH_OK)
         return status;
-    etch_intervals ranks = {0};
-    if (o->ranks && !etch_intervals_read(session->arena, o->ranks, &ranks))
-        return refuse_ranks(session, o->ranks);
     char hash[ETCH_SHA256_TEXT];
     hash_spec(session, hash);
     const etch_emit_options options = {.folder = o->folder,

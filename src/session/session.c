@@ -59,7 +59,8 @@ static bool set_granularity(etch_session *session)
         session->granularity = (etch_granularity)i;
         return true;
     }
-    etch_error(session->diags, ETCH_NO_CODE, (etch_span){0, 0}, "there is no granularity '%.80s'", wanted);
+    etch_error(session->diags, ETCH_E_OUTPUT_STYLE, (etch_span){0, 0}, "there is no granularity '%.80s'",
+               wanted);
     return false;
 }
 

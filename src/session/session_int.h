@@ -101,8 +101,14 @@ etch_expr etch_pipeline_apply(etch_session *session, const etch_pipeline *pipeli
 /* A set of mesh axes without those that are bound to 1: no collective is over these. */
 uint32_t etch_pipeline_axes(etch_session *session, const etch_pipeline *p, uint32_t axes);
 
-/* Lowers a placed pipeline to a job, which checks every value; nothing is written. */
-etch_status etch_pipeline_lower(etch_session *session, etch_pipeline *pipeline,
+/* What nodes are called, and what is said of them. */
+typedef struct etch_style {
+    etch_naming naming;
+    unsigned annotations; /* bits 1 << etch_annotation */
+} etch_style;
+
+/* Lowers a placed pipeline to a job, which checks every value; nothing is written. `style` may be NULL. */
+etch_status etch_pipeline_lower(etch_session *session, etch_pipeline *pipeline, const etch_style *style,
                                 const etch_job **job) ETCH_MUST_CHECK;
 
 /* ---- quantities ------------------------------------------------------------------------------------- */

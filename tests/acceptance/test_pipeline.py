@@ -165,6 +165,33 @@ class Messages(Pipeline):
                     self.assertEqual(1, len(sends))
                     self.assertLess(named(nodes, last)[0].id, sends[0].id)
 
+    SLICED = """etch 1
+param batch, seq, hidden, vocab, micro = 1
+dim B = batch, S = seq, H = hidden, V = vocab
+dtype act = bf16, weights = bf16, grads = f32, optim = f32
+module part(x[B,S,H]) -> y[B,S,H] {
+  weight gain[H]
+  y = rms_norm(x, gain, over = H)
+}
+model m(ids[B,S]: i32, labels[B,S]: i32) -> z[B,S,V] {
+  weight emb[V,H], out[V,H]
+  x[B,S,H] = gather(emb, ids, over = V)  tag embed
+  y = part(x)                            tag second
+  z[B,S,V] = y * out                     tag head
+  l[]      = cross_entropy(z, labels, over = V)  tag loss
+}
+train { model = m, optimizer = adamw(master = true), accumulate = (B, micro) }
+parallel pipe { mesh [pp, dp, tp]; shard B @ dp; for part { shard S @ tp }; stage (embed, second, head) @ pp }
+"""
+
+    def test_shards_are_cut_before_they_are_sent(self):
+        """What the next stage needs a shard of is cut by the stage that has it whole."""
+        sets = {**SIZES, "micro": 4}
+        whole = BF16 * SIZES["batch"] // 4 * SIZES["seq"] * SIZES["hidden"]
+        found = self.stages(self.write("sliced.etch", self.SLICED), None, sets, dict(pp=3, dp=1, tp=4))
+        self.assertEqual([whole // 4] * 4, self.sizes(found[0], trace.SEND, "F"))
+        self.assertEqual([whole // 4] * 4, self.sizes(found[1], trace.SEND, "F"))
+
     def test_an_axis_of_one_sends_nothing(self):
         for schedule in SCHEDULES:
             spec = self.write("decoder.etch", decoder(schedule, counts=[1] * chunks_of(schedule)))
@@ -271,11 +298,15 @@ parallel pipe { mesh [pp, dp, tp]; shard B @ dp, F @ tp, V @ tp; stage (embed, r
 class SharedWeights(Pipeline):
     def test_tied_embedding(self):
         """First and last stage add up its gradient, in groups of two, after each has reduced its own."""
-        for stages, dp, tp in ((2, 1, 1), (3, 2, 1), (4, 3, 2), (2, 2, 2), (5, 1, 2)):
+        line = "  stage (embed, layer, head) @ pp\n"
+        late = GPT.read_text(encoding="utf-8").replace(line, line + "  reduce = end\n")
+        late = self.write("late.etch", late)
+        for spec, stages, dp, tp in ((GPT, 2, 1, 1), (GPT, 3, 2, 1), (GPT, 4, 3, 2), (GPT, 2, 2, 2), (GPT, 5, 1, 2),
+                                     (late, 3, 2, 2)):
             sets = {**GPT_SIZES, "batch": 12, "seq": 12, "micro": 2}
             mesh = dict(pp=stages, dp=dp, tp=tp)
-            with self.subTest(**mesh):
-                found = self.stages(GPT, "megatron_pp", sets, mesh, f"{stages}.{dp}.{tp}")
+            with self.subTest(spec=spec.stem, **mesh):
+                found = self.stages(spec, "megatron_pp", sets, mesh, f"{spec.stem}.{stages}.{dp}.{tp}")
                 size = F32 * math.ceil(52 * 24 // tp / dp)
                 users = {0, stages - 1}
                 for stage, nodes in enumerate(found):

@@ -5,6 +5,7 @@ import bisect
 import itertools
 import json
 import random
+import re
 
 from etchtest import LLAMA, Case, lower, main, trace, traces
 from pipeline import COMPUTES, SCHEDULES, SIZES, TALKS, Chain, chunks_of, decoder, in_flight, of_type, stage_of
@@ -27,6 +28,8 @@ def runs():
     yield "one_f_one_b", 6, 3, 4, None, 1, "", ""  # more stages than microbatches
     yield "one_f_one_b", 4, 8, 3, [1, 2, 1, 1], 1, ", clip = 1.0", ""
     yield "gpipe", 2, 4, 4, [1, 5], 1, ", clip = 1.0", "zero 1 @ dp"
+    yield "one_f_one_b", 2, 2, 40, None, 1, ", recompute = layer", "zero 1 @ dp"  # many layers on a stage
+    yield "one_f_one_b", 2, 2, 40, None, 1, "", "reduce = end"
 
 
 class Pipeline(Case):
@@ -79,6 +82,15 @@ class Rules(Pipeline):
             self.assertEqual(goes, len(sends), slot)
             if goes:
                 self.assertGreater(sends[0], of_type(program, places, slot, *COMPUTES)[-1], slot)
+                self.assertIn(self.maker(program, places, slot), program.nodes[sends[0]].data_deps, slot)
+
+    @staticmethod
+    def maker(program, places, slot):
+        """Forward the residual is what a slot makes last; backward it is the last cotangent of a residual."""
+        made = of_type(program, places, slot, trace.COMP, trace.COLL)
+        if slot[0]:
+            made = [at for at in made if re.search(r"\.dx(\.[a-z_]+)?$", program.nodes[at].name)]
+        return made[-1]
 
     def test_rules(self):
         for name, of_run in enumerate(runs()):

@@ -190,6 +190,14 @@ class ByHand(Case):
                                    LLAMA_DIMS)
             self.assertEqual(rows["first"], ask(LLAMA, "comm(step, op = send, axis = pp, stage = first)", plan=plan))
 
+    def test_as_many_stages_as_units(self):
+        """The heaviest of 50000 stages of one unit each is one with a layer, or the head when that is more."""
+        sets = {**SIZES[LLAMA], **STEP, "micro": 3, "dp": 2, "tp": 2, "pp": 50000, "layers": 49998}
+        v = Point(0, **SIZES[LLAMA], **STEP, layers=1)
+        head = decoder.llama_forward(Point(0, **SIZES[LLAMA], **STEP, layers=0))
+        found = value(LLAMA, "rank_flops(forward)", plan="megatron_pp", sets=sets)
+        self.assertEqual(max(decoder.llama_forward(v) - head, head) / 4, found)
+
     def test_a_bound_number_of_stages(self):
         """Two have no middle; a number that there is not is no stage."""
         rows = succeed("query", LLAMA, "comm(step, op = send)", "--plan", "megatron_pp", "--set", "pp=2", "--by",
