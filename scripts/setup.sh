@@ -3,6 +3,7 @@
 #
 #   scripts/setup.sh build      what the program needs
 #   scripts/setup.sh test       what the tests need as well
+#   scripts/setup.sh bench      what etch is measured against
 #   scripts/setup.sh check      what the checks before a release need as well (sanitizers, valgrind)
 #
 # As root, or where sudo needs no password or can ask for it, apt-get installs them. Otherwise their names are
@@ -12,9 +13,9 @@ exec </dev/null
 
 wanted=${1:-test}
 case $wanted in
-build | test | check) ;;
+build | test | check | bench) ;;
 *)
-    echo "usage: scripts/setup.sh [build|test|check]" >&2
+    echo "usage: scripts/setup.sh [build|test|check|bench]" >&2
     exit 2
     ;;
 esac
@@ -48,6 +49,9 @@ find_missing() {
         need python3-protobuf /usr/bin/python3 -c 'import google.protobuf'
         need python3-sympy /usr/bin/python3 -c 'import sympy'
         need protobuf-compiler command -v protoc
+    fi
+    if [ "$wanted" = bench ]; then
+        need libflint-dev test -e /usr/include/flint/fmpq_mpoly.h
     fi
     if [ "$wanted" = check ]; then
         need valgrind command -v valgrind

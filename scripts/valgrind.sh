@@ -36,6 +36,10 @@ for spec in models/llama.etch models/gpt.etch; do
 done
 check 0 query models/llama.etch 'comm(step)' --config llama3_8b --plan megatron_sp --by axis
 check 1 query models/llama.etch 'params(model)' --config no_such_config
+check 0 query models/gpt.etch 'matmul_flops(step)' --by term --diff seq --format latex
+check 0 prove models/gpt.etch 'matmul_flops(step) >= 6*batch*seq*hidden*vocab'
+check 1 prove models/llama.etch 'tp | vocab' --plan megatron --format json
+check 5 prove models/llama.etch 'heads^3 + layers^3 != vocab^3'
 check 0 lower models/llama.etch --config llama3_8b --plan megatron_sp \
     --set dp=2,tp=2,batch=4,micro=2,seq=64,layers=2 -j 2 -o "$scratch/traces"
 check 1 lower models/llama.etch --config llama3_8b --plan megatron_sp \

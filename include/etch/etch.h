@@ -27,6 +27,7 @@
 #include <stdint.h>
 
 #include "etch/export.h"
+#include "etch/notation.h"
 #include "etch/status.h"
 #include "etch/version.h"
 
@@ -171,18 +172,20 @@ typedef enum etch_breakdown {
     ETCH_BY_PHASE,      /* forward, recompute, backward, sync, optimizer */
     ETCH_BY_COLLECTIVE, /* all_reduce, reduce_scatter, all_gather, all_to_all */
     ETCH_BY_AXIS,       /* mesh axes of a collective: dp, or a product (dp,tp) */
-    ETCH_BY_STAGE       /* pipeline stages: 0, 1, ... where they are bound, else first, middle, last; `whole`
+    ETCH_BY_STAGE,      /* pipeline stages: 0, 1, ... where they are bound, else first, middle, last; `whole`
                            without pipeline */
+    ETCH_BY_TERM        /* each term of the formula, and what gives it: op, module path, place in the spec */
 } etch_breakdown;
 
 /* "op", "module", ...; "" for ETCH_BY_NOTHING; NULL behind the last. */
 ETCH_API const char *etch_breakdown_name(etch_breakdown by);
 
 typedef struct etch_amount {
-    const char *text; /* an exact number, or a formula in the language of specs */
+    const char *text; /* an exact number, or a formula: in the language of specs, or as the query asked */
     bool is_number;
     const char
-        *human; /* of a number: three significant digits and the unit, "8.03 G", "1.05 GB"; else NULL */
+        *human;       /* of a number: three significant digits and the unit, "8.03 G", "1.05 GB"; else NULL */
+    const char *json; /* of a formula, when the query asks for ETCH_JSON: this; `text` is ETCH_PLAIN then */
 } etch_amount;
 
 typedef struct etch_row_amount {
@@ -260,6 +263,55 @@ typedef struct etch_pipeline_report {
 /* The order in which the stages of the plan work; a plan without stages has one. Binds defaults.
  * ETCH_EINPUT: values are missing, or cannot be what they are. ETCH_ELIMIT: too large to be looked at. */
 ETCH_API etch_status etch_session_pipeline(etch_session *session, const etch_pipeline_report **report);
+/* How a query is answered. All zero: as `etch_session_query` does without a breakdown. */
+typedef struct etch_query_options {
+    etch_breakdown by;
+    etch_notation notation; /* of formulas */
+    etch_form form;
+    const char
+        *derivative; /* by this param, dim or mesh axis, which has no value: the derivative of the value,
+                               and of each row. Floors count as steps, which have none */
+    const char *
+        leading; /* only the terms of the highest degree in this param, dim or axis; alone: with a breakdown or a
+                               derivative it is ETCH_EINPUT */
+} etch_query_options;
+
+ETCH_API etch_status etch_session_query_with(etch_session *session, const char *expression,
+                                             const etch_query_options *options, const etch_answer **answer);
+
+/* "plain", "latex", "c", "python", "json"; "expanded", "factored", "relative"; NULL behind the last. */
+ETCH_API const char *etch_notation_name(etch_notation notation);
+ETCH_API const char *etch_form_name(etch_form form);
+
+/* ---- prove ------------------------------------------------------------------------------------------ */
+
+typedef struct etch_assignment {
+    const char *name, *value;
+} etch_assignment;
+
+/* What became of a statement. Formulas are in the language of specs, with the values in force. */
+typedef struct etch_proof {
+    const char *statement; /* as asked */
+    const char *verdict;   /* "proved", "refuted" or "unknown" */
+    const char *left, *right;
+    const char *difference;        /* left - right; NULL for `|` */
+    const char *const *conditions; /* "tp - 1 != 0": where this does not hold the statement says nothing */
+    size_t condition_count;
+    const etch_assignment
+        *witness;         /* refuted: values that satisfy everything assumed, and for which it is false */
+    size_t witness_count; /* 0 when both sides are numbers */
+    const char *left_value, *right_value; /* refuted: the sides for the witness */
+} etch_proof;
+
+/* Decides a statement for all values of params and mesh axes that the spec's assumptions, and its declarations,
+ * allow: `A == B`, `!=`, `>=`, `<=`, `>`, `<`, `d | n` (d divides n), `integer(A)`, over what a query may ask for.
+ * It holds when it does wherever both sides are defined; divisors that may be 0 are listed as conditions. While an
+ * axis is a symbol, quantities of communication hold where it is larger than 1: so does the verdict, and a remark
+ * says so.
+ * ETCH_OK: proved. ETCH_EUNKNOWN: neither proved nor refuted. ETCH_EINPUT: refuted; or, and then `*proof` is NULL, the
+ * statement has errors. */
+ETCH_API etch_status etch_session_prove(etch_session *session, const char *statement,
+                                        const etch_proof **proof);
 
 /* ---- lower ------------------------------------------------------------------------------------------ */
 

@@ -25,10 +25,8 @@
 #define ETCH_NORETURN
 #endif
 
-#include "etch/status.h" /* etch_status: how a call ended */
-
-/* An answer to a question about formulas: never a silent "no" for "cannot tell". */
-typedef enum etch_truth { ETCH_NO, ETCH_YES, ETCH_UNKNOWN } etch_truth;
+#include "etch/relation.h" /* etch_truth: an answer */
+#include "etch/status.h"   /* etch_status: how a call ended */
 
 /* ---- memory -------------------------------------------------------------------------------------------- */
 
@@ -41,6 +39,7 @@ etch_mem *etch_mem_new(size_t limit);
 void etch_mem_free(etch_mem *mem);
 /* Bytes held at this moment by the arenas of `mem`. */
 size_t etch_mem_used(const etch_mem *mem);
+size_t etch_mem_limit(const etch_mem *mem);
 
 /* Runs `body(data)`. Returns its status, or ETCH_ENOMEM / ETCH_ELIMIT / whatever `etch_trap` was given when
  * the body was cut short; the arenas that began under this guard are freed then, older ones stay. Guards

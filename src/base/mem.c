@@ -77,6 +77,11 @@ void etch_mem_fail_after(etch_mem *mem, size_t n)
     mem->fail_after = n;
 }
 
+size_t etch_mem_limit(const etch_mem *mem)
+{
+    return mem->limit;
+}
+
 etch_status etch_guard(etch_mem *mem, etch_status (*body)(void *data), void *data)
 {
     guard_frame frame = {.outer = mem->guard, .first_serial = mem->serial};

@@ -23,7 +23,6 @@ typedef enum cli_exit {
 cli_exit cli_exit_of(etch_status status);
 
 typedef enum cli_color { CLI_COLOR_AUTO, CLI_COLOR_ALWAYS, CLI_COLOR_NEVER } cli_color;
-typedef enum cli_format { CLI_PLAIN, CLI_JSON } cli_format;
 /* What `show` shows. */
 typedef enum cli_view { CLI_NO_VIEW, CLI_VIEW_PIPELINE, CLI_VIEW_COUNT } cli_view;
 
@@ -38,8 +37,8 @@ typedef struct cli_arguments {
     int word_count;
     etch_session_options session; /* all but `spec`; `sets` has room for every word of the command line */
     etch_output_options output;
-    etch_breakdown by;
-    cli_format format;
+    etch_query_options query;
+    etch_notation format; /* ETCH_PLAIN or ETCH_JSON but for queries */
     cli_view view;
     cli_color color;
     const char *groups; /* the file of groups */
@@ -71,7 +70,8 @@ enum {
     CLI_VERIFY = 1 << 5,
     CLI_DUMP = 1 << 6,
     CLI_ASSEMBLE = 1 << 7,
-    CLI_SPEC = CLI_CHECK | CLI_QUERY | CLI_LOWER | CLI_SHOW,
+    CLI_PROVE = 1 << 8,
+    CLI_SPEC = CLI_CHECK | CLI_QUERY | CLI_LOWER | CLI_SHOW | CLI_PROVE,
     CLI_EVERY = CLI_SPEC | CLI_HELP | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE
 };
 
@@ -81,6 +81,7 @@ const cli_command *cli_command_of(const char *name);
 
 cli_exit cli_check(const cli_arguments *arguments);
 cli_exit cli_query(const cli_arguments *arguments);
+cli_exit cli_prove(const cli_arguments *arguments);
 cli_exit cli_lower(const cli_arguments *arguments);
 cli_exit cli_show(const cli_arguments *arguments);
 cli_exit cli_verify(const cli_arguments *arguments);

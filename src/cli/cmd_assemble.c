@@ -71,9 +71,9 @@ cli_exit cli_assemble(const cli_arguments *arguments)
         status = etch_session_assemble(session, strcmp(path, "-") == 0 ? "<stdin>" : path, text, length,
                                        arguments->output.folder, &result);
     free(text);
-    if (status == ETCH_OK && arguments->format == CLI_JSON && !print_json(result))
+    if (status == ETCH_OK && arguments->format == ETCH_JSON && !print_json(result))
         status = ETCH_ENOMEM;
-    if (status == ETCH_OK && arguments->format == CLI_PLAIN)
+    if (status == ETCH_OK && arguments->format == ETCH_PLAIN)
         cli_print_field("written", "%s: %" PRIu64 " bytes in %" PRIu32 " files", result->folder,
                         result->bytes, result->files);
     return cli_close(arguments, session, status);

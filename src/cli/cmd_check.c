@@ -75,7 +75,7 @@ cli_exit cli_check(const cli_arguments *arguments)
         status = etch_session_check(session, &report);
     if (report &&
         (status == ETCH_OK || report->verdict_count > 0)) { /* a spec with mistakes has no summary */
-        if (arguments->format == CLI_PLAIN)
+        if (arguments->format == ETCH_PLAIN)
             print_plain(report);
         else if (!print_json(report))
             status = ETCH_ENOMEM;

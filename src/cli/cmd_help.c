@@ -31,10 +31,10 @@ cli_exit cli_help_overview(void)
         snprintf(usage, sizeof usage, "etch %s %s", command->name, command->words);
         printf("  %-26s %s\n", usage, command->summary);
     }
-    printf("\nOptions of check, query, lower and show, which may stand anywhere:\n");
+    printf("\nOptions of check, query, prove, lower and show, which may stand anywhere:\n");
     cli_print_options(CLI_SPEC, true);
     printf("\n`etch help COMMAND` says what else a command takes.\n");
-    printf("\nExit status: 0 done, 1 the input has errors or a check is refuted, 2 usage,\n"
+    printf("\nExit status: 0 done, 1 the input has errors or a statement is refuted, 2 usage,\n"
            "3 input/output or memory, 4 a limit or cancelled, 5 could not be decided,\n"
            "70 a bug of etch.\n");
     return CLI_DONE;

@@ -163,7 +163,7 @@ cli_exit cli_lower(const cli_arguments *arguments)
         atomic_store(&writing, NULL);
     }
     if (status == ETCH_OK) {
-        if (arguments->format == CLI_PLAIN)
+        if (arguments->format == ETCH_PLAIN)
             print_plain(report, arguments->human, arguments->output.astra_sim);
         else if (!print_json(report))
             status = ETCH_ENOMEM;

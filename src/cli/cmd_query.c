@@ -57,6 +57,8 @@ static void print_plain(const etch_answer *answer, bool human)
 static void set_amount(json_t *object, const etch_amount *amount, bool human, bool *failed)
 {
     cli_json_set(object, amount->is_number ? "value" : "formula", cli_json_text(amount->text), failed);
+    if (amount->json)
+        cli_json_set(object, "expression", json_loads(amount->json, 0, NULL), failed);
     if (human && amount->human)
         cli_json_set(object, "human", cli_json_text(amount->human), failed);
 }
@@ -88,10 +90,12 @@ cli_exit cli_query(const cli_arguments *arguments)
     etch_status status;
     etch_session *session = cli_open(arguments, &status);
     const etch_answer *answer;
+    etch_query_options options = arguments->query;
+    options.notation = arguments->format;
     if (status == ETCH_OK)
-        status = etch_session_query(session, arguments->words[1], arguments->by, &answer);
+        status = etch_session_query_with(session, arguments->words[1], &options, &answer);
     if (status == ETCH_OK) {
-        if (arguments->format == CLI_PLAIN)
+        if (arguments->format != ETCH_JSON)
             print_plain(answer, arguments->human);
         else if (!print_json(answer, arguments->human))
             status = ETCH_ENOMEM;

@@ -168,7 +168,7 @@ static etch_status show_pipeline(const cli_arguments *arguments, etch_session *s
     const etch_status status = etch_session_pipeline(session, &report);
     if (status != ETCH_OK)
         return status;
-    if (arguments->format == CLI_PLAIN)
+    if (arguments->format == ETCH_PLAIN)
         print_pipeline_plain(report);
     else if (!print_pipeline_json(report))
         return ETCH_ENOMEM;

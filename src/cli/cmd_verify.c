@@ -98,7 +98,7 @@ cli_exit cli_verify(const cli_arguments *arguments)
     etch_status status = etch_session_open(&none, &session);
     if (status == ETCH_OK)
         status = etch_session_verify(session, &options, &result);
-    if (result && arguments->format == CLI_PLAIN)
+    if (result && arguments->format == ETCH_PLAIN)
         print_plain(result);
     else if (result && !print_json(result))
         status = ETCH_ENOMEM;

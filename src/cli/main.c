@@ -30,6 +30,22 @@ static const cli_command commands[] = {
      "  etch query models/llama.etch 'comm(step)' --plan megatron --by axis\n"
      "  etch query models/llama.etch 'flops(step)/params(model)'\n",
      cli_query},
+    {"prove", CLI_PROVE, "SPEC STATEMENT", 2, 2, "a statement, for all values",
+     "STATEMENT is A == B, A != B, A >= B, A <= B, A > B, A < B, D | A (D divides A) or\n"
+     "integer(A), where A and B are what a query may ask for. It is decided for all\n"
+     "values of params and mesh axes that the assumptions of SPEC allow; --set and\n"
+     "--config give values to some. SPEC may hold only params and assumptions.\n"
+     "\n"
+     "Prints `proved`; `refuted`, with the difference and values for which it is false;\n"
+     "or `unknown`. It holds when it does wherever both sides are defined: a divisor\n"
+     "that may be 0 is printed as a condition.\n"
+     "\n"
+     "  etch prove models/gpt.etch 'matmul_flops(forward) >= 2*batch*seq*hidden*vocab'\n"
+     "  etch prove models/llama.etch 'comm(step, plan = megatron) ==\n"
+     "      comm(step, plan = megatron_sp)'\n"
+     "\n"
+     "Exit status 0: proved. 1: refuted, or the input has errors. 5: unknown.\n",
+     cli_prove},
     {"lower", CLI_LOWER, "SPEC -o DIR", 1, 1, "one configuration to traces of every rank",
      "Binds everything and writes into DIR a Chakra trace for each rank,\n"
      "<name>.<rank>.et, the communication groups, comm_group.json, and a summary,\n"

@@ -27,6 +27,9 @@ typedef enum option_id {
     OPT_SEEDS,
     OPT_TEXT,
     OPT_RANKS,
+    OPT_FORM,
+    OPT_DIFF,
+    OPT_LEADING,
     OPT_GRANULARITY,
     OPT_NAMES,
     OPT_ATTRS,
@@ -65,10 +68,15 @@ static const option_row rows[OPT_COUNT] = {
                  "config's; repeatable, or joined by commas"},
     [OPT_PIPELINE] = {"pipeline", 0, NULL, CLI_SHOW, "the order in which the stages of a plan work"},
     [OPT_BY] = {"by", 0, "WHAT", CLI_QUERY, "a table by op, module, phase, collective, axis,\n"
-               "stage"},
-    [OPT_DEFAULTS] = {"defaults", 0, NULL, CLI_QUERY, "bind params that have only a default, too"},
+               "stage, term"},
+    [OPT_DEFAULTS] = {"defaults", 0, NULL, CLI_QUERY | CLI_PROVE, "bind params that have only a default, too"},
     [OPT_BOUND] = {"bound", 0, NULL, CLI_CHECK, "check with everything bound, defaults too"},
-    [OPT_FORMAT] = {"format", 0, "FORMAT", CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE, "of the result: plain (the default) or json"},
+    [OPT_FORMAT] = {"format", 0, "FORMAT", CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE, "of the result: plain (the default) or json; of a\n"
+                    "query also latex, c, python"},
+    [OPT_FORM] = {"form", 0, "FORM", CLI_QUERY, "of a formula: expanded (the default), factored, or\n"
+                  "relative to its first term"},
+    [OPT_DIFF] = {"diff", 0, "NAME", CLI_QUERY, "the derivative by a param, dim or mesh axis"},
+    [OPT_LEADING] = {"leading", 0, "NAME", CLI_QUERY, "only the terms of the highest degree in it"},
     [OPT_GROUPS] = {"groups", 0, "FILE", CLI_VERIFY, "the groups; else comm_group.json beside the traces"},
     [OPT_RENDEZVOUS] = {"rendezvous", 0, NULL, CLI_VERIFY, "sends wait until their receive is posted"},
     [OPT_SEEDS] = {"seeds", 0, "N", CLI_VERIFY, "also run with random durations, N times"},
@@ -177,7 +185,7 @@ static bool choose_breakdown(cli_arguments *a, const char *text)
     }
     if (!choose(a, OPT_BY, text, names, count, &chosen))
         return false;
-    a->by = (etch_breakdown)(chosen + 1);
+    a->query.by = (etch_breakdown)(chosen + 1);
     return true;
 }
 
@@ -200,11 +208,27 @@ static bool choose_listed(const cli_arguments *a, option_id id, const char *text
 
 static bool choose_format(cli_arguments *a, const char *text)
 {
-    static const char *const names[] = {"plain", "json"};
-    int chosen;
-    if (!choose(a, OPT_FORMAT, text, names, 2, &chosen))
+    enum { MOST = 8 };
+    const char *names[MOST];
+    int count = 0, chosen;
+    for (; count < MOST && etch_notation_name((etch_notation)count); count++)
+        names[count] = etch_notation_name((etch_notation)count);
+    if (!choose(a, OPT_FORMAT, text, names, count, &chosen))
         return false;
-    a->format = (cli_format)chosen;
+    a->format = (etch_notation)chosen;
+    return true;
+}
+
+static bool choose_form(cli_arguments *a, const char *text)
+{
+    enum { MOST = 8 };
+    const char *names[MOST];
+    int count = 0, chosen;
+    for (; count < MOST && etch_form_name((etch_form)count); count++)
+        names[count] = etch_form_name((etch_form)count);
+    if (!choose(a, OPT_FORM, text, names, count, &chosen))
+        return false;
+    a->query.form = (etch_form)chosen;
     return true;
 }
 
@@ -299,6 +323,14 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
         return true;
     case OPT_TEXT:
         a->text = true;
+        return true;
+    case OPT_FORM:
+        return choose_form(a, value);
+    case OPT_DIFF:
+        a->query.derivative = value;
+        return true;
+    case OPT_LEADING:
+        a->query.leading = value;
         return true;
     case OPT_HUMAN:
         a->human = true;
@@ -433,12 +465,17 @@ static cli_exit check_words(const cli_arguments *a, unsigned long given)
     for (int i = 0; i < OPT_COUNT; i++)
         if ((given >> i & 1) && !(rows[i].commands & c->bit))
             return cli_usage_error(c, "`etch %s` has no option --%s", c->name, rows[i].name);
+    if (c->bit != CLI_QUERY && a->format != ETCH_PLAIN && a->format != ETCH_JSON)
+        return cli_usage_error(c, "`etch %s` has no --format %s: only plain and json", c->name,
+                               etch_notation_name(a->format));
+    if (a->query.leading && (a->query.derivative || a->query.by != ETCH_BY_NOTHING))
+        return cli_usage_error(c, "--leading stands without --by and --diff");
     if (a->word_count > c->most)
         return cli_usage_error(c, "unexpected '%s'", a->words[c->most]);
     if (a->word_count == 0 && c->least > 0)
         return cli_usage_error(c, c->bit & CLI_SPEC ? "no spec given" : "no file given");
     if (a->word_count < c->least)
-        return cli_usage_error(c, "no expression given");
+        return cli_usage_error(c, "no %s given", c->bit == CLI_PROVE ? "statement" : "expression");
     if ((c->bit & CLI_SPEC) && (strcmp(a->words[0], "-") == 0 || !*a->words[0]))
         return cli_usage_error(c, "SPEC is the path of a file: imports are relative to it");
     return CLI_DONE;

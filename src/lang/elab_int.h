@@ -62,6 +62,8 @@ typedef struct etch_range {
     bool real;     /* any number above 0 instead */
 } etch_range;
 
+typedef ETCH_VEC(etch_expr) etch_divisors;
+
 struct etch_spec {
     etch_arena *arena;
     etch_sym *sym;
@@ -77,6 +79,7 @@ struct etch_spec {
     etch_expr *dim_sizes; /* by symbol id, as far as dim_states says that they are known */
     uint8_t *dim_states;
     uint32_t dim_depth;
+    etch_divisors *divisors; /* while a claim is read: what it divides by */
     ETCH_VEC(etch_claim) assumptions;
     etch_dtypes dtypes;
     const char *use_config, *use_plan;          /* NULL without a `use` line */

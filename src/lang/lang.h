@@ -115,6 +115,10 @@ typedef struct etch_quantities {
 etch_expr etch_spec_value(etch_spec *spec, const char *text, const char *source_name, const etch_plan *plan,
                           const etch_quantities *quantities);
 
+/* A statement over the same: "A == B", "d | n", "integer(x)". `left` is NULL after an error. */
+etch_claim etch_spec_claim(etch_spec *spec, const char *text, const char *source_name, const etch_plan *plan,
+                           const etch_quantities *quantities);
+
 /* A text that is one quantity call and nothing else: for tables. False: it is something else (no error is
  * reported unless it does not parse). */
 bool etch_spec_quantity(etch_spec *spec, const char *text, const char *source_name, etch_quantity *out);

@@ -151,6 +151,22 @@ etch_expr etch_spec_value(etch_spec *spec, const char *text, const char *source_
     return expr ? etch_value_of(spec, expr, &lookup) : NULL;
 }
 
+etch_claim etch_spec_claim(etch_spec *spec, const char *text, const char *source_name, const etch_plan *plan,
+                           const etch_quantities *quantities)
+{
+    const etch_ast_expr *expr = parse(spec, text, source_name);
+    const etch_lookup lookup = query_lookup(spec, plan, quantities);
+    if (!expr)
+        return (etch_claim){.relation = ETCH_REL_TRUE};
+    const etch_claim claim = etch_claim_of(spec, expr, &lookup);
+    if (!claim.left || claim.relation != ETCH_REL_TRUE)
+        return claim;
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_NOT_A_STATEMENT, claim.span,
+                                 "'%s' is a value, not a statement", claim.text);
+    etch_help(diag, "say what it is to be: %s == ...; or >=, <=, >, <, !=, or d | n", claim.text);
+    return (etch_claim){.relation = ETCH_REL_TRUE};
+}
+
 bool etch_spec_quantity(etch_spec *spec, const char *text, const char *source_name, etch_quantity *out)
 {
     *out = (etch_quantity){0};

@@ -15,6 +15,7 @@ typedef struct function {
     uint32_t least, most; /* arguments */
     etch_expr (*one)(etch_sym *sym, etch_expr a);
     etch_expr (*two)(etch_sym *sym, etch_expr a, etch_expr b); /* of more: from the left */
+    bool divides;                                              /* by the second */
 } function;
 
 static etch_expr ceil_div(etch_sym *sym, etch_expr a, etch_expr b)
@@ -41,16 +42,11 @@ static etch_expr is_power_of_two(etch_sym *sym, etch_expr a)
 }
 
 static const function functions[] = {
-    {"max", 1, ANY_COUNT, NULL, etch_max},
-    {"min", 1, ANY_COUNT, NULL, etch_min},
-    {"abs", 1, 1, etch_abs, NULL},
-    {"floor", 1, 1, etch_floor, NULL},
-    {"ceil", 1, 1, etch_ceil, NULL},
-    {"ceildiv", 2, 2, NULL, ceil_div},
-    {"floordiv", 2, 2, NULL, etch_floor_div},
-    {"mod", 2, 2, NULL, etch_mod},
-    {"pow2", 1, 1, is_power_of_two, NULL},
-    {"integer", 1, 1, is_integer, NULL},
+    {"max", 1, ANY_COUNT, NULL, etch_max, false},   {"min", 1, ANY_COUNT, NULL, etch_min, false},
+    {"abs", 1, 1, etch_abs, NULL, false},           {"floor", 1, 1, etch_floor, NULL, false},
+    {"ceil", 1, 1, etch_ceil, NULL, false},         {"ceildiv", 2, 2, NULL, ceil_div, true},
+    {"floordiv", 2, 2, NULL, etch_floor_div, true}, {"mod", 2, 2, NULL, etch_mod, true},
+    {"pow2", 1, 1, is_power_of_two, NULL, false},   {"integer", 1, 1, is_integer, NULL, false},
 };
 enum { FUNCTION_COUNT = sizeof functions / sizeof *functions };
 
@@ -81,9 +77,23 @@ static etch_expr defined(etch_spec *spec, const etch_ast_expr *expr, etch_expr v
     return value;
 }
 
+/* What a claim divides by: where that is 0 the claim says nothing. */
+static void note_divisor(etch_spec *spec, etch_expr divisor)
+{
+    etch_divisors *seen = spec->divisors;
+    if (!seen || etch_is_constant(divisor))
+        return;
+    for (uint32_t i = 0; i < seen->count; i++)
+        if (seen->at[i] == divisor)
+            return;
+    ETCH_PUSH(spec->arena, seen, divisor);
+}
+
 static etch_expr power(etch_spec *spec, const etch_ast_expr *expr, etch_expr base, etch_expr exponent)
 {
     int64_t number;
+    if (etch_to_i64(exponent, &number) && number < 0)
+        note_divisor(spec, base);
     if (etch_to_i64(exponent, &number))
         return defined(spec, expr, etch_pow(spec->sym, base, number));
     etch_error(spec->diags, ETCH_E_EXPONENT, expr->right->span, "an exponent is a whole number, not '%s'",
@@ -98,6 +108,8 @@ static etch_expr binary(etch_spec *spec, const etch_ast_expr *expr, const etch_l
     etch_expr b = etch_value_of(spec, expr->right, lookup);
     if (!a || !b)
         return NULL;
+    if (strchr("/f%", expr->op))
+        note_divisor(spec, b);
     switch (expr->op) {
     case '+':
         return etch_add(sym, a, b);
@@ -144,6 +156,8 @@ static etch_expr apply(etch_spec *spec, const etch_ast_expr *call, const functio
     for (uint32_t i = 1; i < call->args.count; i++) {
         etch_expr next = etch_value_of(spec, call->args.at[i].value, lookup);
         failed = failed || !next;
+        if (!failed && f->divides)
+            note_divisor(spec, next);
         value = failed ? NULL : f->two(spec->sym, value, next);
         failed = failed || !defined(spec, call, value);
     }
@@ -246,6 +260,8 @@ etch_claim etch_claim_of(etch_spec *spec, const etch_ast_expr *expr, const etch_
 {
     etch_claim claim = {
         .relation = ETCH_REL_TRUE, .text = etch_written(spec, expr->span), .span = expr->span};
+    etch_divisors divisors = {0};
+    spec->divisors = &divisors;
     if (expr->kind == ETCH_AST_COMPARE) {
         claim.relation = relation_of(expr->op);
         claim.left = etch_value_of(spec, expr->left, lookup);
@@ -258,35 +274,12 @@ etch_claim etch_claim_of(etch_spec *spec, const etch_ast_expr *expr, const etch_
         claim.left = etch_value_of(spec, expr, lookup);
         claim.right = etch_int(spec->sym, 0);
     }
+    spec->divisors = NULL;
+    claim.divisors = divisors.at;
+    claim.divisor_count = divisors.count;
     if (!claim.right)
         claim.left = NULL;
     return claim;
-}
-
-static etch_truth opposite(etch_truth truth)
-{
-    return truth == ETCH_YES ? ETCH_NO : truth == ETCH_NO ? ETCH_YES : ETCH_UNKNOWN;
-}
-
-/* a > b: between integers, a >= b + 1. */
-static etch_truth is_above(etch_sym *sym, etch_expr a, etch_expr b, etch_witness *witness)
-{
-    etch_truth reverse = etch_at_least(sym, b, a, NULL);
-    if (reverse == ETCH_YES || (etch_is_constant(a) && etch_is_constant(b)))
-        return opposite(reverse);
-    etch_truth next = etch_at_least(sym, a, etch_add(sym, b, etch_int(sym, 1)), witness);
-    bool integers = etch_is_integer(sym, a, NULL) == ETCH_YES && etch_is_integer(sym, b, NULL) == ETCH_YES;
-    return next == ETCH_YES || integers ? next : ETCH_UNKNOWN;
-}
-
-static etch_truth are_apart(etch_sym *sym, etch_expr a, etch_expr b)
-{
-    if (etch_is_constant(a) && etch_is_constant(b))
-        return a == b ? ETCH_NO : ETCH_YES;
-    if (etch_equal(sym, a, b, NULL) == ETCH_YES)
-        return ETCH_NO;
-    bool above = is_above(sym, a, b, NULL) == ETCH_YES || is_above(sym, b, a, NULL) == ETCH_YES;
-    return above ? ETCH_YES : ETCH_UNKNOWN;
 }
 
 etch_truth etch_claim_holds(etch_spec *spec, const etch_claim *claim, etch_witness *witness)
@@ -297,15 +290,15 @@ etch_truth etch_claim_holds(etch_spec *spec, const etch_claim *claim, etch_witne
         return etch_equal(sym, claim->left, claim->right, witness);
     case ETCH_REL_NE:
     case ETCH_REL_TRUE: /* right is 0 */
-        return are_apart(sym, claim->left, claim->right);
+        return etch_different(sym, claim->left, claim->right, witness);
     case ETCH_REL_GE:
         return etch_at_least(sym, claim->left, claim->right, witness);
     case ETCH_REL_LE:
         return etch_at_least(sym, claim->right, claim->left, witness);
     case ETCH_REL_GT:
-        return is_above(sym, claim->left, claim->right, witness);
+        return etch_above(sym, claim->left, claim->right, witness);
     case ETCH_REL_LT:
-        return is_above(sym, claim->right, claim->left, witness);
+        return etch_above(sym, claim->right, claim->left, witness);
     case ETCH_REL_DIVIDES:
         break;
     }

@@ -8,8 +8,10 @@
 typedef struct asking {
     etch_session *session;
     const char *text;
-    etch_breakdown by;
+    etch_query_options options;
     etch_answer *answer;
+    const char *unit;
+    bool piecewise; /* a derivative has steps */
 } asking;
 
 /* The quantity that the expression consists of; NULL when it is more than one or none. */
@@ -23,14 +25,14 @@ static const etch_quantity_row *single_quantity(const asking *a, etch_quantity *
 static bool check_breakdown(const asking *a, const etch_quantity_row *row, const etch_quantity *quantity)
 {
     etch_diags *diags = a->session->diags;
-    const char *by = etch_breakdown_name(a->by);
+    const char *by = etch_breakdown_name(a->options.by);
     if (!row) {
         etch_diag *diag = etch_error(diags, ETCH_E_QUERY_TABLE, (etch_span){0, 0},
                                      "--by %s needs an expression that is one quantity alone", by);
         etch_help(diag, "for example flops(step); `etch help quantities` lists them");
         return false;
     }
-    if (row->breakdowns >> a->by & 1)
+    if (row->breakdowns >> a->options.by & 1)
         return true;
     etch_diag *diag =
         etch_error(diags, ETCH_E_QUERY_TABLE, quantity->span, "'%s' cannot be split by %s", row->name, by);
@@ -41,6 +43,50 @@ static bool check_breakdown(const asking *a, const etch_quantity_row *row, const
     etch_help(diag, "it can be split by %s", names.text);
     return false;
 }
+
+/* ---- of the value: its derivative, its leading terms ------------------------------------------------------ */
+
+/* The variable that a param, dim or mesh axis of this name is. NULL after a reported error. */
+static etch_expr find_variable(const asking *a, const char *name, const etch_plan *plan,
+                               const etch_settings *settings)
+{
+    etch_session *session = a->session;
+    const uint32_t errors = etch_error_count(session->diags);
+    etch_expr var = etch_spec_value(session->spec, name, "variable", plan, NULL);
+    if (etch_error_count(session->diags) > errors)
+        return NULL;
+    etch_expr value = etch_settings_apply(session->sym, settings, var);
+    if (value && value == var && etch_var_name(var))
+        return var;
+    etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_VARIABLE, (etch_span){0, 0},
+                                 "'%s' is no variable of the value: it is %s", name,
+                                 value ? etch_expr_text(session->sym, value) : "undefined");
+    if (value && etch_is_constant(value) && !etch_is_constant(var))
+        etch_help(diag, "leave it without a value: --set, --config and --defaults give values");
+    else
+        etch_help(diag, "name a param, a mesh axis, or a dim whose size is one param");
+    return NULL;
+}
+
+/* What is asked of a value. `var` is NULL when it is the value itself. */
+static etch_expr transform(asking *a, etch_expr value, etch_expr var)
+{
+    if (!var)
+        return value;
+    if (a->options.leading)
+        return etch_leading(a->session->sym, value, var);
+    bool piecewise = false;
+    etch_expr derivative = etch_diff(a->session->sym, value, var, &piecewise);
+    a->piecewise = a->piecewise || piecewise;
+    return derivative;
+}
+
+static etch_amount amount_of(const asking *a, etch_expr value)
+{
+    return etch_amount_of(a->session, value, a->unit, a->options.notation, a->options.form);
+}
+
+/* ---- tables ------------------------------------------------------------------------------------------------ */
 
 typedef struct group {
     const char *label;
@@ -65,23 +111,23 @@ static groups group_picks(etch_session *session, const etch_pipeline *p, const e
     return all;
 }
 
-static void set_rows(const asking *a, const groups *all, const char *unit, bool show_zero)
+static void set_rows(const asking *a, const groups *all, bool show_zero)
 {
     etch_session *session = a->session;
     etch_row_amount *rows = ETCH_NEW_ARRAY(session->arena, all->count, etch_row_amount);
     for (uint32_t i = 0; i < all->count; i++)
         if (all->at[i].sum && (show_zero || !etch_is_zero(all->at[i].sum)))
             rows[a->answer->row_count++] =
-                (etch_row_amount){all->at[i].label, etch_amount_of(session, all->at[i].sum, unit)};
+                (etch_row_amount){all->at[i].label, amount_of(a, all->at[i].sum)};
     a->answer->rows = rows;
 }
 
-static void set_stage_rows(const asking *a, const etch_shares *shares, const char *unit)
+static void set_stage_rows(asking *a, const etch_shares *shares, etch_expr var)
 {
     groups all = {0};
     for (uint32_t i = 0; i < shares->count; i++)
-        ETCH_PUSH(a->session->arena, &all, (group){shares->at[i].label, shares->at[i].sum});
-    set_rows(a, &all, unit, true);
+        ETCH_PUSH(a->session->arena, &all, (group){shares->at[i].label, transform(a, shares->at[i].sum, var)});
+    set_rows(a, &all, true);
     a->answer->by = etch_breakdown_name(ETCH_BY_STAGE);
     if (shares->count > 1)
         a->answer->sum_label = "heaviest";
@@ -104,56 +150,77 @@ static void remark_heaviest(etch_session *session, const etch_shares *shares, ui
                     "this is stage %s, the heaviest; --by stage shows all", shares->at[which].label);
 }
 
+/* An expression as coef * mono, summed. */
+typedef struct parts {
+    etch_collected *at;
+    uint32_t count;
+} parts;
+
+static etch_expr term_of(etch_sym *sym, const parts *value, etch_expr mono)
+{
+    for (uint32_t i = 0; i < value->count; i++)
+        if (value->at[i].mono == mono)
+            return etch_mul(sym, value->at[i].coef, mono);
+    return etch_int(sym, 0);
+}
+
+/* Each group split by the terms of the whole, in their order. */
+static groups split_terms(etch_session *session, const groups *sources, etch_expr total)
+{
+    etch_sym *sym = session->sym;
+    groups all = {0};
+    const etch_expr *vars;
+    const uint32_t var_count = etch_vars_of(sym, total, &vars);
+    parts whole, *shares = ETCH_NEW_ARRAY(session->arena, sources->count, parts);
+    whole.count = etch_collect(sym, total, var_count, vars, &whole.at);
+    for (uint32_t k = 0; k < sources->count; k++)
+        shares[k].count = etch_collect(sym, sources->at[k].sum, var_count, vars, &shares[k].at);
+    for (uint32_t i = 0; i < whole.count; i++)
+        for (uint32_t k = 0; k < sources->count; k++)
+            ETCH_PUSH(session->arena, &all,
+                      (group){sources->at[k].label, term_of(sym, &shares[k], whole.at[i].mono)});
+    return all;
+}
+
 /* The value of one quantity, with a row for each label; by stage when nothing else says which. */
-static etch_expr tabulate(const asking *a, const etch_quantity_row *row, const etch_quantity *quantity)
+static etch_expr tabulate(asking *a, const etch_quantity_row *row, const etch_quantity *quantity)
 {
     etch_session *session = a->session;
     etch_shares shares = {0};
     uint32_t which;
-    const bool fine = a->by == ETCH_BY_NOTHING || check_breakdown(a, row, quantity);
+    const bool fine = a->options.by == ETCH_BY_NOTHING || check_breakdown(a, row, quantity);
     const etch_pipeline *p = fine ? etch_quantity_pick(session, quantity, row, &shares) : NULL;
     if (!p)
         return NULL;
+    etch_expr var = NULL;
+    if (a->options.derivative && !(var = find_variable(a, a->options.derivative, p->plan, p->settings)))
+        return NULL;
     const etch_expr most = etch_shares_most(session, &shares, &which);
-    if (a->by == ETCH_BY_STAGE || (a->by == ETCH_BY_NOTHING && which == UINT32_MAX)) {
-        set_stage_rows(a, &shares, row->unit);
+    if (a->options.by == ETCH_BY_STAGE || (a->options.by == ETCH_BY_NOTHING && which == UINT32_MAX)) {
+        set_stage_rows(a, &shares, var);
         if (which == UINT32_MAX)
             a->answer->sum_label = NULL;
-        return most;
+        return transform(a, most, var);
     }
     if (which == UINT32_MAX) {
         refuse_open_stage(a, quantity->span);
         return NULL;
     }
     remark_heaviest(session, &shares, which);
-    if (a->by != ETCH_BY_NOTHING) {
-        const groups all = group_picks(session, p, &shares.at[which].picks, a->by);
-        set_rows(a, &all, row->unit, false);
-    }
-    return most;
+    const etch_expr total = transform(a, most, var);
+    groups all = group_picks(session, p, &shares.at[which].picks, a->options.by);
+    for (uint32_t i = 0; i < all.count; i++)
+        all.at[i].sum = transform(a, all.at[i].sum, var);
+    if (a->options.by == ETCH_BY_TERM && total)
+        all = split_terms(session, &all, total);
+    if (a->options.by != ETCH_BY_NOTHING)
+        set_rows(a, &all, false);
+    return total;
 }
 
-static void remark_open_axes(etch_session *session)
-{
-    if (session->open_axes.count == 0)
-        return;
-    etch_buf names = {.arena = session->arena};
-    for (uint32_t i = 0; i < session->open_axes.count; i++)
-        etch_buf_printf(&names, "%s%s > 1", i ? ", " : "", session->open_axes.at[i]);
-    etch_remark(session->diags, ETCH_E_QUERY_AXES, (etch_span){0, 0},
-                "holds for %s: an axis of 1 has no collectives", names.text);
-    session->open_axes.count = 0;
-}
+/* ---- values ------------------------------------------------------------------------------------------------ */
 
-static void remark_open_stages(etch_session *session)
-{
-    if (session->open_stages)
-        etch_remark(session->diags, ETCH_E_QUERY_AXES, (etch_span){0, 0},
-                    "holds for %s, each with an iteration of the loop", session->open_stages);
-    session->open_stages = NULL;
-}
-
-static etch_expr evaluate(const asking *a, const etch_quantity_row **row)
+static etch_expr evaluate(asking *a)
 {
     etch_session *session = a->session;
     const etch_plan *plan;
@@ -162,11 +229,14 @@ static etch_expr evaluate(const asking *a, const etch_quantity_row **row)
         return NULL;
     const uint32_t errors = etch_error_count(session->diags);
     session->latest = NULL;
-    *row = single_quantity(a, &quantity);
+    etch_forget_open(session);
+    const etch_quantity_row *row = single_quantity(a, &quantity);
+    const char *name = a->options.derivative ? a->options.derivative : a->options.leading;
     if (etch_error_count(session->diags) > errors)
         return NULL;
-    if (*row ? true : a->by != ETCH_BY_NOTHING && !quantity.name)
-        return tabulate(a, *row, &quantity);
+    a->unit = row && !name ? row->unit : "";
+    if (!a->options.leading && (row || (a->options.by != ETCH_BY_NOTHING && !quantity.name)))
+        return tabulate(a, row, &quantity);
     const etch_quantities quantities = etch_session_quantities(session);
     etch_expr value = etch_spec_value(session->spec, a->text, QUERY_NAME, plan, &quantities);
     if (etch_error_count(session->diags) > errors)
@@ -174,37 +244,73 @@ static etch_expr evaluate(const asking *a, const etch_quantity_row **row)
     /* A plan that only a quantity names knows axes that values may be given to. */
     const bool named = !plan && session->latest;
     const etch_settings *settings = named ? session->latest->settings : etch_session_settings(session, plan);
-    return settings ? etch_settings_apply(session->sym, settings, value) : NULL;
+    if (!settings)
+        return NULL;
+    etch_expr var = name ? find_variable(a, name, named ? session->latest->plan : plan, settings) : NULL;
+    if (name && !var)
+        return NULL;
+    return transform(a, etch_settings_apply(session->sym, settings, value), var);
 }
 
 static etch_status answer(void *data)
 {
     asking *a = data;
     etch_session *session = a->session;
-    const etch_quantity_row *row = NULL;
     const uint32_t errors = etch_error_count(session->diags);
+    if (a->options.leading && (a->options.derivative || a->options.by != ETCH_BY_NOTHING)) {
+        /* leading terms of rows, or of derivatives, would not add up to those of the value */
+        etch_error(session->diags, ETCH_E_QUERY_TABLE, (etch_span){0, 0},
+                   "leading terms are those of the value itself: without table and derivative");
+        return ETCH_EINPUT;
+    }
     a->answer = ETCH_NEW(session->arena, etch_answer);
-    a->answer->by = etch_breakdown_name(a->by);
+    a->answer->by = etch_breakdown_name(a->options.by);
     a->answer->sum_label = "total";
-    etch_expr value = evaluate(a, &row);
+    etch_expr value = evaluate(a);
     if (!value && etch_error_count(session->diags) == errors)
         etch_error(session->diags, ETCH_E_QUERY_UNDEFINED, (etch_span){0, 0},
                    "'%s' is undefined for these values: a divisor is 0", a->text);
     if (!value || etch_error_count(session->diags) > errors)
         return ETCH_EINPUT;
-    remark_open_axes(session);
-    remark_open_stages(session);
+    etch_remark_open(session);
+    if (a->piecewise)
+        etch_remark(session->diags, ETCH_E_QUERY_PIECEWISE, (etch_span){0, 0},
+                    "the derivative holds between the steps of floors and the corners of max");
     a->answer->query = etch_copy_text(session->arena, a->text, strlen(a->text));
-    a->answer->unit = row ? row->unit : "";
-    a->answer->amount = etch_amount_of(session, value, a->answer->unit);
+    a->answer->unit = a->unit;
+    a->answer->amount = amount_of(a, value);
     return ETCH_OK;
+}
+
+etch_status etch_session_query_with(etch_session *session, const char *expression,
+                                    const etch_query_options *options, const etch_answer **result)
+{
+    asking a = {.session = session, .text = expression, .options = *options};
+    etch_status status = etch_session_run(session, answer, &a);
+    *result = status == ETCH_OK ? a.answer : NULL;
+    return status;
 }
 
 etch_status etch_session_query(etch_session *session, const char *expression, etch_breakdown by,
                                const etch_answer **result)
 {
-    asking a = {.session = session, .text = expression, .by = by};
-    etch_status status = etch_session_run(session, answer, &a);
-    *result = status == ETCH_OK ? a.answer : NULL;
-    return status;
+    const etch_query_options options = {.by = by};
+    return etch_session_query_with(session, expression, &options, result);
+}
+
+const char *etch_notation_name(etch_notation notation)
+{
+    static const char *const names[] = {[ETCH_PLAIN] = "plain",
+                                        [ETCH_LATEX] = "latex",
+                                        [ETCH_C] = "c",
+                                        [ETCH_PYTHON] = "python",
+                                        [ETCH_JSON] = "json"};
+    return (unsigned)notation < sizeof names / sizeof *names ? names[notation] : NULL;
+}
+
+const char *etch_form_name(etch_form form)
+{
+    static const char *const names[] = {
+        [ETCH_EXPANDED] = "expanded", [ETCH_FACTORED] = "factored", [ETCH_RELATIVE] = "relative"};
+    return (unsigned)form < sizeof names / sizeof *names ? names[form] : NULL;
 }

@@ -11,6 +11,7 @@ static const char *const breakdown_names[] = {
     [ETCH_BY_COLLECTIVE] = "collective",
     [ETCH_BY_AXIS] = "axis",
     [ETCH_BY_STAGE] = "stage",
+    [ETCH_BY_TERM] = "term",
 };
 enum { BREAKDOWN_COUNT = sizeof breakdown_names / sizeof *breakdown_names };
 
@@ -37,6 +38,17 @@ static const char *module_path(etch_arena *arena, const etch_pipeline *p, const 
     return text;
 }
 
+/* mlp in llama.block: einsum, models/llama.etch:17 */
+static const char *source_label(etch_session *session, const etch_pipeline *p, const etch_cost *cost)
+{
+    const char *op = etch_cost_op_name(cost);
+    const etch_location at = etch_locate(session, cost->span);
+    const char *what = *op ? op : "weight";
+    const char *where = module_path(session->arena, p, cost->scope);
+    return at.path ? etch_text(session->arena, "%s in %s, %s:%u", what, where, at.path, (unsigned)at.line)
+                   : etch_text(session->arena, "%s in %s", what, where);
+}
+
 const char *etch_cost_label(etch_session *session, const etch_pipeline *p, const etch_cost *cost,
                             etch_breakdown by)
 {
@@ -55,6 +67,8 @@ const char *etch_cost_label(etch_session *session, const etch_pipeline *p, const
         return etch_axes_label(p->placed, etch_pipeline_axes(session, p, cost->axes));
     case ETCH_BY_STAGE: /* every item of a share is of its stage */
         break;
+    case ETCH_BY_TERM:
+        return source_label(session, p, cost);
     }
     return "";
 }

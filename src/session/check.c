@@ -123,26 +123,10 @@ static void check_models(checking *c)
 
 /* ---- claims ----------------------------------------------------------------------------------------- */
 
-/* A claim with the values in force. */
-static etch_claim with_values(const checking *c, const etch_claim *written, const etch_settings *settings)
+static void explain(etch_session *session, etch_diag *diag, const etch_judgement *judged)
 {
-    etch_claim claim = *written;
-    claim.left = etch_settings_apply(c->session->sym, settings, written->left);
-    claim.right = etch_settings_apply(c->session->sym, settings, written->right);
-    return claim;
-}
-
-static const char *witness_text(etch_session *session, const etch_witness *w)
-{
-    etch_buf text = {.arena = session->arena};
-    for (uint32_t i = 0; i < w->count; i++)
-        etch_buf_printf(&text, "%s%s = %s", i ? ", " : "", etch_expr_text(session->sym, w->vars[i]),
-                        etch_expr_text(session->sym, w->values[i]));
-    return text.text;
-}
-
-static void explain(etch_session *session, etch_diag *diag, const etch_claim *c, const etch_witness *witness)
-{
+    const etch_claim *c = &judged->claim;
+    const etch_witness *witness = &judged->witness;
     etch_sym *sym = session->sym;
     const etch_span nowhere = {0, 0};
     etch_note(diag, nowhere, "left side:  %s", etch_expr_text(sym, c->left));
@@ -153,7 +137,7 @@ static void explain(etch_session *session, etch_diag *diag, const etch_claim *c,
         return;
     etch_expr left = etch_subst(sym, c->left, witness->count, witness->vars, witness->values);
     etch_expr right = etch_subst(sym, c->right, witness->count, witness->vars, witness->values);
-    etch_note(diag, nowhere, "for %s: left %s, right %s", witness_text(session, witness),
+    etch_note(diag, nowhere, "for %s: left %s, right %s", etch_witness_text(session, witness),
               left ? etch_expr_text(sym, left) : "undefined",
               right ? etch_expr_text(sym, right) : "undefined");
 }
@@ -161,23 +145,21 @@ static void explain(etch_session *session, etch_diag *diag, const etch_claim *c,
 static const char *judge(checking *c, const etch_claim *written, const etch_settings *settings)
 {
     etch_session *session = c->session;
-    const etch_claim it = with_values(c, written, settings);
-    etch_witness witness = {0};
-    const bool defined = it.left && it.right;
-    const etch_truth truth = defined ? etch_claim_holds(session->spec, &it, &witness) : ETCH_UNKNOWN;
-    if (truth == ETCH_YES)
+    const etch_judgement judged = etch_session_judge(session, written, settings);
+    const bool defined = judged.claim.left && judged.claim.right;
+    if (judged.truth == ETCH_YES)
         return "proved";
-    if (truth == ETCH_NO) {
+    if (judged.truth == ETCH_NO) {
         explain(session,
                 etch_error(session->diags, ETCH_E_CHECK_REFUTED, written->span, "this check does not hold"),
-                &it, &witness);
+                &judged);
         return "refuted";
     }
     etch_diag *diag = etch_warning(session->diags, ETCH_E_CHECK_UNKNOWN, written->span,
                                    defined ? "this check could be neither proved nor refuted"
                                            : "this check is undefined for these values: a divisor is 0");
     if (defined)
-        explain(session, diag, &it, &witness);
+        explain(session, diag, &judged);
     c->unknown = true;
     return "unknown";
 }
@@ -187,6 +169,7 @@ static void check_claims(checking *c, const etch_settings *settings)
     etch_session *session = c->session;
     const etch_quantities quantities = etch_session_quantities(session);
     const etch_claim *claims;
+    etch_forget_open(session);
     const uint32_t count = etch_spec_checks(session->spec, &quantities, &claims);
     for (uint32_t i = 0; i < count; i++) {
         if (!claims[i].left)
@@ -195,6 +178,7 @@ static void check_claims(checking *c, const etch_settings *settings)
         ETCH_PUSH(session->arena, &c->verdicts,
                   (etch_verdict){verdict, claims[i].text, etch_locate(session, claims[i].span)});
     }
+    etch_remark_open(session);
 }
 
 /* Assumptions of the spec that the values contradict. */
@@ -205,7 +189,7 @@ static void check_assumptions(checking *c, const etch_settings *settings)
     const uint32_t count = etch_spec_assumptions(session->spec, &claims);
     for (uint32_t i = 0; i < count; i++) {
         const etch_claim *written = &claims[i];
-        const etch_claim it = with_values(c, written, settings);
+        const etch_claim it = etch_claim_apply(session, written, settings);
         const bool constant = it.left && it.right && etch_is_constant(it.left) && etch_is_constant(it.right);
         if (constant && etch_claim_holds(session->spec, &it, NULL) == ETCH_NO)
             etch_error(session->diags, ETCH_E_FACT_BROKEN, written->span,

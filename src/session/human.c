@@ -64,10 +64,24 @@ const char *etch_human_text(etch_session *session, etch_expr constant, const cha
     return with_unit(arena, sign, place_point(arena, digits, first % 3 + 1), prefixes[first / 3], symbol);
 }
 
-etch_amount etch_amount_of(etch_session *session, etch_expr expr, const char *unit)
+static const char *written(etch_session *session, etch_expr expr, etch_notation notation, etch_form form)
 {
-    etch_amount amount = {.text = etch_expr_text(session->sym, expr), .is_number = etch_is_constant(expr)};
-    if (amount.is_number)
+    etch_buf text = {.arena = session->arena};
+    etch_expr_write(session->sym, expr, notation, form, &text);
+    return text.text;
+}
+
+etch_amount etch_amount_of(etch_session *session, etch_expr expr, const char *unit, etch_notation notation,
+                           etch_form form)
+{
+    etch_amount amount = {.is_number = etch_is_constant(expr)};
+    if (amount.is_number) {
+        amount.text = etch_expr_text(session->sym, expr);
         amount.human = etch_human_text(session, expr, unit);
+        return amount;
+    }
+    amount.text = written(session, expr, notation == ETCH_JSON ? ETCH_PLAIN : notation, form);
+    if (notation == ETCH_JSON)
+        amount.json = written(session, expr, ETCH_JSON, ETCH_EXPANDED);
     return amount;
 }

@@ -10,8 +10,9 @@ enum {
     BY_COLLECTIVE = 1 << ETCH_BY_COLLECTIVE,
     BY_AXIS = 1 << ETCH_BY_AXIS,
     BY_STAGE = 1 << ETCH_BY_STAGE,
-    OF_WEIGHTS = BY_MODULE,
-    OF_JOB = BY_OP | BY_MODULE | BY_PHASE,
+    BY_TERM = 1 << ETCH_BY_TERM,
+    OF_WEIGHTS = BY_MODULE | BY_TERM,
+    OF_JOB = BY_OP | BY_MODULE | BY_PHASE | BY_TERM,
     OF_RANK = OF_JOB | BY_STAGE,
     OF_COLLECTIVES = OF_RANK | BY_COLLECTIVE | BY_AXIS
 };
@@ -238,12 +239,12 @@ static bool counts(etch_session *session, const etch_pipeline *p, const filter *
     return !f->of_axes || f->axes == etch_pipeline_axes(session, p, cost->axes);
 }
 
-static void note_open_axis(etch_session *session, const char *name)
+static void note_open_axis(etch_session *session, const char *name, etch_expr size)
 {
     for (uint32_t i = 0; i < session->open_axes.count; i++)
-        if (strcmp(session->open_axes.at[i], name) == 0)
+        if (strcmp(session->open_axes.at[i].name, name) == 0 && session->open_axes.at[i].size == size)
             return;
-    ETCH_PUSH(session->arena, &session->open_axes, name);
+    ETCH_PUSH(session->arena, &session->open_axes, (etch_open_axis){name, size});
 }
 
 /* A collective over axes of size 1 does not exist. Where all of its axes may be 1 or more, it is counted
@@ -261,7 +262,8 @@ static bool communicates(etch_session *session, const etch_pipeline *p, const et
     }
     for (uint32_t k = 0; k < p->plan->mesh.count; k++)
         if (open >> k & 1)
-            note_open_axis(session, p->plan->mesh.at[k].name);
+            note_open_axis(session, p->plan->mesh.at[k].name,
+                           etch_pipeline_apply(session, p, p->plan->mesh.at[k].size));
     return open != 0;
 }
 

@@ -135,6 +135,14 @@ static etch_status run_guarded(void *data)
     return status;
 }
 
+static etch_status report_limit(void *data)
+{
+    const etch_session *session = data;
+    etch_error(session->diags, ETCH_E_FORMULA_TOO_LARGE, (etch_span){0, 0},
+               "a formula is too large: the limit of %s", etch_sym_limit_reached(session->sym));
+    return ETCH_OK;
+}
+
 etch_status etch_session_run_plain(etch_session *session, etch_status (*body)(void *data), void *data)
 {
     if (session->broken != ETCH_OK)
@@ -142,6 +150,9 @@ etch_status etch_session_run_plain(etch_session *session, etch_status (*body)(vo
     guarded g = {body, data, false};
     etch_status status = etch_guard(session->mem, run_guarded, &g);
     if (!g.finished) {
+        const bool formula = status == ETCH_ELIMIT && session->spec && etch_sym_limit_reached(session->sym);
+        if (formula && etch_guard(session->mem, report_limit, session) != ETCH_OK)
+            status = ETCH_ENOMEM; /* not even for a message */
         /* What lives in the arena may be half made; giving it back makes room for the messages. An arena
          * that began under this guard is gone already. */
         if (session->loaded)

@@ -38,6 +38,19 @@ typedef struct etch_in_force {
     bool fine; /* false: they have errors, which have been reported */
 } etch_in_force;
 
+/* A mesh axis that a value of communication takes to be larger than 1. */
+typedef struct etch_open_axis {
+    const char *name;
+    etch_expr size;
+} etch_open_axis;
+
+/* What a formula takes the stages of a plan to be. */
+typedef struct etch_open_stages {
+    const char *text;  /* "pp > 1 stages" */
+    etch_expr in_form; /* not 0 where it holds */
+    const etch_plan *plan;
+} etch_open_stages;
+
 struct etch_session {
     etch_mem *mem;
     etch_arena *reports; /* what messages are made of: outlives an exhausted session */
@@ -51,9 +64,9 @@ struct etch_session {
     etch_spec *spec;
     ETCH_VEC(etch_in_force *) in_force;
     ETCH_VEC(etch_pipeline *) pipelines;
-    const etch_pipeline *latest;      /* the last one that a quantity asked for */
-    ETCH_VEC(const char *) open_axes; /* axes that a value of communication takes to be larger than 1 */
-    const char *open_stages; /* what a formula takes stages to be: "pp > 1 stages"; NULL: nothing */
+    const etch_pipeline *latest;        /* the last one that a quantity asked for */
+    ETCH_VEC(etch_open_axis) open_axes; /* since `latest` was reset */
+    ETCH_VEC(etch_open_stages) open_stages; /* likewise */
     atomic_int cancel;
 };
 
@@ -167,9 +180,34 @@ const char *etch_cost_op_name(const etch_cost *cost);
 const char *etch_cost_label(etch_session *session, const etch_pipeline *pipeline, const etch_cost *cost,
                             etch_breakdown by);
 
+/* ---- statements ------------------------------------------------------------------------------------- */
+
+/* What became of a statement with the values in force. */
+typedef struct etch_judgement {
+    etch_truth truth;
+    etch_claim claim;         /* with the values */
+    etch_witness witness;     /* ETCH_NO, unless no side has a variable */
+    const etch_expr *nonzero; /* what must not be 0 for both sides to be defined, and may be */
+    uint32_t nonzero_count;
+} etch_judgement;
+
+/* A claim with the values of `settings`. Sides that they make undefined are NULL. */
+etch_claim etch_claim_apply(etch_session *session, const etch_claim *written, const etch_settings *settings);
+/* Decides a claim whose sides are defined. Points where the claim says nothing, because a divisor is 0 or
+ * because a mesh axis is 1 that its quantities take to be larger, refute nothing. */
+etch_judgement etch_session_judge(etch_session *session, const etch_claim *written,
+                                  const etch_settings *settings);
+/* "a = 1, b = 2" */
+const char *etch_witness_text(etch_session *session, const etch_witness *witness);
+/* Says for which mesh axes the values since the last call hold only when they are larger than 1. */
+void etch_remark_open(etch_session *session);
+/* Nothing has been taken to be larger than 1. */
+void etch_forget_open(etch_session *session);
+
 /* ---- results ---------------------------------------------------------------------------------------- */
 
-etch_amount etch_amount_of(etch_session *session, etch_expr expr, const char *unit);
+etch_amount etch_amount_of(etch_session *session, etch_expr expr, const char *unit, etch_notation notation,
+                           etch_form form);
 /* A constant with three significant digits, the SI prefix and the unit: "8.03 G", "1.05 GB". */
 const char *etch_human_text(etch_session *session, etch_expr constant, const char *unit);
 etch_location etch_locate(etch_session *session, etch_span span);

@@ -149,6 +149,47 @@ static const char *condition(const choosing *c, uint64_t least)
     return etch_text(c->session->arena, "%s > %llu stages", count, (unsigned long long)least);
 }
 
+static etch_expr positive_part(etch_sym *sym, etch_expr value)
+{
+    return etch_max(sym, value, etch_int(sym, 0));
+}
+
+/* There are more than `least` stages, each has an iteration of the loop, and a middle one is none of the ends. */
+static etch_expr in_form(const choosing *c, uint32_t chunks, uint64_t least)
+{
+    etch_sym *sym = c->session->sym;
+    const etch_stages *stages = c->stages;
+    uint32_t before = 0, behind = 0;
+    for (uint32_t i = 0, seen = 0; i < stages->entries.count; i++) {
+        seen += stages->entries.at[i].loop != NULL;
+        before += !seen;
+        behind += seen && !stages->entries.at[i].loop;
+    }
+    etch_expr links = etch_mul(sym, c->stage_count, etch_int(sym, chunks));
+    etch_expr fewest = etch_floor_div(sym, apply(c, stages->units), links);
+    etch_expr spare = etch_sub(sym, fewest, etch_int(sym, before > behind ? before : behind));
+    etch_expr more = etch_sub(sym, c->stage_count, etch_int(sym, (int64_t)least));
+    etch_expr form = etch_mul(sym, positive_part(sym, spare), positive_part(sym, more));
+    for (uint32_t i = 0; i < c->out->count; i++)
+        if (strcmp(c->out->at[i].label, "middle") == 0)
+            form = etch_mul(sym, form,
+                            positive_part(sym, etch_sub(sym, etch_sub(sym, c->stage_count, etch_int(sym, 1)),
+                                                        etch_var(sym, "stage"))));
+    return form;
+}
+
+static void note_open_stages(const choosing *c, uint32_t chunks, uint64_t least)
+{
+    etch_session *session = c->session;
+    const char *text = condition(c, least);
+    for (uint32_t i = 0; i < session->open_stages.count; i++)
+        if (strcmp(session->open_stages.at[i].text, text) == 0 &&
+            c->p->plan == session->open_stages.at[i].plan)
+            return;
+    ETCH_PUSH(session->arena, &session->open_stages,
+              (etch_open_stages){text, in_form(c, chunks, least), c->p->plan});
+}
+
 static void add_classes(const choosing *c, const char *wanted)
 {
     etch_sym *sym = c->session->sym;
@@ -164,7 +205,8 @@ static void add_classes(const choosing *c, const char *wanted)
             add_class(c, ETCH_STAGE_MIDDLE, (uint32_t)chunks, "middle", etch_var(sym, "stage"));
         add_class(c, ETCH_STAGE_LAST, (uint32_t)chunks, "last", NULL);
     }
-    c->session->open_stages = c->out->count > 0 ? condition(c, least > 1 ? least : 1) : NULL;
+    if (c->out->count > 0)
+        note_open_stages(c, (uint32_t)chunks, least > 1 ? least : 1);
 }
 
 /* ---- the door ------------------------------------------------------------------------------------------- */
@@ -206,7 +248,7 @@ static bool keep_only(const choosing *c, const char *wanted, etch_span span)
         c->out->count = 1;
         return true;
     }
-    if (c->session->open_stages)
+    if (c->session->open_stages.count > 0)
         return report_no_stage(c, wanted, span, "first, middle and last, or numbers from 0");
     return report_no_stage(c, wanted, span,
                            etch_text(c->session->arena, "%s to %s; first and last name the ends",

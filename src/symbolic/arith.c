@@ -1,6 +1,8 @@
 /* Sums, products and powers. Expressions with an atom 1/(sum) go through fractions: see fraction.c. */
 #include "symbolic/symbolic_int.h"
 
+static etch_expr recall(etch_sym *sym, sym_operation operation, etch_expr a, etch_expr b);
+
 static bool has_recip(etch_expr a)
 {
     return a->flags & SYM_HAS_RECIP;
@@ -34,12 +36,12 @@ static etch_expr add_scaled(etch_sym *sym, etch_expr a, etch_expr b, sym_coef co
 
 etch_expr sym_add(etch_sym *sym, etch_expr a, etch_expr b)
 {
-    return add_scaled(sym, a, b, SYM_ONE);
+    return a->id < b->id ? recall(sym, SYM_OP_ADD, a, b) : recall(sym, SYM_OP_ADD, b, a);
 }
 
 etch_expr sym_sub(etch_sym *sym, etch_expr a, etch_expr b)
 {
-    return add_scaled(sym, a, b, SYM_MINUS_ONE);
+    return a == b ? sym->zero : recall(sym, SYM_OP_SUB, a, b);
 }
 
 etch_expr sym_add_int(etch_sym *sym, etch_expr a, int64_t b)
@@ -53,6 +55,9 @@ etch_expr sym_scale(etch_sym *sym, etch_expr a, const sym_mono *mono, sym_coef c
         return sym->zero;
     if (mono->count == 0 && sym_coef_is_one(coef))
         return a;
+    if (a->count == 1)
+        return sym_monomial(sym, sym_mono_mul(sym, a->terms[0].mono, mono),
+                            sym_coef_mul(sym, a->terms[0].coef, coef));
     sym_terms *out = sym_terms_new(sym);
     sym_terms_add_scaled(sym, out, NULL, 0, a->terms, a->count, mono, coef);
     return sym_terms_finish(sym, out);
@@ -65,44 +70,18 @@ etch_expr sym_neg(etch_sym *sym, etch_expr a)
 
 /* ---- products ------------------------------------------------------------------------------------------ */
 
-static uint64_t longest_coef(etch_expr a)
-{
-    uint64_t most = 1;
-    for (uint32_t i = 0; i < a->count; i++) {
-        uint32_t limbs = sym_coef_limbs(a->terms[i].coef);
-        most = limbs > most ? limbs : most;
-    }
-    return most;
-}
-
-static void check_work(etch_sym *sym, etch_expr a, etch_expr b)
-{
-    uint64_t pairs = (uint64_t)a->count * b->count;
-    if (pairs > SYM_MAX_WORK / 8 || pairs * longest_coef(a) * longest_coef(b) > SYM_MAX_WORK)
-        sym_limit(sym);
-}
-
 etch_expr sym_mul_plain(etch_sym *sym, etch_expr a, etch_expr b)
 {
-    if (a->count > b->count) {
-        etch_expr swap = a;
-        a = b;
-        b = swap;
-    }
-    if (a->count == 0)
+    if (a->count == 0 || b->count == 0)
         return sym->zero;
     if (a->count == 1)
         return sym_scale(sym, b, a->terms[0].mono, a->terms[0].coef);
-    check_work(sym, a, b);
-    sym_terms *out = sym_terms_new(sym);
-    for (uint32_t i = 0; i < a->count; i++)
-        for (uint32_t j = 0; j < b->count; j++)
-            sym_terms_push(sym, out, sym_mono_mul(sym, a->terms[i].mono, b->terms[j].mono),
-                           sym_coef_mul(sym, a->terms[i].coef, b->terms[j].coef));
-    return sym_terms_collect(sym, out);
+    if (b->count == 1)
+        return sym_scale(sym, a, b->terms[0].mono, b->terms[0].coef);
+    return sym_mul_sums(sym, a, b);
 }
 
-etch_expr sym_mul(etch_sym *sym, etch_expr a, etch_expr b)
+static etch_expr multiply(etch_sym *sym, etch_expr a, etch_expr b)
 {
     if (!has_recip(a) && !has_recip(b))
         return sym_mul_plain(sym, a, b);
@@ -112,6 +91,24 @@ etch_expr sym_mul(etch_sym *sym, etch_expr a, etch_expr b)
         return sym_scale(sym, a, sym->unit, sym_constant_of(b));
     sym_fraction x = sym_split(sym, a), y = sym_split(sym, b);
     return sym_join(sym, sym_mul_plain(sym, x.num, y.num), sym_mul_plain(sym, x.den, y.den));
+}
+
+/* operation(a, b), looked up or done. */
+static etch_expr recall(etch_sym *sym, sym_operation operation, etch_expr a, etch_expr b)
+{
+    etch_expr result = sym_recent_get(sym, operation, a, b);
+    if (!result) {
+        result = operation == SYM_OP_MUL   ? multiply(sym, a, b)
+                 : operation == SYM_OP_ADD ? add_scaled(sym, a, b, SYM_ONE)
+                                           : add_scaled(sym, a, b, SYM_MINUS_ONE);
+        sym_recent_put(sym, operation, a, b, result);
+    }
+    return result;
+}
+
+etch_expr sym_mul(etch_sym *sym, etch_expr a, etch_expr b)
+{
+    return a->id < b->id ? recall(sym, SYM_OP_MUL, a, b) : recall(sym, SYM_OP_MUL, b, a);
 }
 
 /* ---- powers -------------------------------------------------------------------------------------------- */
@@ -140,8 +137,7 @@ etch_expr sym_pow(etch_sym *sym, etch_expr a, int64_t exponent)
         return sym_monomial(sym, sym_mono_pow(sym, term->mono, exponent),
                             sym_coef_pow(sym, term->coef, exponent));
     }
-    if (exponent > SYM_MAX_EXPONENT || exponent < -SYM_MAX_EXPONENT)
-        sym_limit(sym);
+    (void)sym_checked_exponent(sym, exponent);
     if (exponent < 0)
         return sym_div(sym, sym->one, positive_power(sym, a, (uint64_t)-exponent));
     return positive_power(sym, a, (uint64_t)exponent);

@@ -3,33 +3,60 @@
 
 #include "symbolic/symbolic_int.h"
 
-enum { MAX_ARGUMENTS = 256, MAX_FLAT_ARGUMENTS = 64, MAX_ROUNDS = 6, FLOOR_ROUNDS = 2 * SYM_MAX_DEPTH };
+enum { MAX_ARGUMENTS = 256, MAX_FLAT_ARGUMENTS = 64, MAX_ROUNDS = 6, FLOOR_ROUNDS = 200 };
 
 /* ---- interning and order ------------------------------------------------------------------------------- */
 
-/* Labels: visible variables below the variables of proofs, below opaque atoms, which are spread out so
- * that new ones find a place between. */
+/* Labels: visible variables below those of sums, below the variables of proofs, below opaque atoms, which are
+ * spread out so that new ones find a place between. */
+#define INDEX_LABELS ((UINT64_C(1) << 31) - (UINT64_C(2) << 20))
+#define BOUND_LABELS ((UINT64_C(1) << 31) - (UINT64_C(1) << 20))
 #define PROOF_LABELS (UINT64_C(1) << 31)
 #define LABEL_STRIDE (UINT64_C(1) << 32)
 
-sym_atom *sym_atom_new_var(etch_sym *sym, const char *name, int64_t lower)
+static sym_atom *new_var(etch_sym *sym, const char *name, uint64_t label, int64_t lower)
 {
     sym_atom *atom = ETCH_NEW(sym->arena, sym_atom);
     atom->id = sym->atom_count++;
     atom->kind = SYM_VAR;
     atom->name = name;
     atom->index = sym->vars.count;
-    atom->label = atom->index + (name ? 0 : PROOF_LABELS);
+    atom->label = label;
     atom->lower = atom->declared_lower = lower;
     atom->lower_fact = atom->definition_fact = SYM_DECLARED;
     for (const char *c = name; c && *c; c++)
         atom->node.hash = sym_mix(atom->node.hash, (unsigned char)*c);
     if (!name)
-        atom->node.hash = sym_mix(UINT64_C(0x736c61636b), atom->index);
+        atom->node.hash = sym_mix(UINT64_C(0x736c61636b), label);
     ETCH_PUSH(sym->arena, &sym->vars, atom);
     sym_table_add(sym, &sym->atoms, &atom->node);
     atom->self = sym_monomial(sym, sym_mono_of(sym, atom, 1), SYM_ONE);
     return atom;
+}
+
+sym_atom *sym_atom_new_var(etch_sym *sym, const char *name, int64_t lower)
+{
+    return new_var(sym, name, sym->vars.count + (name ? 0 : PROOF_LABELS), lower);
+}
+
+sym_atom *sym_bound_var(etch_sym *sym, uint32_t level)
+{
+    while (sym->bound_vars.count < level) {
+        sym_atom *atom = new_var(sym, NULL, BOUND_LABELS + sym->bound_vars.count, 0);
+        ETCH_PUSH(sym->arena, &sym->bound_vars, atom);
+        atom->bound_level = sym->bound_vars.count;
+    }
+    return sym->bound_vars.at[level - 1];
+}
+
+sym_atom *sym_index_var(etch_sym *sym, uint32_t level)
+{
+    while (sym->index_vars.count <= level) {
+        sym_atom *atom = new_var(sym, NULL, INDEX_LABELS + sym->index_vars.count, SYM_UNBOUNDED);
+        ETCH_PUSH(sym->arena, &sym->index_vars, atom);
+        atom->is_index = true;
+    }
+    return sym->index_vars.at[level];
 }
 
 /* Order of opaque atoms by structure. Their arguments hold only atoms that have their labels already. */
@@ -55,8 +82,8 @@ static void spread_labels(etch_sym *sym)
 static void place(etch_sym *sym, sym_atom *atom)
 {
     uint32_t low = 0, high = sym->opaque.count;
-    if (high == SYM_MAX_ATOMS)
-        sym_limit(sym);
+    if (high == sym->limits.atoms)
+        sym_limit_of(sym, "opaque functions", sym->limits.atoms);
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (compare_atoms(sym->opaque.at[middle], atom) < 0)
@@ -78,9 +105,10 @@ static void place(etch_sym *sym, sym_atom *atom)
 sym_atom *sym_atom_intern(etch_sym *sym, sym_kind kind, uint32_t count, const etch_expr *args)
 {
     uint64_t hash = sym_mix((uint64_t)kind, count);
-    uint32_t depth = 0;
+    uint32_t depth = 0, level = 0;
     for (uint32_t i = 0; i < count; i++) {
         hash = sym_mix(hash, args[i]->node.hash);
+        level = sym_sum_level(args[i]) > level ? sym_sum_level(args[i]) : level;
         depth = args[i]->depth > depth ? args[i]->depth : depth;
     }
     uint32_t probe = 0;
@@ -89,8 +117,8 @@ sym_atom *sym_atom_intern(etch_sym *sym, sym_kind kind, uint32_t count, const et
         if (atom->kind == kind && atom->count == count && memcmp(atom->args, args, count * sizeof *args) == 0)
             return atom;
     }
-    if (depth >= SYM_MAX_DEPTH)
-        sym_limit(sym);
+    if (depth >= sym->limits.depth)
+        sym_limit_of(sym, "depth of opaque functions", sym->limits.depth);
     sym_atom *atom = ETCH_NEW(sym->arena, sym_atom);
     etch_expr *kept = ETCH_NEW_ARRAY(sym->arena, count, etch_expr);
     memcpy(kept, args, count * sizeof *args);
@@ -100,6 +128,8 @@ sym_atom *sym_atom_intern(etch_sym *sym, sym_kind kind, uint32_t count, const et
     atom->depth = depth + 1;
     atom->count = count;
     atom->args = kept;
+    atom->sum_level = level + (kind == SYM_SUM);
+    atom->bound = kind == SYM_SUM ? sym_bound_var(sym, level + 1) : NULL;
     atom->lower_fact = atom->definition_fact = SYM_DECLARED;
     place(sym, atom);
     sym_table_add(sym, &sym->atoms, &atom->node);
@@ -565,4 +595,17 @@ etch_expr etch_min(etch_sym *sym, etch_expr a, etch_expr b)
 etch_expr etch_abs(etch_sym *sym, etch_expr a)
 {
     return etch_max(sym, a, etch_neg(sym, a));
+}
+
+/* For an integer: max(a + 1, 0) - max(a, 0). */
+etch_expr etch_iverson(etch_sym *sym, etch_expr a)
+{
+    a = etch_floor(sym, a);
+    etch_expr zero = sym->zero, next = a ? sym_add_int(sym, a, 1) : NULL;
+    return etch_sub(sym, etch_max(sym, next, zero), etch_max(sym, a, zero));
+}
+
+etch_expr etch_select(etch_sym *sym, etch_expr a, etch_expr then, etch_expr otherwise)
+{
+    return etch_add(sym, otherwise, etch_mul(sym, etch_iverson(sym, a), etch_sub(sym, then, otherwise)));
 }

@@ -9,7 +9,7 @@
 
 _Static_assert(sizeof(mp_limb_t) == 8 && GMP_NAIL_BITS == 0, "limbs are words of 64 bits");
 
-__extension__ typedef __int128 wide;
+typedef sym_wide wide;
 __extension__ typedef unsigned __int128 unsigned_wide;
 
 static uint64_t magnitude(int64_t a)
@@ -77,17 +77,32 @@ uint32_t sym_coef_limbs(sym_coef a)
     return sym_coef_is_small(a) ? 1 : (uint32_t)(num_limbs(a) + den_limbs(a));
 }
 
+static void too_many_digits(etch_sym *sym) ETCH_NORETURN;
+static void too_many_digits(etch_sym *sym)
+{
+    sym_limit_of(sym, "digits of one number", sym->limits.digits);
+}
+
 /* Makes sure that a number of `limbs` limbs, numerator and denominator together, can be stored without a
  * trap. */
 static void reserve(etch_sym *sym, size_t limbs)
 {
-    if (limbs > 4 * SYM_MAX_LIMBS)
-        sym_limit(sym);
+    if (limbs > 4 * (size_t)sym->most_limbs + 8)
+        too_many_digits(sym);
     if (sym->limbs_left >= limbs + 8)
         return;
     size_t room = limbs + 8 < 256 ? 256 : limbs + 8;
-    sym->limbs = ETCH_NEW_ARRAY(sym->arena, room, mp_limb_t);
+    sym->limbs = sym->limbs_in_scratch ? sym_scratch_take(sym, room, sizeof(mp_limb_t))
+                                       : ETCH_NEW_ARRAY(sym->arena, room, mp_limb_t);
     sym->limbs_left = room;
+}
+
+sym_limb_mark sym_limbs_begin(etch_sym *sym)
+{
+    sym_limb_mark mark = {sym_scratch_top(sym), sym->limbs, sym->limbs_left, sym->limbs_in_scratch};
+    sym->limbs_in_scratch = true;
+    sym->limbs_left = 0;
+    return mark;
 }
 
 static void *take_limbs(etch_sym *sym, size_t count)
@@ -96,6 +111,33 @@ static void *take_limbs(etch_sym *sym, size_t count)
     sym->limbs += count;
     sym->limbs_left -= count;
     return at;
+}
+
+static mp_limb_t *copy_limbs(etch_sym *sym, const mp_limb_t *limbs, size_t count)
+{
+    mp_limb_t *at = take_limbs(sym, count);
+    memcpy(at, limbs, count * sizeof *at);
+    return at;
+}
+
+sym_coef sym_limbs_end(etch_sym *sym, sym_limb_mark mark, sym_coef result)
+{
+    sym->limbs = mark.limbs;
+    sym->limbs_left = mark.limbs_left;
+    sym->limbs_in_scratch = mark.in_scratch;
+    if (!sym_coef_is_small(result)) {
+        size_t num = num_limbs(result), den = den_limbs(result);
+        reserve(sym, num + den);
+        sym_big *big = take_limbs(sym, 4);
+        *big = *result.big;
+        big->num = copy_limbs(sym, result.big->num, num);
+        big->den = copy_limbs(sym, result.big->den, den);
+        result.big = big;
+    }
+    /* what an enclosing evaluation took there just now stays */
+    if (!mark.in_scratch)
+        sym_scratch_release(sym, mark.scratch);
+    return result;
 }
 
 static mp_limb_t *store_limbs(etch_sym *sym, mpz_srcptr a)
@@ -123,7 +165,7 @@ static sym_coef store(etch_sym *sym, mpz_ptr num, mpz_ptr den)
         mpz_clears(num, den, NULL);
         return result;
     }
-    bool too_long = mpz_size(num) > SYM_MAX_LIMBS || mpz_size(den) > SYM_MAX_LIMBS;
+    bool too_long = mpz_size(num) > sym->most_limbs || mpz_size(den) > sym->most_limbs;
     if (!too_long) {
         _Static_assert(sizeof(sym_big) <= 4 * sizeof(mp_limb_t), "`reserve` leaves room for the header");
         sym_big *big = take_limbs(sym, 4);
@@ -136,7 +178,7 @@ static sym_coef store(etch_sym *sym, mpz_ptr num, mpz_ptr den)
     }
     mpz_clears(num, den, NULL);
     if (too_long)
-        sym_limit(sym);
+        too_many_digits(sym);
     return result;
 }
 
@@ -171,6 +213,7 @@ static sym_coef big_add(etch_sym *sym, sym_coef a, sym_coef b)
 static sym_coef big_mul(etch_sym *sym, sym_coef a, sym_coef b)
 {
     reserve(sym, num_limbs(a) + num_limbs(b) + den_limbs(a) + den_limbs(b));
+    sym_count_work(sym, (num_limbs(a) + den_limbs(a)) * (num_limbs(b) + den_limbs(b)));
     view x, y;
     view_of(&x, a);
     view_of(&y, b);
@@ -194,6 +237,11 @@ static sym_coef wide_coef(etch_sym *sym, wide num, int64_t den)
     mpz_init_set(n, mpz_roinit_n(whole, limbs, num < 0 ? -2 : 2));
     mpz_init_set_si(d, den);
     return store(sym, n, d);
+}
+
+sym_coef sym_coef_of_wide(etch_sym *sym, sym_wide value)
+{
+    return wide_coef(sym, value, 1);
 }
 
 sym_coef sym_coef_of(etch_sym *sym, int64_t num, int64_t den)
@@ -457,8 +505,8 @@ bool sym_coef_parse(etch_sym *sym, const char *text, size_t length, sym_coef *va
     }
     if (length == 0 || !is_digit(text[0]) || !is_digit(text[length - 1]))
         return false;
-    if (digits > SYM_MAX_DIGITS)
-        sym_limit(sym);
+    if (digits > sym->limits.digits)
+        too_many_digits(sym);
     *value = integer_of(sym, text, length, digits);
     if (point < length)
         *value = sym_coef_div(sym, *value, power_of_ten(sym, length - point - 1));

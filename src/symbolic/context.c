@@ -3,42 +3,65 @@
 
 #include "symbolic/symbolic_int.h"
 
-enum { FIRST_CAPACITY = 256, FIRST_MEMO = 32, SCRATCH_CHUNK = 16 << 10 };
+enum { FIRST_CAPACITY = 64, FIRST_MEMO = 32, FIRST_RECENT = 64, MOST_RECENT = 1 << 15 };
+enum { SCRATCH_CHUNK = 16 << 10 };
+
+/* ---- limits -------------------------------------------------------------------------------------------- */
+
+static uint32_t limit_or(uint32_t given, uint32_t standard, uint32_t most)
+{
+    uint32_t limit = given ? given : standard;
+    return limit < most ? limit : most;
+}
+
+void etch_sym_set_limits(etch_sym *sym, const etch_sym_limits *limits)
+{
+    static const etch_sym_limits standard = {0};
+    const etch_sym_limits given = limits ? *limits : standard;
+    sym->limits = (etch_sym_limits){
+        .terms = limit_or(given.terms, 200000, UINT32_MAX / 8),
+        .exponent = limit_or(given.exponent, 1000000, 1 << 30),
+        .digits = limit_or(given.digits, 100000, 1000000000),
+        .depth = limit_or(given.depth, 100, 400),
+        .nesting = limit_or(given.nesting, 500, 2000),
+        .atoms = limit_or(given.atoms, 100000, 1 << 28),
+        .operations = given.operations ? given.operations : UINT64_C(10000000000),
+    };
+    /* a word holds 19 digits and a bit */
+    sym->most_limbs = sym->limits.digits / 19 + 1;
+    sym->operations_left = sym->limits.operations;
+    sym->limit_reached = NULL;
+}
+
+uint64_t etch_sym_operations(const etch_sym *sym)
+{
+    return sym->limits.operations - sym->operations_left;
+}
+
+const char *etch_sym_limit_reached(const etch_sym *sym)
+{
+    return sym->limit_reached;
+}
+
+void sym_limit_of(etch_sym *sym, const char *what, uint64_t limit)
+{
+    sym->limit_reached = etch_text(sym->arena, "%s: %llu", what, (unsigned long long)limit);
+    etch_trap(etch_arena_mem(sym->arena), ETCH_ELIMIT);
+}
 
 void sym_limit(etch_sym *sym)
 {
-    etch_trap(etch_arena_mem(sym->arena), ETCH_ELIMIT);
+    sym_limit_of(sym, "words of coefficients at a time", SYM_MAX_WORK);
 }
 
 /* ---- tables -------------------------------------------------------------------------------------------- */
 
-/* Multiplicative hashing: the high bits are the well mixed ones. */
-static uint32_t home_of(uint64_t hash, uint32_t capacity)
+static void table_place(sym_table *table, struct sym_slot slot)
 {
-    return (uint32_t)((hash * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (capacity - 1);
-}
-
-sym_node *sym_table_next(const sym_table *table, uint64_t hash, uint32_t *probe)
-{
-    if (!table->capacity)
-        return NULL;
-    uint32_t home = home_of(hash, table->capacity);
-    for (;;) {
-        sym_node *node = table->slots[(home + *probe) & (table->capacity - 1)];
-        if (!node)
-            return NULL;
-        ++*probe;
-        if (node->hash == hash)
-            return node;
-    }
-}
-
-static void table_place(sym_table *table, sym_node *node)
-{
-    uint32_t at = home_of(node->hash, table->capacity);
-    while (table->slots[at])
+    uint32_t at = sym_home_of(slot.hash, table->capacity);
+    while (table->slots[at].node)
         at = (at + 1) & (table->capacity - 1);
-    table->slots[at] = node;
+    table->slots[at] = slot;
 }
 
 static uint32_t doubled(etch_sym *sym, uint32_t capacity, uint32_t first)
@@ -53,13 +76,13 @@ void sym_table_add(etch_sym *sym, sym_table *table, sym_node *node)
     if (table->count >= table->capacity / 4 * 3) {
         sym_table old = *table;
         uint32_t capacity = doubled(sym, old.capacity, FIRST_CAPACITY);
-        table->slots = ETCH_NEW_ARRAY(sym->arena, capacity, sym_node *);
+        table->slots = ETCH_NEW_ARRAY(sym->arena, capacity, struct sym_slot);
         table->capacity = capacity;
         for (uint32_t i = 0; i < old.capacity; i++)
-            if (old.slots[i])
+            if (old.slots[i].node)
                 table_place(table, old.slots[i]);
     }
-    table_place(table, node);
+    table_place(table, (struct sym_slot){node->hash, node});
     table->count++;
 }
 
@@ -69,7 +92,7 @@ void sym_table_add(etch_sym *sym, sym_table *table, sym_node *node)
  * slots in order. */
 static struct sym_memo_slot *memo_slot(const sym_memo *memo, const void *key)
 {
-    uint32_t at = home_of((uint64_t)(uintptr_t)key >> 4, memo->capacity);
+    uint32_t at = sym_home_of((uint64_t)(uintptr_t)key >> 4, memo->capacity);
     while (memo->slots[at].key && memo->slots[at].key != key)
         at = (at + 1) & (memo->capacity - 1);
     return &memo->slots[at];
@@ -104,6 +127,33 @@ void sym_memo_clear(sym_memo *memo)
     memo->count = 0;
 }
 
+/* ---- recent results ------------------------------------------------------------------------------------ */
+
+static struct sym_recent_slot *recent_slot(const etch_sym *sym, sym_operation operation, etch_expr a,
+                                           etch_expr b)
+{
+    uint64_t hash = sym_mix((uint64_t)a->id << 2 | operation, b->id);
+    return &sym->recent.slots[sym_home_of(hash, sym->recent.capacity)];
+}
+
+etch_expr sym_recent_get(const etch_sym *sym, sym_operation operation, etch_expr a, etch_expr b)
+{
+    if (!sym->recent.capacity)
+        return NULL;
+    const struct sym_recent_slot *slot = recent_slot(sym, operation, a, b);
+    return slot->a == a && slot->b == b->id && slot->operation == operation ? slot->result : NULL;
+}
+
+void sym_recent_put(etch_sym *sym, sym_operation operation, etch_expr a, etch_expr b, etch_expr result)
+{
+    sym_recent *recent = &sym->recent;
+    if (recent->capacity < MOST_RECENT && recent->capacity < sym->poly_count) {
+        recent->capacity = recent->capacity ? recent->capacity * 4 : FIRST_RECENT;
+        recent->slots = ETCH_NEW_ARRAY(sym->arena, recent->capacity, struct sym_recent_slot);
+    }
+    *recent_slot(sym, operation, a, b) = (struct sym_recent_slot){operation, b->id, a, result};
+}
+
 /* ---- scratch ------------------------------------------------------------------------------------------- */
 
 typedef struct sym_scratch_chunk {
@@ -121,6 +171,16 @@ void sym_scratch_release(etch_sym *sym, sym_scratch_mark mark)
 {
     sym->scratch = mark.chunk;
     sym->scratch_used = mark.used;
+}
+
+void sym_scratch_reset(etch_sym *sym)
+{
+    while (sym->scratch->older)
+        sym->scratch = sym->scratch->older;
+    sym->scratch_used = 0;
+    if (sym->limbs_in_scratch)
+        sym->limbs_left = 0;
+    sym->limbs_in_scratch = false;
 }
 
 /* Moves on to a chunk with room for `bytes`: the next one when it is large enough, or a new one. */
@@ -161,6 +221,7 @@ etch_sym *etch_sym_new(etch_arena *arena)
     etch_sym *sym = ETCH_NEW(arena, etch_sym);
     sym->arena = arena;
     sym->epoch = 1;
+    etch_sym_set_limits(sym, NULL);
     sym->scratch = etch_alloc(arena, sizeof *sym->scratch + SCRATCH_CHUNK);
     sym->scratch->size = SCRATCH_CHUNK;
     sym->unit = sym_mono_of(sym, NULL, 0);

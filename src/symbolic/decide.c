@@ -6,7 +6,7 @@
 enum { FEW_POINTS = 5, ALL_POINTS = 96 };
 
 /* Statements about two expressions. */
-typedef enum relation { EQUAL, AT_LEAST, DIVIDES } relation;
+typedef enum relation { EQUAL, DIFFERENT, AT_LEAST, ABOVE, DIVIDES } relation;
 
 typedef struct question {
     relation relation;
@@ -26,8 +26,12 @@ static bool false_at(etch_sym *sym, const question *q, const sym_coef *point)
     switch (q->relation) {
     case EQUAL:
         return !sym_coef_equal(a, b);
+    case DIFFERENT:
+        return sym_coef_equal(a, b);
     case AT_LEAST:
         return sym_coef_compare(a, b) < 0;
+    case ABOVE:
+        return sym_coef_compare(a, b) <= 0;
     case DIVIDES:
         return !sym_coef_is_zero(a) && !sym_coef_is_integer(sym_coef_div(sym, b, a));
     }
@@ -74,7 +78,7 @@ static void tell(etch_sym *sym, const question *q, const sym_coef *point)
     add_connected(sym, seen, scratch);
     ETCH_VEC(etch_expr) vars = {0}, values = {0};
     for (uint32_t i = 0; i < sym->vars.count; i++)
-        if (seen[i] || is_fixed(sym->vars.at[i])) {
+        if (sym->vars.at[i]->name && (seen[i] || is_fixed(sym->vars.at[i]))) {
             ETCH_PUSH(sym->arena, &vars, sym->vars.at[i]->self);
             ETCH_PUSH(sym->arena, &values, sym_constant(sym, point[i]));
         }
@@ -96,6 +100,35 @@ static bool refuted(etch_sym *sym, const question *q, uint32_t from, uint32_t to
     return false;
 }
 
+/* Far out along one variable, where small values say nothing. */
+static bool refuted_far_out(etch_sym *sym, const question *q)
+{
+    static const int64_t far[] = {10007, 1 << 20, 1000000007, INT64_C(1) << 53};
+    enum { FAR = sizeof far / sizeof *far, MOST_VARS = 16 };
+    sym_scratch_mark mark = sym_scratch_top(sym);
+    const sym_coef *start = sym_point(sym, 0);
+    bool *seen = sym_scratch_take(sym, sym->vars.count + 1, sizeof *seen);
+    uint32_t asked = 0;
+    bool found = false;
+    sym_mark_vars(sym, q->asked[0], seen);
+    sym_mark_vars(sym, q->asked[1], seen);
+    for (uint32_t i = 0; start && !found && i < sym->vars.count && asked < MOST_VARS; i++) {
+        if (!seen[i] || !sym->vars.at[i]->name)
+            continue;
+        asked++;
+        for (int k = 0; !found && k < FAR; k++) {
+            sym_scratch_mark here = sym_scratch_top(sym);
+            const sym_coef *point = sym_point_moved(sym, start, sym->vars.at[i], far[k]);
+            found = point && false_at(sym, q, point);
+            if (found)
+                tell(sym, q, point);
+            sym_scratch_release(sym, here);
+        }
+    }
+    sym_scratch_release(sym, mark);
+    return found;
+}
+
 /* ---- yes, by proof ------------------------------------------------------------------------------------- */
 
 static bool proves_integer(etch_sym *sym, etch_expr a)
@@ -107,16 +140,26 @@ static bool proves_integer(etch_sym *sym, etch_expr a)
     return above->count == 0 || sym_is_nonnegative(sym, above);
 }
 
+static bool proves_zero(etch_sym *sym, etch_expr a)
+{
+    return sym_is_nonnegative(sym, a) && sym_is_nonnegative(sym, sym_neg(sym, a));
+}
+
+static bool proves_apart(etch_sym *sym, etch_expr a)
+{
+    return sym_is_positive(sym, a) || sym_is_positive(sym, sym_neg(sym, a));
+}
+
 static bool holds(etch_sym *sym, const question *q)
 {
-    if (q->relation == DIVIDES) {
-        etch_expr ratio = sym_div(sym, q->b, q->a);
-        return ratio && proves_integer(sym, ratio);
-    }
-    etch_expr difference = sym_sub(sym, q->a, q->b);
-    if (!sym_is_nonnegative(sym, difference))
-        return false;
-    return q->relation == AT_LEAST || sym_is_nonnegative(sym, sym_neg(sym, difference));
+    static sym_claim *const claims[] = {[EQUAL] = proves_zero,
+                                        [DIFFERENT] = proves_apart,
+                                        [AT_LEAST] = sym_is_nonnegative,
+                                        [ABOVE] = sym_is_positive,
+                                        [DIVIDES] = proves_integer};
+    etch_expr a = q->relation == DIVIDES ? sym_div(sym, q->b, q->a) : sym_sub(sym, q->a, q->b);
+    sym_claim *claim = claims[q->relation];
+    return a && (claim(sym, a) || sym_holds_by_remainders(sym, a, claim));
 }
 
 static etch_truth decide(etch_sym *sym, relation kind, etch_expr a, etch_expr b, etch_witness *witness)
@@ -126,13 +169,13 @@ static etch_truth decide(etch_sym *sym, relation kind, etch_expr a, etch_expr b,
         *q.witness = (etch_witness){0};
     if (!q.a || !q.b)
         return ETCH_UNKNOWN;
-    if (q.a == q.b && q.relation != DIVIDES)
+    if (q.a == q.b && (q.relation == EQUAL || q.relation == AT_LEAST))
         return ETCH_YES;
     if (refuted(sym, &q, 0, FEW_POINTS))
         return ETCH_NO;
     if (holds(sym, &q))
         return ETCH_YES;
-    return refuted(sym, &q, FEW_POINTS, ALL_POINTS) ? ETCH_NO : ETCH_UNKNOWN;
+    return refuted(sym, &q, FEW_POINTS, ALL_POINTS) || refuted_far_out(sym, &q) ? ETCH_NO : ETCH_UNKNOWN;
 }
 
 etch_truth etch_equal(etch_sym *sym, etch_expr a, etch_expr b, etch_witness *witness)
@@ -143,6 +186,16 @@ etch_truth etch_equal(etch_sym *sym, etch_expr a, etch_expr b, etch_witness *wit
 etch_truth etch_at_least(etch_sym *sym, etch_expr a, etch_expr b, etch_witness *witness)
 {
     return decide(sym, AT_LEAST, a, b, witness);
+}
+
+etch_truth etch_different(etch_sym *sym, etch_expr a, etch_expr b, etch_witness *witness)
+{
+    return decide(sym, DIFFERENT, a, b, witness);
+}
+
+etch_truth etch_above(etch_sym *sym, etch_expr a, etch_expr b, etch_witness *witness)
+{
+    return decide(sym, ABOVE, a, b, witness);
 }
 
 etch_truth etch_divides(etch_sym *sym, etch_expr d, etch_expr n, etch_witness *witness)

@@ -115,7 +115,60 @@ static bool raise_lower(etch_sym *sym, etch_expr gap, uint32_t fact)
     return true;
 }
 
-/* Takes gap >= 0. ETCH_EUNKNOWN: of no use for proofs. */
+/* The only opaque atom of `a`, in one term that is a number times the atom; NULL when that is not so. */
+static sym_atom *lone_opaque(etch_expr a, sym_coef *coef)
+{
+    sym_atom *found = NULL;
+    for (uint32_t i = 0; i < a->count; i++) {
+        const sym_mono *mono = a->terms[i].mono;
+        if (!(mono->flags & SYM_HAS_OPAQUE))
+            continue;
+        if (found || mono->count != 1 || mono->at[0].exp != 1)
+            return NULL;
+        found = mono->at[0].atom;
+        *coef = a->terms[i].coef;
+    }
+    return found;
+}
+
+static etch_status add_bound(etch_sym *sym, etch_expr gap, uint32_t fact);
+
+/* c*floor(R) + rest >= 0 for an integer rest/c: says as much as c*R + rest >= 0 when c > 0; else that R is at
+ * most the multiple of 1/q below rest/-c + 1. */
+static etch_status add_floor_bound(etch_sym *sym, const sym_atom *floor, sym_coef c, etch_expr rest,
+                                   uint32_t fact)
+{
+    etch_expr others = sym_scale(sym, rest, sym->unit, sym_coef_inv(sym, sym_coef_abs(sym, c))), grid;
+    if (!sym_is_integer(sym, others))
+        return ETCH_EUNKNOWN;
+    if (sym_coef_sign(c) > 0)
+        return add_bound(sym, sym_add(sym, floor->args[0], others), fact);
+    if (!sym_grid(sym, floor->args[0], &grid))
+        return ETCH_EUNKNOWN;
+    etch_expr most = sym_sub(sym, sym_add_int(sym, others, 1), sym_div(sym, sym->one, grid));
+    return add_bound(sym, sym_sub(sym, most, floor->args[0]), fact);
+}
+
+/* Bounds of one floor, or by a max: what is above a max is above each of its arguments. */
+static etch_status add_opaque_bound(etch_sym *sym, etch_expr gap, uint32_t fact)
+{
+    sym_coef c;
+    const sym_atom *atom = lone_opaque(gap, &c);
+    if (!atom)
+        return ETCH_EUNKNOWN;
+    etch_expr rest = sym_sub(sym, gap, sym_scale(sym, atom->self, sym->unit, c));
+    if (atom->kind == SYM_FLOOR)
+        return add_floor_bound(sym, atom, c, rest, fact);
+    if (atom->kind != SYM_MAX || sym_coef_sign(c) > 0)
+        return ETCH_EUNKNOWN;
+    etch_status status = ETCH_OK;
+    for (uint32_t i = 0; i < atom->count; i++)
+        if (add_bound(sym, sym_add(sym, rest, sym_scale(sym, atom->args[i], sym->unit, c)), fact) != ETCH_OK)
+            status = ETCH_EUNKNOWN;
+    return status;
+}
+
+/* Takes gap >= 0. ETCH_EUNKNOWN: of no use for proofs, or not all of it. */
 static etch_status add_bound(etch_sym *sym, etch_expr gap, uint32_t fact)
 {
     if (gap->flags & SYM_HAS_RECIP) {
@@ -124,8 +177,10 @@ static etch_status add_bound(etch_sym *sym, etch_expr gap, uint32_t fact)
             return ETCH_EUNKNOWN;
         gap = x.num;
     }
+    if (gap->flags & SYM_HAS_OPAQUE)
+        return add_opaque_bound(sym, gap, fact);
     gap = sym_clear_denominators(sym, gap);
-    if (!gap || (gap->flags & SYM_HAS_OPAQUE))
+    if (!gap || sym_is_constant(gap))
         return ETCH_EUNKNOWN;
     const sym_mono *common = sym_mono_content(sym, gap);
     if (positive_factors(sym, common))
@@ -362,6 +417,34 @@ static bool cannot_be_zero(etch_sym *sym, etch_expr a)
            sym_is_positive(sym, sym_neg(sym, a));
 }
 
+/* What is an integer because it equals its floor or ceiling: x of x - floor(x), or of a multiple; NULL:
+ * nothing. */
+static etch_expr equals_its_floor(etch_sym *sym, etch_expr difference)
+{
+    for (uint32_t i = 0; i < difference->count; i++) {
+        const sym_mono *mono = difference->terms[i].mono;
+        for (uint32_t j = 0; j < mono->count; j++) {
+            sym_atom *atom = mono->at[j].atom;
+            if (atom->kind != SYM_FLOOR || mono->at[j].exp != 1)
+                continue;
+            const sym_mono *factor = sym_mono_div(sym, mono, sym_mono_of(sym, atom, 1));
+            etch_expr multiple = sym_monomial(sym, factor, sym_coef_neg(sym, difference->terms[i].coef));
+            etch_expr x = atom->args[0], grid;
+            if (!positive_factors(sym, factor))
+                continue;
+            if (sym_mul(sym, multiple, sym_sub(sym, x, atom->self)) == difference)
+                return x;
+            /* ceil(x) = floor(x - 1/q) + 1 */
+            if (!sym_grid(sym, x, &grid))
+                continue;
+            x = sym_add(sym, x, sym_div(sym, sym->one, grid));
+            if (sym_mul(sym, multiple, sym_add_int(sym, sym_sub(sym, x, atom->self), -1)) == difference)
+                return x;
+        }
+    }
+    return NULL;
+}
+
 static etch_status take_equal(etch_sym *sym, etch_expr a, etch_expr b, uint32_t fact)
 {
     etch_expr difference = sym_split(sym, sym_sub(sym, a, b)).num, value = NULL;
@@ -369,8 +452,12 @@ static etch_status take_equal(etch_sym *sym, etch_expr a, etch_expr b, uint32_t 
         return ETCH_OK;
     if (cannot_be_zero(sym, difference))
         return ETCH_EINPUT;
-    if (fact < sym->facts.count)
-        return ETCH_EUNKNOWN; /* an old fact that could not be used before */
+    etch_expr integer = equals_its_floor(sym, difference);
+    if (integer)
+        return take_divides(sym, sym->one, integer, fact);
+    /* an old fact that could not be used before; what a variable stands for has no index of a sum */
+    if (fact < sym->facts.count || sym_sum_level(difference) > 0)
+        return ETCH_EUNKNOWN;
     difference = sym_scale(sym, difference, sym_mono_pow(sym, sym_mono_below(sym, difference), -1), SYM_ONE);
     sym_atom *var = isolate(sym, difference, &value);
     return var ? define(sym, var, value, fact) : ETCH_EUNKNOWN;

@@ -291,5 +291,7 @@ etch_expr sym_div(etch_sym *sym, etch_expr a, etch_expr b)
     if (a == b)
         return sym->one;
     sym_fraction x = sym_split(sym, a), y = sym_split(sym, b);
+    if (x.den == sym->one && y.den == sym->one)
+        return sym_join(sym, a, b);
     return sym_join(sym, sym_mul_plain(sym, x.num, y.den), sym_mul_plain(sym, x.den, y.num));
 }

@@ -17,6 +17,8 @@ bool sym_atom_is_integer(etch_sym *sym, sym_atom *atom)
         return true;
     case SYM_RECIP:
         return false;
+    case SYM_SUM:
+        return sym_is_integer(sym, atom->args[1]);
     case SYM_MAX:
         break;
     }
@@ -148,6 +150,10 @@ bool sym_atom_is_positive(etch_sym *sym, const sym_atom *atom, bool in_denominat
             if (sym_is_positive(sym, atom->args[i]))
                 return true;
         return in_denominator;
+    case SYM_SUM:
+        if (in_denominator)
+            return sym_is_nonnegative(sym, atom->args[1]);
+        return sym_is_positive(sym, atom->args[0]) && sym_is_positive(sym, atom->args[1]);
     case SYM_RECIP:
         return sym_is_positive(sym, atom->args[0]);
     }

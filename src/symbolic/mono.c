@@ -51,18 +51,39 @@ static const sym_mono *intern(etch_sym *sym, const sym_power *powers, uint32_t c
     return mono;
 }
 
-static int32_t checked_exponent(etch_sym *sym, int64_t exp)
+int32_t sym_checked_exponent(etch_sym *sym, int64_t exp)
 {
-    if (exp > SYM_MAX_EXPONENT || exp < -SYM_MAX_EXPONENT)
-        sym_limit(sym);
+    if (exp > sym->limits.exponent || exp < -(int64_t)sym->limits.exponent)
+        sym_limit_of(sym, "exponent of one factor", sym->limits.exponent);
     return (int32_t)exp;
+}
+
+const sym_mono *sym_mono_from(etch_sym *sym, const sym_power *powers, uint32_t count)
+{
+    uint64_t hash = 0;
+    for (uint32_t i = 0; i < count; i++)
+        hash += powers[i].atom->node.hash * (uint64_t)powers[i].exp;
+    return intern(sym, powers, count, hash);
+}
+
+const sym_mono *sym_mono_lower(etch_sym *sym, const sym_mono *a, uint32_t i)
+{
+    sym_power *out = powers_for(sym, a->count);
+    int32_t exp = sym_checked_exponent(sym, (int64_t)a->at[i].exp - 1);
+    uint32_t kept = i + (exp != 0);
+    for (uint32_t k = 0; k < i; k++)
+        out[k] = a->at[k];
+    out[i] = (sym_power){a->at[i].atom, exp};
+    for (uint32_t k = i + 1; k < a->count; k++)
+        out[kept + k - i - 1] = a->at[k];
+    return intern(sym, out, a->count - (exp == 0), a->node.hash - a->at[i].atom->node.hash);
 }
 
 const sym_mono *sym_mono_of(etch_sym *sym, sym_atom *atom, int64_t exp)
 {
     if (exp == 0)
         return intern(sym, NULL, 0, 0);
-    sym_power power = {atom, checked_exponent(sym, exp)};
+    sym_power power = {atom, sym_checked_exponent(sym, exp)};
     return intern(sym, &power, 1, atom->node.hash * (uint64_t)exp);
 }
 
@@ -81,7 +102,7 @@ static const sym_mono *combine(etch_sym *sym, const sym_mono *a, const sym_mono 
         int64_t exp = pick(from_left ? left->exp : 0, from_right ? right->exp : 0);
         if (exp != 0) {
             sym_atom *atom = from_left ? left->atom : right->atom;
-            out[count++] = (sym_power){atom, checked_exponent(sym, exp)};
+            out[count++] = (sym_power){atom, sym_checked_exponent(sym, exp)};
             hash += atom->node.hash * (uint64_t)exp;
         }
         i += from_left;
@@ -135,11 +156,10 @@ const sym_mono *sym_mono_pow(etch_sym *sym, const sym_mono *a, int64_t exponent)
         return a;
     if (exponent == 0)
         return sym->unit;
-    if (exponent > SYM_MAX_EXPONENT || exponent < -SYM_MAX_EXPONENT)
-        sym_limit(sym);
+    (void)sym_checked_exponent(sym, exponent);
     sym_power *out = powers_for(sym, a->count);
     for (uint32_t i = 0; i < a->count; i++)
-        out[i] = (sym_power){a->at[i].atom, checked_exponent(sym, a->at[i].exp * exponent)};
+        out[i] = (sym_power){a->at[i].atom, sym_checked_exponent(sym, a->at[i].exp * exponent)};
     return intern(sym, out, a->count, a->node.hash * (uint64_t)exponent);
 }
 

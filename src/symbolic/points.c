@@ -9,19 +9,56 @@
 /* Powers with more bits than this have no value here: points are small numbers. */
 enum { MOST_BITS = 20000 };
 
+/* Terms of sums that one evaluation adds up. */
+enum { SUM_STEPS = 5000 };
+
 typedef enum value_state { NOT_YET, DEFINED, UNDEFINED } value_state;
 
 /* The value of an opaque atom in the evaluation with this stamp. */
 typedef struct sym_value {
-    uint32_t stamp;
+    uint64_t stamp;
     value_state state;
     sym_coef value;
 } sym_value;
 
 static bool eval(etch_sym *sym, etch_expr a, const sym_coef *values, sym_coef *result);
 
+/* The sum over 0..count-1, within the steps that are left. */
+static bool eval_sum(etch_sym *sym, const sym_atom *atom, const sym_coef *values, sym_coef *result)
+{
+    sym_coef count, term;
+    *result = SYM_ZERO;
+    if (!eval(sym, atom->args[0], values, &count))
+        return false;
+    if (sym_coef_sign(count) <= 0)
+        return true;
+    if (!sym_coef_is_small(count) || count.num / count.den >= sym->sum_steps_left)
+        return false;
+    /* released with all that the evaluation took: long numbers of later steps lie behind it */
+    sym_coef *inside = sym_scratch_take(sym, sym->vars.count, sizeof *inside);
+    memcpy(inside, values, sym->vars.count * sizeof *inside);
+    uint64_t stamp = sym->atom_values_stamp;
+    bool defined = true;
+    for (int64_t k = 0; defined && k < (count.num + count.den - 1) / count.den; k++) {
+        if (sym->sum_steps_left == 0) {
+            defined = false;
+            break;
+        }
+        sym->sum_steps_left--;
+        sym->atom_values_stamp = ++sym->atom_values_stamps; /* what the index is in has a new value */
+        inside[atom->bound->index] = sym_coef_of(sym, k, 1);
+        defined = eval(sym, atom->args[1], inside, &term);
+        if (defined)
+            *result = sym_coef_add(sym, *result, term);
+    }
+    sym->atom_values_stamp = stamp;
+    return defined;
+}
+
 static bool eval_opaque(etch_sym *sym, const sym_atom *atom, const sym_coef *values, sym_coef *result)
 {
+    if (atom->kind == SYM_SUM)
+        return eval_sum(sym, atom, values, result);
     if (!eval(sym, atom->args[0], values, result))
         return false;
     if (atom->kind == SYM_FLOOR)
@@ -72,6 +109,7 @@ static bool eval_power(etch_sym *sym, const sym_power *power, const sym_coef *va
 static bool eval(etch_sym *sym, etch_expr a, const sym_coef *values, sym_coef *result)
 {
     sym_coef total = SYM_ZERO;
+    sym_count_work(sym, a->count);
     for (uint32_t i = 0; i < a->count; i++) {
         const sym_mono *mono = a->terms[i].mono;
         sym_coef product = a->terms[i].coef, factor;
@@ -92,8 +130,12 @@ bool sym_eval(etch_sym *sym, etch_expr a, const sym_coef *values, sym_coef *resu
         sym->atom_values_capacity = sym->atom_count * 2;
         sym->atom_values = ETCH_NEW_ARRAY(sym->arena, sym->atom_values_capacity, sym_value);
     }
-    sym->atom_values_stamp++;
-    return eval(sym, a, values, result);
+    sym->atom_values_stamp = ++sym->atom_values_stamps;
+    sym->sum_steps_left = SUM_STEPS;
+    sym_limb_mark mark = sym_limbs_begin(sym);
+    bool defined = eval(sym, a, values, result);
+    *result = sym_limbs_end(sym, mark, defined ? *result : SYM_ZERO);
+    return defined;
 }
 
 /* ---- candidates ---------------------------------------------------------------------------------------- */
@@ -264,10 +306,21 @@ const sym_coef *sym_point(etch_sym *sym, uint32_t i)
     return i < bank->found.count ? bank->found.at[i] : NULL;
 }
 
+const sym_coef *sym_point_moved(etch_sym *sym, const sym_coef *point, const sym_atom *var, int64_t value)
+{
+    sym_coef *values = sym_scratch_take(sym, sym->vars.count, sizeof *values);
+    memcpy(values, point, sym->vars.count * sizeof *values);
+    values[var->index] = (sym_coef){.num = value, .den = 1};
+    repair(sym, values);
+    return allowed(sym, values) ? values : NULL;
+}
+
 bool sym_negative_at(etch_sym *sym, etch_expr a, uint32_t from, uint32_t to)
 {
+    enum { MOST_WORK = 20000 }; /* operations: a proof must not wait long for a hint that there is none */
     sym_coef value;
-    for (uint32_t i = from; i < to; i++) {
+    uint64_t before = sym->operations_left;
+    for (uint32_t i = from; i < to && before - sym->operations_left < MOST_WORK; i++) {
         const sym_coef *point = sym_point(sym, i);
         if (!point)
             return false;

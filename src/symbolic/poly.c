@@ -129,15 +129,15 @@ static etch_expr intern(etch_sym *sym, const sym_term *terms, uint32_t count)
 {
     uint64_t hash = count;
     for (uint32_t i = 0; i < count; i++)
-        hash = sym_mix(sym_mix(hash, terms[i].mono->node.hash), sym_coef_hash(terms[i].coef));
+        hash = sym_mix(hash, terms[i].mono->node.hash + sym_coef_hash(terms[i].coef));
     uint32_t probe = 0;
     for (sym_node *node; (node = sym_table_next(&sym->polys, hash, &probe));) {
         etch_expr poly = (etch_expr)node;
         if (poly->count == count && equal_terms(poly->terms, terms, count))
             return poly;
     }
-    if (count > SYM_MAX_TERMS)
-        sym_limit(sym);
+    if (count > sym->limits.terms)
+        sym_limit_of(sym, "terms of one expression", sym->limits.terms);
     struct etch_poly *poly = etch_alloc(sym->arena, sizeof *poly + count * sizeof *terms);
     poly->node.hash = hash;
     poly->id = sym->poly_count++;

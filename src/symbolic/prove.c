@@ -4,6 +4,7 @@
  *     1/(sum)     multiply by the sum when its sign is known
  *     floor(R)    lies between R - 1 + 1/q and R, where R takes multiples of 1/q; is at least n when R is
  *     max{..}     is one of its arguments, and at least each of them
+ *     sum{..}     grows with its terms: they are bounded as above, for every index
  *     facts       n = d * quotient;  a = b + slack
  *     the end     multiply by the denominators, write x = lower + x', expand: no coefficient is negative
  *
@@ -17,6 +18,9 @@ enum { PROOF_STEPS = 1500, PROOF_WORK = 10000, PROOF_DEPTH = 12, PROOF_GIVEN = 1
 
 /* Statements that grow beyond these are given up. */
 enum { SHIFTED_TERMS = 5000, MOST_TERMS = 2000, MOST_PRODUCTS = 20000, MOST_EXPONENT = 16 };
+
+/* Squares are looked for in sums and products that are not longer. */
+enum { SQUARE_TERMS = 12, MOST_FACTORS = 16 };
 
 /* Marks in the memo of finished proofs. */
 static const char proved, failed;
@@ -37,19 +41,17 @@ static bool prove(proof *p, etch_expr a, uint32_t depth);
 
 /* ---- the end of a proof -------------------------------------------------------------------------------- */
 
-/* Never negative, as a power that has a value. One argument of a max is 0. */
-static bool nonnegative_power(const sym_power *power)
-{
-    const sym_atom *atom = power->atom;
-    return power->exp % 2 == 0 || atom->kind == SYM_MAX ||
-           (atom->kind == SYM_VAR && (atom->is_real || atom->lower >= 0));
-}
-
+/* Never negative, as powers that have a value. One argument of a max is 0; a sum has a product in it. */
 static bool nonnegative_monomial(const sym_mono *mono)
 {
-    for (uint32_t i = 0; i < mono->count; i++)
-        if (!nonnegative_power(&mono->at[i]))
+    for (uint32_t i = 0; i < mono->count; i++) {
+        const sym_atom *atom = mono->at[i].atom;
+        bool nonnegative = mono->at[i].exp % 2 == 0 || atom->kind == SYM_MAX ||
+                           (atom->kind == SYM_VAR && (atom->is_real || atom->lower >= 0)) ||
+                           (atom->kind == SYM_SUM && nonnegative_monomial(atom->args[1]->terms[0].mono));
+        if (!nonnegative)
             return false;
+    }
     return true;
 }
 
@@ -103,6 +105,8 @@ static bool shifts_of(etch_sym *sym, etch_expr original, etch_expr cleared, etch
         for (uint32_t j = 0; j < mono->count && terms <= SHIFTED_TERMS; j++) {
             const sym_atom *atom = mono->at[j].atom;
             terms *= (uint64_t)mono->at[j].exp + 1;
+            if (atom->lower == SYM_UNBOUNDED)
+                return false;
             if (!shift[atom->index] && atom->lower != 0)
                 shift[atom->index] = sym_add_int(sym, atom->self, atom->lower);
         }
@@ -135,6 +139,29 @@ static bool nonnegative_from_lower_bounds(etch_sym *sym, etch_expr a)
     }
     sym_scratch_release(sym, mark);
     return ok;
+}
+
+/* Sums of any length that grow with every variable: is the least value, where all are at their lower bounds,
+ * >= 0? */
+static bool nonnegative_in_corner(etch_sym *sym, etch_expr a)
+{
+    sym_coef least = SYM_ZERO;
+    for (uint32_t i = 0; i < a->count; i++) {
+        const sym_mono *mono = a->terms[i].mono;
+        sym_coef value = a->terms[i].coef;
+        if (sym_coef_sign(value) < 0 && mono->count)
+            return false;
+        for (uint32_t j = 0; j < mono->count; j++) {
+            const sym_atom *atom = mono->at[j].atom;
+            if (atom->kind != SYM_VAR || atom->lower < 0 || mono->at[j].exp < 0 ||
+                mono->at[j].exp > MOST_EXPONENT)
+                return false;
+            sym_coef power = sym_coef_pow(sym, sym_coef_of(sym, atom->lower, 1), mono->at[j].exp);
+            value = sym_coef_mul(sym, value, power);
+        }
+        least = sym_coef_add(sym, least, value);
+    }
+    return sym_coef_sign(least) >= 0;
 }
 
 /* ---- variables: facts ---------------------------------------------------------------------------------- */
@@ -285,6 +312,48 @@ static bool prove_by_floor(proof *p, const pivot *v, uint32_t depth)
            prove_floor(p, v->atom, v->rest, plus, minus, depth);
 }
 
+/* Something that the product is at least (`sign` < 0) or at most, for every index: one of its floors or max
+ * in place of which a bound stands, beside factors that are never negative. NULL: none is known. */
+static etch_expr bounded_product(etch_sym *sym, const sym_mono *product, int sign)
+{
+    for (uint32_t i = 0; i < product->count; i++) {
+        sym_atom *atom = product->at[i].atom;
+        const sym_mono *others = sym_mono_div(sym, product, sym_mono_of(sym, atom, 1));
+        if (product->at[i].exp != 1 || !nonnegative_monomial(others))
+            continue;
+        etch_expr bound = NULL, grid;
+        if (atom->kind == SYM_FLOOR) {
+            bound = atom->args[0];
+            if (sign < 0) {
+                bound = sym_add_int(sym, bound, -1);
+                if (sym_grid(sym, atom->args[0], &grid))
+                    bound = sym_add(sym, bound, sym_div(sym, sym->one, grid));
+            }
+        } else if (atom->kind == SYM_MAX && sign < 0) {
+            bound = atom->args[atom->count - 1];
+        }
+        if (bound)
+            return sym_mul(sym, bound, sym_monomial(sym, others, SYM_ONE));
+    }
+    return NULL;
+}
+
+/* rest + factor * sum of products: with 0 in place of a sum that is added and has no negative term, or with
+ * bounds of the products. */
+static bool prove_by_sum(proof *p, const pivot *v, uint32_t depth)
+{
+    etch_sym *sym = p->sym;
+    etch_expr body = v->atom->args[1];
+    bool added = sym_is_nonnegative(sym, v->factor);
+    if (!added && !sym_is_nonnegative(sym, sym_neg(sym, v->factor)))
+        return false;
+    if (added && sym_is_nonnegative(sym, body) && prove(p, v->rest, depth - 1))
+        return true;
+    etch_expr bound = bounded_product(sym, body->terms[0].mono, added ? -1 : 1);
+    etch_expr sum = bound ? sym_sum(sym, v->atom->args[0], v->atom->bound, bound) : NULL;
+    return sum && prove_with(p, v->rest, v->factor, sum, depth);
+}
+
 /* `a` with all powers of the atom replaced. */
 static etch_expr with_value(etch_sym *sym, etch_expr a, sym_atom *atom, etch_expr value)
 {
@@ -328,27 +397,124 @@ static bool prove_by_max(proof *p, etch_expr a, sym_atom *max, uint32_t depth)
     return ok;
 }
 
-/* c * floor(x) - c * floor(y) >= 0 when c >= 0 and x >= y: leaves the pair out. */
-static bool prove_by_monotone_pair(proof *p, etch_expr a, sym_atom *const *atoms, uint32_t count,
-                                   uint32_t depth)
+/* factor * (larger - smaller), where a greater `gap` makes the difference greater; an integer gap is it. */
+typedef struct pair {
+    etch_expr factor, gap, rest;
+} pair;
+
+/* What floor(x) is the opposite of: floor(-x + 1 - 1/q), where x takes multiples of 1/q. NULL: no q is known. */
+static etch_expr mirrored(etch_sym *sym, etch_expr x)
+{
+    etch_expr grid;
+    if (!sym_grid(sym, x, &grid))
+        return NULL;
+    return sym_sub(sym, sym_add_int(sym, sym_neg(sym, x), 1), sym_div(sym, sym->one, grid));
+}
+
+/* x.factor * floor(x) + y.factor * floor(y) as a pair: the factors are opposite, or equal and one of the floors
+ * is mirrored. */
+static bool pair_of_floors(etch_sym *sym, const pivot *x, const pivot *y, pair *out)
+{
+    etch_expr larger = x->atom->args[0], smaller = y->atom->args[0];
+    if (x->factor != y->factor)
+        out->factor = sym_add(sym, x->factor, y->factor) == sym->zero ? x->factor : NULL;
+    else if (sym_is_nonnegative(sym, x->factor))
+        smaller = mirrored(sym, smaller);
+    else
+        larger = mirrored(sym, larger);
+    if (x->factor == y->factor)
+        out->factor = sym_is_nonnegative(sym, x->factor) ? x->factor : sym_neg(sym, x->factor);
+    if (!out->factor || !larger || !smaller)
+        return false;
+    out->gap = sym_sub(sym, larger, smaller);
+    return true;
+}
+
+/* Two floors, or two sums of as many terms, that can be compared. */
+static bool pair_of(etch_sym *sym, const pivot *x, const pivot *y, pair *out)
+{
+    out->rest = y->rest;
+    if (x->atom->kind == SYM_FLOOR && y->atom->kind == SYM_FLOOR)
+        return pair_of_floors(sym, x, y, out);
+    if (x->atom->kind != SYM_SUM || y->atom->kind != SYM_SUM || x->atom->args[0] != y->atom->args[0] ||
+        x->atom->bound != y->atom->bound || sym_add(sym, x->factor, y->factor) != sym->zero)
+        return false;
+    out->factor = x->factor;
+    out->gap = sym_sub(sym, x->atom->args[1], y->atom->args[1]);
+    return true;
+}
+
+/* In the case at hand, or always. */
+static bool nonnegative_here(proof *p, etch_expr a, uint32_t depth)
+{
+    return sym_is_nonnegative(p->sym, a) || (p->given_count > 0 && prove(p, a, depth - 1));
+}
+
+/* c * floor(x) - c * floor(y) >= 0 when c >= 0 and x >= y: leaves the pair out; or puts a number in its place. */
+static bool prove_by_pair(proof *p, etch_expr a, sym_atom *const *atoms, uint32_t count, uint32_t depth)
 {
     etch_sym *sym = p->sym;
     for (uint32_t i = 0; i < count; i++) {
         pivot x = pivot_on(sym, a, atoms[i]);
-        if (atoms[i]->kind != SYM_FLOOR || !sym_is_nonnegative(sym, x.factor))
-            continue;
-        for (uint32_t j = 0; j < count; j++) {
-            if (j == i || atoms[j]->kind != SYM_FLOOR)
+        for (uint32_t j = 0; j < count && atoms[i]->kind != SYM_MAX; j++) {
+            pair found = {NULL, NULL, NULL};
+            etch_expr bound;
+            if (j == i)
                 continue;
             pivot y = pivot_on(sym, x.rest, atoms[j]);
-            if (sym_add(sym, x.factor, y.factor) != sym->zero)
+            if (y.factor->count == 0 || !pair_of(sym, &x, &y, &found) ||
+                !sym_is_nonnegative(sym, found.factor))
                 continue;
-            etch_expr difference = sym_sub(sym, atoms[i]->args[0], atoms[j]->args[0]);
-            if (sym_is_nonnegative(sym, difference) && prove(p, y.rest, depth - 1))
+            if (atoms[i]->kind == SYM_FLOOR && sym_is_integer(sym, found.gap))
+                return prove_with(p, found.rest, found.factor, found.gap, depth);
+            if (nonnegative_here(p, found.gap, depth) && prove(p, found.rest, depth - 1))
+                return true;
+            /* floor(x) - floor(y) >= floor(x - y) */
+            if (atoms[i]->kind == SYM_FLOOR && guess_lower_bound(sym, found.gap, &bound) && bound->count &&
+                prove_with(p, found.rest, found.factor, bound, depth))
                 return true;
         }
     }
     return false;
+}
+
+/* A max inside the arguments of other atoms; NULL when there is none. */
+static sym_atom *inner_max(etch_expr a, uint32_t depth)
+{
+    for (uint32_t i = 0; depth > 0 && i < a->count; i++)
+        for (uint32_t j = 0; j < a->terms[i].mono->count; j++) {
+            const sym_atom *atom = a->terms[i].mono->at[j].atom;
+            for (uint32_t k = 0; k < atom->count && atom->kind != SYM_SUM; k++) {
+                const etch_expr argument = atom->args[k];
+                for (uint32_t t = 0; t < argument->count; t++)
+                    for (uint32_t u = 0; u < argument->terms[t].mono->count; u++)
+                        if (argument->terms[t].mono->at[u].atom->kind == SYM_MAX)
+                            return argument->terms[t].mono->at[u].atom;
+                sym_atom *deeper = inner_max(argument, depth - 1);
+                if (deeper)
+                    return deeper;
+            }
+        }
+    return NULL;
+}
+
+/* Case by case for a max inside others: everywhere it is the argument that is the greatest. */
+static bool prove_by_inner_max(proof *p, etch_expr a, uint32_t depth)
+{
+    enum { LOOK = 4 };
+    etch_sym *sym = p->sym;
+    sym_atom *max = inner_max(a, LOOK);
+    bool ok = max != NULL;
+    for (uint32_t i = 0; ok && i < max->count; i++) {
+        uint32_t before = p->given_count;
+        for (uint32_t k = 0; k < max->count && p->given_count < PROOF_GIVEN; k++)
+            if (k != i)
+                p->given[p->given_count++] = sym_sub(sym, max->args[i], max->args[k]);
+        etch_expr here = sym_put(sym, a, max, max->args[i]);
+        ok = here && prove(p, here, depth - 1);
+        p->given_count = before;
+    }
+    return ok;
 }
 
 /* The opaque atoms of `a`, each once, in the scratch memory; at most `limit`. */
@@ -406,14 +572,14 @@ static bool prove_opaque(proof *p, etch_expr a, uint32_t depth)
     sym_scratch_mark mark = sym_scratch_top(sym);
     uint32_t count;
     sym_atom **atoms = opaque_atoms(sym, a, ATOMS, &count), *max = next_max(a, atoms, count);
-    bool ok = prove_by_monotone_pair(p, a, atoms, count, depth);
+    bool ok = prove_by_pair(p, a, atoms, count, depth) || prove_by_inner_max(p, a, depth);
     if (!ok && max) {
         /* cases lose nothing: no need to try another atom first */
         ok = prove_by_max(p, a, max, depth);
     } else {
         for (uint32_t i = 0; !ok && i < count; i++) {
             pivot v = pivot_on(sym, a, atoms[i]);
-            ok = prove_by_floor(p, &v, depth);
+            ok = atoms[i]->kind == SYM_SUM ? prove_by_sum(p, &v, depth) : prove_by_floor(p, &v, depth);
         }
     }
     sym_scratch_release(sym, mark);
@@ -458,6 +624,57 @@ static bool prove_given(proof *p, etch_expr a, etch_expr g, uint32_t depth)
     return false;
 }
 
+/* The root of a product of even powers; NULL of others. */
+static const sym_mono *root_of(etch_sym *sym, const sym_mono *mono)
+{
+    sym_power powers[MOST_FACTORS];
+    if (mono->count > MOST_FACTORS)
+        return NULL;
+    for (uint32_t i = 0; i < mono->count; i++) {
+        if (mono->at[i].exp % 2 != 0)
+            return NULL;
+        powers[i] = (sym_power){mono->at[i].atom, mono->at[i].exp / 2};
+    }
+    return sym_mono_from(sym, powers, mono->count);
+}
+
+/* Does the product have none of the atoms of x? */
+static bool apart_from(const sym_mono *product, const sym_mono *x)
+{
+    for (uint32_t i = 0; i < x->count; i++)
+        if (sym_mono_exp(product, x->at[i].atom) != 0)
+            return false;
+    return true;
+}
+
+/* Completes a square: c*x^2 + 2*c*x*y is c*(x + y)^2 - c*y^2, where y is all that stands beside x. */
+static bool prove_by_square(proof *p, etch_expr a, uint32_t depth)
+{
+    etch_sym *sym = p->sym;
+    etch_expr cleared = sym_clear_denominators(sym, a);
+    a = cleared ? cleared : a;
+    for (uint32_t i = 0; a->count <= SQUARE_TERMS && i < a->count; i++) {
+        const sym_term *square = &a->terms[i];
+        const sym_mono *x = sym_coef_sign(square->coef) > 0 ? root_of(sym, square->mono) : NULL;
+        if (!x || x->count == 0)
+            continue;
+        sym_coef half = sym_coef_inv(sym, sym_coef_mul(sym, square->coef, (sym_coef){.num = 2, .den = 1}));
+        etch_expr root = sym->zero;
+        for (uint32_t j = 0; j < a->count; j++) {
+            const sym_mono *y = sym_mono_div(sym, a->terms[j].mono, x);
+            if (apart_from(y, x))
+                root = sym_add(sym, root, sym_monomial(sym, y, sym_coef_mul(sym, a->terms[j].coef, half)));
+        }
+        if (root->count == 0)
+            continue;
+        root = sym_add(sym, root, sym_monomial(sym, x, SYM_ONE));
+        etch_expr taken = sym_scale(sym, sym_mul(sym, root, root), sym->unit, square->coef);
+        if (prove(p, sym_sub(sym, a, taken), depth - 1))
+            return true;
+    }
+    return false;
+}
+
 /* With what holds in the cases at hand, each used once. */
 static bool prove_by_cases_given(proof *p, etch_expr a, uint32_t depth)
 {
@@ -481,7 +698,9 @@ static bool prove(proof *p, etch_expr a, uint32_t depth)
     etch_sym *sym = p->sym;
     if (plainly_nonnegative(a))
         return succeed(p, a);
-    if (a->count > MOST_TERMS || (sym_is_constant(a) && !p->given_count))
+    if (a->count > MOST_TERMS)
+        return !p->given_count && nonnegative_in_corner(sym, a) && succeed(p, a);
+    if (sym_is_constant(a) && !p->given_count)
         return false;
     if (!p->given_count && sym_memo_get(p->failed, a))
         return false;
@@ -495,7 +714,8 @@ static bool prove(proof *p, etch_expr a, uint32_t depth)
         else if (a->flags & SYM_HAS_OPAQUE)
             ok = prove_opaque(p, a, depth);
         else
-            ok = prove_by_cases_given(p, a, depth) || prove_by_facts(p, a, depth);
+            ok = prove_by_cases_given(p, a, depth) || prove_by_facts(p, a, depth) ||
+                 prove_by_square(p, a, depth);
     }
     if (!ok && depth > 0 && !p->given_count)
         sym_memo_put(sym, p->failed, a, &failed);
@@ -506,15 +726,20 @@ static bool prove(proof *p, etch_expr a, uint32_t depth)
  * more points. */
 static bool prove_anew(etch_sym *sym, etch_expr a)
 {
-    enum { FIRST_POINTS = 4, ALL_POINTS = 32 };
+    enum { FIRST_POINTS = 4, ALL_POINTS = 32, EVALUATION_WORTH = 4 };
     sym_scratch_mark mark = sym_scratch_top(sym);
     proof p = {.sym = sym, .steps = PROOF_STEPS, .failed = &sym->failed[sym->proof_nesting - 1]};
     p.spent = sym_scratch_take(sym, sym->vars.count, sizeof *p.spent);
     sym_memo_clear(p.failed);
     bool ok = false;
-    if (!sym_negative_at(sym, a, 0, FIRST_POINTS))
-        ok = prove(&p, a, 0) ||
-             (!sym_negative_at(sym, a, FIRST_POINTS, ALL_POINTS) && prove(&p, a, PROOF_DEPTH));
+    uint64_t before = sym->operations_left;
+    if (!sym_negative_at(sym, a, 0, FIRST_POINTS)) {
+        ok = prove(&p, a, 0);
+        if (!ok && !sym_negative_at(sym, a, FIRST_POINTS, ALL_POINTS)) {
+            (void)spend_work(sym, (before - sym->operations_left) / EVALUATION_WORTH);
+            ok = prove(&p, a, PROOF_DEPTH);
+        }
+    }
     sym_scratch_release(sym, mark);
     return ok;
 }
@@ -529,6 +754,8 @@ bool sym_is_nonnegative(etch_sym *sym, etch_expr a)
     /* proofs that are asked for on the way are nested in the first and share its work */
     if (sym->proof_nesting == 0)
         sym->proof_work = PROOF_WORK;
+    if (sym->proof_work == 0)
+        return plainly_nonnegative(a);
     if (sym->proof_nesting == SYM_MAX_NESTED)
         return false;
     sym->proof_nesting++;

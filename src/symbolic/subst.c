@@ -9,10 +9,12 @@ static const struct etch_poly undefined;
 typedef struct rewriter {
     etch_sym *sym;
     const etch_expr *values; /* by index of the variable; NULL: stays */
+    uint32_t count;          /* of them; younger variables stay */
     sym_memo *memo;          /* of opaque atoms; NULL: they stay as they are */
 } rewriter;
 
 static etch_expr rewrite(rewriter *r, etch_expr a);
+static etch_expr value_of(rewriter *r, const sym_atom *atom);
 
 static etch_expr rebuild_atom(rewriter *r, const sym_atom *atom)
 {
@@ -27,6 +29,8 @@ static etch_expr rebuild_atom(rewriter *r, const sym_atom *atom)
             result = sym_floor(sym, args[0]);
         else if (atom->kind == SYM_MAX)
             result = sym_max(sym, atom->count, args);
+        else if (atom->kind == SYM_SUM)
+            result = sym_sum(sym, args[0], sym_atom_of(value_of(r, atom->bound)), args[1]);
         else
             result = sym_div(sym, sym->one, args[0]);
     }
@@ -38,7 +42,7 @@ static etch_expr rebuild_atom(rewriter *r, const sym_atom *atom)
 static etch_expr value_of(rewriter *r, const sym_atom *atom)
 {
     if (atom->kind == SYM_VAR)
-        return r->values[atom->index] ? r->values[atom->index] : atom->self;
+        return atom->index < r->count && r->values[atom->index] ? r->values[atom->index] : atom->self;
     if (!r->memo)
         return atom->self;
     etch_expr value = sym_memo_get(r->memo, atom);
@@ -107,10 +111,68 @@ static etch_expr rewrite(rewriter *r, etch_expr a)
     return sym_add(r->sym, sym_terms_collect(r->sym, out), fractions);
 }
 
+/* The range of levels of the indices of sums in `seen`; false when there are none. */
+static bool bound_levels(etch_sym *sym, const bool *seen, uint32_t *lowest, uint32_t *highest)
+{
+    uint32_t low = UINT32_MAX, high = 0;
+    for (uint32_t i = 0; i < sym->bound_vars.count; i++)
+        if (seen[sym->bound_vars.at[i]->index]) {
+            low = low < i + 1 ? low : i + 1;
+            high = i + 1;
+        }
+    *lowest = low;
+    *highest = high;
+    return high > 0;
+}
+
+/* What is put into a sum may hold indices of the same level, which the sum must not bind. Then all sums in `a`
+ * get indices above those in `a`, in the values and in the other one; building them again brings their levels
+ * down. */
+static void keep_apart(etch_sym *sym, etch_expr a, etch_expr other, etch_expr *values, uint32_t count)
+{
+    uint32_t level = sym_sum_level(a), lowest, highest;
+    if (level == 0)
+        return;
+    sym_scratch_mark mark = sym_scratch_top(sym);
+    bool *seen = sym_scratch_take(sym, sym->vars.count, sizeof *seen);
+    if (other)
+        sym_mark_vars(sym, other, seen);
+    for (uint32_t i = 0; i < count; i++)
+        if (values[i])
+            sym_mark_vars(sym, values[i], seen);
+    if (bound_levels(sym, seen, &lowest, &highest) && lowest <= level) {
+        sym_mark_vars(sym, a, seen);
+        (void)bound_levels(sym, seen, &lowest, &highest);
+        for (uint32_t i = 1; i <= level; i++) {
+            uint32_t at = sym_bound_var(sym, i)->index;
+            if (!values[at])
+                values[at] = sym_bound_var(sym, i + highest)->self;
+        }
+    }
+    sym_scratch_release(sym, mark);
+}
+
 etch_expr sym_replace(etch_sym *sym, etch_expr a, const etch_expr *values)
 {
-    rewriter r = {sym, values, NULL};
+    rewriter r = {sym, values, sym->vars.count, NULL};
     return rewrite(&r, a);
+}
+
+etch_expr sym_put(etch_sym *sym, etch_expr a, const sym_atom *atom, etch_expr value)
+{
+    sym_scratch_mark mark = sym_scratch_top(sym);
+    uint32_t count = sym->vars.count;
+    etch_expr *values = sym_scratch_take(sym, count, sizeof *values);
+    sym_memo memo = {0};
+    if (atom->kind == SYM_VAR)
+        values[atom->index] = value;
+    else
+        sym_memo_put(sym, &memo, atom, value);
+    keep_apart(sym, a, value, values, count);
+    rewriter r = {sym, values, count, &memo};
+    etch_expr result = rewrite(&r, a);
+    sym_scratch_release(sym, mark);
+    return result;
 }
 
 /* The definitions of all variables that have one, by index. */
@@ -129,7 +191,7 @@ etch_expr sym_refresh(etch_sym *sym, etch_expr a)
     etch_expr known = sym_memo_get(&sym->fresh, a);
     if (!known) {
         sym_scratch_mark mark = sym_scratch_top(sym);
-        rewriter r = {sym, definitions(sym), &sym->fresh};
+        rewriter r = {sym, definitions(sym), sym->vars.count, &sym->fresh};
         known = rewrite(&r, a);
         sym_scratch_release(sym, mark);
         sym_memo_put(sym, &sym->fresh, a, known ? known : &undefined);
@@ -174,7 +236,7 @@ uint32_t etch_vars_of(etch_sym *sym, etch_expr a, const etch_expr **vars)
     sym_mark_vars(sym, a, seen);
     ETCH_VEC(etch_expr) found = {0};
     for (uint32_t i = 0; i < sym->vars.count; i++)
-        if (seen[i])
+        if (seen[i] && sym->vars.at[i]->name)
             ETCH_PUSH(sym->arena, &found, sym->vars.at[i]->self);
     sym_scratch_release(sym, mark);
     *vars = found.at;
@@ -203,12 +265,14 @@ etch_expr etch_subst(etch_sym *sym, etch_expr a, uint32_t count, const etch_expr
     if (!a)
         return NULL;
     sym_scratch_mark mark = sym_scratch_top(sym);
-    etch_expr *by_index = sym_scratch_take(sym, sym->vars.count + 1, sizeof *by_index);
+    uint32_t var_count = sym->vars.count;
+    etch_expr *by_index = sym_scratch_take(sym, var_count + 1, sizeof *by_index);
     sym_memo memo = {0};
-    rewriter r = {sym, by_index, &memo};
+    rewriter r = {sym, by_index, var_count, &memo};
     bool defined = given_values(sym, count, vars, values, by_index);
+    keep_apart(sym, a, NULL, by_index, var_count);
     /* variables that an equality replaced take what its right side becomes */
-    for (uint32_t i = 0; defined && sym->definitions && i < sym->vars.count; i++) {
+    for (uint32_t i = 0; defined && sym->definitions && i < var_count; i++) {
         etch_expr definition = sym->vars.at[i]->definition;
         if (definition && !by_index[i])
             defined = (by_index[i] = rewrite(&r, definition));

@@ -6,7 +6,9 @@
  *     arith.c      + - * ^                               facts.c        what is assumed
  *     fraction.c   division, common denominators         decide.c       the questions of the door
  *     atoms.c      floor, max, 1/(sum)                   subst.c        replacing variables
- *     context.c    tables, scratch memory, variables     print.c, parse.c
+ *     context.c    tables, scratch memory, variables     parse.c        reading
+ *     calculus.c   derivatives                           collect.c      coefficients
+ *     growth.c     degrees, leading terms                print_int.h    writing
  *
  * Functions named sym_* take and give expressions that are canonical under the facts of the moment, never
  * NULL unless said so. Functions of the door (etch_*) bring their operands into that form first. */
@@ -18,15 +20,8 @@
 #include "symbolic/symbolic.h"
 
 enum {
-    SYM_MAX_TERMS = 200000,     /* of one expression */
-    SYM_MAX_EXPONENT = 1000000, /* of one atom in one term */
-    SYM_MAX_DIGITS = 100000,    /* of one number */
-    SYM_MAX_LIMBS = 5200,       /* the same in words */
-    SYM_MAX_WORK = 50000000,    /* products of coefficients, weighed by their length, in one multiplication */
-    SYM_MAX_DEPTH = 100,        /* opaque atoms inside opaque atoms */
-    SYM_MAX_ATOMS = 100000,     /* opaque ones in one context */
-    SYM_MAX_NESTED = 16,        /* proofs within proofs */
-    SYM_MAX_NESTING = 500       /* of brackets and operators in text */
+    SYM_MAX_WORK = 50000000, /* words of coefficients held or multiplied at a time */
+    SYM_MAX_NESTED = 16      /* proofs within proofs */
 };
 
 /* ---- context.c: tables, memos, scratch ----------------------------------------------------------------- */
@@ -38,12 +33,15 @@ typedef struct sym_node {
 
 /* Interned nodes by hash, open addressing. */
 typedef struct sym_table {
-    sym_node **slots;
+    struct sym_slot {
+        uint64_t hash; /* that of the node, so that others need not be looked at */
+        sym_node *node;
+    } * slots;
     uint32_t count, capacity; /* a power of two */
 } sym_table;
 
 /* Walks the nodes with this hash: `for (probe = 0; (node = sym_table_next(t, hash, &probe));)`. */
-sym_node *sym_table_next(const sym_table *table, uint64_t hash, uint32_t *probe);
+static inline sym_node *sym_table_next(const sym_table *table, uint64_t hash, uint32_t *probe);
 void sym_table_add(etch_sym *sym, sym_table *table, sym_node *node);
 
 /* A map from pointers to pointers. */
@@ -61,6 +59,22 @@ const void *sym_memo_get(const sym_memo *memo, const void *key);
 void sym_memo_put(etch_sym *sym, sym_memo *memo, const void *key, const void *value);
 void sym_memo_clear(sym_memo *memo);
 
+/* What two-sided operations gave for the operands that they had last: one place per pair, the newer one stays.
+ * It saves work and changes no result. */
+typedef enum sym_operation { SYM_OP_ADD, SYM_OP_SUB, SYM_OP_MUL } sym_operation;
+typedef struct sym_recent {
+    struct sym_recent_slot {
+        sym_operation operation;
+        uint32_t b; /* its id */
+        etch_expr a, result;
+    } * slots;
+    uint32_t capacity; /* a power of two */
+} sym_recent;
+
+/* The result for this pair, NULL when it is not there any more. */
+etch_expr sym_recent_get(const etch_sym *sym, sym_operation operation, etch_expr a, etch_expr b);
+void sym_recent_put(etch_sym *sym, sym_operation operation, etch_expr a, etch_expr b, etch_expr result);
+
 /* Scratch memory is given back in reverse order: `mark = sym_scratch_top(sym)`, take,
  * `sym_scratch_release(sym, mark)`. What a trap leaves behind stays with the arena. */
 typedef struct sym_scratch_mark {
@@ -70,10 +84,16 @@ typedef struct sym_scratch_mark {
 
 sym_scratch_mark sym_scratch_top(const etch_sym *sym);
 void sym_scratch_release(etch_sym *sym, sym_scratch_mark mark);
+/* Gives back all of it. */
+void sym_scratch_reset(etch_sym *sym);
 /* `count` zeroed objects of `size` bytes. */
 void *sym_scratch_take(etch_sym *sym, size_t count, size_t size);
 
-void sym_limit(etch_sym *sym) ETCH_NORETURN; /* traps with ETCH_ELIMIT */
+/* Traps with ETCH_ELIMIT: a limit of etch_sym_limits, by its name there. */
+void sym_limit_of(etch_sym *sym, const char *what, uint64_t limit) ETCH_NORETURN;
+void sym_limit(etch_sym *sym) ETCH_NORETURN; /* the same for sizes that no caller sets */
+/* Counts operations against their limit. */
+static inline void sym_count_work(etch_sym *sym, uint64_t operations);
 
 static inline uint64_t sym_mix(uint64_t hash, uint64_t value)
 {
@@ -116,7 +136,20 @@ static inline bool sym_coef_is_one(sym_coef a)
     return a.num == 1 && a.den == 1;
 }
 
+__extension__ typedef __int128 sym_wide;
+
+/* Between the two, long numbers live in scratch memory; the result is kept. */
+typedef struct sym_limb_mark {
+    sym_scratch_mark scratch;
+    mp_limb_t *limbs;
+    size_t limbs_left;
+    bool in_scratch;
+} sym_limb_mark;
+sym_limb_mark sym_limbs_begin(etch_sym *sym);
+sym_coef sym_limbs_end(etch_sym *sym, sym_limb_mark mark, sym_coef result);
+
 sym_coef sym_coef_of(etch_sym *sym, int64_t num, int64_t den); /* den != 0 */
+sym_coef sym_coef_of_wide(etch_sym *sym, sym_wide value);
 /* The value of decimal text; false when it is not such text. */
 bool sym_coef_parse(etch_sym *sym, const char *text, size_t length, sym_coef *value);
 sym_coef sym_coef_add(etch_sym *sym, sym_coef a, sym_coef b);
@@ -143,7 +176,7 @@ void sym_coef_print(sym_coef a, etch_buf *out);
 
 /* ---- atoms, monomials, polynomials --------------------------------------------------------------------- */
 
-typedef enum sym_kind { SYM_VAR, SYM_FLOOR, SYM_MAX, SYM_RECIP } sym_kind;
+typedef enum sym_kind { SYM_VAR, SYM_FLOOR, SYM_MAX, SYM_SUM, SYM_RECIP } sym_kind;
 
 /* A variable or an opaque application. Atoms have a total order, that of `label`: variables as declared,
  * then the variables of proofs, then opaque atoms by structure. A label may change when atoms are added,
@@ -156,19 +189,23 @@ typedef struct sym_atom {
     uint32_t depth; /* 0: a variable */
     etch_expr self; /* the atom as an expression */
     /* variables */
-    const char *name;       /* NULL: a variable of proofs */
+    const char *name;       /* NULL: a variable of proofs, or the index of a sum */
     uint32_t index;         /* in sym->vars */
-    int64_t lower;          /* the greatest integer that it is known to reach at least */
+    int64_t lower;          /* the greatest integer that it is known to reach at least, or SYM_UNBOUNDED */
     int64_t declared_lower; /* without facts */
     uint32_t lower_fact;    /* which fact raised it, or SYM_DECLARED */
     bool is_real;           /* any number > 0 */
+    bool is_index;          /* of a sum that is being put together: see etch_index */
+    uint32_t bound_level;   /* bound by the sums of this level; 0: by none */
     etch_expr definition;   /* what an equality says it is, in variables that have no definition; or NULL */
     uint32_t definition_fact;
     /* opaque atoms */
     uint32_t count;
-    const etch_expr
-        *args; /* floor: 1; 1/(sum): 1; max: at least 2, the first is 0, the others in increasing order */
-    bool is_integer; /* in epoch `checked` */
+    const etch_expr *args;  /* floor: 1; 1/(sum): 1; max: at least 2, the first is 0, the others in increasing
+                             * order; sum: the count of terms and the term, a product without coefficient */
+    struct sym_atom *bound; /* of a sum: the index in its term, 0..count-1 */
+    uint32_t sum_level;     /* sums inside sums, this one included; 0: no sum */
+    bool is_integer;        /* in epoch `checked` */
     uint32_t checked;
 } sym_atom;
 
@@ -176,6 +213,8 @@ typedef struct sym_power {
     sym_atom *atom;
     int32_t exp; /* not 0 */
 } sym_power;
+
+#define SYM_UNBOUNDED INT64_MIN
 
 enum { SYM_HAS_OPAQUE = 1, SYM_HAS_RECIP = 2, SYM_HAS_NEGATIVE = 4 /* exponent */, SYM_HAS_VAR = 8 };
 
@@ -209,6 +248,12 @@ struct etch_poly {
 
 /* mono.c */
 const sym_mono *sym_mono_of(etch_sym *sym, sym_atom *atom, int64_t exp);
+/* The product over its i-th atom. */
+const sym_mono *sym_mono_lower(etch_sym *sym, const sym_mono *a, uint32_t i);
+/* The product of powers in the order of atoms. */
+const sym_mono *sym_mono_from(etch_sym *sym, const sym_power *powers, uint32_t count);
+/* The exponent, when it is within the limit. */
+int32_t sym_checked_exponent(etch_sym *sym, int64_t exp);
 const sym_mono *sym_mono_mul(etch_sym *sym, const sym_mono *a, const sym_mono *b);
 const sym_mono *sym_mono_div(etch_sym *sym, const sym_mono *a, const sym_mono *b);
 const sym_mono *sym_mono_pow(etch_sym *sym, const sym_mono *a, int64_t exponent);
@@ -271,6 +316,8 @@ etch_expr sym_scale(etch_sym *sym, etch_expr a, const sym_mono *mono, sym_coef c
 etch_expr sym_add_int(etch_sym *sym, etch_expr a, int64_t b);
 /* a * b where neither has an atom 1/(sum). */
 etch_expr sym_mul_plain(etch_sym *sym, etch_expr a, etch_expr b);
+/* product.c: the same for two sums. */
+etch_expr sym_mul_sums(etch_sym *sym, etch_expr a, etch_expr b);
 /* The rational content: all coefficients divided by it are integers without common factor; positive. 0 for
  * 0. */
 sym_coef sym_content(etch_sym *sym, etch_expr a);
@@ -294,11 +341,22 @@ etch_expr sym_div(etch_sym *sym, etch_expr a, etch_expr b); /* NULL when b is 0 
 /* ---- atoms.c ------------------------------------------------------------------------------------------- */
 
 sym_atom *sym_atom_new_var(etch_sym *sym, const char *name, int64_t lower);
+/* The index that sums of this level (from 1) bind, >= 0; the variable of etch_index. */
+sym_atom *sym_bound_var(etch_sym *sym, uint32_t level);
+sym_atom *sym_index_var(etch_sym *sym, uint32_t level);
 sym_atom *sym_atom_intern(etch_sym *sym, sym_kind kind, uint32_t count, const etch_expr *args);
 etch_expr sym_floor(etch_sym *sym, etch_expr a);
 etch_expr sym_max(etch_sym *sym, uint32_t count, const etch_expr *args); /* count >= 1 */
 etch_expr sym_min(etch_sym *sym, uint32_t count, const etch_expr *args);
 etch_expr sym_recip_atom(etch_sym *sym, etch_expr den); /* den as fraction.c prepares it */
+
+/* ---- sums.c -------------------------------------------------------------------------------------------- */
+
+/* The sum of `body` over the integers 0 <= var < count; NULL when a term is undefined. `var` is the index of a
+ * sum (sym_bound_var, sym_index_var), in `body` above the level of the sums inside. */
+etch_expr sym_sum(etch_sym *sym, etch_expr count, sym_atom *var, etch_expr body);
+/* The level of the deepest sum in `a`, 0 for none. */
+uint32_t sym_sum_level(etch_expr a);
 
 /* ---- integrality.c ------------------------------------------------------------------------------------- */
 
@@ -318,12 +376,22 @@ bool sym_is_positive(etch_sym *sym, etch_expr a);
 /* `a`, without atoms 1/(sum), times its denominators; NULL when their sign is not known. */
 etch_expr sym_clear_denominators(etch_sym *sym, etch_expr a);
 
+/* ---- residues.c ---------------------------------------------------------------------------------------- */
+
+typedef bool sym_claim(etch_sym *sym, etch_expr a);
+/* Does the claim hold for `a` in all cases that the remainders of its variables make? A claim holds only if it
+ * holds for all values that the facts allow. */
+bool sym_holds_by_remainders(etch_sym *sym, etch_expr a, sym_claim *holds);
+
 /* ---- points.c ------------------------------------------------------------------------------------------ */
 
 /* Exact value with variable i = values[i]; false where it has none. */
 bool sym_eval(etch_sym *sym, etch_expr a, const sym_coef *values, sym_coef *result);
 /* The i-th assignment that satisfies all facts, in an order fixed by them; NULL when there are no more. */
 const sym_coef *sym_point(etch_sym *sym, uint32_t i);
+/* The same with one variable moved to `value` and others after it as facts ask; NULL when that is not allowed.
+ * In scratch memory. */
+const sym_coef *sym_point_moved(etch_sym *sym, const sym_coef *point, const sym_atom *var, int64_t value);
 /* Is `a` negative at one of points from..to-1? Then there is no proof that it is not. */
 bool sym_negative_at(etch_sym *sym, etch_expr a, uint32_t from, uint32_t to);
 
@@ -373,11 +441,31 @@ void sym_new_epoch(etch_sym *sym);
 /* Replaces variable i by values[i] where that is not NULL. Only in the powers of variables themselves, not
  * inside opaque atoms. */
 etch_expr sym_replace(etch_sym *sym, etch_expr a, const etch_expr *values);
+/* Replaces one atom everywhere, also inside others; NULL when the result is undefined. An atom that is not a
+ * variable must not be below a sum over an index. */
+etch_expr sym_put(etch_sym *sym, etch_expr a, const sym_atom *atom, etch_expr value);
 /* The canonical form under the facts of the moment of an expression that was built before; NULL when a
  * denominator turns out to be 0. NULL gives NULL. */
 etch_expr sym_refresh(etch_sym *sym, etch_expr a);
 /* Marks in seen[index] the variables in `a`, also inside opaque atoms. */
 void sym_mark_vars(etch_sym *sym, etch_expr a, bool *seen);
+
+/* ---- calculus.c ---------------------------------------------------------------------------------------- */
+
+/* The atom of a variable that stands for itself; NULL: `var` is no variable, or an equality replaced it. */
+sym_atom *sym_var_of(etch_expr var);
+/* Does the variable occur, also inside opaque atoms? */
+bool sym_depends_on(etch_sym *sym, etch_expr a, const sym_atom *var);
+/* `a` with value(data, atom) in place of every opaque atom. NULL: a value is, or a denominator becomes 0. */
+etch_expr sym_map_atoms(etch_sym *sym, etch_expr a, etch_expr (*value)(void *data, const sym_atom *atom),
+                        void *data);
+/* floor(R) taken as R, where it depends on `var` (NULL: everywhere). NULL: a denominator becomes 0. */
+etch_expr sym_relax(etch_sym *sym, etch_expr a, const sym_atom *var);
+
+/* ---- fork.c -------------------------------------------------------------------------------------------- */
+
+/* Is it an expression of the context that `sym` is a fork of? */
+bool sym_is_foreign(const etch_sym *sym, etch_expr a);
 
 /* ---- the context --------------------------------------------------------------------------------------- */
 
@@ -390,6 +478,14 @@ typedef struct sym_points {
 struct etch_sym {
     etch_arena *arena;
     uint32_t epoch; /* from 1; grows with every fact */
+    bool frozen;
+    const etch_sym *parent; /* the frozen context that this is a fork of, or NULL */
+    uint32_t first_epoch;   /* of a fork */
+    sym_memo adopted;       /* expressions and atoms of the parent -> counterparts */
+    etch_sym_limits limits;
+    uint32_t most_limbs; /* limits.digits in words */
+    uint64_t operations_left;
+    const char *limit_reached;
 
     sym_table atoms, monos, polys;
     uint32_t atom_count, mono_count, poly_count;
@@ -408,6 +504,7 @@ struct etch_sym {
     sym_memo floors;                 /* of this epoch: expression -> its floor */
     sym_memo proofs;                 /* of this epoch: expression -> proved or failed */
     sym_memo failed[SYM_MAX_NESTED]; /* of each proof under way */
+    sym_recent recent;
     uint32_t proof_nesting, proof_work;
     bool tracing;       /* collect `last_fact`; no memo */
     uint32_t last_fact; /* the latest fact that successful proofs used, or SYM_DECLARED */
@@ -420,13 +517,47 @@ struct etch_sym {
     uint32_t slot_capacity;
     mp_limb_t *limbs;
     size_t limbs_left;
+    bool limbs_in_scratch; /* while points are evaluated */
     sym_terms *pool;
     struct sym_scratch_chunk *scratch;
     size_t scratch_used;
     struct sym_value *atom_values; /* of sym_eval, by atom */
-    uint32_t atom_values_capacity, atom_values_stamp;
+    uint32_t atom_values_capacity;
+    uint64_t atom_values_stamp, atom_values_stamps; /* of the evaluation at hand; of all so far */
+    ETCH_VEC(sym_atom *) bound_vars, index_vars;    /* of sums, by level */
+    ETCH_VEC(sym_atom *) quotients;                 /* of cases by remainders */
+    ETCH_VEC(sym_coef) bernoulli;
+    uint32_t sum_steps_left;         /* of sym_eval */
     ETCH_VEC(sym_atom *) proof_vars; /* quotients and slacks, reused */
     uint32_t proof_vars_used;
 };
+
+/* Multiplicative hashing: the high bits are the well mixed ones. */
+static inline uint32_t sym_home_of(uint64_t hash, uint32_t capacity)
+{
+    return (uint32_t)((hash * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (capacity - 1);
+}
+
+static inline sym_node *sym_table_next(const sym_table *table, uint64_t hash, uint32_t *probe)
+{
+    if (!table->capacity)
+        return NULL;
+    uint32_t home = sym_home_of(hash, table->capacity);
+    for (;;) {
+        const struct sym_slot *slot = &table->slots[(home + *probe) & (table->capacity - 1)];
+        if (!slot->node)
+            return NULL;
+        ++*probe;
+        if (slot->hash == hash)
+            return slot->node;
+    }
+}
+
+static inline void sym_count_work(etch_sym *sym, uint64_t operations)
+{
+    if (operations > sym->operations_left)
+        sym_limit_of(sym, "counted operations", sym->limits.operations);
+    sym->operations_left -= operations;
+}
 
 #endif

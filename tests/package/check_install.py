@@ -1,10 +1,12 @@
-"""An installed etch can be used by others: its headers stand alone, pkg-config and CMake find the library.
+"""An installed etch can be used by others: its headers stand alone, pkg-config and CMake find the library, the example
+program runs.
 
     check_install.py CMAKE VERSION flags=FLAGS      FLAGS of the compiler built the library
 """
 
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -74,6 +76,44 @@ def check_cmake(cmake, compiler, flags, prefix, expected):
     assert run("with-cmake/consumer", installed_spec(prefix)) == expected
 
 
+def expected_of_example():
+    """What examples/expr.c prints, computed here."""
+    def flop(seq):
+        batch, hidden, layers, tp = 1024, 8192, 80, 8
+        return layers * (24 * batch * seq * hidden * (hidden // tp) + 4 * batch * seq**2 * hidden // tp)
+
+    values = [flop(8 * (i + 1)) for i in range(1000000)]
+    leading = "4*batch*seq^2*hidden*layers/tp"
+    latex = [f"\\mathrm{{{name}}}" for name in ("batch", "seq", "hidden", "layers", "tp")]
+    terms = [r"4\,{0}\,{1}^{{2}}\,{2}\,{3}", r"24\,{0}\,{1}\,{2}^{{2}}\,{3}"]
+    return "".join(line + "\n" for line in [
+        f"FLOP         {leading} + 24*batch*seq*hidden^2*layers/tp",
+        "factored     4*batch*seq*hidden*layers*(seq + 6*hidden)/tp",
+        "LaTeX        " + " + ".join(rf"\frac{{{term.format(*latex)}}}{{{latex[4]}}}" for term in terms),
+        "by seq       8*batch*seq*hidden*layers/tp + 24*batch*hidden^2*layers/tp",
+        f"seq large    {leading}",
+        "hidden >= tp: yes",
+        "seq >= tp: no",
+        f"first        {values[0]}",
+        f"last         {values[-1]}",
+        f"above 2^63   {sum(value >= 2**63 for value in values)} of 1000000",
+    ])
+
+
+def check_example(compiler, flags, prefix):
+    source = pathlib.Path(os.environ["ETCH_SOURCE_DIR"]) / "examples" / "expr.c"
+    folder = next(prefix.rglob("etch.pc")).parent
+    environment = dict(os.environ, PKG_CONFIG_PATH=str(folder))
+    options = run("pkg-config", "--cflags", "--libs", "--static", "etch", env=environment).split()
+    run(compiler, *flags, "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", source, "-o", "expr", *options)
+    found, expected = run("./expr"), expected_of_example()
+    values = re.search(r", as for (.*)", found)
+    found = found.replace(values[0], "")
+    value = {name: int(text) for name, text in re.findall(r"(\w+) = (\d+)", values[1])}
+    assert value["seq"] < value["tp"] and value["hidden"] % value["tp"] == 0, values[1]
+    assert found == expected, f"{found}\nshould be\n{expected}"
+
+
 def main():
     cmake, version, flags = sys.argv[1], sys.argv[2], shlex.split(sys.argv[3].removeprefix("flags="))
     compiler = os.environ["CC"]
@@ -88,6 +128,7 @@ def main():
     expected = f"{version} 124439808\n"  # the parameters of GPT-2 small
     check_pkg_config(compiler, flags, prefix, expected)
     check_cmake(cmake, compiler, flags, prefix, expected)
+    check_example(compiler, flags, prefix)
 
 
 main()

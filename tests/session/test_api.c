@@ -49,6 +49,57 @@ START_TEST(a_query_gives_an_exact_number_or_a_formula)
 }
 END_TEST
 
+START_TEST(a_formula_is_written_as_asked)
+{
+    const etch_answer *answer;
+    etch_session *session = open_spec("models/gpt.etch", NULL);
+    etch_query_options options = {.notation = ETCH_PYTHON, .form = ETCH_FACTORED};
+    ck_assert_int_eq(etch_session_query_with(session, "params(mlp)", &options, &answer), ETCH_OK);
+    ck_assert_str_eq(answer->amount.text, "hidden*(8*hidden + 5)");
+    ck_assert_ptr_null(answer->amount.json);
+    options = (etch_query_options){.notation = ETCH_JSON, .derivative = "H"};
+    ck_assert_int_eq(etch_session_query_with(session, "params(mlp)", &options, &answer), ETCH_OK);
+    ck_assert_str_eq(answer->amount.text, "16*hidden + 5");
+    ck_assert_str_eq(answer->unit, ""); /* of a derivative it is another one */
+    ck_assert_ptr_nonnull(strstr(answer->amount.json, "\"16\""));
+    options = (etch_query_options){.by = ETCH_BY_TERM};
+    ck_assert_int_eq(etch_session_query_with(session, "params(model)", &options, &answer), ETCH_OK);
+    ck_assert_uint_gt(answer->row_count, 2);
+    options = (etch_query_options){.leading = "no_such_name"};
+    ck_assert_int_eq(etch_session_query_with(session, "params(model)", &options, &answer), ETCH_EINPUT);
+    ck_assert_ptr_null(answer);
+    ck_assert_str_eq(etch_notation_name(ETCH_LATEX), "latex");
+    ck_assert_ptr_null(etch_form_name((etch_form)3));
+    etch_session_close(session);
+}
+END_TEST
+
+START_TEST(a_statement_is_proved_refuted_or_unknown)
+{
+    const etch_proof *proof;
+    etch_session *session = open_spec("models/gpt.etch", NULL);
+    ck_assert_int_eq(etch_session_prove(session, "params(model) >= hidden*vocab", &proof), ETCH_OK);
+    ck_assert_str_eq(proof->verdict, "proved");
+    ck_assert_uint_eq(proof->condition_count, 0);
+    ck_assert_int_eq(etch_session_prove(session, "2 | layers", &proof), ETCH_EINPUT);
+    ck_assert_str_eq(proof->verdict, "refuted");
+    ck_assert_uint_eq(proof->witness_count, 1);
+    ck_assert_str_eq(proof->witness[0].name, "layers");
+    ck_assert_ptr_null(proof->difference);
+    ck_assert_int_eq(etch_session_prove(session, "layers^3 + vocab^3 != seq^3", &proof), ETCH_EUNKNOWN);
+    ck_assert_str_eq(proof->difference, "-seq^3 + layers^3 + vocab^3");
+    ck_assert_int_eq(etch_session_prove(session, "seq/(layers - vocab)*(layers - vocab) == seq", &proof),
+                     ETCH_OK);
+    ck_assert_uint_eq(proof->condition_count, 1);
+    ck_assert_str_eq(proof->conditions[0], "layers - vocab != 0");
+    /* a mistake is no refutation */
+    ck_assert_int_eq(etch_session_prove(session, "layers", &proof), ETCH_EINPUT);
+    ck_assert_ptr_null(proof);
+    ck_assert(has_code(session, "E0607"));
+    etch_session_close(session);
+}
+END_TEST
+
 START_TEST(a_session_answers_again_after_an_error)
 {
     const etch_answer *answer;
@@ -254,7 +305,8 @@ END_TEST
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("api");
-    ETCH_ADD_TESTS(suite, a_query_gives_an_exact_number_or_a_formula, a_session_answers_again_after_an_error,
+    ETCH_ADD_TESTS(suite, a_query_gives_an_exact_number_or_a_formula, a_formula_is_written_as_asked,
+                   a_statement_is_proved_refuted_or_unknown, a_session_answers_again_after_an_error,
                    answers_live_as_long_as_the_session, a_file_that_is_not_there_is_an_io_error,
                    a_check_reports_names_demands_and_verdicts, a_dry_run_needs_no_folder,
                    a_cancelled_session_writes_nothing, a_memory_limit_ends_a_call_and_not_the_process,

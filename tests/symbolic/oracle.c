@@ -154,13 +154,13 @@ tree *tree_random(etch_arena *arena, chance *c, const tree_shape *shape)
     return random_node(arena, c, shape, shape->depth);
 }
 
-etch_expr tree_build(etch_sym *sym, const tree *t)
+etch_expr tree_build_with(etch_sym *sym, const tree *t, const etch_expr *vars)
 {
-    etch_expr a = t->a ? tree_build(sym, t->a) : NULL;
-    etch_expr b = t->b ? tree_build(sym, t->b) : NULL;
+    etch_expr a = t->a ? tree_build_with(sym, t->a, vars) : NULL;
+    etch_expr b = t->b ? tree_build_with(sym, t->b, vars) : NULL;
     switch (t->op) {
     case 'v':
-        return etch_var(sym, var_names[t->num]);
+        return vars[t->num];
     case '#':
         return etch_ratio(sym, t->num, t->den);
     case '+':
@@ -190,6 +190,14 @@ etch_expr tree_build(etch_sym *sym, const tree *t)
     default:
         return etch_neg(sym, a);
     }
+}
+
+etch_expr tree_build(etch_sym *sym, const tree *t)
+{
+    etch_expr vars[VARS];
+    for (uint32_t i = 0; i < VARS; i++)
+        vars[i] = etch_var(sym, var_names[i]);
+    return tree_build_with(sym, t, vars);
 }
 
 static void floor_to(mpq_t value)

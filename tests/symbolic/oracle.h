@@ -61,6 +61,8 @@ typedef struct tree_shape {
 tree *tree_random(etch_arena *arena, chance *c, const tree_shape *shape);
 /* Through the operations of the door. */
 etch_expr tree_build(etch_sym *sym, const tree *t);
+/* With expressions of the caller in place of the variables. */
+etch_expr tree_build_with(etch_sym *sym, const tree *t, const etch_expr *vars);
 /* False where the value is undefined. */
 bool tree_value(const tree *t, const point *p, mpq_t value);
 void tree_text(const tree *t, etch_buf *out);

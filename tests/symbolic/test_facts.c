@@ -216,7 +216,31 @@ static const question questions[] = {
     {"", "a >= b", ETCH_NO},
     {"", "a == b", ETCH_NO},
     {"", "a*b >= a + b", ETCH_NO},
-    {"", "2 | a*(a + 1)", ETCH_UNKNOWN},
+    {"", "2 | a*(a + 1)", ETCH_YES},
+    {"", "3 | a*(a + 1)", ETCH_NO},
+    {"", "6 | a*(a + 1)*(a + 2)", ETCH_YES},
+    {"", "s*(s + 1)/2 == floor(s*(s + 1)/2)", ETCH_YES},
+    {"", "a/2 >= floor(a/2)", ETCH_YES},
+    {"", "floor(3*a/2) == a + floor(a/2)", ETCH_YES},
+    {"", "floor((a + 2*b)/3) == floor((a - b)/3) + b", ETCH_YES},
+    {"", "a^2 + b^2 >= 2*a*b", ETCH_YES},
+    {"", "a^2 + b^2 + c^2 >= a*b + b*c + c*a", ETCH_YES},
+    {"", "a^2 + b^2 >= 2*a*b + 1", ETCH_NO},
+    {"", "a <= 10^9", ETCH_NO},
+    /* functions in facts */
+    {"h % t == 0", "t | h", ETCH_YES},
+    {"t*floor(h/t) == h", "t | h", ETCH_YES},
+    {"h/t == floor(h/t)", "t | 2*h", ETCH_YES},
+    {"ceil(v/tp) == v/tp", "tp | v", ETCH_YES},
+    {"tp*ceil(v/tp) == v", "tp | v", ETCH_YES},
+    {"floor(l/p) >= 2", "l >= 2*p", ETCH_YES},
+    {"floor(l/p) >= 2", "l >= 2*p + 1", ETCH_NO},
+    {"3 >= floor(l/p)", "4*p >= l + 1", ETCH_YES},
+    {"3 >= floor(l/p)", "3*p >= l", ETCH_NO},
+    {"min(a, b) >= c", "a >= c", ETCH_YES},
+    {"min(a, b) >= c", "a + b >= 2*c", ETCH_YES},
+    {"c >= max(a, b)", "c >= b", ETCH_YES},
+    {"c >= max(a, b)", "b >= a", ETCH_NO},
 };
 /* clang-format on */
 
@@ -244,6 +268,7 @@ static const form forms[] = {
     {"t | h; g | t", "ceil(h/g)", "h/g"},
     {"t | h", "floor(max(h/t, 1))", "h/t"},
     {"t | h", "floor(max(h/t, a))", "max(t*a, h)/t"},
+    {"h % t == 0", "floor(h/t)", "h/t"},
     {"a >= b", "max(a, b)", "a"},
     {"a >= b", "abs(b - a)", "a - b"},
     {"a >= b + 1", "b // a", "0"},
@@ -355,6 +380,20 @@ static void odd_facts_hold_for_witnesses(etch_arena *arena)
     ck_assert_int_eq(ask(sym, "a == 3", NULL), ETCH_NO);
 }
 
+/* Between one choice and the other, decided where the facts decide. */
+static void choices_are_decided(etch_arena *arena)
+{
+    etch_sym *sym = under(arena, "a >= b");
+    etch_expr a = etch_var(sym, "a"), b = etch_var(sym, "b"), c = etch_var(sym, "c"), one = etch_int(sym, 1);
+    ck_assert_ptr_eq(etch_iverson(sym, etch_sub(sym, a, b)), one);
+    ck_assert_ptr_eq(etch_iverson(sym, etch_sub(sym, etch_sub(sym, b, a), one)), etch_int(sym, 0));
+    ck_assert_ptr_eq(etch_select(sym, etch_sub(sym, a, b), a, c), a);
+    etch_expr undecided = etch_iverson(sym, etch_sub(sym, c, a));
+    ck_assert_int_eq(etch_at_least(sym, undecided, etch_int(sym, 0), NULL), ETCH_YES);
+    ck_assert_int_eq(etch_at_least(sym, one, undecided, NULL), ETCH_YES);
+    ck_assert_int_eq(etch_is_integer(sym, undecided, NULL), ETCH_YES);
+}
+
 /* ---- kinds of variables -------------------------------------------------------------------------------- */
 
 static void declarations_count(etch_arena *arena)
@@ -394,12 +433,13 @@ CASE(test_forms, forms_under_facts)
 CASE(test_old_expressions, old_expressions_learn_facts)
 CASE(test_contradictions, contradictions_are_found)
 CASE(test_odd_facts, odd_facts_hold_for_witnesses)
+CASE(test_choices, choices_are_decided)
 CASE(test_declarations, declarations_count)
 
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("facts");
     ETCH_ADD_TESTS(suite, test_list, test_questions, test_forms, test_old_expressions, test_contradictions,
-                   test_odd_facts, test_declarations);
+                   test_odd_facts, test_choices, test_declarations);
     return suite;
 }

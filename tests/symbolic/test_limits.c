@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "suite.h"
 #include "symbolic/symbolic.h"
@@ -258,6 +259,190 @@ static void large_but_allowed(etch_arena *arena)
     ck_assert_ptr_eq(etch_sub(sym, sum, sum), etch_int(sym, 0));
 }
 
+typedef struct text_in {
+    etch_sym *sym;
+    const char *text;
+} text_in;
+
+static etch_status parse_it(void *data)
+{
+    const text_in *in = data;
+    (void)parse(in->sym, in->text);
+    return ETCH_OK;
+}
+
+/* ---- within a budget ----------------------------------------------------------------------------------- */
+
+enum { OPERATIONS = 1000000000 };
+
+/* A sum of `count` products of powers of a and b, all different. */
+static etch_expr long_sum(etch_sym *sym, uint32_t count)
+{
+    enum { WIDTH = 100 };
+    etch_expr a = etch_var(sym, "a"), b = etch_var(sym, "b");
+    etch_expr *terms = malloc(count * sizeof *terms);
+    ck_assert_ptr_nonnull(terms);
+    for (uint32_t i = 0; i < count; i++)
+        terms[i] = etch_mul(sym, etch_pow(sym, a, i / WIDTH), etch_pow(sym, b, i % WIDTH));
+    etch_expr sum = etch_sum(sym, count, terms);
+    free(terms);
+    return sum;
+}
+
+static etch_expr sum_of_variables(etch_sym *sym, uint32_t count)
+{
+    etch_expr *vars = malloc(count * sizeof *vars);
+    ck_assert_ptr_nonnull(vars);
+    for (uint32_t i = 0; i < count; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "v%u", (unsigned)i);
+        vars[i] = etch_var(sym, name);
+    }
+    etch_expr sum = etch_sum(sym, count, vars);
+    free(vars);
+    return sum;
+}
+
+static void product_of_long_sums(etch_sym *sym)
+{
+    etch_expr sum = long_sum(sym, 10000), square = etch_mul(sym, sum, sum);
+    etch_expr vars[] = {etch_var(sym, "a"), etch_var(sym, "b")},
+              ones[] = {etch_int(sym, 1), etch_int(sym, 1)};
+    ck_assert_ptr_eq(etch_subst(sym, square, 2, vars, ones), etch_int(sym, 100000000));
+}
+
+static void product_of_many_variables(etch_sym *sym)
+{
+    etch_expr sum = sum_of_variables(sym, 10000);
+    (void)etch_mul(sym, sum, sum);
+}
+
+static void deep_nesting(etch_sym *sym)
+{
+    etch_expr a = etch_var(sym, "a"), e = a;
+    for (int64_t i = 2; i < 1002; i++)
+        e = etch_floor_div(sym, etch_mul(sym, e, etch_add(sym, a, etch_int(sym, i))), etch_int(sym, i));
+}
+
+static void large_power(etch_sym *sym)
+{
+    (void)parse(sym, "2^(2^20)");
+}
+
+static void sum_of_100000_variables(etch_sym *sym)
+{
+    enum { COUNT = 100000 };
+    etch_expr sum = sum_of_variables(sym, COUNT);
+    ck_assert_ptr_eq(etch_sub(sym, etch_mul(sym, sum, etch_int(sym, 2)), sum), sum);
+    ck_assert_int_eq(etch_at_least(sym, sum, etch_int(sym, COUNT), NULL), ETCH_YES);
+}
+
+static void square_of_100000_variables(etch_sym *sym)
+{
+    etch_expr sum = sum_of_variables(sym, 100000);
+    (void)etch_pow(sym, sum, 2);
+}
+
+typedef struct trial {
+    void (*body)(etch_sym *sym);
+    const char *limit; /* that it reaches; NULL: none */
+    uint32_t digits;
+} trial;
+
+static const trial trials[] = {
+    {product_of_long_sums, NULL, 0},
+    {product_of_many_variables, "products of terms in one multiplication: 6000000", 0},
+    {deep_nesting, "depth of opaque functions: 100", 0},
+    {large_power, "digits of one number: 100000", 0},
+    {large_power, NULL, 400000},
+    {sum_of_100000_variables, NULL, 0},
+    {square_of_100000_variables, "counted operations: 1000000000", 0},
+};
+
+typedef struct trial_run {
+    const trial *t;
+    etch_sym *sym;
+} trial_run;
+
+static etch_status try_it(void *data)
+{
+    const trial_run *r = data;
+    r->t->body(r->sym);
+    return ETCH_OK;
+}
+
+static void end_within_the_budget(etch_arena *arena, const trial *t)
+{
+    etch_sym *sym = etch_sym_new(arena);
+    trial_run r = {t, sym};
+    etch_sym_set_limits(sym, &(etch_sym_limits){.operations = OPERATIONS, .digits = t->digits});
+    etch_status status = etch_guard(etch_arena_mem(arena), try_it, &r);
+    const char *reached = etch_sym_limit_reached(sym);
+    ck_assert_int_eq(status, t->limit ? ETCH_ELIMIT : ETCH_OK);
+    ck_assert_msg(t->limit ? reached && strcmp(reached, t->limit) == 0 : !reached, "reached %s, not %s",
+                  reached ? reached : "no limit", t->limit ? t->limit : "none");
+    ck_assert(t->limit || etch_sym_operations(sym) > 0);
+    ck_assert_uint_le(etch_sym_operations(sym), OPERATIONS);
+}
+
+typedef struct trial_arena {
+    etch_mem *mem;
+    const trial *t;
+} trial_arena;
+
+static etch_status with_arena(void *data)
+{
+    const trial_arena *a = data;
+    end_within_the_budget(etch_arena_new(a->mem), a->t);
+    return ETCH_OK;
+}
+
+/* Not more than a gigabyte of addresses, where the sanitizers do not need them for themselves. */
+static void keep_to_a_gigabyte(void)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    const struct rlimit gigabyte = {(rlim_t)1 << 30, (rlim_t)1 << 30};
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &gigabyte), 0);
+#endif
+}
+
+START_TEST(test_budget)
+{
+    keep_to_a_gigabyte();
+    trial_arena a = {etch_mem_new((size_t)1 << 30), &trials[_i]};
+    ck_assert_int_eq(etch_guard(a.mem, with_arena, &a), ETCH_OK);
+    etch_mem_free(a.mem);
+}
+END_TEST
+
+/* Every limit is an option. */
+static void limits_are_options(etch_arena *arena)
+{
+    static const struct {
+        etch_sym_limits limits;
+        const char *text, *reached;
+    } cases[] = {
+        {{.terms = 3}, "a + b + c + d", "terms of one expression: 3"},
+        {{.exponent = 7}, "a^8", "exponent of one factor: 7"},
+        {{.digits = 20}, "10^60", "digits of one number: 20"},
+        {{.depth = 2}, "floor(a*floor(a*floor(a/2)/3)/5)", "depth of opaque functions: 2"},
+        {{.nesting = 4}, "((((((a))))))", "nesting of brackets and operators: 4"},
+        {{.atoms = 1}, "floor(a/2) + floor(a/3)", "opaque functions: 1"},
+        {{.operations = 50}, "(a + b + c)^9", "counted operations: 50"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        etch_sym *sym = etch_sym_new(arena);
+        etch_sym_set_limits(sym, &cases[i].limits);
+        text_in in = {sym, cases[i].text};
+        ck_assert_int_eq(etch_guard(etch_arena_mem(arena), parse_it, &in), ETCH_ELIMIT);
+        ck_assert_str_eq(etch_sym_limit_reached(sym), cases[i].reached);
+        /* the defaults suffice */
+        sym = etch_sym_new(arena);
+        ck_assert_ptr_nonnull(parse(sym, cases[i].text));
+        ck_assert_ptr_null(etch_sym_limit_reached(sym));
+    }
+}
+
 /* A trap leaves what an outer arena holds in order. */
 typedef struct survivor {
     etch_sym *sym;
@@ -276,6 +461,7 @@ static void contexts_survive_traps(etch_arena *arena)
     etch_expr before = parse(s.sym, "(a + b)^3 + floor(max(a, b)/c)");
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(etch_guard(etch_arena_mem(arena), overreach, &s), ETCH_ELIMIT);
+        etch_sym_recover(s.sym);
         ck_assert_ptr_eq(parse(s.sym, etch_expr_text(s.sym, before)), before);
         ck_assert_int_eq(etch_at_least(s.sym, parse(s.sym, "a*b + floor(c/a)"), parse(s.sym, "a"), NULL),
                          ETCH_YES);
@@ -321,11 +507,16 @@ CASE(test_borders, borders_are_exact)
 CASE(test_words, words_are_read)
 CASE(test_large, large_but_allowed)
 CASE(test_traps, contexts_survive_traps)
+CASE(test_options, limits_are_options)
 
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("limits");
-    ETCH_ADD_TESTS(suite, test_borders, test_words, test_limits, test_large, test_traps,
+    ETCH_ADD_TESTS(suite, test_borders, test_words, test_limits, test_large, test_traps, test_options,
                    test_failing_allocations);
+    TCase *budget = tcase_create("budget");
+    tcase_set_timeout(budget, 60);
+    tcase_add_loop_test(budget, test_budget, 0, (int)(sizeof trials / sizeof *trials));
+    suite_add_tcase(suite, budget);
     return suite;
 }

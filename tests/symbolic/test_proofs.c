@@ -6,7 +6,7 @@
 
 enum { MAX_FACTS = 3, CHECKED_POINTS = 100 };
 
-/* A fact between trees: '|' a divides b, '=' equal, '>' at least. */
+/* A fact or statement between trees: '|' a divides b, '=' equal, '>' at least, '!' different, 'G' above. */
 typedef struct fact {
     char kind;
     tree *a, *b;
@@ -21,8 +21,12 @@ static bool value_holds(char kind, const mpq_t a, const mpq_t b)
 {
     if (kind == '=')
         return mpq_equal(a, b);
+    if (kind == '!')
+        return !mpq_equal(a, b);
     if (kind == '>')
         return mpq_cmp(a, b) >= 0;
+    if (kind == 'G')
+        return mpq_cmp(a, b) > 0;
     if (mpq_sgn(a) == 0)
         return false;
     mpq_t ratio;
@@ -89,8 +93,9 @@ static void pool_fill(pool *points, const facts *assumed, chance *c)
 static fact random_fact(etch_arena *arena, chance *c)
 {
     static const tree_shape monomial = {"**", "", 5, 1, 4}, ratio = {"**/", "abcde", 5, 2, 4},
-                            sum = {"++-*", "", 8, 2, 4};
+                            plain = {"++-*", "", 8, 2, 4}, functions = {"+-qq%mM", "abc23", 8, 2, 4};
     fact f = {.kind = "|=>"[chance_below(c, 3)]};
+    const tree_shape sum = chance_below(c, 3) ? plain : functions;
     f.a = tree_random(arena, c,
                       f.kind == '|'                         ? &monomial
                       : f.kind == '=' && chance_below(c, 2) ? &ratio
@@ -117,10 +122,18 @@ typedef struct statement {
 
 static etch_truth ask(etch_sym *sym, const statement *s, etch_witness *witness)
 {
-    if (s->says.kind == '|')
+    switch (s->says.kind) {
+    case '|':
         return etch_divides(sym, s->a, s->b, witness);
-    return s->says.kind == '=' ? etch_equal(sym, s->a, s->b, witness)
-                               : etch_at_least(sym, s->a, s->b, witness);
+    case '=':
+        return etch_equal(sym, s->a, s->b, witness);
+    case '!':
+        return etch_different(sym, s->a, s->b, witness);
+    case 'G':
+        return etch_above(sym, s->a, s->b, witness);
+    default:
+        return etch_at_least(sym, s->a, s->b, witness);
+    }
 }
 
 static const char *facts_str(etch_arena *arena, const facts *assumed)
@@ -214,16 +227,34 @@ static void check_answer(etch_arena *arena, etch_sym *sym, chance *c, const fact
                       point_str(arena, &points->at[i]));
 }
 
+/* A copy in which one operand, or the whole, is another one: what differs little is decided with most care. */
+static tree *changed(etch_arena *arena, chance *c, const tree *t, const tree_shape *shape)
+{
+    tree *copy = ETCH_NEW(arena, tree);
+    *copy = *t;
+    uint64_t pick = chance_below(c, 8);
+    if (t->a && (pick < 4 || (pick < 7 && !t->b)))
+        copy->a = changed(arena, c, t->a, shape);
+    else if (t->b && pick < 7)
+        copy->b = changed(arena, c, t->b, shape);
+    else if (t->op == '#')
+        copy->num += (int64_t)chance_below(c, 3) - 1;
+    else
+        return tree_random(arena, c, shape);
+    return copy;
+}
+
 static fact random_statement(etch_arena *arena, chance *c)
 {
     static const tree_shape small = {"+-*", "", 5, 2, 4}, integers = {"+-*q%c/", "abc234", 5, 3, 5},
                             all = {"+-*/fcq%MmA", "abc234(", 8, 3, 5}, extrema = {"+-MmA", "", 8, 3, 5};
     const tree_shape *shape =
         (const tree_shape *const[]){&small, &integers, &all, &extrema}[chance_below(c, 4)];
-    fact f = {.kind = "|=>>>"[chance_below(c, 5)]};
+    fact f = {.kind = "|=>>>!G"[chance_below(c, 7)]};
     f.b = tree_random(arena, c, shape);
     f.a = f.kind == '|' && chance_below(c, 2) ? tree_random(arena, c, &(tree_shape){"*", "", 5, 1, 4})
-                                              : tree_random(arena, c, shape);
+          : chance_below(c, 3)                ? tree_random(arena, c, shape)
+                                              : changed(arena, c, f.b, &small);
     return f;
 }
 

@@ -1,0 +1,176 @@
+/* Statements with the values in force: decided where they say something. */
+#include "session/session_int.h"
+
+etch_claim etch_claim_apply(etch_session *session, const etch_claim *written, const etch_settings *settings)
+{
+    etch_claim claim = *written;
+    claim.left = etch_settings_apply(session->sym, settings, written->left);
+    claim.right = etch_settings_apply(session->sym, settings, written->right);
+    return claim;
+}
+
+const char *etch_witness_text(etch_session *session, const etch_witness *witness)
+{
+    etch_buf text = {.arena = session->arena};
+    for (uint32_t i = 0; i < witness->count; i++)
+        etch_buf_printf(&text, "%s%s = %s", i ? ", " : "", etch_expr_text(session->sym, witness->vars[i]),
+                        etch_expr_text(session->sym, witness->values[i]));
+    return text.text;
+}
+
+void etch_forget_open(etch_session *session)
+{
+    session->open_axes.count = 0;
+    session->open_stages.count = 0;
+}
+
+static void remark_open_stages(etch_session *session)
+{
+    for (uint32_t i = 0; i < session->open_stages.count; i++)
+        etch_remark(session->diags, ETCH_E_QUERY_AXES, (etch_span){0, 0},
+                    "holds for %s, each with an iteration of the loop", session->open_stages.at[i].text);
+}
+
+static void remark_open_axes(etch_session *session)
+{
+    if (session->open_axes.count == 0)
+        return;
+    etch_buf names = {.arena = session->arena};
+    for (uint32_t i = 0; i < session->open_axes.count; i++)
+        etch_buf_printf(&names, "%s%s > 1", i ? ", " : "", session->open_axes.at[i].name);
+    etch_remark(session->diags, ETCH_E_QUERY_AXES, (etch_span){0, 0},
+                "holds for %s: an axis of 1 has no collectives", names.text);
+}
+
+void etch_remark_open(etch_session *session)
+{
+    remark_open_axes(session);
+    remark_open_stages(session);
+    etch_forget_open(session);
+}
+
+/* ---- where a statement says something -------------------------------------------------------------------- */
+
+/* Expressions that are not 0 wherever it does. */
+typedef ETCH_VEC(etch_expr) guards;
+
+static bool may_be_zero(etch_session *session, etch_expr value)
+{
+    const etch_claim nonzero = {.relation = ETCH_REL_NE, .left = value, .right = etch_int(session->sym, 0)};
+    return etch_claim_holds(session->spec, &nonzero, NULL) != ETCH_YES;
+}
+
+static guards find_guards(etch_session *session, const etch_claim *written, const etch_settings *settings,
+                          etch_judgement *out)
+{
+    etch_sym *sym = session->sym;
+    guards all = {0};
+    for (uint32_t i = 0; i < written->divisor_count; i++) {
+        etch_expr divisor = etch_settings_apply(sym, settings, written->divisors[i]);
+        if (divisor && may_be_zero(session, divisor))
+            ETCH_PUSH(session->arena, &all, divisor);
+    }
+    out->nonzero = all.at;
+    out->nonzero_count = all.count;
+    for (uint32_t i = 0; i < session->open_axes.count; i++) {
+        etch_expr above_one = etch_sub(sym, session->open_axes.at[i].size, etch_int(sym, 1));
+        if (above_one && may_be_zero(session, above_one))
+            ETCH_PUSH(session->arena, &all, above_one);
+    }
+    for (uint32_t i = 0; i < session->open_stages.count; i++) {
+        etch_expr formed = etch_settings_apply(sym, settings, session->open_stages.at[i].in_form);
+        if (formed && may_be_zero(session, formed))
+            ETCH_PUSH(session->arena, &all, formed);
+    }
+    return all;
+}
+
+/* Is every guard other than 0 at the witness? One with variables that the witness leaves open is for some values of
+ * them: nothing ties them to those that are given. */
+static bool is_guarded(etch_session *session, const guards *all, const etch_witness *witness)
+{
+    for (uint32_t i = 0; i < all->count; i++) {
+        etch_expr value =
+            etch_subst(session->sym, all->at[i], witness->count, witness->vars, witness->values);
+        if (!value || etch_is_zero(value))
+            return false;
+    }
+    return true;
+}
+
+/* The same question, times the squares of all guards: where one is 0 it is true. Of `>` only what refutes `>=`. */
+static etch_truth ask_guarded(etch_session *session, const etch_claim *claim, const guards *all,
+                              etch_witness *witness)
+{
+    etch_sym *sym = session->sym;
+    etch_claim product = *claim;
+    const bool strict = claim->relation == ETCH_REL_GT || claim->relation == ETCH_REL_LT;
+    if (strict)
+        product.relation = claim->relation == ETCH_REL_GT ? ETCH_REL_GE : ETCH_REL_LE;
+    else if (claim->relation != ETCH_REL_EQ && claim->relation != ETCH_REL_GE &&
+             claim->relation != ETCH_REL_LE)
+        return ETCH_UNKNOWN;
+    for (uint32_t i = 0; i < all->count; i++) {
+        etch_expr square = etch_pow(sym, all->at[i], 2);
+        product.left = etch_mul(sym, product.left, square);
+        product.right = etch_mul(sym, product.right, square);
+    }
+    const etch_truth truth = etch_claim_holds(session->spec, &product, witness);
+    return strict && truth != ETCH_NO ? ETCH_UNKNOWN : truth;
+}
+
+/* Is it so for all axes from 2 on? Each open axis that is a variable becomes 1 more than a variable of its own, which
+ * none of the facts about the axis speak of: what is proved so is true. */
+static bool proved_above_one(etch_session *session, const etch_claim *claim)
+{
+    etch_sym *sym = session->sym;
+    const uint32_t count = session->open_axes.count;
+    etch_expr *vars = ETCH_NEW_ARRAY(session->arena, count, etch_expr);
+    etch_expr *values = ETCH_NEW_ARRAY(session->arena, count, etch_expr);
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const char *name = etch_var_name(session->open_axes.at[i].size);
+        bool known = !name;
+        for (uint32_t k = 0; !known && k < found; k++)
+            known = vars[k] == session->open_axes.at[i].size;
+        if (known)
+            continue;
+        etch_expr less = etch_var(sym, etch_text(session->arena, "(%s - 1)", name));
+        vars[found] = session->open_axes.at[i].size;
+        values[found++] = etch_add(sym, less, etch_int(sym, 1));
+    }
+    etch_claim above = *claim;
+    above.left = etch_subst(sym, claim->left, found, vars, values);
+    above.right = etch_subst(sym, claim->right, found, vars, values);
+    return found > 0 && above.left && above.right &&
+           etch_claim_holds(session->spec, &above, NULL) == ETCH_YES;
+}
+
+static bool has_vars(etch_session *session, const etch_claim *claim)
+{
+    const etch_expr *vars;
+    return etch_vars_of(session->sym, claim->left, &vars) > 0 ||
+           etch_vars_of(session->sym, claim->right, &vars) > 0;
+}
+
+etch_judgement etch_session_judge(etch_session *session, const etch_claim *written,
+                                  const etch_settings *settings)
+{
+    etch_judgement j = {.truth = ETCH_UNKNOWN, .claim = etch_claim_apply(session, written, settings)};
+    const guards all = find_guards(session, written, settings, &j);
+    if (!j.claim.left || !j.claim.right)
+        return j;
+    j.truth = etch_claim_holds(session->spec, &j.claim, &j.witness);
+    const bool doubtful = j.truth == ETCH_NO && !is_guarded(session, &all, &j.witness);
+    if ((doubtful || j.truth == ETCH_UNKNOWN) && proved_above_one(session, &j.claim))
+        j.truth = ETCH_YES;
+    else if (doubtful)
+        j.truth = ask_guarded(session, &j.claim, &all, &j.witness);
+    /* what has no witness stays open; numbers need none */
+    if (j.truth == ETCH_NO && has_vars(session, &j.claim) &&
+        (j.witness.count == 0 || !is_guarded(session, &all, &j.witness)))
+        j.truth = ETCH_UNKNOWN;
+    if (j.truth != ETCH_NO)
+        j.witness = (etch_witness){0};
+    return j;
+}
