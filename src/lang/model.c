@@ -277,8 +277,8 @@ void etch_env_body(etch_env *env, const etch_ast_body *body)
             branch(env, stmt);
             break;
         }
-        if (b->graph->op_count <= ETCH_MODEL_OPS)
-            continue;
+        if (b->graph->op_count <= ETCH_MODEL_OPS || b->stopped)
+            continue; /* a call inside the statement may have said it already */
         etch_error(b->spec->diags, ETCH_E_MODEL_TOO_LARGE, stmt->span,
                    "the model has more than %d ops: write what repeats as `repeat n { ... }`",
                    ETCH_MODEL_OPS);

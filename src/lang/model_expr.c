@@ -162,7 +162,7 @@ static operand quotient(etch_env *env, const etch_ast_expr *expr, const etch_dim
     }
     etch_expr inverse = etch_div(spec->sym, etch_int(spec->sym, 1), b.number);
     if (!inverse)
-        etch_error(spec->diags, ETCH_E_NOT_A_TENSOR, expr->span, "division by zero");
+        etch_error(spec->diags, ETCH_E_DIVISION_BY_ZERO, expr->span, "division by zero");
     return scaled(env, a, inverse, expr->span);
 }
 

@@ -31,6 +31,12 @@ typedef struct prefix {
     uint64_t microbatch, layer;
 } prefix;
 
+/* A task of the end of a step for one of its units. */
+typedef struct due_task {
+    const etch_unit_task *task;
+    uint64_t unit;
+} due_task;
+
 typedef struct unroller {
     etch_arena *arena; /* scratch */
     const etch_outline *outline;
@@ -48,6 +54,7 @@ typedef struct unroller {
     uint32_t *cells;                   /* of the frame at work */
     uint32_t *gradients;               /* makers of gradients, by cell */
     etch_unit_tasks *after;            /* by part of the backward body: buckets that stand behind it */
+    ETCH_VEC(due_task) due;            /* buckets that are complete and not issued yet */
     uint64_t *left;                    /* by chunk: backward slots still to run */
     uint64_t run[ETCH_LOOP_DEPTH + 2]; /* by depth: the run at work of the body at that depth */
     prefix prefix;
@@ -466,6 +473,15 @@ static void place_buckets(unroller *u)
 
 static void run_body(unroller *u, const etch_body *body);
 
+/* Buckets follow what completes them, but let the message of the slot go first: the stage before waits for
+ * it. */
+static void run_due(unroller *u)
+{
+    for (uint32_t i = 0; i < u->due.count; i++)
+        run_unit_task(u, u->due.at[i].task, u->due.at[i].unit);
+    u->due.count = 0;
+}
+
 /* The iterations of a loop that run now: those of the chunk, when they are units. */
 static etch_window iterations(const unroller *u, const etch_part *part)
 {
@@ -496,6 +512,7 @@ static void run_repeat(unroller *u, const etch_part *part, const etch_body *arou
         u->run[body->depth] = first_run + iteration;
         for (uint32_t i = 0; (begins || turn > 0) && i < repeat->handed_count; i++)
             *cell_at(u, body, repeat->handed[i].in) = repeat->handing[i];
+        run_due(u);
         extend_prefix(&u->prefix, repeat->name, repeat->name_length, iteration);
         if (!around->parent)
             begin_stretch(u);
@@ -505,7 +522,7 @@ static void run_repeat(unroller *u, const etch_part *part, const etch_body *arou
         for (uint32_t i = 0; i < repeat->handed_count; i++)
             repeat->handing[i] = maker_of(u, repeat->handed[i].out);
         for (uint32_t i = 0; u->ending && i < repeat->after_each.count; i++)
-            run_unit_task(u, repeat->after_each.at[i], iteration);
+            ETCH_PUSH(u->arena, &u->due, (due_task){repeat->after_each.at[i], iteration});
     }
     for (uint32_t i = 0; ends && i < repeat->handed_count; i++)
         *cell_at(u, around, repeat->handed[i].result) = repeat->handing[i];
@@ -525,12 +542,13 @@ static void run_body(unroller *u, const etch_body *body)
         const etch_part *part = &body->parts.at[i];
         if (!is_at_work(u, body, part))
             continue;
+        run_due(u);
         if (part->task)
             run_task(u, part->task, body);
         else
             run_repeat(u, part, body);
         for (uint32_t k = 0; u->ending && !body->parent && k < u->after[i].count; k++)
-            run_unit_task(u, u->after[i].at[k], 0);
+            ETCH_PUSH(u->arena, &u->due, (due_task){u->after[i].at[k], 0});
     }
 }
 
@@ -680,6 +698,7 @@ static void run_slot(unroller *u, etch_slot slot)
     run_body(u, slot.backward ? outline->backward : outline->forward);
     u->ending = false;
     send(u, &out);
+    run_due(u);
     if (slot.backward || !outline->backward)
         f->taken = false;
 }

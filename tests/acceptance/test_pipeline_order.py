@@ -134,6 +134,17 @@ class Buckets(Pipeline):
                     self.assertFalse([at for at in between if program.type[at] == trace.COMP], "something is between")
                     self.assertTrue(set(program.nodes[bucket].data_deps) & set(runs))
 
+    def test_messages_go_first(self):
+        """The stage before waits for the cotangent of the last layer of a slot, nobody for its reduced gradients."""
+        sends = 0
+        for program, places, names in self.buckets("zero 1 @ dp"):
+            for slot in {place.slot for place in places.values()} - {None}:
+                last = of_type(program, places, slot, *COMPUTES)[-1]
+                for at in of_type(program, places, slot, trace.SEND):
+                    self.assertFalse([name for name, bucket in names.items() if last < bucket < at], slot)
+                    sends += slot[0]
+        self.assertGreater(sends, 0)
+
     def test_at_the_end_when_the_plan_says_so(self):
         for program, places, names in self.buckets("zero 1 @ dp\n  reduce = end"):
             slots = [at for at, place in places.items() if place.slot]

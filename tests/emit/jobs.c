@@ -98,6 +98,35 @@ static void add_collective(making *m, draft *d, const issue *what)
     ETCH_PUSH(m->arena, &d->nodes, node);
 }
 
+/* Texts around the length where their own length takes two bytes, too. */
+static const char *random_text(making *m)
+{
+    static const char *const texts[] = {"forward", "rms_norm", "llama.block.attention", "schicht_\xc3\xa4"};
+    if (job_random(&m->state, 10) != 0)
+        return texts[job_random(&m->state, 4)];
+    const size_t length = 100 + job_random(&m->state, 60);
+    char *text = etch_alloc(m->arena, length + 1);
+    memset(text, 't', length);
+    text[length] = '\0';
+    return text;
+}
+
+static const etch_annotated *random_annotations(making *m, uint32_t count)
+{
+    etch_annotated *annotated = ETCH_NEW_ARRAY(m->arena, count, etch_annotated);
+    for (uint32_t id = 0; id < count; id++) {
+        annotated[id].given = (unsigned)job_random(&m->state, 1u << ETCH_ANNOTATION_COUNT);
+        for (unsigned i = 0; i < ETCH_ANNOTATION_COUNT; i++) {
+            etch_annotation_value *value = &annotated[id].value[i];
+            if (etch_annotation_is_text((etch_annotation)i))
+                value->text = random_text(m);
+            else
+                value->number = random_value(&m->state, 0);
+        }
+    }
+    return annotated;
+}
+
 static etch_program make_program(making *m)
 {
     draft d = {.names = {.arena = m->arena}, .last_collective = -1};
@@ -109,8 +138,11 @@ static etch_program make_program(making *m)
         if (i < m->recipe->collectives)
             add_collective(m, &d, &m->issues[i]);
     }
-    return (etch_program){
-        .nodes = d.nodes.at, .node_count = d.nodes.count, .deps = d.deps.at, .names = d.names.text};
+    return (etch_program){.nodes = d.nodes.at,
+                          .node_count = d.nodes.count,
+                          .deps = d.deps.at,
+                          .names = d.names.text,
+                          .annotated = m->recipe->annotated ? random_annotations(m, d.nodes.count) : NULL};
 }
 
 /* ---- the job around the programs ----------------------------------------------------------------------- */

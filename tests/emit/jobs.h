@@ -15,6 +15,7 @@ typedef struct job_recipe {
     uint32_t collectives;  /* in every program */
     uint32_t computations; /* about as many in every program, at least one */
     uint64_t seed;
+    bool annotated; /* nodes say some of what they may say, each its own */
 } job_recipe;
 
 const etch_job *job_make(etch_arena *arena, const job_recipe *recipe);

@@ -100,12 +100,31 @@ static size_t set_attributes(const packing *p, const etch_node *node, char group
     return 4;
 }
 
+enum { MOST_ATTRIBUTES = 4 + ETCH_ANNOTATION_COUNT };
+
+/* Returns how many there are now. */
+static size_t add_annotations(const etch_annotated *annotated, attribute *attributes, size_t count)
+{
+    for (unsigned i = 0; i < ETCH_ANNOTATION_COUNT; i++) {
+        const char *name = etch_annotation_name((etch_annotation)i);
+        if (!(annotated->given >> i & 1))
+            continue;
+        if (i == ETCH_ANNOTATION_LAYER || i == ETCH_ANNOTATION_MICROBATCH)
+            attributes[count++] = int64_attribute(name, annotated->value[i].number);
+        else
+            attributes[count++] = string_attribute(name, (char *)annotated->value[i].text);
+    }
+    return count;
+}
+
 static void pack_node(packing *p, const etch_program *program, uint32_t id)
 {
     const etch_node *node = &program->nodes[id];
     ChakraProtoMsg__Node message = CHAKRA_PROTO_MSG__NODE__INIT;
-    attribute attributes[4];
-    attribute *pointers[4] = {&attributes[0], &attributes[1], &attributes[2], &attributes[3]};
+    attribute attributes[MOST_ATTRIBUTES];
+    attribute *pointers[MOST_ATTRIBUTES];
+    for (size_t i = 0; i < MOST_ATTRIBUTES; i++)
+        pointers[i] = &attributes[i];
     char group[16];
     uint64_t *deps = malloc((node->dep_count + 1) * sizeof *deps);
     if (!deps) {
@@ -121,6 +140,8 @@ static void pack_node(packing *p, const etch_program *program, uint32_t id)
     message.n_data_deps = node->dep_count;
     message.attr = pointers;
     message.n_attr = set_attributes(p, node, group, attributes);
+    if (program->annotated)
+        message.n_attr = add_annotations(&program->annotated[id], attributes, message.n_attr);
     pack(p, &message.base);
     free(deps);
 }

@@ -77,6 +77,23 @@ START_TEST(test_random_programs_are_packed_as_protobuf_does)
 }
 END_TEST
 
+static void annotated_programs(etch_arena *arena)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        job_recipe recipe = {.mesh = {2, 3}, .families = {1, 2}, .classes = 2, .annotated = true};
+        recipe.seed = seed;
+        recipe.collectives = (uint32_t)(4 + seed % 7);
+        recipe.computations = (uint32_t)(seed * seed);
+        check_recipe(arena, &recipe, 1);
+    }
+}
+
+START_TEST(test_annotations_are_packed_as_protobuf_does)
+{
+    etch_with_arena(annotated_programs);
+}
+END_TEST
+
 /* 2,000 groups of two ranks, then some of many: ids of one to four digits within one family, and across
  * families. */
 static void many_groups(etch_arena *arena)
@@ -166,7 +183,8 @@ END_TEST
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("emit.bytes");
-    ETCH_ADD_TESTS(suite, test_random_programs_are_packed_as_protobuf_does, test_ids_of_all_widths,
+    ETCH_ADD_TESTS(suite, test_random_programs_are_packed_as_protobuf_does,
+                   test_annotations_are_packed_as_protobuf_does, test_ids_of_all_widths,
                    test_long_programs, test_a_node_larger_than_a_chunk,
                    test_any_number_of_threads_writes_the_same);
     return suite;

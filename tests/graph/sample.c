@@ -167,7 +167,7 @@ etch_placed *sample_place(sample *x)
     etch_training *training = etch_train_derive(x->graph, &x->train);
     assert_no_errors(x);
     ck_assert_ptr_nonnull(training);
-    etch_placed *placed = etch_place(training, &x->plan, ETCH_GRANULARITY_KERNEL);
+    etch_placed *placed = etch_place(training, &x->plan, x->granularity);
     assert_no_errors(x);
     ck_assert_ptr_nonnull(placed);
     return placed;

@@ -17,6 +17,7 @@ typedef struct sample {
     etch_dim *b, *s, *h, *f, *v;
     etch_train train; /* AdamW with a master copy of the weights; no clipping; nothing recomputed */
     etch_plan plan;   /* mesh only */
+    etch_granularity granularity; /* kernels */
 } sample;
 
 sample *sample_new(etch_arena *arena);

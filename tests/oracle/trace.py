@@ -31,6 +31,9 @@ ATTRIBUTES = {
     **dict.fromkeys(MESSAGES, {"is_cpu_op": "bool_val", "comm_size": "int64_val", "comm_src": "int32_val",
                                "comm_dst": "int32_val", "comm_tag": "int32_val"}),
 }
+# What nodes may have beside them, for people.
+ANNOTATIONS = {"phase": "string_val", "layer": "int64_val", "microbatch": "int64_val", "op_type": "string_val",
+               "module": "string_val"}
 LEAST_PAYLOAD = 64
 TAGS = range(500_000_000)  # simulators number other messages from here on
 MANIFEST_KEYS = ["format", "format_version", "tool", "spec", "model", "plan", "config", "bindings", "mesh", "ranks",
@@ -89,7 +92,8 @@ def canonical(kind, raw):
 
 def attributes_of(parsed):
     """name -> value; every kind as the table says, none missing, none too many."""
-    kinds = ATTRIBUTES[parsed.type]
+    needed = ATTRIBUTES[parsed.type]
+    kinds = {**needed, **ANNOTATIONS}
     values = {}
     for attribute in parsed.attr:
         kind = attribute.WhichOneof("value")
@@ -102,7 +106,7 @@ def attributes_of(parsed):
         if attribute.doc_string:
             raise Broken(f"attribute {attribute.name} has a doc_string")
         values[attribute.name] = getattr(attribute, kind)
-    for name in kinds:
+    for name in needed:
         if name not in values:
             raise Broken(f"attribute {name} is missing")
     if values["is_cpu_op"]:

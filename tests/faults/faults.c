@@ -1,0 +1,159 @@
+/* Stands between the program and the C library: one call of a kind fails, or is cut short.
+ *
+ * ETCH_FAULT=KIND:N in the environment says which: the N-th, from 1. Into the file that ETCH_FAULT_COUNTS names go,
+ * when the program ends, lines "KIND COUNT": how many calls there were of each kind. The linker's --wrap sends the
+ * calls of the program here. GMP is left alone: it cannot go on without memory, whoever gives it. */
+#define _GNU_SOURCE
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef enum kind { MEMORY, OPEN, READ, WRITE, CLOSE, RENAME, FOLDER, REMOVE, LOOK, MODE, THREAD, CUT, INTERRUPT, KINDS } kind;
+
+static const char *const kind_names[KINDS] = {"memory", "open", "read", "write",  "close", "rename",   "folder",
+                                              "remove", "look", "mode", "thread", "cut",   "interrupt"};
+
+/* What a test harness is made of: set before main, read by every thread. */
+static atomic_ulong calls[KINDS];
+static kind fault_kind = KINDS;
+static unsigned long fault_number;
+
+/* Counts a call of the kind. Is it the one that fails? Sets errno then. */
+static bool fails(kind which, int error)
+{
+    if (atomic_fetch_add(&calls[which], 1) + 1 != fault_number || which != fault_kind)
+        return false;
+    errno = error;
+    return true;
+}
+
+#define WRAP(which, error, failure, result, name, parameters, ...) \
+    result __real_##name parameters;                               \
+    result __wrap_##name parameters;                               \
+    result __wrap_##name parameters                                \
+    {                                                              \
+        if (fails(which, error))                                   \
+            return failure;                                        \
+        return __real_##name(__VA_ARGS__);                         \
+    }
+
+/* clang-format off */
+WRAP(MEMORY, ENOMEM, NULL, void *, malloc, (size_t size), size)
+WRAP(MEMORY, ENOMEM, NULL, void *, calloc, (size_t count, size_t size), count, size)
+WRAP(MEMORY, ENOMEM, NULL, void *, realloc, (void *old, size_t size), old, size)
+WRAP(MEMORY, ENOMEM, NULL, char *, realpath, (const char *path, char *resolved), path, resolved)
+WRAP(OPEN, EMFILE, NULL, DIR *, opendir, (const char *path), path)
+WRAP(OPEN, EMFILE, NULL, FILE *, fopen, (const char *path, const char *mode), path, mode)
+WRAP(READ, EIO, NULL, struct dirent *, readdir, (DIR *stream), stream)
+WRAP(READ, EIO, -1, ssize_t, pread, (int file, void *to, size_t size, off_t at), file, to, size, at)
+WRAP(RENAME, EACCES, -1, int, rename, (const char *from, const char *to), from, to)
+WRAP(RENAME, EACCES, -1, int, renameat, (int from_folder, const char *from, int folder, const char *to),
+     from_folder, from, folder, to)
+WRAP(FOLDER, ENOSPC, -1, int, mkdir, (const char *path, mode_t mode), path, mode)
+WRAP(REMOVE, EACCES, -1, int, unlinkat, (int folder, const char *path, int flags), folder, path, flags)
+WRAP(REMOVE, EACCES, -1, int, rmdir, (const char *path), path)
+WRAP(LOOK, EACCES, -1, int, stat, (const char *path, struct stat *info), path, info)
+WRAP(LOOK, EACCES, -1, int, lstat, (const char *path, struct stat *info), path, info)
+WRAP(LOOK, EIO, -1, int, fstat, (int file, struct stat *info), file, info)
+WRAP(LOOK, EACCES, -1, int, fstatat, (int folder, const char *path, struct stat *info, int flags),
+     folder, path, info, flags)
+WRAP(MODE, EPERM, -1, int, fchmod, (int file, mode_t mode), file, mode)
+WRAP(THREAD, EAGAIN, EAGAIN, int, pthread_create,
+     (pthread_t *thread, const pthread_attr_t *options, void *(*start)(void *), void *data),
+     thread, options, start, data)
+/* clang-format on */
+
+/* A call that may be interrupted before anything has happened. */
+static bool fails_or_waits(kind which, int error)
+{
+    return fails(which, error) || fails(INTERRUPT, EINTR);
+}
+
+/* How many of `size` bytes are moved: a cut call moves one. */
+static size_t cut(size_t size)
+{
+    return size > 1 && fails(CUT, 0) ? 1 : size;
+}
+
+ssize_t __real_read(int file, void *to, size_t size);
+ssize_t __wrap_read(int file, void *to, size_t size);
+ssize_t __wrap_read(int file, void *to, size_t size)
+{
+    return fails_or_waits(READ, EIO) ? -1 : __real_read(file, to, cut(size));
+}
+
+ssize_t __real_write(int file, const void *from, size_t size);
+ssize_t __wrap_write(int file, const void *from, size_t size);
+ssize_t __wrap_write(int file, const void *from, size_t size)
+{
+    return fails_or_waits(WRITE, ENOSPC) ? -1 : __real_write(file, from, cut(size));
+}
+
+/* The descriptor is gone in any case. */
+int __real_close(int file);
+int __wrap_close(int file);
+int __wrap_close(int file)
+{
+    const bool failed = fails(CLOSE, EIO);
+    const int result = __real_close(file);
+    if (failed)
+        errno = EIO;
+    return failed ? -1 : result;
+}
+
+int __real_openat(int folder, const char *path, int flags, ...);
+
+/* Without a mode: the program opens this way what is there. */
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...)
+{
+    return fails(OPEN, EMFILE) ? -1 : __real_openat(AT_FDCWD, path, flags);
+}
+
+int __wrap_openat(int folder, const char *path, int flags, ...);
+int __wrap_openat(int folder, const char *path, int flags, ...)
+{
+    mode_t mode = 0;
+    if (flags & O_CREAT) {
+        va_list more;
+        va_start(more, flags);
+        mode = va_arg(more, mode_t);
+        va_end(more);
+    }
+    return fails_or_waits(OPEN, EMFILE) ? -1 : __real_openat(folder, path, flags, mode);
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    const char *fault = getenv("ETCH_FAULT");
+    json_set_alloc_funcs(__wrap_malloc, free);
+    for (int i = 0; fault && i < KINDS; i++) {
+        const size_t length = strlen(kind_names[i]);
+        if (strncmp(fault, kind_names[i], length) == 0 && fault[length] == ':') {
+            fault_kind = (kind)i;
+            fault_number = strtoul(fault + length + 1, NULL, 10);
+        }
+    }
+}
+
+__attribute__((destructor)) static void end(void)
+{
+    const char *path = getenv("ETCH_FAULT_COUNTS");
+    const int file = path ? __real_openat(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : -1;
+    if (file < 0)
+        return;
+    for (int i = 0; i < KINDS; i++)
+        dprintf(file, "%s %lu\n", kind_names[i], atomic_load(&calls[i]));
+    __real_close(file);
+}

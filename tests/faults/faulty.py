@@ -1,0 +1,131 @@
+"""Runs commands of the program in which one call of the C library fails, and holds what they do against the same command
+without a fault.
+
+A command that a fault does not hinder ends as it does without: same status, same output, same files. Any other ends with
+status 3, says why on stderr, and leaves all files as they were.
+"""
+
+import dataclasses
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+SOURCE = pathlib.Path(os.environ["ETCH_SOURCE_DIR"])
+TOWER = SOURCE / "tests/cli/specs/tower.etch"
+CHAIN = SOURCE / "tests/cli/specs/chain.etch"
+SMALL = ("--config", "small", "--set", "batch=4,seq=8,dp=2,tp=2,layers=2")
+STAGES = ("--config", "small", "--plan", "good", "--set", "pp=2,dp=2")
+LOWER = ("lower", CHAIN, *STAGES)
+FAILED = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """Words of a command line; which of the prepared folders it finds in its own: by name."""
+    words: tuple
+    finds: tuple = ()
+
+
+COMMANDS = {
+    "check": Command(("check", TOWER)),
+    "check, bound": Command(("check", CHAIN, *STAGES, "--bound")),
+    "mistakes": Command(("query", TOWER, "params(modle) + layrs", "--json")),
+    "query": Command(("query", TOWER, "traffic(step)")),
+    "query, as table": Command(("query", TOWER, "comm(step)", "--by", "axis", "--format", "json", *SMALL)),
+    "show": Command(("show", CHAIN, "--pipeline", *STAGES)),
+    "lower": Command((*LOWER, "-o", "out", "-j", "2")),
+    "lower, deep": Command((*LOWER, "-o", "a/b/out", "-j", "1")),
+    "lower, again": Command((*LOWER, "-o", "traces", "-j", "1", "--set", "layers=4"), ("traces",)),
+    "lower, beside others": Command((*LOWER, "-o", "mixed", "-j", "1", "--force", "--set", "layers=4"), ("mixed",)),
+    "verify": Command(("verify", "traces", "-j", "2", "--seeds", "2"), ("traces",)),
+    "dump": Command(("dump", "traces"), ("traces",)),
+    "dump, as JSON": Command(("dump", "traces/chain.1.et", "--format", "json"), ("traces",)),
+    "dump, as text": Command(("dump", "traces", "--text"), ("traces",)),
+    "assemble": Command(("assemble", "traces.txt", "-o", "out"), ("traces.txt",)),
+    "help": Command(("help", "ops")),
+}
+
+
+def snapshot(folder):
+    """Every file with its bytes, every folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+            for path in sorted(folder.rglob("*"))}
+
+
+@dataclasses.dataclass
+class Outcome:
+    status: int
+    out: bytes
+    err: bytes
+    files: dict
+
+
+class Bench:
+    """A folder to run commands in, and folders that they may find there."""
+
+    def __init__(self, program):
+        self.program = program
+        self.prepared = pathlib.Path("prepared").resolve()
+        self.work = pathlib.Path("work").resolve()
+        self.counts = pathlib.Path("counts").resolve()
+        shutil.rmtree(self.prepared, ignore_errors=True)
+        self.prepared.mkdir()
+        for words in ((*LOWER, "-o", "traces"), (*LOWER, "-o", "mixed")):
+            subprocess.run([program, *words], cwd=self.prepared, check=True, stdout=subprocess.DEVNULL)
+        (self.prepared / "mixed" / "notes").write_text("of somebody else\n", encoding="utf-8")
+        text = subprocess.run([program, "dump", "traces", "--text"], cwd=self.prepared, check=True, capture_output=True)
+        (self.prepared / "traces.txt").write_bytes(text.stdout)
+
+    def prepare(self, command):
+        shutil.rmtree(self.work, ignore_errors=True)
+        self.work.mkdir()
+        for name in command.finds:
+            source = self.prepared / name
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, self.work / name)
+
+    def run(self, command, fault=None):
+        """The outcome; `fault` is "KIND:N" or None."""
+        self.prepare(command)
+        environment = {**os.environ, "ETCH_FAULT_COUNTS": str(self.counts), "LC_ALL": "C"}
+        if fault:
+            environment["ETCH_FAULT"] = fault
+        done = subprocess.run([self.program, *command.words], cwd=self.work, env=environment, stdin=subprocess.DEVNULL,
+                              capture_output=True, check=False)
+        return Outcome(done.returncode, done.stdout, done.stderr, snapshot(self.work))
+
+    def count(self):
+        """How many calls of each kind the last run made."""
+        return {kind: int(number) for kind, number in (line.split() for line in self.counts.read_text().splitlines())}
+
+
+def chosen(count):
+    """The numbers of the calls that fail: each of the first, then ever fewer."""
+    n = 1
+    while n <= count:
+        yield n
+        n += 1 + n // 25
+
+
+def hold(kinds, may_differ=lambda name, kind, usual, seen: False):
+    """Fails calls of `kinds` in every command. `may_differ` knows outcomes that are right in another way."""
+    bench, wrong, runs = Bench(sys.argv[1]), [], 0
+    for name, command in COMMANDS.items():
+        usual = bench.run(command)
+        counts = bench.count()
+        bench.prepare(command)
+        before = snapshot(bench.work)
+        for kind in kinds:
+            for n in chosen(counts[kind]):
+                seen = bench.run(command, f"{kind}:{n}")
+                runs += 1
+                unhindered = (seen.status, seen.out, seen.files) == (usual.status, usual.out, usual.files)
+                refused = seen.status == FAILED and seen.err != b"" and seen.files == before
+                if not unhindered and not refused and not may_differ(name, kind, usual, seen):
+                    changed = sorted(set(seen.files.items()) ^ set(before.items()), key=lambda item: item[0])
+                    wrong.append(f"{name}, {kind}:{n}: status {seen.status}, {len(seen.out)} bytes, files "
+                                 f"{sorted({path for path, _ in changed})}, {seen.err[-600:].decode()!r}")
+    print("\n".join(wrong[:40]))
+    print(f"{runs} runs, {len(wrong)} wrong")
+    sys.exit(1 if wrong or runs < 100 else 0)
