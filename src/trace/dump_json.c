@@ -62,13 +62,6 @@ static void add_value(etch_buf *out, etch_chakra_scalar scalar, const etch_trace
     case ETCH_SCALAR_FLOAT:
         add_double(out, value->number);
         break;
-    case ETCH_SCALAR_UINT64:
-    case ETCH_SCALAR_FIXED64:
-        etch_buf_printf(out, "%" PRIu64, (uint64_t)value->integer);
-        break;
-    case ETCH_SCALAR_BOOL:
-        etch_buf_puts(out, value->integer ? "true" : "false");
-        break;
     case ETCH_SCALAR_STRING:
         add_string(out, value->text);
         break;
@@ -76,7 +69,7 @@ static void add_value(etch_buf *out, etch_chakra_scalar scalar, const etch_trace
         add_hex(out, value->text);
         break;
     default:
-        etch_buf_printf(out, "%" PRId64, value->integer);
+        etch_text_value(out, scalar, value);
         break;
     }
 }

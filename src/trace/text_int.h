@@ -33,6 +33,8 @@ void etch_text_quoted(etch_buf *out, etch_trace_text text);
 void etch_text_escaped(etch_buf *out, etch_trace_text text);
 /* A number as text from which the same number is read, whatever the locale. */
 void etch_text_double(etch_buf *out, double number);
+/* One value of an attribute. */
+void etch_text_value(etch_buf *out, etch_chakra_scalar scalar, const etch_trace_value *value);
 
 /* ---- text_read.c: lines as files ----------------------------------------------------------------------- */
 

@@ -62,7 +62,7 @@ void etch_text_escaped(etch_buf *out, etch_trace_text text)
     add_quoted(out, text, false);
 }
 
-static void add_value(etch_buf *out, etch_chakra_scalar scalar, const etch_trace_value *value)
+void etch_text_value(etch_buf *out, etch_chakra_scalar scalar, const etch_trace_value *value)
 {
     switch (scalar) {
     case ETCH_SCALAR_DOUBLE:
@@ -113,7 +113,7 @@ static void add_attr(etch_buf *out, const etch_trace_attr *attr)
         etch_buf_puts(out, " =");
     for (uint32_t i = 0; i < attr->count; i++) {
         etch_buf_puts(out, " ");
-        add_value(out, etch_chakra_scalar_of(attr->kind), &attr->values[i]);
+        etch_text_value(out, etch_chakra_scalar_of(attr->kind), &attr->values[i]);
     }
     if (attr->doc.length > 0) {
         etch_buf_puts(out, " doc ");
