@@ -6,8 +6,10 @@
 enum {
     MOST_CASES = 36, /* remainders of all variables together */
     MOST_MODULUS = 12,
-    MOST_SPLIT = 3, /* variables */
-    LOOK_INSIDE = 4 /* opaque atoms inside opaque atoms */
+    MOST_SPLIT = 3,  /* variables */
+    LOOK_INSIDE = 4, /* opaque atoms inside opaque atoms */
+    MOST_TERMS = 64, /* of each expression: every case expands them */
+    MOST_POWER = 6   /* of a variable */
 };
 
 /* What is split: variables that occur with fractions, and the common denominator of these. */
@@ -44,6 +46,8 @@ static bool add_denominator(split *s, sym_coef coef)
 /* Notes what is fractional in `a`; false when that is too much. */
 static bool look(split *s, etch_expr a, uint32_t depth)
 {
+    if (a->count > MOST_TERMS || (a->flags & SYM_HAS_RECIP))
+        return false;
     for (uint32_t i = 0; i < a->count; i++) {
         const sym_term *term = &a->terms[i];
         bool fraction = !sym_coef_is_integer(term->coef);
@@ -51,6 +55,8 @@ static bool look(split *s, etch_expr a, uint32_t depth)
             return false;
         for (uint32_t j = 0; j < term->mono->count; j++) {
             sym_atom *atom = term->mono->at[j].atom;
+            if (term->mono->at[j].exp > MOST_POWER)
+                return false;
             if (atom->kind == SYM_VAR && fraction && !add_variable(s, atom))
                 return false;
             for (uint32_t k = 0; k < atom->count; k++)
@@ -90,7 +96,7 @@ bool sym_holds_by_remainders(etch_sym *sym, etch_expr a, sym_claim *holds)
 {
     split s = {.modulus = 1};
     uint32_t cases = 1;
-    if ((a->flags & SYM_HAS_RECIP) || !look(&s, a, LOOK_INSIDE) || s.modulus == 1 || s.count == 0)
+    if (!look(&s, a, LOOK_INSIDE) || s.modulus == 1 || s.count == 0)
         return false;
     for (uint32_t i = 0; i < s.count; i++)
         cases *= s.modulus;
