@@ -100,7 +100,9 @@ ETCH_API etch_status etch_algebra_declare_real(etch_algebra *algebra, etch_formu
 
 /* Assumes that `left relation right` holds, wherever both sides are defined, for formulas that are made and questions
  * that are asked afterwards. ETCH_REL_EQ, LE, GE and DIVIDES; LT and GT of integers. Sides of DIVIDES are products and
- * quotients (tp | hidden/heads). An equality replaces one of its variables by what it equals.
+ * quotients (tp | hidden/heads). An equality replaces one of its variables by what it equals. ETCH_REL_NE, and TRUE
+ * (`left` is not 0, `right` may be NULL), serve proofs of the same difference, and when they are about pow2: pow2(tp) is
+ * true, so tp is a power of two.
  *
  * `origin` is any number of the caller's for this fact. ETCH_EINPUT: it contradicts what is known; `*other` (may be
  * NULL) is the origin of one of the facts that it contradicts, or -1 for a declaration or for facts that had
@@ -137,6 +139,8 @@ ETCH_API etch_formula etch_formula_mod(etch_algebra *algebra, etch_formula a, et
 ETCH_API etch_formula etch_formula_max(etch_algebra *algebra, etch_formula a, etch_formula b);
 ETCH_API etch_formula etch_formula_min(etch_algebra *algebra, etch_formula a, etch_formula b);
 ETCH_API etch_formula etch_formula_abs(etch_algebra *algebra, etch_formula a);
+/* 1 where `a` is a power of two (1, 2, 4, ...), else 0. */
+ETCH_API etch_formula etch_formula_pow2(etch_algebra *algebra, etch_formula a);
 
 /* The index of a sum; sums that are inside each other have different levels 0, 1, ... It stands for any integer and
  * has a meaning inside a sum only. */

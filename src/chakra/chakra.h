@@ -11,6 +11,10 @@
 #define ETCH_CHAKRA_SUFFIX ".et"    /* of traces: <name>.<rank>.et */
 #define ETCH_CHAKRA_GROUP_FILE "comm_group.json"
 
+/* What etch says of a run, beside its traces: no part of Chakra. */
+#define ETCH_MANIFEST_FILE "manifest.json"
+#define ETCH_MANIFEST_FORMAT "etch-manifest"
+
 /* ---- numbers of fields --------------------------------------------------------------------------------- */
 
 typedef enum etch_chakra_metadata_field {

@@ -1,6 +1,6 @@
-/* What ASTRA-sim needs beside the traces: descriptions of a machine that has a dimension of its network for each
- * axis of the mesh, and the command that runs it. Bandwidths, latencies and the speed of a rank are round
- * numbers for a user to edit; nothing of them is derived. */
+/* What ASTRA-sim needs beside the traces: a machine whose network has a dimension for each axis of the mesh,
+ * and the command that runs it. Bandwidths, latencies and the speed of a rank are round numbers for a user to
+ * edit: nothing is derived from them. */
 #include "emit/emit_int.h"
 
 #include <string.h>
@@ -107,13 +107,14 @@ static void put_quoted(etch_buf *out, const char *text)
 
 static void put_command(etch_buf *out, const char *name)
 {
-    etch_buf_puts(out, "#!/bin/sh\n"
-                       "# Runs ASTRA-sim on the traces beside this file: sh " COMMAND " [PROGRAM [OPTION...]]\n"
-                       "program=${1:-AstraSim_Analytical_Congestion_Unaware}\n"
-                       "[ $# -eq 0 ] || shift\n"
-                       "here=$(cd \"$(dirname \"$0\")\" && pwd) || exit 1\n"
-                       "exec \"$program\" \\\n"
-                       "    --workload-configuration=\"$here\"/");
+    etch_buf_puts(out,
+                  "#!/bin/sh\n"
+                  "# Runs ASTRA-sim on the traces beside this file: sh " COMMAND " [PROGRAM [OPTION...]]\n"
+                  "program=${1:-AstraSim_Analytical_Congestion_Unaware}\n"
+                  "[ $# -eq 0 ] || shift\n"
+                  "here=$(cd \"$(dirname \"$0\")\" && pwd) || exit 1\n"
+                  "exec \"$program\" \\\n"
+                  "    --workload-configuration=\"$here\"/");
     put_quoted(out, name);
     etch_buf_puts(out, " \\\n"
                        "    --comm-group-configuration=\"$here\"/" ETCH_CHAKRA_GROUP_FILE " \\\n"
@@ -127,7 +128,8 @@ void etch_astra_sim_files(etch_arena *arena, const etch_job *job, const char *na
                           etch_extra_file files[ETCH_ASTRA_SIM_FILES])
 {
     const dimensions d = dimensions_of(job);
-    etch_buf text[ETCH_ASTRA_SIM_FILES] = {{.arena = arena}, {.arena = arena}, {.arena = arena}, {.arena = arena}};
+    etch_buf text[ETCH_ASTRA_SIM_FILES] = {
+        {.arena = arena}, {.arena = arena}, {.arena = arena}, {.arena = arena}};
     put_network(&text[0], &d);
     put_system(&text[1], &d);
     etch_buf_puts(&text[2], "{\"memory-type\": \"NO_MEMORY_EXPANSION\"}\n");

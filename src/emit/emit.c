@@ -38,8 +38,8 @@ static etch_status check_ranks(const emission *e)
     const uint32_t last = ranks ? ranks->at[ranks->count - 1].last : 0;
     if (!ranks || last < e->job->rank_count)
         return ETCH_OK;
-    etch_diag *diag = etch_error(e->diags, ETCH_E_OUTPUT_RANKS, (etch_span){0, 0}, "there is no rank %u",
-                                 (unsigned)last);
+    etch_diag *diag =
+        etch_error(e->diags, ETCH_E_OUTPUT_RANKS, (etch_span){0, 0}, "there is no rank %u", (unsigned)last);
     etch_help(diag, "the mesh has %u ranks, from 0 to %u", (unsigned)e->job->rank_count,
               (unsigned)e->job->rank_count - 1);
     return ETCH_EINPUT;
@@ -109,6 +109,13 @@ static void warn_of_path(const emission *e)
                      e->options->folder);
 }
 
+static void warn_of_one_rank(const emission *e)
+{
+    if (e->options->astra_sim && e->job->rank_count == 1)
+        etch_warning(e->diags, ETCH_E_OUTPUT_ONE_RANK, (etch_span){0, 0},
+                     "there is one rank: networks of ASTRA-sim have at least two");
+}
+
 static etch_status write_tables(const emission *e)
 {
     uint64_t size;
@@ -154,6 +161,7 @@ static etch_status write_all(void *data)
     if (status != ETCH_OK)
         return status;
     warn_of_path(e);
+    warn_of_one_rank(e);
     e->folder.ours.known = true;
     e->folder.ours.rank_count = e->job->rank_count;
     e->folder.ours.astra_sim = e->options->astra_sim;
@@ -179,7 +187,7 @@ static etch_status run(etch_mem *mem, etch_status (*body)(void *data), const etc
                   .options = options,
                   .diags = diags,
                   .arena = arena,
-                  .folder = {.arena = arena, .diags = diags, .files = -1, .target = -1}};
+                  .folder = {.arena = arena, .diags = diags, .files = -1, .target = -1, .old = -1}};
     etch_status status = etch_guard(mem, body, &e);
     if (status != ETCH_OK)
         etch_folder_abandon(&e.folder);

@@ -57,10 +57,10 @@ typedef struct etch_emit_result {
  * breaks a rule that simulators rely on. Warnings say what is written but strains simulators.
  *
  * manifest.json, in this order: `format` ("etch-manifest"), `format_version`, `tool`, `spec`, `model`,
- * `plan`, `config` (or null), `bindings`, `mesh` (outermost axis first), `ranks`, `traces` (with `written`: the ranks,
- * unless they are all), `astra_sim` (true, where its files are there), `comm_groups`
- * (families: one set of mesh axes, groups with consecutive ids), `classes` (ranks of one program) and
- * `stages`. A stage holds sums over the nodes of one of its ranks, as decimal text: the sum of num_ops is
+ * `plan`, `config` (or null), `bindings`, `mesh` (outermost axis first), `ranks`, `traces` (with `written`: the
+ * first and last of each run of ranks that have one, unless all have; with `astra_sim`: true, where its files
+ * are there), `comm_groups` (families: one set of mesh axes, groups with consecutive ids), `classes` (ranks of
+ * one program) and `stages`. A stage holds sums over the nodes of one of its ranks, as decimal text: the sum of num_ops is
  * `flop` + `flop_padding`, of tensor_size `bytes` + `bytes_padding`, of comm_size by collective and axes
  * `bytes` + `bytes_padding` of that row. Padding is what the least values that simulators accept (1 FLOP,
  * 1 byte, 64 bytes of a collective) added to the exact sums. */

@@ -5,7 +5,6 @@
 #include "chakra/chakra.h"
 #include "emit/emit.h"
 
-#define ETCH_MANIFEST_FILE "manifest.json"
 /* Its name in the hidden folder: a manifest is there under its own name only where the run is complete, whenever the
  * process ends. */
 #define ETCH_MANIFEST_WAITING "." ETCH_MANIFEST_FILE
@@ -127,7 +126,7 @@ typedef struct etch_folder {
     const etch_intervals *ranks; /* of it that are written; NULL: all */
     const etch_extra_file *extras;
     uint32_t extra_count;
-    etch_run_files earlier;      /* what the target holds already */
+    etch_run_files earlier; /* what the target holds already */
     etch_folder_way way;
     unsigned mode;            /* permissions of a target that exists */
     const char **new_parents; /* folders that were created, outermost first */
@@ -135,6 +134,9 @@ typedef struct etch_folder {
     const char *hidden; /* the files' folder until it is committed, else NULL */
     int files;          /* open on `hidden`, else -1 */
     int target;         /* open on `path` while it is filled, else -1 */
+    const char *aside;  /* where what it held is meanwhile, else NULL */
+    int old;            /* open on `aside`, else -1 */
+    uint32_t placed;    /* files that took their places */
 } etch_folder;
 
 /* Looks at the target and decides on the way; changes nothing. ETCH_EINPUT: it cannot be used. */
@@ -177,7 +179,8 @@ uint32_t etch_group_count(const etch_job *job);
 etch_status etch_manifest_text(const etch_job *job, const etch_variants *variants,
                                const etch_emit_options *options, uint64_t trace_bytes, char **text,
                                size_t *length) ETCH_MUST_CHECK;
-/* What the manifest in `folder` says of its run; `known` is false when there is none of ours. */
-void etch_manifest_read(etch_arena *arena, const char *folder, etch_run_files *run);
+/* What the manifest in the target says of its run; `known` is false when there is none of ours. ETCH_EIO, with a
+ * diagnostic, or ETCH_ENOMEM when that cannot be told. */
+etch_status etch_manifest_read(const etch_folder *folder, etch_run_files *run) ETCH_MUST_CHECK;
 
 #endif

@@ -35,8 +35,8 @@ typedef struct head {
 #define X(enumerator, name, kind) \
     {name, sizeof(name) - 1, TAG(kind, IS_TEXT(kind) ? WIRE_BYTES : WIRE_VARINT)},
 #define Y(enumerator, name, text) X(enumerator, name, (text) ? ETCH_KIND_STRING : ETCH_KIND_INT64)
-static const head heads[ETCH_ATTRIBUTE_COUNT + ETCH_ANNOTATION_COUNT] = {
-    ETCH_CHAKRA_ATTRIBUTES(X) ETCH_ANNOTATIONS(Y)};
+static const head heads[ETCH_ATTRIBUTE_COUNT + ETCH_ANNOTATION_COUNT] = {ETCH_CHAKRA_ATTRIBUTES(X)
+                                                                             ETCH_ANNOTATIONS(Y)};
 #undef Y
 #undef X
 /* An index of `heads`. */

@@ -73,7 +73,9 @@ static int survey_entry(void *data, int folder, const char *name)
 {
     survey *s = data;
     struct stat info;
-    bool regular = fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode);
+    if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? 0 : errno; /* what is gone meanwhile is in nobody's way */
+    bool regular = S_ISREG(info.st_mode);
     s->entries++;
     if (!regular && run_owns(&s->folder->ours, name))
         snprintf(s->blocker, sizeof s->blocker, "%s", name);
@@ -132,7 +134,9 @@ static bool is_fixed(const etch_folder *folder, dev_t device)
 static etch_status inspect_folder(etch_folder *folder, const struct stat *info, bool force)
 {
     survey s = {.folder = folder};
-    etch_manifest_read(folder->arena, folder->path, &folder->earlier);
+    etch_status status = etch_manifest_read(folder, &folder->earlier);
+    if (status != ETCH_OK)
+        return status;
     int error = for_each_entry(folder->path, survey_entry, &s);
     if (error != 0)
         return etch_io_error(folder->diags, "read", folder->path, NULL, error);
@@ -240,7 +244,9 @@ static void close_all(etch_folder *folder)
         close(folder->files);
     if (folder->target >= 0)
         close(folder->target);
-    folder->files = folder->target = -1;
+    if (folder->old >= 0)
+        close(folder->old);
+    folder->files = folder->target = folder->old = -1;
 }
 
 static etch_status take_name(etch_folder *folder)
@@ -274,6 +280,12 @@ static int remove_folder(const char *path, int (*remove_entry)(void *data, int f
 {
     int error = for_each_entry(path, remove_entry, data);
     return rmdir(path) == 0 ? 0 : error != 0 ? error : errno;
+}
+
+static int remove_any(void *data, int folder, const char *name)
+{
+    (void)data;
+    return unlinkat(folder, name, 0) == 0 ? 0 : errno;
 }
 
 /* Removed file by file, a folder must not look finished meanwhile. */
@@ -310,20 +322,25 @@ static etch_status replace_earlier(etch_folder *folder)
     return ETCH_OK;
 }
 
-static int remove_stale(void *data, int folder, const char *name)
+/* ---- within a folder of others ------------------------------------------------------------------------- */
+
+/* What the run replaces steps aside into a second hidden folder, so that a failure can put it back. */
+static int step_aside(const etch_folder *folder, const char *name, const char *hidden_name)
+{
+    return renameat(folder->target, name, folder->old, hidden_name) == 0 || errno == ENOENT ? 0 : errno;
+}
+
+static int step_aside_earlier(void *data, int folder, const char *name)
 {
     const etch_folder *of = data;
-    return run_owns(&of->ours, name) ? 0 : remove_earlier(data, folder, name);
+    (void)folder;
+    return run_owns(&of->earlier, name) ? step_aside(of, name, name) : 0;
 }
 
-static etch_status place_file(const etch_folder *folder, const char *hidden_name, const char *name)
-{
-    if (renameat(folder->files, hidden_name, folder->target, name) != 0)
-        return etch_io_error(folder->diags, "write", folder->path, name, errno);
-    return ETCH_OK;
-}
-
-static etch_status place_files(etch_folder *folder)
+/* Calls act(folder, hidden name, name) for the files of the run, the manifest last, until one fails. */
+static etch_status for_each_file(etch_folder *folder,
+                                 etch_status (*act)(etch_folder *folder, const char *hidden_name,
+                                                    const char *name))
 {
     char name[ETCH_FILE_NAME];
     etch_status status = ETCH_OK;
@@ -331,31 +348,106 @@ static etch_status place_files(etch_folder *folder)
         if (folder->ranks && !etch_intervals_hold(folder->ranks, rank))
             continue;
         etch_trace_name(folder->ours.name, rank, name);
-        status = place_file(folder, name, name);
+        status = act(folder, name, name);
     }
     for (uint32_t i = 0; i < folder->extra_count && status == ETCH_OK; i++)
-        status = place_file(folder, folder->extras[i].name, folder->extras[i].name);
+        status = act(folder, folder->extras[i].name, folder->extras[i].name);
     if (status == ETCH_OK)
-        status = place_file(folder, ETCH_CHAKRA_GROUP_FILE, ETCH_CHAKRA_GROUP_FILE);
-    return status == ETCH_OK ? place_file(folder, ETCH_MANIFEST_WAITING, ETCH_MANIFEST_FILE) : status;
+        status = act(folder, ETCH_CHAKRA_GROUP_FILE, ETCH_CHAKRA_GROUP_FILE);
+    return status == ETCH_OK ? act(folder, ETCH_MANIFEST_WAITING, ETCH_MANIFEST_FILE) : status;
+}
+
+static etch_status place_file(etch_folder *folder, const char *hidden_name, const char *name)
+{
+    int error = step_aside(folder, name, hidden_name);
+    if (error == 0 && renameat(folder->files, hidden_name, folder->target, name) != 0)
+        error = errno;
+    if (error != 0)
+        return etch_io_error(folder->diags, "write", folder->path, name, error);
+    folder->placed++;
+    return ETCH_OK;
+}
+
+static etch_status take_back_file(etch_folder *folder, const char *hidden_name, const char *name)
+{
+    (void)hidden_name;
+    if (folder->placed > 0 && unlinkat(folder->target, name, 0) == 0)
+        folder->placed--;
+    return ETCH_OK;
+}
+
+static int return_file(void *data, int folder, const char *name)
+{
+    const etch_folder *of = data;
+    if (strcmp(name, ETCH_MANIFEST_WAITING) == 0)
+        return 0;
+    return renameat(folder, name, of->target, name) == 0 ? 0 : errno;
+}
+
+/* Leaves the target as it was before `fill_target`. Returns 0 or an errno; allocates nothing. */
+static int undo_filling(etch_folder *folder)
+{
+    for_each_file(folder, take_back_file);
+    int error = for_each_entry(folder->aside, return_file, folder);
+    if (error == 0 && renameat(folder->old, ETCH_MANIFEST_WAITING, folder->target, ETCH_MANIFEST_FILE) != 0 &&
+        errno != ENOENT)
+        error = errno;
+    if (error == 0)
+        rmdir(folder->aside);
+    folder->aside = NULL;
+    return error;
 }
 
 /* The manifest goes first and comes last: without it a folder does not look finished. */
+static etch_status replace_files(etch_folder *folder)
+{
+    int error = step_aside(folder, ETCH_MANIFEST_FILE, ETCH_MANIFEST_WAITING);
+    if (error == 0)
+        error = for_each_entry(folder->path, step_aside_earlier, folder);
+    if (error != 0)
+        return etch_io_error(folder->diags, "replace an earlier run in", folder->path, NULL, error);
+    return for_each_file(folder, place_file);
+}
+
+static void remove_leftovers(etch_folder *folder)
+{
+    if (remove_folder(folder->aside, remove_any, NULL) != 0)
+        etch_warning(folder->diags, ETCH_E_OUTPUT_LEFT, (etch_span){0, 0},
+                     "the earlier run could not be removed: it is in '%s' now", folder->aside);
+    if (rmdir(folder->hidden) != 0)
+        etch_warning(folder->diags, ETCH_E_OUTPUT_LEFT, (etch_span){0, 0},
+                     "'%s' is empty and could not be removed", folder->hidden);
+    folder->aside = folder->hidden = NULL;
+}
+
 static etch_status fill_target(etch_folder *folder)
 {
     folder->target = open_folder(folder->path);
     if (folder->target < 0)
         return etch_io_error(folder->diags, "open", folder->path, NULL, errno);
-    if (unlinkat(folder->target, ETCH_MANIFEST_FILE, 0) != 0 && errno != ENOENT)
-        return etch_io_error(folder->diags, "replace", folder->path, ETCH_MANIFEST_FILE, errno);
-    int error = for_each_entry(folder->path, remove_stale, folder);
+    etch_status status = create_hidden(folder, folder->path, &folder->aside);
+    if (status != ETCH_OK)
+        return status;
+    const char *aside = folder->aside;
+    folder->old = open_folder(aside);
+    if (folder->old < 0) {
+        const int error = errno;
+        rmdir(aside); /* it is empty */
+        folder->aside = NULL;
+        return etch_io_error(folder->diags, "open", aside, NULL, error);
+    }
+    status = replace_files(folder);
+    if (status == ETCH_OK) {
+        remove_leftovers(folder);
+        return ETCH_OK;
+    }
+    const int error = undo_filling(folder);
     if (error != 0)
-        return etch_io_error(folder->diags, "remove an earlier run from", folder->path, NULL, error);
-    etch_status status = place_files(folder);
-    if (status == ETCH_OK && rmdir(folder->hidden) == 0)
-        folder->hidden = NULL;
+        etch_io_error(folder->diags, "put back the earlier run from", aside, NULL, error);
     return status;
 }
+
+/* ---- the end ------------------------------------------------------------------------------------------- */
 
 static etch_status put_in_place(etch_folder *folder)
 {
@@ -375,14 +467,10 @@ etch_status etch_folder_commit(etch_folder *folder)
     return status;
 }
 
-static int remove_any(void *data, int folder, const char *name)
-{
-    (void)data;
-    return unlinkat(folder, name, 0) == 0 ? 0 : errno;
-}
-
 void etch_folder_abandon(etch_folder *folder)
 {
+    if (folder->aside)
+        undo_filling(folder);
     close_all(folder);
     if (folder->hidden) {
         remove_manifest(folder->hidden);

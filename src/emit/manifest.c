@@ -1,11 +1,14 @@
 /* manifest.json: what was lowered, and what the traces add up to. Its keys are described at `etch_emit`. */
+#define _POSIX_C_SOURCE 200809L
+
 #include "emit/emit_int.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#define FORMAT "etch-manifest"
 enum {
     FORMAT_VERSION = 1,
     MANIFEST_LIMIT = 64 << 20 /* a larger file is none of ours */
@@ -222,7 +225,7 @@ static json_t *name_or_null(const char *name)
 static json_t *manifest_json(writer *w)
 {
     json_t *root = json_object();
-    set(w, root, "format", json_string(FORMAT));
+    set(w, root, "format", json_string(ETCH_MANIFEST_FORMAT));
     set(w, root, "format_version", number(FORMAT_VERSION));
     set(w, root, "tool", tool_json(w));
     set(w, root, "spec", spec_json(w));
@@ -247,13 +250,16 @@ etch_status etch_manifest_text(const etch_job *job, const etch_variants *variant
     json_t *root = manifest_json(&w);
     size_t size = w.failed ? 0 : json_dumpb(root, NULL, 0, JSON_INDENT(2));
     *text = size > 0 ? malloc(size + 1) : NULL;
-    if (*text) {
-        json_dumpb(root, *text, size, JSON_INDENT(2));
-        (*text)[size] = '\n';
-        *length = size + 1;
-    }
+    const bool fine = *text && json_dumpb(root, *text, size, JSON_INDENT(2)) == size; /* it allocates, too */
     json_decref(root);
-    return *text ? ETCH_OK : ETCH_ENOMEM;
+    if (!fine) {
+        free(*text);
+        *text = NULL;
+        return ETCH_ENOMEM;
+    }
+    (*text)[size] = '\n';
+    *length = size + 1;
+    return ETCH_OK;
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------- */
@@ -261,7 +267,7 @@ etch_status etch_manifest_text(const etch_job *job, const etch_variants *variant
 static bool is_ours(const json_t *root)
 {
     const char *format = json_string_value(json_object_get(root, "format"));
-    return format && strcmp(format, FORMAT) == 0;
+    return format && strcmp(format, ETCH_MANIFEST_FORMAT) == 0;
 }
 
 static void read_run(const json_t *root, etch_run_files *run)
@@ -276,17 +282,29 @@ static void read_run(const json_t *root, etch_run_files *run)
     run->known = true;
 }
 
-void etch_manifest_read(etch_arena *arena, const char *folder, etch_run_files *run)
+etch_status etch_manifest_read(const etch_folder *folder, etch_run_files *run)
 {
+    struct stat info;
     char *text;
     size_t length;
     const char *why;
-    const char *path = etch_text(arena, "%s/%s", folder, ETCH_MANIFEST_FILE);
+    json_error_t error;
+    const char *path = etch_text(folder->arena, "%s/%s", folder->path, ETCH_MANIFEST_FILE);
     *run = (etch_run_files){.known = false};
-    if (etch_read_file(arena, path, MANIFEST_LIMIT, &text, &length, &why) != ETCH_OK)
-        return;
-    json_t *root = json_loadb(text, length, 0, NULL);
-    if (root)
-        read_run(root, run);
+    if (lstat(path, &info) != 0)
+        return errno == ENOENT
+                   ? ETCH_OK
+                   : etch_io_error(folder->diags, "read", folder->path, ETCH_MANIFEST_FILE, errno);
+    if (!S_ISREG(info.st_mode) || info.st_size > MANIFEST_LIMIT)
+        return ETCH_OK; /* none of ours */
+    if (etch_read_file(folder->arena, path, MANIFEST_LIMIT, &text, &length, &why) != ETCH_OK) {
+        etch_error(folder->diags, ETCH_E_OUTPUT_IO, (etch_span){0, 0}, "cannot read '%s': %s", path, why);
+        return ETCH_EIO;
+    }
+    json_t *root = json_loadb(text, length, 0, &error);
+    if (!root)
+        return error.text[0] ? ETCH_OK : ETCH_ENOMEM; /* nothing to say of the text: memory is out */
+    read_run(root, run);
     json_decref(root);
+    return ETCH_OK;
 }

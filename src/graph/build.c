@@ -663,6 +663,26 @@ etch_dtype etch_dtype_of(const char *name)
     return ETCH_DTYPE_COUNT;
 }
 
+static const char *label_of(const etch_scope *scope, const char *const *labels)
+{
+    return labels ? labels[scope->id] : scope->module;
+}
+
+const char *etch_scope_path(etch_arena *arena, const etch_scope *scope, const char *const *labels)
+{
+    size_t length = 0;
+    for (const etch_scope *s = scope; s; s = s->parent)
+        length += strlen(label_of(s, labels)) + 1;
+    char *path = etch_alloc(arena, length), *at = path + length;
+    for (const etch_scope *s = scope; s; s = s->parent) {
+        const char *label = label_of(s, labels);
+        *--at = s == scope ? '\0' : '.';
+        at -= strlen(label);
+        memcpy(at, label, strlen(label));
+    }
+    return path;
+}
+
 const char *etch_phase_name(etch_phase phase)
 {
     static const char *const names[ETCH_PHASE_COUNT] = {"forward", "recompute", "backward", "sync",

@@ -103,6 +103,8 @@ typedef struct etch_scope {
     uint32_t id;
     etch_span span; /* the call */
 } etch_scope;
+/* "llama.block.attention". `labels`, by scope id, take the place of the modules' names; NULL: none do. */
+const char *etch_scope_path(etch_arena *arena, const etch_scope *scope, const char *const *labels);
 
 typedef struct etch_tensor {
     uint32_t id;
@@ -118,7 +120,7 @@ typedef struct etch_tensor {
     const char **tags;
     uint32_t tag_count;
     uint32_t first_op, end_op; /* ids of the ops that its statement made; both 0: only the producer */
-    bool frozen;          /* weight without a gradient */
+    bool frozen;               /* weight without a gradient */
     bool optional_result; /* a result that exists for backward only, not written when nobody reads it (dropout
                              mask) */
     struct etch_tensor
@@ -517,7 +519,7 @@ typedef struct etch_stages {
     ETCH_VEC(etch_stage_entry) entries; /* in program order, at least one */
     etch_expr units;                    /* of all entries */
     ETCH_VEC(etch_cut) cuts;            /* along the chain */
-    uint32_t *entry_of_op;          /* by op id: the entry that it is listed in, or ETCH_NO_ENTRY */
+    uint32_t *entry_of_op;              /* by op id: the entry that it is listed in, or ETCH_NO_ENTRY */
     etch_homes *uses; /* by tensor id of a weight: where it is used, each once, ascending; empty where each
                          iteration of a loop of the chain has its own */
 } etch_stages;

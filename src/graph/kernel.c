@@ -3,11 +3,11 @@
  * requires: placed regions, items in program order. provides: kernels of every region in issue order,
  * step->kernel.
  *
- * Kernels: a product, norm, ... anchors one. An elementwise step joins the kernel that makes its latest operand;
- * where a collective or a loop makes it, or nothing in the region does, the step begins a kernel without an
- * anchor, which the first anchor that reads it takes over. Phases stay apart: what is run again is no kernel
- * of backward. Ops: every step is a kernel. Blocks: a step joins the one before it, as long as no collective
- * and no loop is between them; the last product, norm, ... is the anchor.
+ * By default a product, norm, ... anchors a kernel. An elementwise step joins the kernel that makes its latest
+ * operand; where a collective or a loop makes it, or nothing in the region does, the step begins a kernel
+ * without an anchor, which the first anchor that reads it takes over. By op, every step is a kernel. By block,
+ * a step joins the one before it, as long as no collective and no loop is between them, and the last product,
+ * norm, ... is the anchor. Phases stay apart: what is run again is no kernel of backward.
  *
  * A kernel stands in the order of its region where its anchor stands, or its first step while it has none.
  * Everything that a kernel reads then stands before it: an anchor reads what stands before the anchor; a

@@ -170,9 +170,8 @@ static etch_status assume(etch_spec *spec, const etch_claim *claim, int64_t orig
     case ETCH_REL_LT:
         break;
     case ETCH_REL_NE:
-    case ETCH_REL_TRUE: /* the core has no such facts: they are checked when values are bound */
-        *other = -1;
-        return etch_claim_holds(spec, claim, NULL) == ETCH_NO ? ETCH_EINPUT : ETCH_EUNKNOWN;
+    case ETCH_REL_TRUE: /* right is 0 */
+        return etch_assume_different(sym, low, high, origin, other);
     }
     bool strict = claim->relation == ETCH_REL_LT || claim->relation == ETCH_REL_GT;
     if (strict && etch_is_integer(sym, low, NULL) == ETCH_YES && etch_is_integer(sym, high, NULL) == ETCH_YES)

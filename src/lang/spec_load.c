@@ -2,6 +2,7 @@
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "lang/ast_int.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,10 +28,8 @@ typedef struct loader {
 
 static const char *identity_of(loader *l, const char *path)
 {
-    char *absolute = realpath(path, NULL);
-    const char *identity = etch_name_of(l->context->names, absolute ? absolute : path);
-    free(absolute);
-    return identity;
+    char absolute[PATH_MAX];
+    return etch_name_of(l->context->names, realpath(path, absolute) ? absolute : path);
 }
 
 static loaded *find(const loader *l, const char *identity)

@@ -30,23 +30,12 @@ static etch_expr is_integer(etch_sym *sym, etch_expr a)
     return etch_sub(sym, etch_int(sym, 1), gap);
 }
 
-static etch_expr is_power_of_two(etch_sym *sym, etch_expr a)
-{
-    if (!etch_is_integer_constant(a) || etch_constant_compare(sym, a, etch_int(sym, 0)) <= 0)
-        return etch_int(sym, 0);
-    etch_expr half = a;
-    const etch_expr two = etch_int(sym, 2);
-    while (etch_is_zero(etch_mod(sym, half, two)))
-        half = etch_div(sym, half, two);
-    return etch_int(sym, half == etch_int(sym, 1));
-}
-
 static const function functions[] = {
     {"max", 1, ANY_COUNT, NULL, etch_max, false},   {"min", 1, ANY_COUNT, NULL, etch_min, false},
     {"abs", 1, 1, etch_abs, NULL, false},           {"floor", 1, 1, etch_floor, NULL, false},
     {"ceil", 1, 1, etch_ceil, NULL, false},         {"ceildiv", 2, 2, NULL, ceil_div, true},
     {"floordiv", 2, 2, NULL, etch_floor_div, true}, {"mod", 2, 2, NULL, etch_mod, true},
-    {"pow2", 1, 1, is_power_of_two, NULL, false},   {"integer", 1, 1, is_integer, NULL, false},
+    {"pow2", 1, 1, etch_pow2, NULL, false},   {"integer", 1, 1, is_integer, NULL, false},
 };
 enum { FUNCTION_COUNT = sizeof functions / sizeof *functions };
 
@@ -163,12 +152,6 @@ static etch_expr apply(etch_spec *spec, const etch_ast_expr *call, const functio
     }
     if (failed || !f->one)
         return value;
-    if (f->one == is_power_of_two && !etch_is_constant(value)) {
-        etch_error(spec->diags, ETCH_E_FUNCTION_LATER, call->span,
-                   "pow2 of a formula is not given meaning yet: '%s' is no number",
-                   etch_expr_text(spec->sym, value));
-        return NULL;
-    }
     return f->one(spec->sym, value);
 }
 
@@ -270,6 +253,10 @@ etch_claim etch_claim_of(etch_spec *spec, const etch_ast_expr *expr, const etch_
         claim.relation = ETCH_REL_DIVIDES;
         claim.left = etch_int(spec->sym, 1);
         claim.right = etch_value_of(spec, expr->args.at[0].value, lookup);
+    } else if (is_call_of(expr, "pow2")) {
+        claim.relation = ETCH_REL_EQ;
+        claim.left = etch_value_of(spec, expr, lookup);
+        claim.right = etch_int(spec->sym, 1);
     } else {
         claim.left = etch_value_of(spec, expr, lookup);
         claim.right = etch_int(spec->sym, 0);

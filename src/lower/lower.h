@@ -25,7 +25,7 @@ typedef enum etch_comm_type {
 /* One node. Its id is its index in the program: the issue order. */
 typedef struct etch_node {
     uint64_t flop;  /* COMP: FLOP, at least 1 (see `padded_flop` of the totals) */
-    uint64_t bytes; /* COMP: read plus written, at least 1; others: payload as comm_size has it, at least 64 */
+    uint64_t bytes; /* COMP: read plus written, at least 1; others: payload as in comm_size, at least 64 */
     uint32_t name;  /* offset into `names` of a NUL-terminated name */
     uint32_t first_dep; /* index into `deps` */
     uint32_t dep_count; /* ids of parents: ascending, unique, each below this node's id */
@@ -38,11 +38,11 @@ typedef struct etch_node {
 
 /* What may be said of a node beside what simulators read: X(enumerator, name, is its value a text?). A node
  * has those that mean something of it: no microbatch at the end of a step, no layer outside of loops. */
-#define ETCH_ANNOTATIONS(X)                                                                        \
-    X(PHASE, "phase", true)            /* forward, recompute, backward, sync, optimizer */         \
-    X(LAYER, "layer", false)           /* iteration of the outermost loop around it */             \
-    X(MICROBATCH, "microbatch", false) /* from 0 */                                                \
-    X(OP_TYPE, "op_type", true)        /* the op's name, of communication the collective's */      \
+#define ETCH_ANNOTATIONS(X)                                                                   \
+    X(PHASE, "phase", true)            /* forward, recompute, backward, sync, optimizer */    \
+    X(LAYER, "layer", false)           /* iteration of the outermost loop around it */        \
+    X(MICROBATCH, "microbatch", false) /* from 0 */                                           \
+    X(OP_TYPE, "op_type", true)        /* the op's name, of communication the collective's */ \
     X(MODULE, "module", true)          /* dotted path of modules from the model; none of messages */
 typedef enum etch_annotation {
 #define X(enumerator, name, text) ETCH_ANNOTATION_##enumerator,
@@ -81,7 +81,7 @@ typedef struct etch_program {
     const uint32_t *deps;
     const char *names;
     const etch_annotated *annotated; /* by node; NULL: nothing is said of any */
-    const int64_t *peers; /* ranks that messages come from or go to, less the rank's own */
+    const int64_t *peers;            /* ranks that messages come from or go to, less the rank's own */
     uint32_t peer_count;
 } etch_program;
 

@@ -33,7 +33,7 @@ typedef struct etch_extent {
     uint32_t axis_size[ETCH_MAX_AXES];
     uint32_t wide; /* bits of the axes of more than one rank */
     uint32_t rank_count;
-    uint64_t micro; /* microbatches of a step */
+    uint64_t micro;                    /* microbatches of a step */
     uint32_t stage_count, chunk_count; /* of a pipeline; each stage holds the chunks */
 } etch_extent;
 
@@ -82,11 +82,11 @@ typedef struct etch_task {
     etch_cell *reads;          /* what it reads, of a kernel */
     uint32_t read_count;
     ETCH_VEC(uint32_t)
-    gradients;       /* those that it adds into in place; at the end of the step: those that it reads */
-    uint32_t slot;   /* of its body: where its node is kept */
+    gradients;            /* those that it adds into in place; at the end of the step: those that it reads */
+    uint32_t slot;        /* of its body: where its node is kept */
     etch_group_set group; /* collective */
-    uint32_t tally;  /* collective: row of the totals */
-    uint16_t family; /* collective */
+    uint32_t tally;       /* collective: row of the totals */
+    uint16_t family;      /* collective */
     uint8_t type, collective; /* as in etch_node */
     etch_phase phase;
     const char *name; /* what follows microbatch and loops */
@@ -189,21 +189,21 @@ typedef struct etch_chain {
     const etch_schedule *schedule;
     uint32_t stage_count, chunk_count;
     bool reduce_last;
-    etch_window *windows;              /* by link */
+    etch_window *windows;             /* by link */
     etch_message *forward, *backward; /* by link: between it and the next, either way */
-    int64_t *rank_of;                  /* by stage: its rank less that of stage 0, other coordinates alike */
+    int64_t *rank_of;                 /* by stage: its rank less that of stage 0, other coordinates alike */
 } etch_chain;
 
 /* How large the program of a stage is. */
 typedef struct etch_size {
-    uint64_t nodes;      /* exact */
+    uint64_t nodes;            /* exact */
     uint64_t deps, name_bytes; /* at most */
 } etch_size;
 
 typedef struct etch_outline {
     etch_naming naming;
     unsigned annotations;
-    etch_arena *texts; /* of the job: for those of annotations */
+    etch_arena *texts;             /* of the job: for those of annotations */
     etch_body *forward, *backward; /* backward may be NULL */
     etch_chain chain;
     uint64_t micro;
@@ -216,8 +216,8 @@ typedef struct etch_outline {
     etch_size *sizes;              /* by stage */
 } etch_outline;
 
-
-/* The outline under a binding, without families. Naming, annotations and texts are set. ETCH_EINPUT and ETCH_ELIMIT come with a diagnostic. */
+/* The outline under a binding, without families; naming, annotations and texts have been set. ETCH_EINPUT and
+ * ETCH_ELIMIT come with a diagnostic. */
 etch_status etch_outline_make(etch_arena *scratch, const etch_placed *placed, etch_bound *bound,
                               const etch_extent *extent, etch_outline *outline) ETCH_MUST_CHECK;
 /* Goes over every task that runs at least once. */

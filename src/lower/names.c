@@ -138,21 +138,12 @@ static const char *tensor_of(const etch_step *step)
     return name ? name : etch_row_name(step->row);
 }
 
-/* llama.block.attention; with `labels`, calls are numbered. */
-static const char *module_path(etch_arena *arena, const etch_scope *scope, const char *const *labels)
-{
-    const char *path = labels ? labels[scope->id] : scope->module;
-    while ((scope = scope->parent) != NULL)
-        path = etch_text(arena, "%s.%s", labels ? labels[scope->id] : scope->module, path);
-    return path;
-}
-
 /* The tensor behind all modules. */
 static const char *full_path_of(const naming *n, const etch_step *step)
 {
     const char *path = tensor_of(step);
     if (step->scope)
-        path = etch_text(n->arena, "%s.%s", module_path(n->arena, step->scope, n->labels), path);
+        path = etch_text(n->arena, "%s.%s", etch_scope_path(n->arena, step->scope, n->labels), path);
     if (step->move != ETCH_NO_MOVE)
         path = etch_text(n->arena, "%s.%s", path, etch_move_name(step->move));
     return path;
@@ -232,7 +223,7 @@ static const char *module_of(const etch_outline *outline, const etch_scope *scop
 {
     if (!scope || !(outline->annotations >> ETCH_ANNOTATION_MODULE & 1))
         return NULL;
-    return module_path(outline->texts, scope, NULL);
+    return etch_scope_path(outline->texts, scope, NULL);
 }
 
 /* `forward`: the region of the forward pass that the body runs, repeats or undoes. Goes as deep as loops

@@ -535,6 +535,18 @@ static bool is_at_work(const unroller *u, const etch_body *body, const etch_part
     return held.first < held.end;
 }
 
+/* Has the part run for the last time on the stage? A loop may be in several chunks. */
+static bool is_complete(const unroller *u, const etch_part *part)
+{
+    const etch_chain *chain = &u->outline->chain;
+    for (uint32_t chunk = 0; chunk < chain->chunk_count; chunk++) {
+        etch_window held = etch_overlap(chain->windows[chunk * chain->stage_count + u->stage], part->units);
+        if (held.first < held.end && u->left[chunk] > 0)
+            return false;
+    }
+    return true;
+}
+
 /* Goes as deep as loops are nested. */
 static void run_body(unroller *u, const etch_body *body)
 {
@@ -547,7 +559,9 @@ static void run_body(unroller *u, const etch_body *body)
             run_task(u, part->task, body);
         else
             run_repeat(u, part, body);
-        for (uint32_t k = 0; u->ending && !body->parent && k < u->after[i].count; k++)
+        if (!u->ending || body->parent || !is_complete(u, part))
+            continue;
+        for (uint32_t k = 0; k < u->after[i].count; k++)
             ETCH_PUSH(u->arena, &u->due, (due_task){u->after[i].at[k], 0});
     }
 }

@@ -230,6 +230,8 @@ static bool are_integers(etch_sym *sym, const request *r)
 
 static etch_status assume(etch_sym *sym, request *r)
 {
+    if (r->relation == ETCH_REL_TRUE)
+        r->b = etch_int(sym, 0);
     if (!r->a || !r->b)
         return etch_algebra_fail(r->algebra, ETCH_EINPUT, "an operand without a value");
     etch_expr one = etch_int(sym, 1);
@@ -252,7 +254,7 @@ static etch_status assume(etch_sym *sym, request *r)
         break;
     case ETCH_REL_NE:
     case ETCH_REL_TRUE:
-        break;
+        return etch_assume_different(sym, r->a, r->b, r->number, &r->other);
     }
     return etch_algebra_fail(r->algebra, ETCH_EINPUT, "a relation that cannot be assumed");
 }

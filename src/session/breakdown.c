@@ -30,12 +30,7 @@ const char *etch_cost_op_name(const etch_cost *cost)
 /* llama.block.attention */
 static const char *module_path(etch_arena *arena, const etch_pipeline *p, const etch_scope *scope)
 {
-    if (!scope)
-        return p->model->name;
-    const char *text = scope->module;
-    while ((scope = scope->parent) != NULL)
-        text = etch_text(arena, "%s.%s", scope->module, text);
-    return text;
+    return scope ? etch_scope_path(arena, scope, NULL) : p->model->name;
 }
 
 /* mlp in llama.block: einsum, models/llama.etch:17 */

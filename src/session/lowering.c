@@ -107,7 +107,8 @@ static etch_output_stage summarize_stage(etch_session *session, const etch_stage
     return stage;
 }
 
-static etch_output_report *summarize(const lowering *l, const etch_job *job, const etch_emit_result *result)
+/* All that is known before anything is written: once it is, memory may not run out any more. */
+static etch_output_report *summarize(const lowering *l, const etch_job *job)
 {
     etch_session *session = l->session;
     etch_output_report *report = ETCH_NEW(session->arena, etch_output_report);
@@ -120,15 +121,19 @@ static etch_output_report *summarize(const lowering *l, const etch_job *job, con
                                    .folder = l->options->folder,
                                    .written = !l->options->dry_run,
                                    .ranks = job->rank_count,
-                                   .ranks_written = result->ranks,
                                    .classes = job->program_count,
-                                   .groups = result->groups,
-                                   .nodes = result->nodes,
-                                   .files = result->files,
-                                   .bytes = result->bytes,
                                    .stages = stages,
                                    .stage_count = job->stage_count};
     return report;
+}
+
+static void add_result(etch_output_report *report, const etch_emit_result *result)
+{
+    report->ranks_written = result->ranks;
+    report->groups = result->groups;
+    report->nodes = result->nodes;
+    report->files = result->files;
+    report->bytes = result->bytes;
 }
 
 /* ---- the door --------------------------------------------------------------------------------------- */
@@ -186,8 +191,8 @@ static bool read_style(etch_session *session, const etch_output_options *options
     }
     for (const char *at = options->attrs; at;) {
         const size_t length = strcspn(at, ",");
-        size_t i = find_choice(session, etch_annotation_at, "attribute",
-                               etch_copy_text(session->arena, at, length));
+        size_t i =
+            find_choice(session, etch_annotation_at, "attribute", etch_copy_text(session->arena, at, length));
         if (!etch_annotation_at(i))
             return false;
         style->annotations |= 1u << i;
@@ -226,10 +231,11 @@ static etch_status lower_session(void *data)
                                        .ranks = o->ranks ? &ranks : NULL,
                                        .cancel = &session->cancel};
     etch_emit_result result;
+    l->report = summarize(l, job);
     status = o->dry_run ? etch_emit_measure(session->mem, job, &options, session->diags, &result)
                         : etch_emit(session->mem, job, &options, session->diags, &result);
     if (status == ETCH_OK)
-        l->report = summarize(l, job, &result);
+        add_result(l->report, &result);
     return status;
 }
 

@@ -92,7 +92,7 @@ static etch_expr diff_atom(differ *d, const sym_atom *atom)
         bool depends = sym_depends_on(d->sym, atom->self, d->var);
         d->piecewise = d->piecewise || (depends && atom->kind != SYM_SUM);
         known = d->sym->zero;
-        if (depends && atom->kind != SYM_FLOOR)
+        if (depends && atom->kind != SYM_FLOOR && atom->kind != SYM_POW2)
             known = atom->kind == SYM_MAX ? diff_max(d, atom) : diff_sum_over(d, atom);
         sym_memo_put(d->sym, &d->memo, atom, known ? known : &undefined);
     }

@@ -72,6 +72,20 @@ static size_t den_limbs(sym_coef a)
     return sym_coef_is_small(a) ? 1 : (size_t)a.big->den_size;
 }
 
+bool sym_coef_is_power_of_two(sym_coef a)
+{
+    if (!sym_coef_is_integer(a) || sym_coef_sign(a) <= 0)
+        return false;
+    return sym_coef_is_small(a) ? (a.num & (a.num - 1)) == 0
+                                : mpn_popcount(a.big->num, (mp_size_t)num_limbs(a)) == 1;
+}
+
+uint32_t sym_coef_twos(sym_coef a)
+{
+    return sym_coef_is_small(a) ? (uint32_t)__builtin_ctzll((unsigned long long)a.num)
+                                : (uint32_t)mpn_scan1(a.big->num, 0);
+}
+
 uint32_t sym_coef_limbs(sym_coef a)
 {
     return sym_coef_is_small(a) ? 1 : (uint32_t)(num_limbs(a) + den_limbs(a));

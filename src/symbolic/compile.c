@@ -465,6 +465,8 @@ static uint32_t atom_node(compiler *c, const sym_atom *atom)
         return max_node(c, atom);
     case SYM_SUM:
         return loop_node(c, atom);
+    case SYM_POW2:
+        return instruct(c, OP_POW2, emit(c, atom->args[0]), 0);
     case SYM_RECIP:
         return emit(c, atom->args[0]);
     }

@@ -150,6 +150,20 @@ static bool proves_apart(etch_sym *sym, etch_expr a)
     return sym_is_positive(sym, a) || sym_is_positive(sym, sym_neg(sym, a));
 }
 
+/* Is it what a fact says, that the two are different? */
+static bool is_assumed_apart(etch_sym *sym, const question *q)
+{
+    etch_expr asked = sym_sub(sym, q->a, q->b);
+    for (uint32_t i = 0; i < sym->facts.count; i++) {
+        const sym_fact *fact = &sym->facts.at[i];
+        etch_expr a = fact->kind == SYM_FACT_DIFFERENT ? sym_refresh(sym, fact->a) : NULL;
+        etch_expr b = a ? sym_refresh(sym, fact->b) : NULL;
+        if (b && (sym_sub(sym, a, b) == asked || sym_sub(sym, b, a) == asked))
+            return true;
+    }
+    return false;
+}
+
 static bool holds(etch_sym *sym, const question *q)
 {
     static sym_claim *const claims[] = {[EQUAL] = proves_zero,
@@ -159,6 +173,8 @@ static bool holds(etch_sym *sym, const question *q)
                                         [DIVIDES] = proves_integer};
     etch_expr a = q->relation == DIVIDES ? sym_div(sym, q->b, q->a) : sym_sub(sym, q->a, q->b);
     sym_claim *claim = claims[q->relation];
+    if (q->relation == DIFFERENT && is_assumed_apart(sym, q))
+        return true;
     return a && (claim(sym, a) || sym_holds_by_remainders(sym, a, claim));
 }
 

@@ -2,6 +2,7 @@
  *
  *     d | n     the ratio n/d is an integer (integrality.c); a variable of n is d times a quotient (prove.c)
  *     a >= b    a variable is some other expression plus a slack >= 0 (prove.c); or has a greater lower bound
+ *     pow2(x)   x is a power of two, or is none (powers.c)
  *     a == b    one variable is replaced by an expression in the others, everywhere (subst.c)
  *
  * Facts are kept as they were given, and an equality derives all forms again. Whether one contradicts the
@@ -132,6 +133,9 @@ static sym_atom *lone_opaque(etch_expr a, sym_coef *coef)
 }
 
 static etch_status add_bound(etch_sym *sym, etch_expr gap, uint32_t fact);
+static etch_status take_divides(etch_sym *sym, etch_expr d, etch_expr n, uint32_t fact);
+static etch_status take_powers(etch_sym *sym, const sym_mono *powers, bool are_powers, uint32_t fact);
+static const sym_mono *powers_in_gap(etch_sym *sym, etch_expr gap, bool *are_powers);
 
 /* c*floor(R) + rest >= 0 for an integer rest/c: says as much as c*R + rest >= 0 when c > 0; else that R is at
  * most the multiple of 1/q below rest/-c + 1. */
@@ -177,8 +181,11 @@ static etch_status add_bound(etch_sym *sym, etch_expr gap, uint32_t fact)
             return ETCH_EUNKNOWN;
         gap = x.num;
     }
-    if (gap->flags & SYM_HAS_OPAQUE)
-        return add_opaque_bound(sym, gap, fact);
+    if (gap->flags & SYM_HAS_OPAQUE) {
+        bool are_powers;
+        const sym_mono *powers = powers_in_gap(sym, gap, &are_powers);
+        return powers ? take_powers(sym, powers, are_powers, fact) : add_opaque_bound(sym, gap, fact);
+    }
     gap = sym_clear_denominators(sym, gap);
     if (!gap || sym_is_constant(gap))
         return ETCH_EUNKNOWN;
@@ -194,6 +201,31 @@ static etch_status add_bound(etch_sym *sym, etch_expr gap, uint32_t fact)
         return ETCH_EUNKNOWN;
     ETCH_PUSH(sym->arena, &sym->bounds, (sym_bound){gap, slack, fact});
     return ETCH_OK;
+}
+
+/* Takes that all of the pow2 are 1, so that their arguments are integers >= 1; or that the only one is 0. */
+static etch_status take_powers(etch_sym *sym, const sym_mono *powers, bool are_powers, uint32_t fact)
+{
+    if (!are_powers && powers->count > 1)
+        return ETCH_EUNKNOWN;
+    for (uint32_t i = 0; i < powers->count; i++) {
+        etch_expr x = powers->at[i].atom->args[0], above_one = sym_add_int(sym, x, -1);
+        ETCH_PUSH(sym->arena, &sym->known_powers, (sym_known_power){x, are_powers, fact});
+        sym->power_sources++;
+        if (are_powers && !sym_is_integer(sym, x))
+            (void)take_divides(sym, sym->one, x, fact);
+        if (are_powers && !sym_is_nonnegative(sym, above_one))
+            (void)add_bound(sym, above_one, fact);
+    }
+    return ETCH_OK;
+}
+
+/* Is gap >= 0 a statement about pow2 alone? */
+static const sym_mono *powers_in_gap(etch_sym *sym, etch_expr gap, bool *are_powers)
+{
+    const sym_mono *found = sym_powers_of(sym_add_int(sym, gap, 1));
+    *are_powers = found;
+    return found ? found : sym_powers_of(sym_neg(sym, gap));
 }
 
 static etch_status take_at_least(etch_sym *sym, etch_expr a, etch_expr b, uint32_t fact)
@@ -257,6 +289,8 @@ static etch_status add_ratio(etch_sym *sym, etch_expr a, uint32_t fact)
     for (uint32_t i = 0; i < mono->count; i++)
         if (!sym_atom_is_integer(sym, mono->at[i].atom))
             return ETCH_EUNKNOWN;
+    if (sym_is_odd_part_of_power(sym, mono, a->terms[0].coef))
+        return ETCH_EINPUT;
     sym_ratio ratio = {mono, finest(sym, mono, a->terms[0].coef), NULL, fact};
     int64_t least = mono->flags & SYM_HAS_OPAQUE ? -1 : least_quotient(sym, mono);
     if (least >= 0) {
@@ -264,6 +298,7 @@ static etch_status add_ratio(etch_sym *sym, etch_expr a, uint32_t fact)
         add_ratio_alternatives(sym, &ratio);
     }
     ETCH_PUSH(sym->arena, &sym->ratios, ratio);
+    sym->power_sources += sym_mono_part(sym, mono, 1) == sym->unit;
     if (least == 1 && sym_mono_part(sym, mono, 1) == sym->unit) {
         /* tp | 8: tp is at most 8 */
         etch_expr below = sym_monomial(sym, sym_mono_pow(sym, mono, -1), SYM_ONE);
@@ -361,6 +396,7 @@ static etch_status take_fact(etch_sym *sym, const sym_fact *fact, uint32_t index
 static etch_status derive_all(etch_sym *sym)
 {
     sym->ratios.count = sym->bounds.count = sym->alternatives.count = sym->proof_vars_used = 0;
+    sym->known_powers.count = sym->power_sources = 0;
     for (uint32_t i = 0; i < sym->vars.count; i++) {
         sym->vars.at[i]->lower = sym->vars.at[i]->declared_lower;
         sym->vars.at[i]->lower_fact = SYM_DECLARED;
@@ -452,6 +488,15 @@ static etch_status take_equal(etch_sym *sym, etch_expr a, etch_expr b, uint32_t 
         return ETCH_OK;
     if (cannot_be_zero(sym, difference))
         return ETCH_EINPUT;
+    const sym_mono *powers = sym_is_constant(b)   ? sym_powers_of(a)
+                             : sym_is_constant(a) ? sym_powers_of(b)
+                                                  : NULL;
+    if (powers) {
+        sym_coef number = sym_constant_of(sym_is_constant(b) ? b : a);
+        bool are_powers = sym_coef_is_one(number);
+        return are_powers || sym_coef_is_zero(number) ? take_powers(sym, powers, are_powers, fact)
+                                                      : ETCH_EINPUT;
+    }
     etch_expr integer = equals_its_floor(sym, difference);
     if (integer)
         return take_divides(sym, sym->one, integer, fact);
@@ -461,6 +506,24 @@ static etch_status take_equal(etch_sym *sym, etch_expr a, etch_expr b, uint32_t 
     difference = sym_scale(sym, difference, sym_mono_pow(sym, sym_mono_below(sym, difference), -1), SYM_ONE);
     sym_atom *var = isolate(sym, difference, &value);
     return var ? define(sym, var, value, fact) : ETCH_EUNKNOWN;
+}
+
+/* ---- a != b -------------------------------------------------------------------------------------------- */
+
+static etch_status take_different(etch_sym *sym, etch_expr a, etch_expr b, uint32_t fact)
+{
+    etch_expr difference = sym_sub(sym, a, b), opposite = sym_neg(sym, difference);
+    if (sym_is_positive(sym, difference) || sym_is_positive(sym, opposite))
+        return ETCH_OK;
+    if (sym_is_nonnegative(sym, difference) && sym_is_nonnegative(sym, opposite))
+        return ETCH_EINPUT;
+    const sym_mono *powers = sym_powers_of(difference);
+    powers = powers ? powers : sym_powers_of(opposite);
+    if (powers)
+        return take_powers(sym, powers, true, fact);
+    powers = sym_powers_of(sym_add_int(sym, difference, 1));
+    powers = powers ? powers : sym_powers_of(sym_add_int(sym, opposite, 1));
+    return powers ? take_powers(sym, powers, false, fact) : ETCH_EUNKNOWN;
 }
 
 /* ---- the door ------------------------------------------------------------------------------------------ */
@@ -477,6 +540,8 @@ static etch_status take_fact(etch_sym *sym, const sym_fact *fact, uint32_t index
         return take_at_least(sym, a, b, index);
     case SYM_FACT_EQUAL:
         return take_equal(sym, a, b, index);
+    case SYM_FACT_DIFFERENT:
+        return take_different(sym, a, b, index);
     }
     return ETCH_EUNKNOWN;
 }
@@ -548,4 +613,9 @@ etch_status etch_assume_equal(etch_sym *sym, etch_expr a, etch_expr b, int64_t o
 etch_status etch_assume_at_least(etch_sym *sym, etch_expr a, etch_expr b, int64_t origin, int64_t *other)
 {
     return assume(sym, (sym_fact){SYM_FACT_AT_LEAST, a, b, origin}, other);
+}
+
+etch_status etch_assume_different(etch_sym *sym, etch_expr a, etch_expr b, int64_t origin, int64_t *other)
+{
+    return assume(sym, (sym_fact){SYM_FACT_DIFFERENT, a, b, origin}, other);
 }

@@ -112,6 +112,9 @@ static void repeat_fact(etch_sym *sym, const sym_fact *fact)
     case SYM_FACT_EQUAL:
         status = etch_assume_equal(sym, a, b, fact->origin, NULL);
         break;
+    case SYM_FACT_DIFFERENT:
+        status = etch_assume_different(sym, a, b, fact->origin, NULL);
+        break;
     case SYM_FACT_AT_LEAST:
         status = etch_assume_at_least(sym, a, b, fact->origin, NULL);
         break;

@@ -125,7 +125,7 @@ static bool execute(const etch_program *p, const instruction *in, const configur
         *result = (fraction){column_value(column, at->at), den};
         return den == 1 || reduced(result->num, den, result);
     }
-    fraction a = values[in->a], b = in->op == OP_POW ? (fraction){1, 1} : values[in->b];
+    fraction a = values[in->a], b = op_is_binary(in->op) ? values[in->b] : (fraction){1, 1};
     if (a.den == 0 || b.den == 0) {
         *result = undefined;
         return true;
@@ -146,6 +146,9 @@ static bool execute(const etch_program *p, const instruction *in, const configur
         return max(a, b, result);
     case OP_POW:
         return raise(a, in->b, result);
+    case OP_POW2:
+        *result = (fraction){a.den == 1 && a.num > 0 && (a.num & (a.num - 1)) == 0, 1};
+        return true;
     default:
         return false;
     }

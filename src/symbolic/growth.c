@@ -42,7 +42,7 @@ static growth growth_of_atom(grower *g, const sym_atom *atom)
     if (known)
         return *known;
     growth *result = ETCH_NEW(g->sym->arena, growth);
-    if (!sym_depends_on(g->sym, atom->self, g->var))
+    if (atom->kind == SYM_POW2 || !sym_depends_on(g->sym, atom->self, g->var))
         *result = (growth){0, 0, true};
     else if (atom->kind == SYM_FLOOR)
         *result = growth_of(g, atom->args[0]);

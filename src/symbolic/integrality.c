@@ -14,6 +14,7 @@ bool sym_atom_is_integer(etch_sym *sym, sym_atom *atom)
     case SYM_VAR:
         return !atom->is_real;
     case SYM_FLOOR:
+    case SYM_POW2:
         return true;
     case SYM_RECIP:
         return false;
@@ -122,6 +123,8 @@ bool sym_term_is_integer(etch_sym *sym, const sym_mono *mono, sym_coef coef)
         return false;
     if ((mono->flags & SYM_HAS_OPAQUE) && integer_for_each_argument(sym, mono, coef))
         return true;
+    if (sym_is_divisor_of_power(sym, mono, coef))
+        return true;
     if (!sym->ratios.count)
         return false;
     search s = {sym, SPEND_STEPS, sym_terms_new(sym)};
@@ -154,6 +157,8 @@ bool sym_atom_is_positive(etch_sym *sym, const sym_atom *atom, bool in_denominat
         if (in_denominator)
             return sym_is_nonnegative(sym, atom->args[1]);
         return sym_is_positive(sym, atom->args[0]) && sym_is_positive(sym, atom->args[1]);
+    case SYM_POW2:
+        return in_denominator;
     case SYM_RECIP:
         return sym_is_positive(sym, atom->args[0]);
     }

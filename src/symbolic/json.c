@@ -32,8 +32,11 @@ static void write_coefficient(etch_sym *sym, sym_coef coef, etch_buf *out)
 
 static void write_opaque(etch_sym *sym, const sym_power *power, etch_buf *out)
 {
-    static const char *const ops[] = {
-        [SYM_FLOOR] = "floor", [SYM_MAX] = "max", [SYM_SUM] = "sum", [SYM_RECIP] = "recip"};
+    static const char *const ops[] = {[SYM_FLOOR] = "floor",
+                                      [SYM_MAX] = "max",
+                                      [SYM_SUM] = "sum",
+                                      [SYM_POW2] = "pow2",
+                                      [SYM_RECIP] = "recip"};
     etch_buf_printf(out, "{\"op\": \"%s\", ", ops[power->atom->kind]);
     if (power->atom->bound)
         etch_buf_printf(out, "\"level\": %u, ", (unsigned)power->atom->bound->bound_level);

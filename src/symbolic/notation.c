@@ -14,14 +14,14 @@ static const char *const c_keywords[] = {
     "nullptr",   "register", "restrict",      "return", "short",   "signed", "sizeof", "static",
     "struct",    "switch",   "static_assert", "true",   "typedef", "typeof", "union",  "thread_local",
     "unsigned",  "void",     "volatile",      "while",  "floor",   "ceil",   "fmax",   "fmin",
-    "fabs",      "pow",      "asm",           "NULL",   "SUM",     "NAN",    NULL,
+    "fabs",      "pow",      "asm",           "NULL",   "SUM",     "NAN",    "pow2",   NULL,
 };
 static const char *const python_keywords[] = {
     "False", "None",     "True",     "and",    "as",   "assert", "async",  "await",    "break",
     "class", "continue", "def",      "del",    "elif", "else",   "except", "finally",  "for",
     "from",  "global",   "if",       "import", "in",   "is",     "lambda", "nonlocal", "not",
     "or",    "pass",     "raise",    "return", "try",  "while",  "with",   "yield",    "max",
-    "min",   "abs",      "Rational", "Max",    "Min",  "Abs",    "Sum",    NULL,
+    "min",   "abs",      "Rational", "Max",    "Min",  "Abs",    "Sum",    "pow2",     NULL,
 };
 
 static bool is_hex(char c)
@@ -129,6 +129,7 @@ static const sym_notation notations[] = {
                     .max = {"max(", ")"},
                     .min = {"min(", ")"},
                     .abs = {"abs(", ")"},
+                    .pow2 = {"pow2(", ")"},
                     .sum = {"sum(", ", ", ", ", ", ", ")", false},
                     .undefined = "undefined",
                     .name = plain_name,
@@ -149,6 +150,7 @@ static const sym_notation notations[] = {
                     .max = {"\\max\\left(", "\\right)"},
                     .min = {"\\min\\left(", "\\right)"},
                     .abs = {"\\left|", "\\right|"},
+                    .pow2 = {"\\operatorname{pow2}\\left(", "\\right)"},
                     .at_least_zero = {"\\left[", " \\ge 0\\right]"},
                     .sum = {"\\sum_{", "=", "}^{", "} ", "", false},
                     .undefined = "\\text{undefined}",
@@ -166,6 +168,7 @@ static const sym_notation notations[] = {
                 .max = {"fmax(", ")"},
                 .min = {"fmin(", ")"},
                 .abs = {"fabs(", ")"},
+                .pow2 = {"pow2(", ")"},
                 .two_arguments = true,
                 .sum = {"SUM(", ", ", ", ", ", ", ")", false},
                 .undefined = "NAN",
@@ -188,6 +191,7 @@ static const sym_notation notations[] = {
                      .max = {"max(", ")"},
                      .min = {"min(", ")"},
                      .abs = {"abs(", ")"},
+                     .pow2 = {"pow2(", ")"},
                      .sum = {", (", ", ", ", ", "Sum(", "))", true},
                      .undefined = "undefined",
                      .name = python_name,

@@ -110,6 +110,12 @@ static etch_expr apply_abs(etch_sym *sym, uint32_t count, const etch_expr *args)
     return etch_abs(sym, args[0]);
 }
 
+static etch_expr apply_pow2(etch_sym *sym, uint32_t count, const etch_expr *args)
+{
+    (void)count;
+    return etch_pow2(sym, args[0]);
+}
+
 static etch_expr apply_floor(etch_sym *sym, uint32_t count, const etch_expr *args)
 {
     etch_expr a = count == 1 ? args[0] : etch_div(sym, args[0], args[1]);
@@ -143,20 +149,16 @@ static etch_expr apply_pow(etch_sym *sym, uint32_t count, const etch_expr *args)
 enum { ANY = INT32_MAX };
 
 static const function plain_functions[] = {
-    {"max", 2, ANY, sym_max, false},
-    {"min", 2, ANY, sym_min, false},
-    {"abs", 1, 1, apply_abs, false},
-    {"floor", 1, 1, apply_floor, false},
-    {"ceil", 1, 1, apply_ceil, false},
-    {"mod", 2, 2, apply_mod, false},
-    {"ceildiv", 2, 2, apply_ceil, false},
-    {"floordiv", 2, 2, apply_floor, false},
-    {NULL, 0, 0, NULL, false},
+    {"max", 2, ANY, sym_max, false},      {"min", 2, ANY, sym_min, false},
+    {"abs", 1, 1, apply_abs, false},      {"floor", 1, 1, apply_floor, false},
+    {"ceil", 1, 1, apply_ceil, false},    {"mod", 2, 2, apply_mod, false},
+    {"ceildiv", 2, 2, apply_ceil, false}, {"floordiv", 2, 2, apply_floor, false},
+    {"pow2", 1, 1, apply_pow2, false},    {NULL, 0, 0, NULL, false},
 };
 static const function c_functions[] = {
     {"fmax", 2, ANY, sym_max, true},     {"fmin", 2, ANY, sym_min, true},   {"fabs", 1, 1, apply_abs, false},
     {"floor", 1, 1, apply_floor, false}, {"ceil", 1, 1, apply_ceil, false}, {"pow", 2, 2, apply_pow, false},
-    {NULL, 0, 0, NULL, false},
+    {"pow2", 1, 1, apply_pow2, false},   {NULL, 0, 0, NULL, false},
 };
 /* Also what SymPy's own printer writes. */
 static const function python_functions[] = {
@@ -165,7 +167,7 @@ static const function python_functions[] = {
     {"Min", 2, ANY, sym_min, false},     {"Abs", 1, 1, apply_abs, false},
     {"floor", 1, 1, apply_floor, false}, {"ceiling", 1, 1, apply_ceil, false},
     {"Mod", 2, 2, apply_mod, false},     {"Rational", 1, 2, apply_ratio, false},
-    {NULL, 0, 0, NULL, false},
+    {"pow2", 1, 1, apply_pow2, false},   {NULL, 0, 0, NULL, false},
 };
 
 typedef struct dialect {

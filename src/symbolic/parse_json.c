@@ -194,8 +194,8 @@ static etch_expr apply(reader *r, const char *op, int64_t level, exprs *args)
 {
     etch_sym *sym = r->sym;
     bool is_floor = strcmp(op, "floor") == 0, is_max = strcmp(op, "max") == 0,
-         is_sum = strcmp(op, "sum") == 0;
-    bool known = is_floor || is_max || is_sum || strcmp(op, "recip") == 0;
+         is_sum = strcmp(op, "sum") == 0, is_pow2 = strcmp(op, "pow2") == 0;
+    bool known = is_floor || is_max || is_sum || is_pow2 || strcmp(op, "recip") == 0;
     if (!known || (is_max ? args->count < 2 : args->count != (is_sum ? 2 : 1)) ||
         (is_sum && (level < 1 || level > UINT32_MAX)))
         fail(r);
@@ -206,6 +206,8 @@ static etch_expr apply(reader *r, const char *op, int64_t level, exprs *args)
         return NULL;
     if (is_floor)
         return sym_floor(sym, args->at[0]);
+    if (is_pow2)
+        return sym_pow2(sym, args->at[0]);
     if (is_max)
         return sym_max(sym, args->count, args->at);
     if (is_sum)

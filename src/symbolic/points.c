@@ -63,6 +63,8 @@ static bool eval_opaque(etch_sym *sym, const sym_atom *atom, const sym_coef *val
         return false;
     if (atom->kind == SYM_FLOOR)
         *result = sym_coef_floor(sym, *result);
+    if (atom->kind == SYM_POW2)
+        *result = sym_coef_is_power_of_two(*result) ? SYM_ONE : SYM_ZERO;
     if (atom->kind == SYM_RECIP) {
         if (sym_coef_is_zero(*result))
             return false;
@@ -231,6 +233,53 @@ static bool repair_bound(etch_sym *sym, const sym_bound *bound, sym_coef *values
     return false;
 }
 
+/* The power of two next to `value`, from it on or (`up` false) up to it; at least 1. False: it is too far. */
+static bool nearest_power(etch_sym *sym, sym_coef value, bool up, sym_coef *power)
+{
+    enum { MOST_DOUBLED = 60 };
+    sym_coef next = SYM_ONE;
+    *power = SYM_ONE;
+    for (int i = 0; i < MOST_DOUBLED; i++) {
+        int order = sym_coef_compare(next, value);
+        if (order <= 0 || (up && sym_coef_compare(*power, value) < 0))
+            *power = next;
+        if (order >= 0)
+            return true;
+        next = sym_coef_add(sym, next, next);
+    }
+    return false;
+}
+
+/* Makes x a power of two: by a factor of one of its variables if it is a product, else by adding to one. */
+static bool repair_power(etch_sym *sym, const sym_known_power *known, bool up, sym_coef *values)
+{
+    sym_coef value, wanted;
+    if (!known->is_power || !sym_eval(sym, known->x, values, &value) || sym_coef_is_power_of_two(value) ||
+        !nearest_power(sym, value, up, &wanted))
+        return false;
+    for (uint32_t i = 0; i < known->x->count; i++) {
+        const sym_term *term = &known->x->terms[i];
+        for (uint32_t j = 0; j < term->mono->count; j++) {
+            const sym_power *power = &term->mono->at[j];
+            if (power->atom->kind != SYM_VAR || power->exp != 1)
+                continue;
+            sym_coef *place = &values[power->atom->index], better;
+            if (known->x->count == 1 && sym_coef_sign(value) > 0)
+                better = sym_coef_mul(sym, *place, sym_coef_div(sym, wanted, value));
+            else if (term->mono->count == 1)
+                better = sym_coef_add(sym, *place,
+                                      sym_coef_div(sym, sym_coef_sub(sym, wanted, value), term->coef));
+            else
+                continue;
+            if (!sym_coef_is_integer(better) || sym_coef_sign(better) <= 0)
+                continue;
+            *place = better;
+            return true;
+        }
+    }
+    return false;
+}
+
 static void repair(etch_sym *sym, sym_coef *values)
 {
     bool changed = true;
@@ -240,6 +289,8 @@ static void repair(etch_sym *sym, sym_coef *values)
             changed |= repair_bound(sym, &sym->bounds.at[i], values);
         for (uint32_t i = 0; i < sym->ratios.count; i++)
             changed |= repair_ratio(sym, &sym->ratios.at[i], values);
+        for (uint32_t i = 0; i < sym->known_powers.count; i++)
+            changed |= repair_power(sym, &sym->known_powers.at[i], round % 2 == 0, values);
         changed |= repair_definitions(sym, values);
     }
 }
@@ -256,6 +307,8 @@ static bool fact_holds(etch_sym *sym, const sym_fact *fact, const sym_coef *valu
         return !sym_coef_is_zero(a) && sym_coef_is_integer(sym_coef_div(sym, b, a));
     case SYM_FACT_EQUAL:
         return sym_coef_equal(a, b);
+    case SYM_FACT_DIFFERENT:
+        return !sym_coef_equal(a, b);
     case SYM_FACT_AT_LEAST:
         return sym_coef_compare(a, b) >= 0;
     }

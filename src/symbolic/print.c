@@ -296,6 +296,8 @@ static void print_opaque(sym_printer *p, const sym_atom *atom, bool alone)
         print_rounded(p, p->n->floor, atom->args[0], false, alone);
     else if (atom->kind == SYM_SUM)
         print_sum_over(p, atom, alone);
+    else if (atom->kind == SYM_POW2)
+        print_rounded(p, p->n->pow2, atom->args[0], false, alone);
     else
         print_max(p, atom);
 }

@@ -98,7 +98,7 @@ typedef struct sym_notation {
     sym_rules rules;
     const char *mod;      /* operator */
     sym_call floor, ceil; /* open NULL: by the operator `//` */
-    sym_call max, min, abs;
+    sym_call max, min, abs, pow2;
     sym_call at_least_zero; /* around the left side */
     bool two_arguments;     /* max and min take two */
     struct {

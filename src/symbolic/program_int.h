@@ -25,7 +25,8 @@ typedef enum program_op {
     OP_DIV,       /* a/b */
     OP_FLOOR_DIV, /* floor(a/b) */
     OP_MAX,
-    OP_POW, /* a to the power b >= 2, a number */
+    OP_POW,  /* a to the power b >= 2, a number */
+    OP_POW2, /* 1 if a is 1, 2, 4, .., else 0 */
     /* A loop over k = 0, 1, ... as long as k < a. Its value is k; b: the OP_SUM that ends it. */
     OP_LOOP,
     OP_SUM /* the end of loop b: adds up a, which is computed between them; the value is the sum */
@@ -66,7 +67,7 @@ static inline bool op_has_operands(uint32_t op)
 /* Is b an instruction whose value is needed? */
 static inline bool op_is_binary(uint32_t op)
 {
-    return op_has_operands(op) && op != OP_POW && op != OP_LOOP;
+    return op_has_operands(op) && op != OP_POW && op != OP_POW2 && op != OP_LOOP;
 }
 
 /* ---- compile.c ----------------------------------------------------------------------------------------- */

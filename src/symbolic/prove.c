@@ -4,6 +4,7 @@
  *     1/(sum)     multiply by the sum when its sign is known
  *     floor(R)    lies between R - 1 + 1/q and R, where R takes multiples of 1/q; is at least n when R is
  *     max{..}     is one of its arguments, and at least each of them
+ *     pow2(x)     is 0 or 1; where it is 1, x >= 1
  *     sum{..}     grows with its terms: they are bounded as above, for every index
  *     facts       n = d * quotient;  a = b + slack
  *     the end     multiply by the denominators, write x = lower + x', expand: no coefficient is negative
@@ -48,6 +49,7 @@ static bool nonnegative_monomial(const sym_mono *mono)
         const sym_atom *atom = mono->at[i].atom;
         bool nonnegative = mono->at[i].exp % 2 == 0 || atom->kind == SYM_MAX ||
                            (atom->kind == SYM_VAR && (atom->is_real || atom->lower >= 0)) ||
+                           atom->kind == SYM_POW2 ||
                            (atom->kind == SYM_SUM && nonnegative_monomial(atom->args[1]->terms[0].mono));
         if (!nonnegative)
             return false;
@@ -331,6 +333,8 @@ static etch_expr bounded_product(etch_sym *sym, const sym_mono *product, int sig
             }
         } else if (atom->kind == SYM_MAX && sign < 0) {
             bound = atom->args[atom->count - 1];
+        } else if (atom->kind == SYM_POW2 && sign > 0) {
+            bound = sym->one;
         }
         if (bound)
             return sym_mul(sym, bound, sym_monomial(sym, others, SYM_ONE));
@@ -478,8 +482,13 @@ static bool prove_by_pair(proof *p, etch_expr a, sym_atom *const *atoms, uint32_
     return false;
 }
 
-/* A max inside the arguments of other atoms; NULL when there is none. */
-static sym_atom *inner_max(etch_expr a, uint32_t depth)
+static bool is_choice(const sym_atom *atom)
+{
+    return atom->kind == SYM_MAX || atom->kind == SYM_POW2;
+}
+
+/* A max or pow2 inside the arguments of other atoms; NULL when there is none. */
+static sym_atom *inner_choice(etch_expr a, uint32_t depth)
 {
     for (uint32_t i = 0; depth > 0 && i < a->count; i++)
         for (uint32_t j = 0; j < a->terms[i].mono->count; j++) {
@@ -488,9 +497,9 @@ static sym_atom *inner_max(etch_expr a, uint32_t depth)
                 const etch_expr argument = atom->args[k];
                 for (uint32_t t = 0; t < argument->count; t++)
                     for (uint32_t u = 0; u < argument->terms[t].mono->count; u++)
-                        if (argument->terms[t].mono->at[u].atom->kind == SYM_MAX)
+                        if (is_choice(argument->terms[t].mono->at[u].atom))
                             return argument->terms[t].mono->at[u].atom;
-                sym_atom *deeper = inner_max(argument, depth - 1);
+                sym_atom *deeper = inner_choice(argument, depth - 1);
                 if (deeper)
                     return deeper;
             }
@@ -498,13 +507,40 @@ static sym_atom *inner_max(etch_expr a, uint32_t depth)
     return NULL;
 }
 
+static const sym_atom *some_power(etch_expr a)
+{
+    for (uint32_t i = 0; i < a->count; i++)
+        for (uint32_t j = 0; j < a->terms[i].mono->count; j++)
+            if (a->terms[i].mono->at[j].atom->kind == SYM_POW2)
+                return a->terms[i].mono->at[j].atom;
+    return NULL;
+}
+
+/* pow2(x) case by case: everywhere it is 0, or x >= 1 and it is 1. Where `a` has no value in a case it says
+ * nothing. */
+static bool prove_by_power(proof *p, etch_expr a, const sym_atom *power, uint32_t depth)
+{
+    etch_sym *sym = p->sym;
+    etch_expr none = sym_put(sym, a, power, sym->zero), here = sym_put(sym, a, power, sym->one);
+    if (none && !prove(p, none, depth - 1))
+        return false;
+    uint32_t before = p->given_count;
+    if (p->given_count < PROOF_GIVEN)
+        p->given[p->given_count++] = sym_add_int(sym, power->args[0], -1);
+    bool ok = !here || prove(p, here, depth - 1);
+    p->given_count = before;
+    return ok;
+}
+
 /* Case by case for a max inside others: everywhere it is the argument that is the greatest. */
-static bool prove_by_inner_max(proof *p, etch_expr a, uint32_t depth)
+static bool prove_by_inner_choice(proof *p, etch_expr a, uint32_t depth)
 {
     enum { LOOK = 4 };
     etch_sym *sym = p->sym;
-    sym_atom *max = inner_max(a, LOOK);
+    sym_atom *max = inner_choice(a, LOOK);
     bool ok = max != NULL;
+    if (ok && max->kind == SYM_POW2)
+        return prove_by_power(p, a, max, depth);
     for (uint32_t i = 0; ok && i < max->count; i++) {
         uint32_t before = p->given_count;
         for (uint32_t k = 0; k < max->count && p->given_count < PROOF_GIVEN; k++)
@@ -565,6 +601,9 @@ static bool prove_opaque(proof *p, etch_expr a, uint32_t depth)
 {
     enum { ATOMS = 16 };
     etch_sym *sym = p->sym;
+    const sym_atom *power = some_power(a);
+    if (power)
+        return prove_by_power(p, a, power, depth); /* cases lose nothing */
     /* further steps need every opaque atom with exponents > 0 */
     a = sym_clear_denominators(sym, a);
     if (!a)
@@ -572,7 +611,7 @@ static bool prove_opaque(proof *p, etch_expr a, uint32_t depth)
     sym_scratch_mark mark = sym_scratch_top(sym);
     uint32_t count;
     sym_atom **atoms = opaque_atoms(sym, a, ATOMS, &count), *max = next_max(a, atoms, count);
-    bool ok = prove_by_pair(p, a, atoms, count, depth) || prove_by_inner_max(p, a, depth);
+    bool ok = prove_by_pair(p, a, atoms, count, depth) || prove_by_inner_choice(p, a, depth);
     if (!ok && max) {
         /* cases lose nothing: no need to try another atom first */
         ok = prove_by_max(p, a, max, depth);

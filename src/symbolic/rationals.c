@@ -87,6 +87,11 @@ static etch_value_kind raise(mpq_ptr to, mpq_srcptr base, uint32_t exp)
     return ETCH_VALUE_INTEGER;
 }
 
+static bool is_power_of_two(mpq_srcptr a)
+{
+    return mpq_sgn(a) > 0 && mpz_cmp_ui(mpq_denref(a), 1) == 0 && mpz_popcount(mpq_numref(a)) == 1;
+}
+
 static etch_value_kind execute(const instruction *in, const rational *a, const rational *b, mpq_ptr to)
 {
     if (a->kind != ETCH_VALUE_INTEGER || b->kind != ETCH_VALUE_INTEGER)
@@ -106,6 +111,9 @@ static etch_value_kind execute(const instruction *in, const rational *a, const r
         break;
     case OP_POW:
         return raise(to, a->value, in->b);
+    case OP_POW2:
+        mpq_set_ui(to, is_power_of_two(a->value), 1);
+        break;
     default:
         if (mpq_sgn(b->value) == 0)
             return ETCH_VALUE_UNDEFINED;

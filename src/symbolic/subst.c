@@ -29,6 +29,8 @@ static etch_expr rebuild_atom(rewriter *r, const sym_atom *atom)
             result = sym_floor(sym, args[0]);
         else if (atom->kind == SYM_MAX)
             result = sym_max(sym, atom->count, args);
+        else if (atom->kind == SYM_POW2)
+            result = sym_pow2(sym, args[0]);
         else if (atom->kind == SYM_SUM)
             result = sym_sum(sym, args[0], sym_atom_of(value_of(r, atom->bound)), args[1]);
         else

@@ -1,7 +1,7 @@
 /* The door of symbolic: exact expressions over named parameters.
  *
  * An expression is an interned, immutable, canonical sparse Laurent polynomial over the rationals. Its
- * atoms are variables and interned opaque applications: floor(R), max{...}, 1/(sum). Equal canonical forms
+ * atoms are variables and interned opaque applications: floor(R), max{...}, pow2(x), 1/(sum). Equal canonical forms
  * are the same pointer. `mod`, `//`, `ceil`, `min`, `abs` are rewritten into these on construction, and
  * recovered by the printer. Coefficients are machine words while they fit, GMP numbers after; never a
  * wrong value.
@@ -92,6 +92,8 @@ etch_expr etch_mod(etch_sym *sym, etch_expr a, etch_expr b);       /* a - b*floo
 etch_expr etch_max(etch_sym *sym, etch_expr a, etch_expr b);
 etch_expr etch_min(etch_sym *sym, etch_expr a, etch_expr b);
 etch_expr etch_abs(etch_sym *sym, etch_expr a);
+/* 1 where `a` is a power of two (1, 2, 4, ..), else 0. */
+etch_expr etch_pow2(etch_sym *sym, etch_expr a);
 /* [a >= 0]: 1 where it holds, else 0; of the floor of `a`, which changes nothing. Made from max. */
 etch_expr etch_iverson(etch_sym *sym, etch_expr a);
 /* `then` where a >= 0, `otherwise` elsewhere; undefined where either is. */
@@ -122,6 +124,10 @@ etch_status etch_assume_equal(etch_sym *sym, etch_expr a, etch_expr b, int64_t o
                               int64_t *other) ETCH_MUST_CHECK;
 etch_status etch_assume_at_least(etch_sym *sym, etch_expr a, etch_expr b, int64_t origin,
                                  int64_t *other) ETCH_MUST_CHECK;
+/* a != b; proofs use it for the same difference, and where it says that something is a power of two
+ * (pow2(x) != 0), or is none. */
+etch_status etch_assume_different(etch_sym *sym, etch_expr a, etch_expr b, int64_t origin,
+                                  int64_t *other) ETCH_MUST_CHECK;
 
 /* A statement that somebody wrote: an assumption, a check. `left` is NULL where it could not be evaluated. */
 typedef struct etch_claim {
@@ -146,7 +152,8 @@ typedef struct etch_witness {
 /* Does it hold for all values that the facts allow? ETCH_NO only with a witness (`witness` may be NULL).
  * NULL operands: ETCH_UNKNOWN. */
 etch_truth etch_equal(etch_sym *sym, etch_expr a, etch_expr b, etch_witness *witness);
-etch_truth etch_different(etch_sym *sym, etch_expr a, etch_expr b, etch_witness *witness); /* a != b everywhere */
+etch_truth etch_different(etch_sym *sym, etch_expr a, etch_expr b,
+                          etch_witness *witness); /* a != b everywhere */
 etch_truth etch_at_least(etch_sym *sym, etch_expr a, etch_expr b, etch_witness *witness);
 etch_truth etch_above(etch_sym *sym, etch_expr a, etch_expr b, etch_witness *witness); /* a > b */
 etch_truth etch_divides(etch_sym *sym, etch_expr d, etch_expr n, etch_witness *witness);

@@ -121,6 +121,7 @@ typedef struct sym_coef {
 
 #define SYM_ZERO ((sym_coef){.num = 0, .den = 1})
 #define SYM_ONE ((sym_coef){.num = 1, .den = 1})
+#define SYM_TWO ((sym_coef){.num = 2, .den = 1})
 #define SYM_MINUS_ONE ((sym_coef){.num = -1, .den = 1})
 
 static inline bool sym_coef_is_small(sym_coef a)
@@ -169,6 +170,8 @@ int sym_coef_sign(sym_coef a);
 int sym_coef_compare(sym_coef a, sym_coef b);
 bool sym_coef_equal(sym_coef a, sym_coef b);
 bool sym_coef_is_integer(sym_coef a);
+bool sym_coef_is_power_of_two(sym_coef a); /* 1, 2, 4, .. */
+uint32_t sym_coef_twos(sym_coef a);        /* how often 2 divides an integer, which is not 0 */
 uint64_t sym_coef_hash(sym_coef a);
 uint32_t sym_coef_limbs(sym_coef a); /* numerator and denominator together */
 /* Appends an integer in decimal. */
@@ -176,7 +179,7 @@ void sym_coef_print(sym_coef a, etch_buf *out);
 
 /* ---- atoms, monomials, polynomials --------------------------------------------------------------------- */
 
-typedef enum sym_kind { SYM_VAR, SYM_FLOOR, SYM_MAX, SYM_SUM, SYM_RECIP } sym_kind;
+typedef enum sym_kind { SYM_VAR, SYM_FLOOR, SYM_MAX, SYM_SUM, SYM_POW2, SYM_RECIP } sym_kind;
 
 /* A variable or an opaque application. Atoms have a total order, that of `label`: variables as declared,
  * then the variables of proofs, then opaque atoms by structure. A label may change when atoms are added,
@@ -201,7 +204,8 @@ typedef struct sym_atom {
     uint32_t definition_fact;
     /* opaque atoms */
     uint32_t count;
-    const etch_expr *args;  /* floor: 1; 1/(sum): 1; max: at least 2, the first is 0, the others in increasing
+    const etch_expr
+        *args; /* floor, pow2, 1/(sum): 1; max: at least 2, the first is 0, the others in increasing
                              * order; sum: the count of terms and the term, a product without coefficient */
     struct sym_atom *bound; /* of a sum: the index in its term, 0..count-1 */
     uint32_t sum_level;     /* sums inside sums, this one included; 0: no sum */
@@ -358,6 +362,17 @@ etch_expr sym_sum(etch_sym *sym, etch_expr count, sym_atom *var, etch_expr body)
 /* The level of the deepest sum in `a`, 0 for none. */
 uint32_t sym_sum_level(etch_expr a);
 
+/* ---- powers.c ------------------------------------------------------------------------------------------ */
+
+/* 1 where `a` is a power of two (1, 2, 4, ..), else 0. */
+etch_expr sym_pow2(etch_sym *sym, etch_expr a);
+/* The product when `a` is one of pow2 only, which is 1 or 0; else NULL. */
+const sym_mono *sym_powers_of(etch_expr a);
+/* Is mono a power of two, which coef divides by an odd number above 1? */
+bool sym_is_odd_part_of_power(etch_sym *sym, const sym_mono *mono, sym_coef coef);
+/* Is coef * mono an integer because what is below the line are powers of two, and those above are not smaller? */
+bool sym_is_divisor_of_power(etch_sym *sym, const sym_mono *mono, sym_coef coef);
+
 /* ---- integrality.c ------------------------------------------------------------------------------------- */
 
 bool sym_term_is_integer(etch_sym *sym, const sym_mono *mono, sym_coef coef);
@@ -397,11 +412,16 @@ bool sym_negative_at(etch_sym *sym, etch_expr a, uint32_t from, uint32_t to);
 
 /* ---- facts.c ------------------------------------------------------------------------------------------- */
 
-typedef enum sym_fact_kind { SYM_FACT_DIVIDES, SYM_FACT_EQUAL, SYM_FACT_AT_LEAST } sym_fact_kind;
+typedef enum sym_fact_kind {
+    SYM_FACT_DIVIDES,
+    SYM_FACT_EQUAL,
+    SYM_FACT_AT_LEAST,
+    SYM_FACT_DIFFERENT
+} sym_fact_kind;
 
 typedef struct sym_fact {
     sym_fact_kind kind;
-    etch_expr a, b; /* as given: a | b, a == b, a >= b */
+    etch_expr a, b; /* as given: a | b, a == b, a >= b, a != b */
     int64_t origin;
 } sym_fact;
 
@@ -414,6 +434,13 @@ typedef struct sym_ratio {
     sym_atom *quotient; /* variable of proofs that stands for it; NULL when its sign is not known */
     uint32_t fact;
 } sym_ratio;
+
+/* x is a power of two, or is none. */
+typedef struct sym_known_power {
+    etch_expr x;
+    bool is_power;
+    uint32_t fact;
+} sym_known_power;
 
 /* gap >= 0. */
 typedef struct sym_bound {
@@ -498,7 +525,9 @@ struct etch_sym {
     ETCH_VEC(sym_ratio) ratios;
     ETCH_VEC(sym_bound) bounds;
     ETCH_VEC(sym_alternative) alternatives;
-    uint32_t definitions; /* variables that have one */
+    ETCH_VEC(sym_known_power) known_powers;
+    uint32_t power_sources; /* facts that can tell of some variable that it is a power of two */
+    uint32_t definitions;   /* variables that have one */
 
     sym_memo fresh;                  /* of this epoch: expression -> canonical form */
     sym_memo floors;                 /* of this epoch: expression -> its floor */

@@ -79,16 +79,20 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-static bool is_empty(const char *folder)
+/* Returns 0 or an errno. */
+static int look_for_entry(const char *folder, bool *found)
 {
     DIR *stream = opendir(folder);
     const struct dirent *entry = NULL;
-    while (stream && (entry = readdir(stream)) != NULL && is_dots(entry->d_name))
-        ;
-    bool empty = stream && !entry;
-    if (stream)
-        closedir(stream);
-    return empty;
+    if (!stream)
+        return errno;
+    do
+        errno = 0;
+    while ((entry = readdir(stream)) != NULL && is_dots(entry->d_name));
+    const int error = entry ? 0 : errno;
+    *found = entry != NULL;
+    closedir(stream);
+    return error;
 }
 
 /* The folder may be missing, or empty. */
@@ -99,7 +103,11 @@ static etch_status check_target(const assembling *a)
         return ETCH_OK;
     if (lstat(a->folder, &info) != 0)
         return refuse(a, a->folder, errno);
-    if (S_ISDIR(info.st_mode) && is_empty(a->folder))
+    bool taken = true;
+    const int error = S_ISDIR(info.st_mode) ? look_for_entry(a->folder, &taken) : 0;
+    if (error != 0)
+        return refuse(a, a->folder, error);
+    if (!taken)
         return ETCH_OK;
     etch_diag *diag =
         etch_error(a->diags, ETCH_E_ASSEMBLE_FOLDER, (etch_span){0, 0},

@@ -4,6 +4,7 @@
 #include "trace/text_int.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -112,8 +113,11 @@ typedef struct scan {
 static etch_status scan_folder(void *data)
 {
     const scan *s = data;
-    const struct dirent *found;
-    while ((found = readdir(s->stream)) != NULL) {
+    for (;;) {
+        errno = 0;
+        const struct dirent *found = readdir(s->stream);
+        if (!found)
+            return errno == 0 ? ETCH_OK : ETCH_EIO;
         if (!is_trace_name(found->d_name))
             continue;
         entry e = parse_name(found->d_name);
@@ -122,19 +126,24 @@ static etch_status scan_folder(void *data)
         e.name = etch_copy_text(s->dump->arena, e.name, strlen(e.name));
         ETCH_PUSH(s->dump->arena, s->files, e);
     }
-    return ETCH_OK;
+}
+
+static etch_status refuse_folder(const etch_dump *dump, const char *path)
+{
+    etch_error(dump->diags, ETCH_E_DUMP_PATH, nowhere, "cannot read the folder '%s'", path);
+    return ETCH_EIO;
 }
 
 static etch_status list_folder(const etch_dump *dump, const char *path, const etch_intervals *wanted,
                                listing *files)
 {
     scan s = {dump, opendir(path), wanted, files};
-    if (!s.stream) {
-        etch_error(dump->diags, ETCH_E_DUMP_PATH, nowhere, "cannot read the folder '%s'", path);
-        return ETCH_EIO;
-    }
+    if (!s.stream)
+        return refuse_folder(dump, path);
     etch_status status = etch_guard(etch_arena_mem(dump->arena), scan_folder, &s);
     closedir(s.stream);
+    if (status == ETCH_EIO)
+        return refuse_folder(dump, path);
     if (files->count > 1)
         qsort(files->at, files->count, sizeof *files->at, by_name_and_rank);
     return status;

@@ -125,20 +125,37 @@ static bool is_called(etch_trace_text text, const char *name)
     return text.length == strlen(name) && (text.length == 0 || memcmp(text.at, name, text.length) == 0);
 }
 
-/* The phase that a name as `etch lower` gives it begins with: "F0.layer3.q". */
-static const char *phase_in_name(etch_trace_text name)
+/* What stands before the first dot; empty when there is none. */
+static etch_trace_text before_dot(etch_trace_text text)
+{
+    const char *dot = text.length > 0 ? memchr(text.at, '.', text.length) : NULL;
+    return (etch_trace_text){text.at, dot ? (size_t)(dot - text.at) : 0};
+}
+
+/* "F0": a letter and digits. */
+static bool is_short_word(etch_trace_text word, char letter)
+{
+    for (size_t i = 1; i < word.length; i++)
+        if (word.at[i] < '0' || word.at[i] > '9')
+            return false;
+    return word.length > 0 && word.at[0] == letter;
+}
+
+/* The phase in a name as `etch lower` gives it: "F0.layer3.q", "COMP_NODE.forward.mb0.stage0.layer3.q". */
+static const char *phase_in_name(const etch_trace_node *node)
 {
     static const struct {
         char letter;
         const char *phase;
     } phases[] = {{'F', "forward"}, {'R', "recompute"}, {'B', "backward"}, {'S', "sync"}, {'O', "optimizer"}};
-    size_t digits = 1;
-    while (digits < name.length && name.at[digits] >= '0' && name.at[digits] <= '9')
-        digits++;
-    if (digits >= name.length || name.at[digits] != '.')
-        return "";
+    const char *type = etch_chakra_type_name(node->type);
+    const etch_trace_text first = before_dot(node->name);
+    etch_trace_text second = {node->name.at, 0};
+    if (type && first.length > 0 && is_called(first, type))
+        second =
+            before_dot((etch_trace_text){first.at + first.length + 1, node->name.length - first.length - 1});
     for (size_t i = 0; i < sizeof phases / sizeof *phases; i++)
-        if (phases[i].letter == name.at[0])
+        if (is_short_word(first, phases[i].letter) || is_called(second, phases[i].phase))
             return phases[i].phase;
     return "";
 }
@@ -146,7 +163,7 @@ static const char *phase_in_name(etch_trace_text name)
 static amounts measure(const etch_trace_node *node)
 {
     amounts a = {.comm_type = NO_COLLECTIVE};
-    const char *phase = phase_in_name(node->name);
+    const char *phase = phase_in_name(node);
     a.phase = (etch_trace_text){phase, strlen(phase)};
     for (uint32_t i = 0; i < node->attr_count; i++) {
         const etch_trace_attr *attr = &node->attrs[i];

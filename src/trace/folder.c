@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,7 +26,7 @@ typedef struct survey {
     etch_names *names;
     ETCH_VEC(found) traces;
     const char *odd; /* a file that would be a trace under another number */
-    bool has_groups, too_large;
+    bool has_groups, has_manifest, too_large;
 } survey;
 
 /* ---- looking ------------------------------------------------------------------------------------------- */
@@ -57,26 +58,34 @@ static void add_file(survey *s, const char *file)
         ETCH_PUSH(s->arena, &s->traces, (found){etch_name(s->names, file, name - 1), (uint32_t)rank});
 }
 
+static etch_status refuse_folder(const survey *s, int error)
+{
+    etch_error(s->diags, ETCH_E_VERIFY_UNREADABLE, (etch_span){0, 0}, "'%s' cannot be read: %s", s->folder,
+               strerror(error));
+    return ETCH_EIO;
+}
+
 static etch_status read_entries(void *data)
 {
     survey *s = data;
-    const struct dirent *entry;
-    while ((entry = readdir(s->stream)) != NULL) {
+    for (;;) {
+        errno = 0;
+        const struct dirent *entry = readdir(s->stream);
+        if (!entry)
+            return errno == 0 ? ETCH_OK : refuse_folder(s, errno);
         if (strcmp(entry->d_name, ETCH_CHAKRA_GROUP_FILE) == 0)
             s->has_groups = true;
+        if (strcmp(entry->d_name, ETCH_MANIFEST_FILE) == 0)
+            s->has_manifest = true;
         add_file(s, entry->d_name);
     }
-    return ETCH_OK;
 }
 
 static etch_status read_folder(survey *s)
 {
     s->stream = opendir(s->folder);
-    if (!s->stream) {
-        etch_error(s->diags, ETCH_E_VERIFY_UNREADABLE, (etch_span){0, 0},
-                   "the folder '%s' cannot be read: %s", s->folder, strerror(errno));
-        return ETCH_EIO;
-    }
+    if (!s->stream)
+        return refuse_folder(s, errno);
     /* The stream is not the arena's: it must be closed also when memory runs out. */
     etch_status status = etch_guard(etch_arena_mem(s->arena), read_entries, s);
     closedir(s->stream);
@@ -129,6 +138,34 @@ static void report_missing(const survey *s, etch_trace_set *set, const char *nam
                   s->odd);
 }
 
+/* How many ranks the run had of which `etch lower` wrote some only; 0: it wrote all, or something else did. */
+static uint64_t ranks_of_partial_run(const survey *s)
+{
+    enum { MOST_BYTES = 64 << 20 };
+    char *text;
+    size_t length;
+    const char *why, *path = etch_text(s->arena, "%s/%s", s->folder, ETCH_MANIFEST_FILE);
+    if (!s->has_manifest || etch_read_file(s->arena, path, MOST_BYTES, &text, &length, &why) != ETCH_OK)
+        return 0;
+    json_t *root = json_loadb(text, length, 0, NULL);
+    const char *format = json_string_value(json_object_get(root, "format"));
+    const json_int_t ranks = json_integer_value(json_object_get(root, "ranks"));
+    const bool some = format && strcmp(format, ETCH_MANIFEST_FORMAT) == 0 &&
+                      json_object_get(json_object_get(root, "traces"), "written");
+    json_decref(root);
+    return some && ranks > 0 ? (uint64_t)ranks : 0;
+}
+
+/* Whether all ranks finish cannot be seen in the traces of some. */
+static etch_status refuse_some(const survey *s, uint64_t ranks)
+{
+    etch_diag *diag = etch_error(s->diags, ETCH_E_VERIFY_SOME_RANKS, (etch_span){0, 0},
+                                 "'%s' holds the traces of %u of %llu ranks", s->folder,
+                                 (unsigned)s->traces.count, (unsigned long long)ranks);
+    etch_help(diag, "lower without --ranks to write those of all ranks");
+    return ETCH_EINPUT;
+}
+
 static etch_status choose(survey *s, const etch_verify_options *options, etch_trace_set *set)
 {
     if (s->too_large) {
@@ -142,6 +179,9 @@ static etch_status choose(survey *s, const etch_verify_options *options, etch_tr
     const found *first = s->traces.at, *last = first + s->traces.count - 1;
     if (first->name != last->name)
         return refuse_several(s, first->name, last->name);
+    const uint64_t ranks = ranks_of_partial_run(s);
+    if (s->traces.count < ranks)
+        return refuse_some(s, ranks);
     set->prefix = etch_text(s->arena, "%s/%s", s->folder, first->name);
     set->rank_count = last->rank + 1;
     report_missing(s, set, first->name);
@@ -170,6 +210,9 @@ etch_status etch_trace_set_find(etch_arena *arena, const etch_verify_options *op
     survey s = {.arena = arena, .diags = diags, .names = etch_names_new(arena)};
     *set = (etch_trace_set){.prefix = NULL};
     const bool there = stat(options->path, &info) == 0;
+    s.folder = options->path; /* for the message */
+    if (!there && errno != ENOENT && errno != ENOTDIR)
+        return refuse_folder(&s, errno);
     if (there && S_ISDIR(info.st_mode)) {
         size_t length = strlen(options->path);
         while (length > 1 && options->path[length - 1] == '/')

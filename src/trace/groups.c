@@ -141,6 +141,8 @@ static etch_status parse(reading *r, const char *path, const char *text, size_t 
 {
     json_error_t error;
     r->root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+    if (!r->root && error.text[0] == '\0')
+        return ETCH_ENOMEM; /* nothing to say of the text: memory is out */
     if (!r->root) {
         etch_error(r->diags, ETCH_E_VERIFY_GROUP_FILE, (etch_span){0, 0}, "'%s' is no JSON: line %d: %s",
                    path, error.line, error.text);

@@ -3,6 +3,7 @@
 
 #include "trace/rank_int.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,15 +185,18 @@ static void add_node(etch_rank_draft *d, const etch_trace_node *node)
 
 /* ---- the file ------------------------------------------------------------------------------------------ */
 
-static void check_mode(const etch_rank_job *job, const char *path)
+static etch_status check_mode(const etch_rank_job *job, const char *path, etch_trace_error *error)
 {
     struct stat info;
-    if (stat(path, &info) != 0)
-        return;
+    if (stat(path, &info) != 0) {
+        snprintf(error->reason, sizeof error->reason, "%s", strerror(errno));
+        return ETCH_EIO;
+    }
     job->counts->bytes = (uint64_t)info.st_size;
     if ((info.st_mode & S_IWUSR) == 0)
         etch_find(job->findings, ETCH_WARNING, ETCH_E_VERIFY_NOT_WRITABLE, whole_rank, NULL,
                   "the trace is not writable: ASTRA-sim opens it so");
+    return ETCH_OK;
 }
 
 static void check_head(const etch_rank_job *job, const etch_trace_metadata *head)
@@ -228,8 +232,9 @@ static etch_status read_file(etch_rank_draft *d, const char *path)
     etch_trace_reader *reader;
     etch_trace_error error;
     etch_status status = etch_trace_open(path, &reader, &error);
+    if (status == ETCH_OK)
+        status = check_mode(d->job, path, &error);
     if (status == ETCH_OK) {
-        check_mode(d->job, path);
         check_head(d->job, etch_trace_head(reader));
         status = read_nodes(d, reader, &error);
     }

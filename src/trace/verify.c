@@ -213,6 +213,8 @@ static etch_status verify(void *data)
     status = v->set.missing > 0 ? ETCH_OK : read_ranks(v);
     if (v->set.missing > 0)
         return ETCH_EINPUT;
+    if (status == ETCH_ENOMEM)
+        return status; /* of what was read, nothing can be said */
     add_counts(v);
     if (status == ETCH_OK && group_status == ETCH_OK && can_run(v))
         status = run_ranks(v);

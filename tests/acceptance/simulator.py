@@ -1,7 +1,8 @@
 """A simulator of traces as simple as can be: every rank has one compute slot and one communication slot, which
 collectives and sends share; of the nodes that are ready the one with the smallest id goes first; a collective takes its
 slot when it is issued and starts when all members of its group have issued it; a send takes its slot for a while, then
-its message has arrived; a receive takes no slot. Durations are random: what dependencies do not hold will come apart."""
+its message has arrived; a receive takes no slot. Durations are random: what dependencies do not hold will come
+apart."""
 
 import collections
 import heapq

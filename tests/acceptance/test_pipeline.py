@@ -1,5 +1,6 @@
-"""What the stages of a pipeline hold and what they send each other, by hand: units, statements around them, weights that
-several stages use, values that are handed on from stage to stage; and that the checker of traces sees what is wrong."""
+"""What the stages of a pipeline hold and what they send each other, by hand: units, statements around them, weights
+that several stages use, values that are handed on from stage to stage; and that the checker of traces sees what
+is wrong."""
 
 import json
 import math
@@ -269,7 +270,8 @@ parallel pipe { mesh [pp, dp, tp]; shard B @ dp, F @ tp, V @ tp; stage (embed, r
 
     def test_cotangents_are_added_up(self):
         """Whatever the stages: the work of all of them is that of one, so no part of the sum is lost or done twice."""
-        for stages, readers, others, schedule in ((4, 5, 1, "one_f_one_b"), (3, 2, 5, "gpipe"), (2, 6, 4, SCHEDULES[2])):
+        for stages, readers, others, schedule in ((4, 5, 1, "one_f_one_b"), (3, 2, 5, "gpipe"),
+                                                  (2, 6, 4, SCHEDULES[2])):
             spec, sets, found = self.lowered(stages, readers, others, schedule, 1, "")
             whole = value(spec, "rank_flops(step)", sets={**sets, "pp": 1, "dp": 1, "tp": 1})
             rows = [value(spec, f"rank_flops(step, stage = {stage})", sets={**sets, "pp": stages, "dp": 1, "tp": 1})
@@ -361,11 +363,33 @@ parallel pipe { mesh [pp, dp, tp]; shard B @ dp; stage (embed, layer, head) @ pp
             mesh = dict(pp=stages, dp=2, tp=1)
             with self.subTest(counts=counts):
                 spec = self.write("everywhere.etch", text)
-                found = self.stages(spec, None, {**SIZES, "layers": layers, "micro": 2}, mesh, "-".join(map(str, counts)))
+                sets = {**SIZES, "layers": layers, "micro": 2}
+                found = self.stages(spec, None, sets, mesh, "-".join(map(str, counts)))
                 layered = [stage for stage in range(stages)
                            if set(held(layers + 2, stages, stage, counts=counts)) & set(range(1, layers + 1))]
                 self.check_ties(found, mesh, {F32 * 8: layered, F32 * 8 * 16: [0, stages - 1]})
                 self.check_norm(found, layers)
+
+    def test_a_weight_of_several_chunks(self):
+        """A stage whose chunks share the gain reduces its gradient once, when the last of them has gone back."""
+        for virtual, counts in ((2, [2, 2, 1, 1]), (2, [1, 2, 2, 3]), (3, [1, 1, 2, 1, 1, 1]), (3, [2, 1, 1, 1, 1, 2])):
+            pipe = f"schedule = interleaved(virtual = {virtual}), counts = {counts}"
+            spec = self.write("everywhere.etch", self.EVERYWHERE.replace("counts = COUNTS", pipe))
+            mesh = dict(pp=2, dp=2, tp=1)
+            with self.subTest(counts=counts):
+                sets = {**SIZES, "layers": sum(counts) - 2, "micro": 2}
+                found = self.stages(spec, None, sets, mesh, "-".join(map(str, counts)))
+                self.check_ties(found, mesh, {F32 * 8: [0, 1], F32 * 8 * 16: [0, 1]})
+                for nodes in found:
+                    self.check_last_adder(nodes)
+
+    def check_last_adder(self, nodes):
+        """The sum of the gain's gradients waits for the lowest layer of the stage, in the last microbatch."""
+        names = {node.id: node.name for node in nodes}
+        lowest = min(int(match[1]) for match in map(re.compile(r"B1\.layer(\d+)\.").match, names.values()) if match)
+        reduce, = named(nodes, r"S\.gain\.grads\.dp\.all_reduce")
+        parents = [names[parent] for parent in reduce.data_deps]
+        self.assertTrue(any(name.startswith(f"B1.layer{lowest}.") for name in parents), parents)
 
     def check_ties(self, found, mesh, shared):
         """`shared`: payload -> stages. A weight of one stage needs no sum."""

@@ -1,5 +1,5 @@
-"""The order in which the stages of a pipeline work is that of the schedule, and dependencies hold it, whatever the timing:
-by the rules of slots, receives and communication, and under random durations."""
+"""The order in which the stages of a pipeline work is that of the schedule, and dependencies hold it, whatever the
+timing: by the rules of slots, receives and communication, and under random durations."""
 
 import bisect
 import itertools

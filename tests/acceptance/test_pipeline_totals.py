@@ -1,5 +1,5 @@
-"""Stage by stage: what the nodes of a trace add up to is what queries say, for every shipped model and plan, cut in every
-way; what formulas say of the first, a middle and the last stage is what each stage has; and it is what a reader
+"""Stage by stage: what the nodes of a trace add up to is what queries say, for every shipped model and plan, cut in
+every way; what formulas say of the first, a middle and the last stage is what each stage has; and it is what a reader
 computes by hand, unit by unit."""
 
 import collections
@@ -168,7 +168,7 @@ class ByHand(Case):
                 self.assertEqual(Fraction(whole) / 4, rows[str(stage)], (stages, stage))
 
     def test_collectives_over_tp(self):
-        """Two gathers and two reduce-scatters a layer forward; the embedding one reduce-scatter, the head one gather."""
+        """Forward two gathers and two reduce-scatters a layer; the embedding has one of these, the head one of those."""
         stages, layers = 3, 5
         sets = {**SIZES[LLAMA], **STEP, "layers": layers, "micro": 3, "dp": 2, "tp": 2, "pp": stages}
         size = decoder.BF16 * STEP["batch"] // 2 * STEP["seq"] * 32

@@ -184,8 +184,7 @@ Suite *etch_suite(void)
 {
     Suite *suite = suite_create("emit.bytes");
     ETCH_ADD_TESTS(suite, test_random_programs_are_packed_as_protobuf_does,
-                   test_annotations_are_packed_as_protobuf_does, test_ids_of_all_widths,
-                   test_long_programs, test_a_node_larger_than_a_chunk,
-                   test_any_number_of_threads_writes_the_same);
+                   test_annotations_are_packed_as_protobuf_does, test_ids_of_all_widths, test_long_programs,
+                   test_a_node_larger_than_a_chunk, test_any_number_of_threads_writes_the_same);
     return suite;
 }

@@ -85,14 +85,14 @@ class Bench:
             source = self.prepared / name
             (shutil.copytree if source.is_dir() else shutil.copy)(source, self.work / name)
 
-    def run(self, command, fault=None):
-        """The outcome; `fault` is "KIND:N" or None."""
+    def run(self, command, fault=None, out=subprocess.PIPE):
+        """The outcome; `fault` is "KIND:N" or None; `out` is where the result goes."""
         self.prepare(command)
         environment = {**os.environ, "ETCH_FAULT_COUNTS": str(self.counts), "LC_ALL": "C"}
         if fault:
             environment["ETCH_FAULT"] = fault
         done = subprocess.run([self.program, *command.words], cwd=self.work, env=environment, stdin=subprocess.DEVNULL,
-                              capture_output=True, check=False)
+                              stdout=out, stderr=subprocess.PIPE, check=False)
         return Outcome(done.returncode, done.stdout, done.stderr, snapshot(self.work))
 
     def count(self):
@@ -108,9 +108,21 @@ def chosen(count):
         n += 1 + n // 25
 
 
-def hold(kinds, may_differ=lambda name, kind, usual, seen: False):
-    """Fails calls of `kinds` in every command. `may_differ` knows outcomes that are right in another way."""
-    bench, wrong, runs = Bench(sys.argv[1]), [], 0
+def hold_full_disk(bench):
+    """The commands that say something wrong when nobody can take their result."""
+    wrong = []
+    for name, command in COMMANDS.items():
+        with open("/dev/full", "wb") as full:
+            seen = bench.run(command, out=full)
+        if bench.run(command).out and (seen.status, b"cannot write the result" in seen.err) != (FAILED, True):
+            wrong.append(f"{name}, into a full disk: status {seen.status}, {seen.err[-400:].decode()!r}")
+    return wrong
+
+
+def hold(kinds, or_else=lambda usual, seen: False):
+    """Fails calls of `kinds` in every command. `or_else` knows what else is right."""
+    bench, runs = Bench(sys.argv[1]), 0
+    wrong = hold_full_disk(bench) if "write" in kinds else []
     for name, command in COMMANDS.items():
         usual = bench.run(command)
         counts = bench.count()
@@ -122,10 +134,10 @@ def hold(kinds, may_differ=lambda name, kind, usual, seen: False):
                 runs += 1
                 unhindered = (seen.status, seen.out, seen.files) == (usual.status, usual.out, usual.files)
                 refused = seen.status == FAILED and seen.err != b"" and seen.files == before
-                if not unhindered and not refused and not may_differ(name, kind, usual, seen):
+                if not unhindered and not refused and not or_else(usual, seen):
                     changed = sorted(set(seen.files.items()) ^ set(before.items()), key=lambda item: item[0])
                     wrong.append(f"{name}, {kind}:{n}: status {seen.status}, {len(seen.out)} bytes, files "
-                                 f"{sorted({path for path, _ in changed})}, {seen.err[-600:].decode()!r}")
-    print("\n".join(wrong[:40]))
+                                 f"{sorted({path for path, _ in changed})}, {seen.err[-400:].decode()!r}")
+    print("\n".join(wrong))
     print(f"{runs} runs, {len(wrong)} wrong")
     sys.exit(1 if wrong or runs < 100 else 0)

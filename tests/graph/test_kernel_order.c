@@ -1,9 +1,9 @@
-/* Kernels run in issue order: random models under random plans are "run" with nothing but what earlier
+/* Kernels of every granularity run in issue order: random models under random plans are "run" with nothing but what earlier
  * kernels wrote. */
 #include "sample.h"
 #include "suite.h"
 
-enum { MODELS = 400, STATEMENTS = 14, MAX_VALUES = 64 };
+enum { MODELS = 600, STATEMENTS = 14, MAX_VALUES = 64 };
 
 /* ---- random models ------------------------------------------------------------------------------------- */
 
@@ -111,6 +111,7 @@ static etch_placed *random_model(etch_arena *arena, uint64_t seed)
 {
     dice d = {seed};
     sample *x = sample_new(arena);
+    x->granularity = (etch_granularity)(seed % ETCH_GRANULARITY_COUNT);
     pool p = {.x = x, .dice = &d};
     keep(&p, false, sample_input(x, "x", "bsh", ETCH_BF16));
     add_projection(&p, true);

@@ -52,6 +52,7 @@ static void values(etch_arena *arena)
         {"max(1, 5, 3) + min(4, 2) + abs(-3) + floor(5/2) + ceil(5/2)", NULL, "15", ""},
         {"ceildiv(7, 2) + floordiv(7, 2) + mod(7, 2)", NULL, "8", ""},
         {"pow2(64) + pow2(65) + pow2(1) + pow2(0) + pow2(1/2)", NULL, "2", ""},
+        {"pow2(4*batch) + 2*pow2(3*batch) + pow2(H/2)", NULL, "pow2(hidden/2) + pow2(batch)", ""},
         {"integer(3) + integer(1/3)", NULL, "1", ""},
         {"true + true + false", NULL, "2", ""},
         {"99999999999999999999 * 99999999999999999999", NULL, "9999999999999999999800000000000000000001", ""},

@@ -53,6 +53,7 @@ START_TEST(operations)
         {etch_formula_max(al, a, b), "max(a, b)"},
         {etch_formula_min(al, a, two), "min(a, 2)"},
         {etch_formula_abs(al, etch_formula_neg(al, b)), "b"},
+        {etch_formula_pow2(al, etch_formula_mul(al, a, b)), "pow2(a)*pow2(b)"},
         {etch_formula_substitute(al, get(al, "a^2 + b"), 2, list, (etch_formula[]){b, a}), "b^2 + a"},
         {etch_formula_derivative(al, get(al, "a^3*b"), a, NULL), "3*a^2*b"},
         {etch_formula_relax(al, get(al, "a // b")), "a/b"},
@@ -188,7 +189,14 @@ START_TEST(facts)
     ck_assert_int_eq(truth, ETCH_UNKNOWN);
     etch_algebra_clear(al);
     ck_assert_int_eq(etch_algebra_declare_real(al, get(al, "a + 1")), ETCH_EINPUT);
-    ck_assert_int_eq(etch_algebra_assume(al, ETCH_REL_NE, tp, heads, 1, NULL), ETCH_EINPUT);
+    etch_formula other = etch_formula_variable(al, "other");
+    ck_assert_int_eq(etch_algebra_assume(al, ETCH_REL_NE, tp, tp, 1, NULL), ETCH_EINPUT);
+    ck_assert_int_eq(etch_algebra_assume(al, ETCH_REL_NE, tp, other, 2, NULL), ETCH_EUNKNOWN);
+    ck_assert_int_eq(etch_algebra_decide(al, ETCH_REL_NE, other, tp, &truth, NULL), ETCH_OK);
+    ck_assert_int_eq(truth, ETCH_YES);
+    ck_assert_int_eq(etch_algebra_assume(al, ETCH_REL_TRUE, etch_formula_pow2(al, other), NULL, 3, NULL),
+                     ETCH_OK);
+    check_text(al, etch_formula_pow2(al, get(al, "8*other")), "1");
     etch_algebra_free(al);
 }
 END_TEST

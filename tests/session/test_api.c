@@ -287,6 +287,43 @@ START_TEST(traces_need_no_spec)
 }
 END_TEST
 
+/* Every text that the lists offer is taken, and no other. */
+START_TEST(choices_are_those_of_the_lists)
+{
+    char path[4096];
+    const char *sets[] = {"batch=4,seq=64", "dp=2,tp=2,layers=2"};
+    etch_session_options options = {.spec = spec_path(path, "models/llama.etch"),
+                                    .config = "llama3_8b",
+                                    .plan = "megatron",
+                                    .sets = sets,
+                                    .set_count = 2};
+    etch_session *session;
+    const etch_output_report *report;
+    for (size_t i = 0; (options.granularity = etch_granularity_at(i)) != NULL; i++) {
+        ck_assert_int_eq(etch_session_open(&options, &session), ETCH_OK);
+        for (size_t k = 0; etch_naming_at(k); k++) {
+            etch_output_options output = {.dry_run = true, .names = etch_naming_at(k)};
+            ck_assert_int_eq(etch_session_lower(session, &output, &report), ETCH_OK);
+        }
+        for (size_t k = 0; etch_annotation_at(k); k++) {
+            etch_output_options output = {.dry_run = true, .attrs = etch_annotation_at(k)};
+            ck_assert_int_eq(etch_session_lower(session, &output, &report), ETCH_OK);
+        }
+        const etch_output_options wrong_name = {.dry_run = true, .names = "kernel"};
+        const etch_output_options wrong_attribute = {.dry_run = true, .attrs = "phase,kernel"};
+        ck_assert_int_eq(etch_session_lower(session, &wrong_name, &report), ETCH_EINPUT);
+        ck_assert_int_eq(etch_session_lower(session, &wrong_attribute, &report), ETCH_EINPUT);
+        etch_session_close(session);
+    }
+    options.granularity = "short";
+    ck_assert_int_eq(etch_session_open(&options, &session), ETCH_EINPUT);
+    size_t count;
+    etch_session_messages(session, &count);
+    ck_assert_uint_eq(count, 1);
+    etch_session_close(session);
+}
+END_TEST
+
 START_TEST(listings_need_no_session)
 {
     char *text;
@@ -310,6 +347,6 @@ Suite *etch_suite(void)
                    answers_live_as_long_as_the_session, a_file_that_is_not_there_is_an_io_error,
                    a_check_reports_names_demands_and_verdicts, a_dry_run_needs_no_folder,
                    a_cancelled_session_writes_nothing, a_memory_limit_ends_a_call_and_not_the_process,
-                   traces_need_no_spec, listings_need_no_session);
+                   traces_need_no_spec, choices_are_those_of_the_lists, listings_need_no_session);
     return suite;
 }

@@ -1,8 +1,8 @@
 /* Reads "assumptions<TAB>statement" per line, writes what the room answers: "yes", "unknown", "no a=1 b=2" with a
  * witness, "contradiction" for assumptions that cannot be; for tests in other languages.
  *
- * Assumptions are separated by ';': `x from N`, `x real`, a == b, a >= b, a <= b, d | n. A statement is one of the
- * latter, a != b, a > b, a < b, or `integer e`. Every line has a context of its own. */
+ * Assumptions are separated by ';': `x from N`, `x real`, a == b, a != b, a >= b, a <= b, d | n. A statement is one of
+ * the latter, a > b, a < b, or `integer e`. Every line has a context of its own. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <stdio.h>
@@ -78,6 +78,8 @@ static etch_status assume(etch_sym *sym, const claim *c)
         return etch_assume_equal(sym, c->a, c->b, 0, &other);
     case '>':
         return etch_assume_at_least(sym, c->a, c->b, 0, &other);
+    case '!':
+        return etch_assume_different(sym, c->a, c->b, 0, &other);
     default:
         return etch_assume_divides(sym, c->a, c->b, 0, &other);
     }

@@ -10,7 +10,8 @@ BINARY = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, 
           ast.FloorDiv: lambda a, b: Fraction(math.floor(a / b)), ast.Mod: lambda a, b: a - b * math.floor(a / b),
           ast.Pow: lambda a, b: a ** int(b)}
 CALLS = {"max": max, "min": min, "abs": abs, "floor": lambda a: Fraction(math.floor(a)),
-         "ceil": lambda a: Fraction(math.ceil(a))}
+         "ceil": lambda a: Fraction(math.ceil(a)),
+         "pow2": lambda a: Fraction(a.denominator == 1 and a in (2**k for k in range(a.numerator.bit_length())))}
 
 
 LONGEST_SUM = 3000
@@ -123,6 +124,9 @@ class Assumptions:
         elif statement.relation == "|" and isinstance(right, ast.Constant):
             for name in names(left):
                 point[name] = Fraction(rng.choice([d for d in range(1, right.value + 1) if right.value % d == 0]))
+        elif statement.relation == "==" and isinstance(left, ast.Call) and left.func.id == "pow2":
+            for name in names(left):
+                point[name] = Fraction(2 ** rng.randint(0, 6))
         elif statement.relation == "==" and isinstance(left, ast.Name):
             point[left.id] = value(right, point)
         elif statement.relation == "==" and isinstance(right, ast.Name):

@@ -144,7 +144,7 @@ static tree *random_node(etch_arena *arena, chance *c, const tree_shape *shape, 
         t->num = strchr(shape->ops, '/') ? (int64_t)chance_below(c, 6) - 2 : (int64_t)chance_below(c, 4);
     else if (strchr("/q%", t->op))
         t->b = random_divisor(arena, c, shape, depth - 1);
-    else if (!strchr("fcAN", t->op))
+    else if (!strchr("fcANP", t->op))
         t->b = random_node(arena, c, shape, depth - 1);
     return t;
 }
@@ -187,6 +187,8 @@ etch_expr tree_build_with(etch_sym *sym, const tree *t, const etch_expr *vars)
         return etch_min(sym, a, b);
     case 'A':
         return etch_abs(sym, a);
+    case 'P':
+        return etch_pow2(sym, a);
     default:
         return etch_neg(sym, a);
     }
@@ -204,6 +206,15 @@ static void floor_to(mpq_t value)
 {
     mpz_fdiv_q(mpq_numref(value), mpq_numref(value), mpq_denref(value));
     mpz_set_ui(mpq_denref(value), 1);
+}
+
+/* 1 or 0: halves until something odd is left. */
+static void power_of_two_to(mpq_t value)
+{
+    bool integer = mpz_cmp_ui(mpq_denref(value), 1) == 0 && mpq_sgn(value) > 0;
+    while (integer && mpz_even_p(mpq_numref(value)))
+        mpz_divexact_ui(mpq_numref(value), mpq_numref(value), 2);
+    mpq_set_ui(value, integer && mpz_cmp_ui(mpq_numref(value), 1) == 0, 1);
 }
 
 static bool power_to(mpq_t value, int64_t exponent)
@@ -290,6 +301,9 @@ bool tree_value(const tree *t, const point *p, mpq_t value)
     case 'N':
         mpq_neg(value, value);
         return true;
+    case 'P':
+        power_of_two_to(value);
+        return true;
     default:
         break;
     }
@@ -319,6 +333,9 @@ void tree_text(const tree *t, etch_buf *out)
         break;
     case 'A':
         call = "abs(";
+        break;
+    case 'P':
+        call = "pow2(";
         break;
     case 'N':
         call = "(-";

@@ -43,7 +43,7 @@ void point_random(point *p, chance *c, uint64_t range);
 /* ---- trees --------------------------------------------------------------------------------------------- */
 
 /* op: one of + - * / for two children, ^ (a to the power num), f floor, c ceil, q floor(a/b), % mod, M
- * max, m min, A abs, N negation, v variable `num`, # number num/den. */
+ * max, m min, A abs, P pow2, N negation, v variable `num`, # number num/den. */
 typedef struct tree {
     char op;
     struct tree *a, *b;

@@ -272,7 +272,7 @@ static void what_has_no_degree(etch_arena *arena)
 /* a / leading -> 1: within 1/1000 at 10^90, with the other variables small. */
 static void leading_terms_lead(etch_arena *arena)
 {
-    static const tree_shape shape = {"+-**^MmAN/", "((a2", 4, 4, 9};
+    static const tree_shape shape = {"+-**^MmANP/", "((a2", 4, 4, 9};
     chance c = chance_new(74);
     mpq_t value, lead, bound;
     point p;
@@ -358,7 +358,7 @@ static void check_parts(etch_arena *arena, etch_sym *sym, const tree *t, const c
 static void parts_add_up(etch_arena *arena)
 {
     static const tree_shape shapes[] = {
-        {"+-**^N", "", 5, 5, 9}, {"+-*/", "(((a2", 4, 4, 5}, {"+-*/fq%MA", "abc2(", 5, 4, 9}};
+        {"+-**^N", "", 5, 5, 9}, {"+-*/", "(((a2", 4, 4, 5}, {"+-*/fq%MAP", "abc2(", 5, 4, 9}};
     chance c = chance_new(75);
     for (uint32_t i = 0; i < chance_runs(600); i++) {
         etch_arena *own = etch_arena_new(etch_arena_mem(arena));

@@ -101,7 +101,7 @@ END_TEST
 /* What is adopted is what would have been built in the fork. */
 static void random_adoptions(etch_arena *arena)
 {
-    static const tree_shape shape = {"+-*/^fcq%MmA", "abcde234(", 8, 4, 9};
+    static const tree_shape shape = {"+-*/^fcq%MmAP", "abcde234(", 8, 4, 9};
     chance c = chance_new(91);
     for (uint32_t i = 0; i < chance_runs(1500); i++) {
         etch_arena *own = etch_arena_new(etch_arena_mem(arena));

@@ -85,19 +85,19 @@ static void fractions_read_back(etch_arena *arena)
 
 static void everything_reads_back(etch_arena *arena)
 {
-    reads_back(arena, 63, &(tree_shape){"+-*/^fcq%MmAN", "abcde2345(", 8, 4, 9}, 1500);
+    reads_back(arena, 63, &(tree_shape){"+-*/^fcq%MmANP", "abcde2345(", 8, 4, 9}, 1500);
 }
 
 static void large_numbers_read_back(etch_arena *arena)
 {
-    reads_back(arena, 64, &(tree_shape){"+-**/^fcq%MmA", "abcde2345(", 8, 4, INT64_MAX / 2 - 1}, 500);
+    reads_back(arena, 64, &(tree_shape){"+-**/^fcq%MmAP", "abcde2345(", 8, 4, INT64_MAX / 2 - 1}, 500);
 }
 
 /* c * sum(i, low, high, body) + d, with what the index is added to and multiplied by. */
 static void sums_read_back(etch_arena *arena)
 {
     static const tree_shape outside = {"+-*fM", "abc23", 4, 2, 9},
-                            inside = {"+-*fcq%MmA", "abc2345", 4, 3, 9};
+                            inside = {"+-*fcq%MmAP", "abc2345", 4, 3, 9};
     chance c = chance_new(65);
     for (uint32_t i = 0; i < chance_runs(150); i++) {
         etch_arena *own = etch_arena_new(etch_arena_mem(arena));
@@ -124,7 +124,7 @@ static void sums_read_back(etch_arena *arena)
 static void notations_have_no_history(etch_arena *arena)
 {
     enum { BATCH = 12 };
-    static const tree_shape shape = {"+-+*/^fcq%MmA", "abcde2345(", 8, 4, 9};
+    static const tree_shape shape = {"+-+*/^fcq%MmAP", "abcde2345(", 8, 4, 9};
     chance c = chance_new(66);
     for (uint32_t i = 0; i < chance_runs(40); i++) {
         etch_arena *own = etch_arena_new(etch_arena_mem(arena));

@@ -28,7 +28,8 @@ NAMES = ["a", "b", "c", "d"]
 RENAMED = {"a": "a", "b": "S", "c": "N", "d": "lambda"}
 SYMBOLS = {name: sympy.Symbol(name, integer=True, positive=True) for name in RENAMED.values()}
 POINTS = 6
-C_SUM = "#define SUM(i, low, high, body) \\\n" \
+C_SUM = "static double pow2(double x) { int e; return x >= 1 && frexp(x, &e) == 0.5; }\n" \
+    "#define SUM(i, low, high, body) \\\n" \
     "    __extension__({double s_ = 0; for (double i = (low); i <= (high); i++) s_ += (body); s_;})\n"
 
 
@@ -62,6 +63,8 @@ def general(rng, depth):
         return f"({left}) % {divisor}"
     if kind < 0.55:
         return f"abs({left})"
+    if kind < 0.58:
+        return f"pow2({left})"
     if kind < 0.62:
         return f"({left})/({divisor} + floor({rng.choice(NAMES)}/3))"
     if kind < 0.66:
@@ -126,7 +129,7 @@ def identifiers(point):
     return {"a": point["a"], "S": point["b"], "N": point["c"], "_x6Cambda": point["d"]}
 
 
-SCOPE = {"__builtins__": {}, "max": max, "min": min, "abs": abs, "Rational": Fraction}
+SCOPE = {"__builtins__": {}, "max": max, "min": min, "abs": abs, "Rational": Fraction, "pow2": exact.CALLS["pow2"]}
 
 
 def check_python(case):
@@ -146,6 +149,16 @@ def to_sympy(text):
 
 def sum_now(*arguments):
     return sympy.Sum(*arguments).doit()
+
+
+class power_of_two(sympy.Function):
+    """Of numbers; what has an index of a sum stays until that is a number."""
+
+    @classmethod
+    def eval(cls, x):
+        if x.is_Rational:
+            return sympy.Integer(int(exact.CALLS["pow2"](Fraction(int(x.p), int(x.q)))))
+        return None
 
 
 class Floors(ast.NodeTransformer):
@@ -168,7 +181,7 @@ def floors_negative_fraction(text, point):
         return left // right
 
     tree = ast.fix_missing_locations(Floors().visit(ast.parse(text, mode="eval")))
-    scope = SCOPE | {"floor_div": floor_div, "Sum": lambda *_: 1, "i": 1, "j": 1, "k": 1}
+    scope = SCOPE | {"floor_div": floor_div, "Sum": lambda *_: 1, "pow2": lambda _: 1, "i": 1, "j": 1, "k": 1}
     eval(compile(tree, "written", "eval"), scope, identifiers(point))
     return any(met)
 
@@ -182,7 +195,7 @@ def check_sympy(case):
         if floors_negative_fraction(text, point):
             continue
         values = {name: sympy.Integer(int(v)) for name, v in identifiers(point).items()}
-        found = sympy.sympify(text, locals=values | indices | {"Sum": sum_now})
+        found = sympy.sympify(text, locals=values | indices | {"Sum": sum_now, "pow2": power_of_two})
         if found != sympy.Rational(expected.numerator, expected.denominator):
             case.fail("SymPy", text, point, found, expected)
 
@@ -205,7 +218,8 @@ LATEX = [(r"\\mathrm\{(\w+)\}", r"\1"), (r"\^\{(\d+)\}", r"**\1"),
          (r"\\left\\lfloor ", "floor("), (r"\\left\\lceil ", "ceil("), (r" \\right\\r(floor|ceil)", ")"),
          (r"\\(max|min)\\left\(", r"\1("), (r"\\left\|", "abs("), (r"\\right\|", ")"),
          (r"\\left\[", "bracket("), (r" \\ge 0\\right\]", ")"), (r"\\left\(", "("), (r"\\right\)", ")"),
-         (r"\\,", "*"), (r"\\bmod", "%"), (r"\\frac\{", "(("), (r"\}\{", ")/("), (r"\}", "))")]
+         (r"\\operatorname\{pow2\}", "pow2"), (r"\\,", "*"), (r"\\bmod", "%"), (r"\\frac\{", "(("),
+         (r"\}\{", ")/("), (r"\}", "))")]
 
 
 def check_latex(case):
@@ -223,7 +237,7 @@ def check_latex(case):
 
 def latex_value(tree, scope):
     functions = {"max": max, "min": min, "abs": abs, "floor": math.floor, "ceil": math.ceil,
-                 "bracket": lambda x: int(x >= 0)}
+                 "bracket": lambda x: int(x >= 0), "pow2": lambda x: exact.CALLS["pow2"](Fraction(x))}
     exact_numbers = ast.fix_missing_locations(Exact().visit(ast.Expression(tree.body[0].value)))
     scope = {"lambda_" if name == "lambda" else name: v for name, v in scope.items()}
     return eval(compile(exact_numbers, "latex", "eval"), {"__builtins__": {}, "Fraction": Fraction} | functions, scope)
@@ -264,8 +278,8 @@ def factor_value(factor, scope):
         return sum((json_value(body, scope | {index: Fraction(i)}) for i in range(int(json_value(count, scope)))),
                    Fraction(0))
     args = [json_value(arg, scope) for arg in factor["args"]]
-    return {"floor": lambda: Fraction(math.floor(args[0])), "max": lambda: max(args), "recip": lambda: 1 / args[0]}[
-        factor["op"]]()
+    return {"floor": lambda: Fraction(math.floor(args[0])), "max": lambda: max(args), "recip": lambda: 1 / args[0],
+            "pow2": lambda: exact.CALLS["pow2"](args[0])}[factor["op"]]()
 
 
 def check_json(case):

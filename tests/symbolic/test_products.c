@@ -147,7 +147,7 @@ static void values_agree(etch_arena *arena)
 /* All operations take one expression for both operands. */
 static void operands_may_be_the_same(etch_arena *arena)
 {
-    static const tree_shape shape = {"+-*/q%MmA^", "abc23(", 5, 3, 9};
+    static const tree_shape shape = {"+-*/q%MmA^P", "abc23(", 5, 3, 9};
     chance c = chance_new(65);
     etch_sym *sym = etch_sym_new(arena);
     declare_vars(sym, NULL);

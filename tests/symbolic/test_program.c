@@ -110,8 +110,8 @@ static void programs_agree_with_trees(etch_arena *arena)
     static const tree_shape shapes[] = {
         {"+-*", "a", 5, 4, 9},
         {"+-*/*/", "abcde234(", 8, 4, 9},
-        {"+-*/^fcq%MmA", "abcde234(", 8, 4, 9},
-        {"+-*fcq%Mm", "abc234", 7, 5, 1000000007},
+        {"+-*/^fcq%MmAP", "abcde234(", 8, 4, 9},
+        {"+-*fcq%MmP", "abc234", 7, 5, 1000000007},
     };
     static const uint64_t ranges[] = {4, 12, 1000, UINT64_C(1) << 31, UINT64_C(1) << 62};
     chance c = chance_new(81);

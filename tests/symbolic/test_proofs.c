@@ -90,11 +90,23 @@ static void pool_fill(pool *points, const facts *assumed, chance *c)
         points->count++;
 }
 
+/* pow2(product) == 1, or == 0. */
+static fact random_power(etch_arena *arena, chance *c)
+{
+    static const tree_shape product = {"**/", "abcde", 6, 2, 4};
+    tree *power = ETCH_NEW(arena, tree), *number = ETCH_NEW(arena, tree);
+    *power = (tree){.op = 'P', .a = tree_random(arena, c, &product), .den = 1};
+    *number = (tree){.op = '#', .num = chance_below(c, 4) > 0, .den = 1};
+    return (fact){'=', power, number};
+}
+
 static fact random_fact(etch_arena *arena, chance *c)
 {
     static const tree_shape monomial = {"**", "", 5, 1, 4}, ratio = {"**/", "abcde", 5, 2, 4},
-                            plain = {"++-*", "", 8, 2, 4}, functions = {"+-qq%mM", "abc23", 8, 2, 4};
+                            plain = {"++-*", "", 8, 2, 4}, functions = {"+-qq%mMP", "abc23", 8, 2, 4};
     fact f = {.kind = "|=>"[chance_below(c, 3)]};
+    if (chance_below(c, 6) == 0)
+        return random_power(arena, c);
     const tree_shape sum = chance_below(c, 3) ? plain : functions;
     f.a = tree_random(arena, c,
                       f.kind == '|'                         ? &monomial
@@ -247,7 +259,7 @@ static tree *changed(etch_arena *arena, chance *c, const tree *t, const tree_sha
 static fact random_statement(etch_arena *arena, chance *c)
 {
     static const tree_shape small = {"+-*", "", 5, 2, 4}, integers = {"+-*q%c/", "abc234", 5, 3, 5},
-                            all = {"+-*/fcq%MmA", "abc234(", 8, 3, 5}, extrema = {"+-MmA", "", 8, 3, 5};
+                            all = {"+-*/fcq%MmAPP", "abc234(", 8, 3, 5}, extrema = {"+-MmA", "", 8, 3, 5};
     const tree_shape *shape =
         (const tree_shape *const[]){&small, &integers, &all, &extrema}[chance_below(c, 4)];
     fact f = {.kind = "|=>>>!G"[chance_below(c, 7)]};

@@ -33,7 +33,7 @@ def linear(rng):
 
 def value(rng, depth=2):
     """An expression, mostly an integer."""
-    kind = rng.randrange(12) if depth else 0
+    kind = rng.randrange(13) if depth else 0
     if kind < 3:
         return linear(rng)
     inner = value(rng, depth - 1)
@@ -54,12 +54,14 @@ def value(rng, depth=2):
     if kind == 10:
         body = rng.choice(["k", "k^2", "k*w", "min(k, w)", "max(k, seq)", "floor((L + pp - k)/pp)", "(k % 3)", "w - k"])
         return f"sum(k, {rng.choice(['0', '1'])}, {rng.choice(['pp - 1', 'pp', '3', 'w'])}, {body})"
+    if kind == 11:
+        return f"pow2({inner}){rng.choice(['', '*w', '*tp'])}"
     return f"({inner})/{rng.choice(DIVISORS)}"
 
 
 def assumption(rng):
     a, b = rng.sample(NAMES, 2)
-    kind = rng.randrange(9)
+    kind = rng.randrange(11)
     if kind < 3:
         return f"{a} | {b}"
     if kind == 3:
@@ -70,6 +72,10 @@ def assumption(rng):
         return f"{a} <= {rng.choice(['4', '8', '64'])}"
     if kind == 6:
         return f"{a} == {rng.choice(['2*', 'w*', 'tp*', ''])}{b}"
+    if kind > 8:
+        return f"pow2({rng.choice([a, a, a, f'{a}*{b}', f'{a}/{b}', f'{a} + {b}'])}) == {rng.choice(['1', '1', '1', '0'])}"
+    if kind == 8 and rng.random() < 0.3:
+        return f"{a} != {rng.choice([b, '1', '2'])}"
     if kind == 7:
         return f"{a} % {rng.choice(['2', '3', '8'])} == {rng.choice(['0', '1'])}"
     return f"{a} >= {rng.choice(['2', '3', '8'])}"

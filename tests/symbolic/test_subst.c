@@ -31,7 +31,7 @@ static tree *positive_tree(etch_arena *arena, chance *c, uint32_t depth)
 static void substitution_is_composition(etch_arena *arena)
 {
     enum { REPLACED = 3, POINTS = 4 };
-    static const tree_shape shape = {"+-*/^fcq%MmA", "abcde234(", 8, 4, 7};
+    static const tree_shape shape = {"+-*/^fcq%MmAP", "abcde234(", 8, 4, 7};
     chance c = chance_new(41);
     point p, inner;
     mpq_t expected, found;
@@ -74,7 +74,7 @@ static void substitution_is_composition(etch_arena *arena)
 /* Constants for some variables now and for the rest later: the same as all at once. */
 static void steps_commute(etch_arena *arena)
 {
-    static const tree_shape shape = {"+-*/fcq%MmA", "abcde234(", 5, 4, 7};
+    static const tree_shape shape = {"+-*/fcq%MmAP", "abcde234(", 5, 4, 7};
     chance c = chance_new(42);
     for (uint32_t i = 0; i < chance_runs(1500); i++) {
         etch_arena *own = etch_arena_new(etch_arena_mem(arena));

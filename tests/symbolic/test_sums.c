@@ -89,7 +89,7 @@ static void polynomials(etch_arena *arena)
 
 static void functions(etch_arena *arena)
 {
-    sums_have_the_value(arena, 42, &(tree_shape){"+-*fcq%Mm", "abc235", 5, 4, 9}, &linear, 500);
+    sums_have_the_value(arena, 42, &(tree_shape){"+-*fcq%MmP", "abc235", 5, 4, 9}, &linear, 500);
 }
 
 static void fractions(etch_arena *arena)
@@ -289,7 +289,7 @@ static void point_of(etch_sym *sym, const etch_witness *witness, point *p)
 
 static void answers_about_sums_are_right(etch_arena *arena)
 {
-    static const tree_shape bodies = {"++*q%fMm", "ab23", 5, 3, 5}, others = {"+-*q", "ab2", 4, 2, 9};
+    static const tree_shape bodies = {"++*q%fMmP", "ab23", 5, 3, 5}, others = {"+-*q", "ab2", 4, 2, 9};
     enum { POINTS = 25 };
     chance c = chance_new(46);
     tree zero = {.op = '#', .num = 0, .den = 1};

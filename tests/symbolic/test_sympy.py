@@ -53,6 +53,8 @@ def any_expression(rng, depth):
         return f"({left}) % {rng.choice(NAMES + ['2', '3', '8'])}"
     if kind < 0.55:
         return f"abs({left})"
+    if kind < 0.62:
+        return f"pow2({left})"
     return f"({left}) {rng.choice('+-*')} ({right})"
 
 
@@ -60,7 +62,8 @@ def value(text, point):
     """The exact value of a text of ours at a point, by Python's own fractions; None where undefined."""
     scope = {name: sympy.Rational(v) for name, v in point.items()}
     scope |= {"max": max, "min": min, "abs": abs, "floor": lambda x: sympy.Rational(x.p // x.q),
-              "ceil": lambda x: sympy.Rational(-(-x.p // x.q)), "Number": sympy.Rational}
+              "ceil": lambda x: sympy.Rational(-(-x.p // x.q)), "Number": sympy.Rational,
+              "pow2": lambda x: sympy.Rational(x.q == 1 and x.p > 0 and bin(x.p).count("1") == 1)}
     result = eval(as_python(text), {"__builtins__": {}}, scope)
     return None if result in (sympy.zoo, sympy.nan, sympy.oo, -sympy.oo) else result
 
@@ -72,7 +75,10 @@ def as_python(text):
         while j < len(text) and text[j].isdigit():
             j += 1
         # numbers become rationals, but an exponent stays an integer
-        if j > i:
+        if j > i and out and out[-1].isalpha():
+            out.append(text[i:j])  # the end of a name
+            i = j
+        elif j > i:
             before = text[:i].rstrip()
             out.append(text[i:j] if before.endswith(("^", "^-")) else f"Number({text[i:j]})")
             i = j

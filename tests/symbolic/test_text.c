@@ -51,7 +51,7 @@ static void fractions_parse_back(etch_arena *arena)
 
 static void everything_parses_back(etch_arena *arena)
 {
-    text_parses_back(arena, 13, &(tree_shape){"+-*/^fcq%MmAN", "abcde2345(", 8, 4, 9}, 4000);
+    text_parses_back(arena, 13, &(tree_shape){"+-*/^fcq%MmANP", "abcde2345(", 8, 4, 9}, 4000);
 }
 
 static void everything_large_parses_back(etch_arena *arena)
@@ -129,7 +129,7 @@ static void fractions_have_no_history(etch_arena *arena)
 
 static void everything_has_no_history(etch_arena *arena)
 {
-    text_has_no_history(arena, 23, &(tree_shape){"+-++*/^fcq%MmMm", "abcde2345(", 8, 4, 9}, "+*", 80);
+    text_has_no_history(arena, 23, &(tree_shape){"+-++*/^fcq%MmMmP", "abcde2345(", 8, 4, 9}, "+*", 80);
 }
 
 static void maxima_have_no_history(etch_arena *arena)

@@ -54,7 +54,7 @@ static void fractions(etch_arena *arena)
 
 static void integer_functions(etch_arena *arena)
 {
-    trees_keep_their_value(arena, 4, &(tree_shape){"+-*fcq%q%", "abc23456", 5, 4, 9}, 2000, 30);
+    trees_keep_their_value(arena, 4, &(tree_shape){"+-*fcq%q%PP", "abc23456", 5, 4, 9}, 2000, 30);
 }
 
 static void extrema(etch_arena *arena)
@@ -64,7 +64,7 @@ static void extrema(etch_arena *arena)
 
 static void everything(etch_arena *arena)
 {
-    trees_keep_their_value(arena, 6, &(tree_shape){"+-*/^fcq%MmAN", "abcde2345(", 8, 4, 9}, 3000, 20);
+    trees_keep_their_value(arena, 6, &(tree_shape){"+-*/^fcq%MmANP", "abcde2345(", 8, 4, 9}, 3000, 20);
 }
 
 static void everything_with_large_numbers(etch_arena *arena)
