@@ -71,11 +71,18 @@ static uint32_t doubled(etch_sym *sym, uint32_t capacity, uint32_t first)
     return capacity ? capacity * 2 : first;
 }
 
+/* Most contexts end small, and moving what a table holds is a large part of their work. */
+static uint32_t quadrupled(etch_sym *sym, uint32_t capacity)
+{
+    enum { SMALL = 1 << 15 };
+    return doubled(sym, capacity > 0 && capacity < SMALL ? capacity * 2 : capacity, FIRST_CAPACITY);
+}
+
 void sym_table_add(etch_sym *sym, sym_table *table, sym_node *node)
 {
     if (table->count >= table->capacity / 4 * 3) {
         sym_table old = *table;
-        uint32_t capacity = doubled(sym, old.capacity, FIRST_CAPACITY);
+        uint32_t capacity = quadrupled(sym, old.capacity);
         table->slots = ETCH_NEW_ARRAY(sym->arena, capacity, struct sym_slot);
         table->capacity = capacity;
         for (uint32_t i = 0; i < old.capacity; i++)
@@ -83,6 +90,17 @@ void sym_table_add(etch_sym *sym, sym_table *table, sym_node *node)
                 table_place(table, old.slots[i]);
     }
     table_place(table, (struct sym_slot){node->hash, node});
+    table->count++;
+}
+
+void sym_table_add_missed(etch_sym *sym, sym_table *table, sym_node *node, uint32_t probe)
+{
+    if (table->count >= table->capacity / 4 * 3) {
+        sym_table_add(sym, table, node);
+        return;
+    }
+    uint32_t at = (sym_home_of(node->hash, table->capacity) + probe) & (table->capacity - 1);
+    table->slots[at] = (struct sym_slot){node->hash, node};
     table->count++;
 }
 

@@ -23,11 +23,38 @@ static uint32_t flags_of(const sym_power *power)
     return flags | SYM_HAS_OPAQUE | (power->atom->kind == SYM_RECIP ? SYM_HAS_RECIP : 0);
 }
 
+/* A monomial whose powers are to be set. */
+static sym_mono *new_mono(etch_sym *sym, uint32_t count, uint64_t hash)
+{
+    sym_mono *mono = etch_alloc(sym->arena, sizeof *mono + count * sizeof *mono->at);
+    mono->node.hash = hash;
+    mono->count = count;
+    return mono;
+}
+
+/* Sets what follows from the powers. */
+static void describe(sym_mono *mono)
+{
+    for (uint32_t i = 0; i < mono->count; i++) {
+        mono->degree += mono->at[i].exp;
+        mono->flags |= flags_of(&mono->at[i]);
+        if (mono->depth < mono->at[i].atom->depth)
+            mono->depth = mono->at[i].atom->depth;
+    }
+}
+
+/* Takes a monomial that was looked for in vain. */
+static const sym_mono *add(etch_sym *sym, sym_mono *mono, uint32_t probe)
+{
+    mono->id = sym->mono_count++;
+    sym_table_add_missed(sym, &sym->monos, &mono->node, probe);
+    return mono;
+}
+
 /* The monomial of `count` powers in order; `hash` is theirs. */
 static const sym_mono *intern(etch_sym *sym, const sym_power *powers, uint32_t count, uint64_t hash)
 {
     uint32_t probe = 0;
-    size_t bytes = count * sizeof *powers;
     for (sym_node *node; (node = sym_table_next(&sym->monos, hash, &probe));) {
         const sym_mono *mono = (const sym_mono *)node;
         bool equal = mono->count == count;
@@ -36,19 +63,11 @@ static const sym_mono *intern(etch_sym *sym, const sym_power *powers, uint32_t c
         if (equal)
             return mono;
     }
-    sym_mono *mono = etch_alloc(sym->arena, sizeof *mono + bytes);
-    mono->node.hash = hash;
-    mono->id = sym->mono_count++;
-    mono->count = count;
-    for (uint32_t i = 0; i < count; i++) {
+    sym_mono *mono = new_mono(sym, count, hash);
+    for (uint32_t i = 0; i < count; i++)
         mono->at[i] = powers[i];
-        mono->degree += powers[i].exp;
-        mono->flags |= flags_of(&powers[i]);
-        if (mono->depth < powers[i].atom->depth)
-            mono->depth = powers[i].atom->depth;
-    }
-    sym_table_add(sym, &sym->monos, &mono->node);
-    return mono;
+    describe(mono);
+    return add(sym, mono, probe);
 }
 
 int32_t sym_checked_exponent(etch_sym *sym, int64_t exp)
@@ -66,17 +85,47 @@ const sym_mono *sym_mono_from(etch_sym *sym, const sym_power *powers, uint32_t c
     return intern(sym, powers, count, hash);
 }
 
+/* Is `mono` the product `a` with exponent `exp` for its i-th atom, which leaves it when that is 0? */
+static bool is_lowered(const sym_mono *mono, const sym_mono *a, uint32_t i, int32_t exp)
+{
+    uint32_t gone = exp == 0;
+    if (mono->count != a->count - gone)
+        return false;
+    for (uint32_t k = 0; k < i; k++)
+        if (mono->at[k].atom != a->at[k].atom || mono->at[k].exp != a->at[k].exp)
+            return false;
+    if (!gone && (mono->at[i].atom != a->at[i].atom || mono->at[i].exp != exp))
+        return false;
+    for (uint32_t k = i + 1; k < a->count; k++)
+        if (mono->at[k - gone].atom != a->at[k].atom || mono->at[k - gone].exp != a->at[k].exp)
+            return false;
+    return true;
+}
+
+/* Derivatives are mostly products that are new, each of which would be copied twice by `intern`. */
 const sym_mono *sym_mono_lower(etch_sym *sym, const sym_mono *a, uint32_t i)
 {
-    sym_power *out = powers_for(sym, a->count);
     int32_t exp = sym_checked_exponent(sym, (int64_t)a->at[i].exp - 1);
-    uint32_t kept = i + (exp != 0);
-    for (uint32_t k = 0; k < i; k++)
-        out[k] = a->at[k];
-    out[i] = (sym_power){a->at[i].atom, exp};
-    for (uint32_t k = i + 1; k < a->count; k++)
-        out[kept + k - i - 1] = a->at[k];
-    return intern(sym, out, a->count - (exp == 0), a->node.hash - a->at[i].atom->node.hash);
+    uint64_t hash = a->node.hash - a->at[i].atom->node.hash;
+    uint32_t probe = 0, gone = exp == 0;
+    for (sym_node *node; (node = sym_table_next(&sym->monos, hash, &probe));)
+        if (is_lowered((const sym_mono *)node, a, i, exp))
+            return (const sym_mono *)node;
+    sym_mono *mono = new_mono(sym, a->count - gone, hash);
+    memcpy(mono->at, a->at, i * sizeof *a->at);
+    if (!gone)
+        mono->at[i] = (sym_power){a->at[i].atom, exp};
+    memcpy(mono->at + i + 1 - gone, a->at + i + 1, (a->count - i - 1) * sizeof *a->at);
+    if (a->at[i].atom->kind == SYM_VAR) {
+        /* variables come first */
+        bool has_var = mono->count > 0 && mono->at[0].atom->kind == SYM_VAR;
+        mono->degree = a->degree - 1;
+        mono->depth = a->depth;
+        mono->flags = has_var ? a->flags : a->flags & ~(uint32_t)SYM_HAS_VAR;
+    } else {
+        describe(mono);
+    }
+    return add(sym, mono, probe);
 }
 
 const sym_mono *sym_mono_of(etch_sym *sym, sym_atom *atom, int64_t exp)

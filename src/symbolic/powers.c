@@ -3,7 +3,8 @@
  * The argument is taken apart where that loses nothing, so that one fact serves many formulas:
  *
  *     pow2(2^k * x) = pow2(x)              x and 2^k * x integers
- *     pow2(m * x) = 0                      x an integer, m > 1 an odd number; or m * x <= 0
+ *     pow2(m * x) = 0                      x an integer, m > 1 an odd number
+ *     pow2(x) = 0                          x <= 0, or an integer plus a fraction
  *     pow2(x^e * r) = pow2(x) * pow2(r)    x >= 0, x and r integers: a product of positive integers is a power of
  *                                          two when each of them is
  *     pow2(x/d) = pow2(x)                  d a power of two, x/d an integer
@@ -193,11 +194,22 @@ static bool has_odd_factor(etch_sym *sym, etch_expr x)
     return !sym_coef_is_one(odd) && sym_is_integer(sym, sym_scale(sym, x, sym->unit, sym_coef_inv(sym, odd)));
 }
 
+/* Is x an integer plus a fraction? */
+static bool is_never_integer(etch_sym *sym, etch_expr x)
+{
+    const sym_term *last = &x->terms[x->count - 1];
+    if (last->mono->count > 0 || sym_coef_is_integer(last->coef))
+        return false;
+    return sym_is_integer(sym, sym_sub(sym, x, sym_constant(sym, last->coef)));
+}
+
 /* pow2(x) of what cannot be taken apart. */
 static etch_expr indivisible(etch_sym *sym, etch_expr x)
 {
     sym_atom *atom = sym_atom_of(x);
     const sym_known_power *known = known_power(sym, x);
+    if (atom && atom->kind == SYM_POW2)
+        return x; /* 1 or 0 */
     if (x == sym->one || (known && known->is_power) || (atom && is_power(sym, atom)))
         return sym->one;
     if (is_no_power(sym, x))
@@ -212,7 +224,7 @@ etch_expr sym_pow2(etch_sym *sym, etch_expr a)
     if (a->flags & SYM_HAS_RECIP)
         return indivisible(sym, a);
     a = without_power_divisors(sym, without_twos(sym, a));
-    if (has_odd_factor(sym, a))
+    if (has_odd_factor(sym, a) || is_never_integer(sym, a))
         return sym->zero;
     etch_expr rest;
     const sym_mono *factors = shared_factors(sym, a, &rest);

@@ -43,6 +43,8 @@ typedef struct sym_table {
 /* Walks the nodes with this hash: `for (probe = 0; (node = sym_table_next(t, hash, &probe));)`. */
 static inline sym_node *sym_table_next(const sym_table *table, uint64_t hash, uint32_t *probe);
 void sym_table_add(etch_sym *sym, sym_table *table, sym_node *node);
+/* The same right after sym_table_next found nothing more; `probe` as that left it. */
+void sym_table_add_missed(etch_sym *sym, sym_table *table, sym_node *node, uint32_t probe);
 
 /* A map from pointers to pointers. */
 typedef struct sym_memo {

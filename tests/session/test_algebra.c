@@ -189,14 +189,14 @@ START_TEST(facts)
     ck_assert_int_eq(truth, ETCH_UNKNOWN);
     etch_algebra_clear(al);
     ck_assert_int_eq(etch_algebra_declare_real(al, get(al, "a + 1")), ETCH_EINPUT);
-    etch_formula other = etch_formula_variable(al, "other");
+    etch_formula apart = etch_formula_variable(al, "apart");
     ck_assert_int_eq(etch_algebra_assume(al, ETCH_REL_NE, tp, tp, 1, NULL), ETCH_EINPUT);
-    ck_assert_int_eq(etch_algebra_assume(al, ETCH_REL_NE, tp, other, 2, NULL), ETCH_EUNKNOWN);
-    ck_assert_int_eq(etch_algebra_decide(al, ETCH_REL_NE, other, tp, &truth, NULL), ETCH_OK);
+    ck_assert_int_eq(etch_algebra_assume(al, ETCH_REL_NE, tp, apart, 2, NULL), ETCH_EUNKNOWN);
+    ck_assert_int_eq(etch_algebra_decide(al, ETCH_REL_NE, apart, tp, &truth, NULL), ETCH_OK);
     ck_assert_int_eq(truth, ETCH_YES);
-    ck_assert_int_eq(etch_algebra_assume(al, ETCH_REL_TRUE, etch_formula_pow2(al, other), NULL, 3, NULL),
+    ck_assert_int_eq(etch_algebra_assume(al, ETCH_REL_TRUE, etch_formula_pow2(al, apart), NULL, 3, NULL),
                      ETCH_OK);
-    check_text(al, etch_formula_pow2(al, get(al, "8*other")), "1");
+    check_text(al, etch_formula_pow2(al, get(al, "8*apart")), "1");
     etch_algebra_free(al);
 }
 END_TEST
