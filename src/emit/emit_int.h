@@ -179,8 +179,8 @@ uint32_t etch_group_count(const etch_job *job);
 etch_status etch_manifest_text(const etch_job *job, const etch_variants *variants,
                                const etch_emit_options *options, uint64_t trace_bytes, char **text,
                                size_t *length) ETCH_MUST_CHECK;
-/* What the manifest in the target says of its run; `known` is false when there is none of ours. ETCH_EIO, with a
- * diagnostic, or ETCH_ENOMEM when that cannot be told. */
+/* What the manifest in the target says of its run; `known` is false when there is none of ours. ETCH_EIO, with
+ * a diagnostic, or ETCH_ENOMEM when that cannot be told. */
 etch_status etch_manifest_read(const etch_folder *folder, etch_run_files *run) ETCH_MUST_CHECK;
 
 #endif

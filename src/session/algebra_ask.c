@@ -227,6 +227,9 @@ etch_status etch_formula_compile(etch_algebra *al, size_t count, const etch_form
                                  etch_program **program)
 {
     request r = {.body = compile, .count = count, .list = formulas};
+    *program = NULL;
+    if (count > UINT32_MAX / 8)
+        return ETCH_ELIMIT;
     if (etch_sym_is_frozen(al->sym)) /* shared: nothing may be written */
         return etch_compile(al->sym, (uint32_t)count, formulas, program);
     etch_status status = etch_algebra_run(al, &r);

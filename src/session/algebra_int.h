@@ -18,7 +18,8 @@ struct etch_algebra {
     bool exhausted; /* something may be half made */
 };
 
-/* One call. `body` runs under the guard of the algebra; operands and list are formulas of the algebra by then. */
+/* One call. `body` runs under the guard of the algebra; operands and list are formulas of the algebra by
+ * then. */
 typedef struct request {
     etch_status (*body)(etch_sym *sym, struct request *r);
     bool changes; /* it declares or assumes: a limit leaves things half made */

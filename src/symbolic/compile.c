@@ -1,9 +1,10 @@
 /* Expressions as a list of operations on integers.
  *
- * An expression is brought over one denominator: a product of powers that divides the whole at the end, so that a
- * division leaves no remainder where the value is an integer. What remains is a sum of products of powers with
- * integer coefficients, and is written in the manner of Horner: the factors that all terms share are taken out; then
- * the factor that most terms have is taken out of these, and so on. floor(R) is one floor division.
+ * An expression is brought over one denominator: a product of powers that divides the whole at the end, so
+ * that a division leaves no remainder where the value is an integer. What remains is a sum of products of
+ * powers with integer coefficients, and is written in the manner of Horner: the factors that all terms share
+ * are taken out; then the factor that most terms have is taken out of these, and so on. floor(R) is one floor
+ * division.
  *
  * Equal operations on equal operands are one operation, whichever expression they come from.
  *
@@ -331,7 +332,8 @@ static sym_coef integer_terms(compiler *c, etch_expr e, term *terms)
     return common;
 }
 
-/* The powers by which all terms have to be multiplied so that none has a negative exponent; by increasing atom. */
+/* The powers by which all terms have to be multiplied so that none has a negative exponent; by increasing
+ * atom. */
 static term missing_powers(compiler *c, const term *terms, uint32_t count)
 {
     ETCH_VEC(power) missing = {0};

@@ -1,8 +1,8 @@
 /* Evaluation of a batch.
  *
- * Configurations are taken in blocks. A block is computed with checked integers of 64 bits; those of its configurations
- * that fail, together with integers of 128 bits; those that fail again, one by one with fractions, and at last with
- * numbers that have all the room they need. */
+ * Configurations are taken in blocks. A block is computed with checked integers of 64 bits; those of its
+ * configurations that fail, together with integers of 128 bits; those that fail again, one by one with
+ * fractions, and at last with numbers that have all the room they need. */
 #include <stdlib.h>
 #include <string.h>
 

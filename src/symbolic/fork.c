@@ -1,11 +1,11 @@
 /* Frozen contexts, and forks of them.
  *
  * A frozen context is only read. A fork is a context of its own, with tables of its own, that begins with the
- * variables, facts and limits of the frozen one; an expression of the frozen context gets its counterpart in the fork,
- * atom by atom, when it is first used there, and is remembered. So equality within a fork is identity, the order of
- * atoms and with it all output is that of any context with these variables, facts can be added, and no thread ever
- * writes where another one reads. (Tables that look into those of the frozen context first would have to share its
- * atoms, whose order and whose bounds change as a context is used.)
+ * variables, facts and limits of the frozen one; an expression of the frozen context gets its counterpart in
+ * the fork, atom by atom, when it is first used there, and is remembered. So equality within a fork is
+ * identity, the order of atoms and with it all output is that of any context with these variables, facts can
+ * be added, and no thread ever writes where another one reads. (Tables that look into those of the frozen
+ * context first would have to share its atoms, whose order and whose bounds change as a context is used.)
  *
  * Epochs tell whose an expression is: those of a fork begin where those of the frozen context end. */
 #include "symbolic/symbolic_int.h"
@@ -64,8 +64,8 @@ static void mark_raw(etch_sym *sym, etch_expr a)
     ((struct etch_poly *)node)->epoch = sym->first_epoch;
 }
 
-/* The same structure in atoms of the fork, which may simplify under its facts. Numbers that do not fit into words stay
- * where they are: the frozen context lives longer. */
+/* The same structure in atoms of the fork, which may simplify under its facts. Numbers that do not fit into
+ * words stay where they are: the frozen context lives longer. */
 static etch_expr adopt(etch_sym *sym, etch_expr a)
 {
     sym_terms *list = sym_terms_new(sym);

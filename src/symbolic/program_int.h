@@ -91,8 +91,9 @@ enum { PROGRAM_BLOCK = 256 }; /* configurations at most */
 /* For integers of one width:
  *
  *     operand   where the values of an instruction are; `same`: one for all configurations
- *     block     `operands` and `singles` by instruction; `variables` the values of each variable (of those that
- *               differ); `registers` PROGRAM_BLOCK values each. `write` is called with the values of each formula
+ *     block     `operands` and `singles` by instruction; `variables` the values of each variable (of those
+ *               that differ); `registers` PROGRAM_BLOCK values each. `write` is called with the values of
+ *               each formula
  *     singles   computes what all configurations share, for all blocks of a batch; false: some of it fails
  *     run       computes a block, and marks the configurations that failed */
 #define PROGRAM_LANES(prefix, number)                                         \
@@ -147,8 +148,8 @@ typedef struct fraction {
     sym_wide num, den;
 } fraction;
 
-/* `values`: room for one fraction for each instruction. False when a number does not fit: then the outcomes say
- * nothing. */
+/* `values`: room for one fraction for each instruction. False when a number does not fit: then the outcomes
+ * say nothing. */
 bool program_run_fractions(const etch_program *program, const configuration *at, fraction *values,
                            outcome *outcomes);
 

@@ -9,6 +9,7 @@
  *     context.c    tables, scratch memory, variables     parse.c        reading
  *     calculus.c   derivatives                           collect.c      coefficients
  *     growth.c     degrees, leading terms                print_int.h    writing
+ *     fork.c       frozen contexts                       program_int.h  compiled evaluation
  *
  * Functions named sym_* take and give expressions that are canonical under the facts of the moment, never
  * NULL unless said so. Functions of the door (etch_*) bring their operands into that form first. */

@@ -1,8 +1,9 @@
 /* Stands between the program and the C library: one call of a kind fails, or is cut short.
  *
- * ETCH_FAULT=KIND:N in the environment says which: the N-th, from 1. Into the file that ETCH_FAULT_COUNTS names go,
- * when the program ends, lines "KIND COUNT": how many calls there were of each kind. The linker's --wrap sends the
- * calls of the program here. GMP is left alone: it cannot go on without memory, whoever gives it. */
+ * ETCH_FAULT=KIND:N in the environment says which: the N-th, from 1. Into the file that ETCH_FAULT_COUNTS
+ * names go, when the program ends, lines "KIND COUNT": how many calls there were of each kind. The linker's
+ * --wrap sends the calls of the program here. GMP is left alone: it cannot go on without memory, whoever
+ * gives it. */
 #define _GNU_SOURCE
 
 #include <dirent.h>

@@ -101,7 +101,7 @@ def expected_of_example():
 
 
 def check_example(compiler, flags, prefix):
-    source = pathlib.Path(os.environ["ETCH_SOURCE_DIR"]) / "examples" / "expr.c"
+    source = prefix / "share" / "doc" / "etch" / "examples" / "expr.c"
     folder = next(prefix.rglob("etch.pc")).parent
     environment = dict(os.environ, PKG_CONFIG_PATH=str(folder))
     options = run("pkg-config", "--cflags", "--libs", "--static", "etch", env=environment).split()

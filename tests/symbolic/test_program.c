@@ -256,7 +256,7 @@ END_TEST
 
 /* ---- batches ------------------------------------------------------------------------------------------- */
 
-/* a*b^2/c + a // 3 with configurations of all kinds beside each other; the expected values are computed here. */
+/* a*b^2/c + a // 3 with configurations of all kinds beside each other; what is expected is computed here. */
 static void blocks_of_any_length(etch_arena *arena)
 {
     enum { MOST = 1000 };
