@@ -35,7 +35,7 @@ static const function functions[] = {
     {"abs", 1, 1, etch_abs, NULL, false},           {"floor", 1, 1, etch_floor, NULL, false},
     {"ceil", 1, 1, etch_ceil, NULL, false},         {"ceildiv", 2, 2, NULL, ceil_div, true},
     {"floordiv", 2, 2, NULL, etch_floor_div, true}, {"mod", 2, 2, NULL, etch_mod, true},
-    {"pow2", 1, 1, etch_pow2, NULL, false},   {"integer", 1, 1, is_integer, NULL, false},
+    {"pow2", 1, 1, etch_pow2, NULL, false},         {"integer", 1, 1, is_integer, NULL, false},
 };
 enum { FUNCTION_COUNT = sizeof functions / sizeof *functions };
 

@@ -37,6 +37,12 @@ typedef struct due_task {
     uint64_t unit;
 } due_task;
 
+/* The last nodes that a node waits for, at any distance, by number; 0: none. All collectives and sends are in
+ * one order, so that who waits for one waits for those before it. */
+typedef struct reach {
+    uint32_t comm, receive;
+} reach;
+
 typedef struct unroller {
     etch_arena *arena; /* scratch */
     const etch_outline *outline;
@@ -63,6 +69,10 @@ typedef struct unroller {
     uint32_t slot_comp;      /* first computation of the slot at work, or of the last one that had any */
     bool slot_computes;      /* the slot at work has had one */
     uint32_t last_comp, last_comm;
+    reach *reaches;                /* by node */
+    uint32_t late_comm, late_recv; /* computations that wait for the latest of these so far */
+    uint32_t ahead_comm,
+        ahead_recv;   /* those of them that may end after the last computation before the stretch */
     etch_task *norm;  /* while it is counted up */
     uint32_t clipped; /* makes the norm of all gradients */
     bool ending;      /* the last microbatch goes back through the chunk */
@@ -253,6 +263,28 @@ static void fill_node(unroller *u, uint32_t id, const etch_task *task, uint32_t 
     add_sums(u, task, node);
 }
 
+/* Notes what the node waits for. */
+static void note_reach(unroller *u, uint32_t id, const etch_node *node)
+{
+    reach most = {0};
+    for (uint32_t i = 0; i < node->dep_count; i++) {
+        const reach *parent = &u->reaches[u->deps[node->first_dep + i]];
+        most.comm = parent->comm > most.comm ? parent->comm : most.comm;
+        most.receive = parent->receive > most.receive ? parent->receive : most.receive;
+    }
+    if (node->type == ETCH_NODE_RECV)
+        most.receive = id + 1;
+    else if (node->type != ETCH_NODE_COMP)
+        most.comm = id + 1;
+    u->reaches[id] = most;
+    if (node->type != ETCH_NODE_COMP)
+        return;
+    if (u->late_comm == ETCH_NO_NODE || most.comm >= u->reaches[u->late_comm].comm)
+        u->late_comm = id;
+    if (u->late_recv == ETCH_NO_NODE || most.receive >= u->reaches[u->late_recv].receive)
+        u->late_recv = id;
+}
+
 /* Issues the node of a task whose parents from `first_dep` on have been recorded. Returns its id. */
 static uint32_t issue(unroller *u, const etch_task *task, uint32_t first_dep)
 {
@@ -265,11 +297,15 @@ static uint32_t issue(unroller *u, const etch_task *task, uint32_t first_dep)
         inside = inside || u->last_comm >= u->stretch_first;
         wait_for(u, u->last_comm);
     }
-    if (!inside)
+    if (!inside) {
         wait_for(u, u->before_stretch);
+        wait_for(u, u->ahead_comm);
+        wait_for(u, u->ahead_recv);
+    }
     u->dep_count = first_dep + sort_unique(u->deps + first_dep, u->dep_count - first_dep);
     assert(u->dep_count == first_dep || u->deps[u->dep_count - 1] < id);
     fill_node(u, id, task, first_dep);
+    note_reach(u, id, &u->nodes[id]);
     if (communicates) {
         u->last_comm = id;
         return id;
@@ -281,11 +317,21 @@ static uint32_t issue(unroller *u, const etch_task *task, uint32_t first_dep)
     return id;
 }
 
-/* What follows is a stretch of its own: nodes that wait for nothing in it wait for what comes before it. */
+/* What follows is a stretch of its own: nodes that wait for nothing in it wait for what comes before it. That is
+ * its last computation, and one that may end still later, because it waits for communication and the last one
+ * does not. */
 static void begin_stretch(unroller *u)
 {
     u->stretch_first = u->node_count;
     u->before_stretch = u->last_comp;
+    u->ahead_comm = u->ahead_recv = ETCH_NO_NODE;
+    if (u->last_comp == ETCH_NO_NODE)
+        return;
+    const reach *last = &u->reaches[u->last_comp];
+    if (u->reaches[u->late_comm].comm > last->comm)
+        u->ahead_comm = u->late_comm;
+    if (u->reaches[u->late_recv].receive > last->receive)
+        u->ahead_recv = u->late_recv;
 }
 
 /* ---- kernels ------------------------------------------------------------------------------------------- */
@@ -639,6 +685,7 @@ static void receive(unroller *u, const passing *p)
     const uint32_t id = u->node_count++, first_dep = u->dep_count;
     wait_for(u, u->slot_comp);
     fill_node(u, id, &task, first_dep);
+    note_reach(u, id, &u->nodes[id]);
     set_message(u, id, p);
     for (uint32_t i = 0; i < p->message->wire_count; i++)
         *arrival_of(u, &p->message->wires[i]) = id;
@@ -747,9 +794,11 @@ void etch_unroll(etch_arena *arena, const etch_outline *outline, uint32_t stage,
     if (outline->annotations != 0)
         u->annotated = ETCH_NEW_ARRAY(arena, (size_t)size->nodes, etch_annotated);
     u->peers = ETCH_NEW_ARRAY(arena, 2 * (size_t)outline->chain.chunk_count + 2, int64_t);
+    u->reaches = ETCH_NEW_ARRAY(scratch, (size_t)size->nodes, reach);
     u->gradients = ETCH_NEW_ARRAY(scratch, (size_t)outline->gradient_cells, uint32_t);
     for (uint64_t i = 0; i < outline->gradient_cells; i++)
         u->gradients[i] = ETCH_NO_NODE;
+    u->late_comm = u->late_recv = u->ahead_comm = u->ahead_recv = ETCH_NO_NODE;
     u->before_stretch = u->last_comp = u->last_comm = u->slot_comp = u->clipped = ETCH_NO_NODE;
     if (outline->backward)
         place_buckets(u);

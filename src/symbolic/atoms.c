@@ -325,14 +325,6 @@ static sym_atom *flat_max(const sym_mono *mono)
     return found;
 }
 
-static sym_coef coefficient_of(etch_expr a, const sym_mono *mono)
-{
-    for (uint32_t i = 0; i < a->count; i++)
-        if (a->terms[i].mono == mono)
-            return a->terms[i].coef;
-    return SYM_ZERO;
-}
-
 /* The part of all terms c * m * max{..} that every argument has: c is the coefficient nearest to 0 when
  * all are of one sign. */
 static etch_expr common_max_terms(etch_sym *sym, const etch_expr *list, uint32_t count)
@@ -343,7 +335,7 @@ static etch_expr common_max_terms(etch_sym *sym, const etch_expr *list, uint32_t
         sym_coef shared = list[0]->terms[j].coef;
         int sign = flat_max(mono) ? sym_coef_sign(shared) : 0;
         for (uint32_t k = 1; k < count && sign != 0; k++) {
-            sym_coef c = coefficient_of(list[k], mono);
+            sym_coef c = sym_coefficient(list[k], mono);
             if (sym_coef_sign(c) != sign)
                 sign = 0;
             else if (sym_coef_compare(c, shared) * sign < 0)

@@ -149,7 +149,7 @@ static etch_expr intern(etch_sym *sym, const sym_term *terms, uint32_t count)
         if (poly->depth < terms[i].mono->depth)
             poly->depth = terms[i].mono->depth;
     }
-    sym_table_add(sym, &sym->polys, &poly->node);
+    sym_table_add_missed(sym, &sym->polys, &poly->node, probe);
     return poly;
 }
 
@@ -193,4 +193,20 @@ sym_atom *sym_atom_of(etch_expr a)
         return NULL;
     sym_power power = a->terms[0].mono->at[0];
     return power.exp == 1 ? power.atom : NULL;
+}
+
+sym_coef sym_coefficient(etch_expr a, const sym_mono *mono)
+{
+    uint32_t low = 0, high = a->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        int order = sym_mono_compare(a->terms[middle].mono, mono);
+        if (order == 0)
+            return a->terms[middle].coef;
+        if (order > 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return SYM_ZERO;
 }

@@ -179,10 +179,7 @@ static sym_coef shared_coefficient(const sym_atom *atom, const sym_mono *mono)
 {
     sym_coef shared = SYM_ZERO;
     for (uint32_t i = 1; i < atom->count; i++) {
-        sym_coef coef = SYM_ZERO;
-        for (uint32_t j = 0; j < atom->args[i]->count; j++)
-            if (atom->args[i]->terms[j].mono == mono)
-                coef = atom->args[i]->terms[j].coef;
+        sym_coef coef = sym_coefficient(atom->args[i], mono);
         if (i > 1 && !sym_coef_equal(coef, shared))
             return SYM_ZERO;
         shared = coef;

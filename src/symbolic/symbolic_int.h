@@ -297,6 +297,8 @@ etch_expr sym_constant(etch_sym *sym, sym_coef value);
 int sym_compare(etch_expr a, etch_expr b);
 /* The atom, when `a` is one to the power 1; else NULL. */
 sym_atom *sym_atom_of(etch_expr a);
+/* Of the term with `mono`; 0 when there is none. */
+sym_coef sym_coefficient(etch_expr a, const sym_mono *mono);
 
 static inline sym_coef sym_leading_coef(etch_expr a)
 {

@@ -211,5 +211,59 @@ class RandomDurations(Pipeline):
                     self.assertLessEqual(rank.most_open, MOST_READY)
 
 
+class Branches(Case):
+    """Two values go from layer to layer, and only one of them needs communication: the last computation of a slot, of the
+    other one, says nothing about the first."""
+
+    ORDERS = {"communication last": "e = silu(k[H'->H])\n n = relu(x)\n h[B,S,F] = n * w1\n g[B,S,H] = silu(h) * w2\n"
+                                    "x = x + g",
+              "communication first": "n = relu(x)\n h[B,S,F] = n * w1\n g[B,S,H] = silu(h) * w2\n x = x + g\n"
+                                     "e = silu(k[H'->H])"}
+    SPEC = """etch 1
+param batch, seq, hidden, ffn, vocab, layers, micro = 1
+dim B = batch, S = seq, H = hidden, F = ffn, V = vocab
+dtype act = bf16, weights = bf16, grads = f32, optim = f32
+model m(ids[B,S]: i32, labels[B,S]: i32) -> z[B,S,V] {
+  weight tok[V,H], hd[H,V]
+  x[B,S,H] = gather(tok, ids, over = V)  tag embed
+  e = relu(x)  tag embed
+  repeat layers as layer {
+    weight w1[H,F], w2[F,H], c[H,H']
+    k[B,S,H'] = e * c
+    BODY
+  }
+  z[B,S,V] = (x + e) * hd  tag head
+  l[] = cross_entropy(z, labels, over = V)  tag loss
+}
+train { model = m, optimizer = adamw(master = true), accumulate = (B, micro) }
+parallel pipe { mesh [pp, dp, tp]; shard B @ dp, F @ tp; stage (embed, layer, head) @ pp }
+"""
+
+    def test_slots_do_not_overlap(self):
+        sets = dict(batch=6, micro=6, seq=8, hidden=12, ffn=16, vocab=20, layers=6, pp=3, dp=1, tp=2)
+        for name, body in self.ORDERS.items():
+            with self.subTest(name):
+                spec = self.write("branches.etch", self.SPEC.replace("BODY", body))
+                folder = lower(self.scratch / name.replace(" ", "_"), spec, sets=sets)
+                self.assertFine(folder)
+                groups = json.loads((folder / "comm_group.json").read_text(encoding="utf-8"))
+                programs = load(traces(folder))
+                for seed in range(20):
+                    for rank in run(programs, groups, random.Random(seed)).values():
+                        self.check(rank)
+
+    def check(self, rank):
+        """Slots in the order of their first nodes: each ends before the next one begins."""
+        spans = {}
+        for at, node in rank.nodes.items():
+            slot = re.match(r"[FB]\d+(?=\.)", node.name)
+            if slot and rank.program.type[at] == trace.COMP:
+                spans.setdefault(slot[0], []).append((rank.start[at], rank.end[at]))
+        before = 0.0
+        for slot, nodes in spans.items():
+            self.assertLessEqual(before, min(nodes)[0], slot)
+            before = max(end for _, end in nodes)
+
+
 if __name__ == "__main__":
     main()

@@ -25,6 +25,7 @@ struct event {
     event_list parents;
     ETCH_VEC(accumulator) adds;
     uint32_t slot;
+    uint32_t awaits; /* how many of the collectives it waits for, at any distance: the first so many */
 };
 
 /* What is known in one run of a region. */
@@ -281,7 +282,9 @@ typedef struct ordering {
     ETCH_VEC(writer) writers;
     event_list order;
     event *last_collective, *last_comp, *before_slot;
-    uint32_t slot;
+    event *latest;      /* the computation that waits for most collectives, the last of several */
+    event *also_before; /* that one, where the last computation before the slot waits for fewer */
+    uint32_t slot, collectives;
     bool *bucket_done;
     event *clip;
 } ordering;
@@ -314,6 +317,7 @@ static void order_event(ordering *o, event *e)
     if (e->slot != o->slot) {
         o->slot = e->slot;
         o->before_slot = o->last_comp;
+        o->also_before = o->last_comp && o->latest->awaits > o->last_comp->awaits ? o->latest : NULL;
     }
     e->id = o->order.count;
     event_list parents = {0};
@@ -333,6 +337,14 @@ static void order_event(ordering *o, event *e)
         inside = inside || parents.at[i]->slot == e->slot;
     if (!inside && o->before_slot)
         ETCH_PUSH(arena, &parents, o->before_slot);
+    if (!inside && o->also_before)
+        ETCH_PUSH(arena, &parents, o->also_before);
+    for (uint32_t i = 0; i < parents.count; i++)
+        e->awaits = parents.at[i]->awaits > e->awaits ? parents.at[i]->awaits : e->awaits;
+    if (e->node.collective)
+        e->awaits = ++o->collectives;
+    else if (!o->latest || e->awaits >= o->latest->awaits)
+        o->latest = e;
     if (parents.count > 0)
         qsort(parents.at, parents.count, sizeof(event *), by_id);
     e->node.deps = ETCH_NEW_ARRAY(arena, parents.count, uint32_t);

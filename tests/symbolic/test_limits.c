@@ -337,6 +337,16 @@ static void sum_of_100000_variables(etch_sym *sym)
     ck_assert_int_eq(etch_at_least(sym, sum, etch_int(sym, COUNT), NULL), ETCH_YES);
 }
 
+/* What is common to both is searched for when it is made, and again when it is written. */
+static void maximum_of_long_sums(etch_sym *sym)
+{
+    etch_expr sum = sum_of_variables(sym, 100000), twice = etch_mul(sym, sum, etch_var(sym, "v5"));
+    etch_expr greater = etch_max(sym, sum, etch_sub(sym, twice, etch_var(sym, "v7")));
+    const char *text = etch_expr_text(sym, greater);
+    ck_assert_ptr_nonnull(strstr(text, "max("));
+    ck_assert_ptr_eq(parse(sym, text), greater);
+}
+
 static void square_of_100000_variables(etch_sym *sym)
 {
     etch_expr sum = sum_of_variables(sym, 100000);
@@ -356,6 +366,7 @@ static const trial trials[] = {
     {large_power, "digits of one number: 100000", 0},
     {large_power, NULL, 400000},
     {sum_of_100000_variables, NULL, 0},
+    {maximum_of_long_sums, NULL, 0},
     {square_of_100000_variables, "counted operations: 1000000000", 0},
 };
 
