@@ -25,7 +25,7 @@ typedef struct counting {
 /* `times`: how often the task runs in a step. `prefix`: bytes of its name before its own, at most. */
 static void count_task(counting *c, const etch_task *task, etch_total times, uint32_t prefix)
 {
-    enum { ORDER_PARENTS = 5 }; /* the communication before it, the computations before it */
+    enum { ORDER_PARENTS = 6 }; /* the communication before it, the computations before it */
     c->nodes += times;
     c->deps += times * ((etch_total)task->read_count + task->gradients.count + ORDER_PARENTS);
     c->names += times * ((etch_total)prefix + task->name_length + 1 + c->more_name);

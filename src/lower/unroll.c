@@ -41,7 +41,12 @@ typedef struct due_task {
  * one order, so that who waits for one waits for those before it. */
 typedef struct reach {
     uint32_t comm, receive;
+    uint32_t comp; /* counted among the computations; of a computation: itself */
 } reach;
+
+/* A computation waits for one of the so many before it: that keeps those that are ready at once few, whatever
+ * the model has side by side. */
+enum { COMP_WINDOW = 8 };
 
 typedef struct unroller {
     etch_arena *arena; /* scratch */
@@ -69,6 +74,8 @@ typedef struct unroller {
     uint32_t slot_comp;      /* first computation of the slot at work, or of the last one that had any */
     bool slot_computes;      /* the slot at work has had one */
     uint32_t last_comp, last_comm;
+    uint32_t comp_count;
+    uint32_t window_comps[COMP_WINDOW]; /* the last computations, by their count */
     reach *reaches;                /* by node */
     uint32_t late_comm, late_recv; /* computations that wait for the latest of these so far */
     uint32_t ahead_comm,
@@ -271,6 +278,11 @@ static void note_reach(unroller *u, uint32_t id, const etch_node *node)
         const reach *parent = &u->reaches[u->deps[node->first_dep + i]];
         most.comm = parent->comm > most.comm ? parent->comm : most.comm;
         most.receive = parent->receive > most.receive ? parent->receive : most.receive;
+        most.comp = parent->comp > most.comp ? parent->comp : most.comp;
+    }
+    if (node->type == ETCH_NODE_COMP) {
+        u->window_comps[u->comp_count % COMP_WINDOW] = id;
+        most.comp = ++u->comp_count;
     }
     if (node->type == ETCH_NODE_RECV)
         most.receive = id + 1;
@@ -283,6 +295,18 @@ static void note_reach(unroller *u, uint32_t id, const etch_node *node)
         u->late_comm = id;
     if (u->late_recv == ETCH_NO_NODE || most.receive >= u->reaches[u->late_recv].receive)
         u->late_recv = id;
+}
+
+/* A computation that waits for none of the last few waits for the earliest of them. */
+static void keep_in_window(unroller *u, uint32_t first_dep)
+{
+    uint32_t latest = 0;
+    for (uint32_t i = first_dep; i < u->dep_count; i++) {
+        const uint32_t comp = u->reaches[u->deps[i]].comp;
+        latest = comp > latest ? comp : latest;
+    }
+    if (u->comp_count >= latest + COMP_WINDOW)
+        wait_for(u, u->window_comps[u->comp_count % COMP_WINDOW]);
 }
 
 /* Issues the node of a task whose parents from `first_dep` on have been recorded. Returns its id. */
@@ -302,6 +326,8 @@ static uint32_t issue(unroller *u, const etch_task *task, uint32_t first_dep)
         wait_for(u, u->ahead_comm);
         wait_for(u, u->ahead_recv);
     }
+    if (!communicates)
+        keep_in_window(u, first_dep);
     u->dep_count = first_dep + sort_unique(u->deps + first_dep, u->dep_count - first_dep);
     assert(u->dep_count == first_dep || u->deps[u->dep_count - 1] < id);
     fill_node(u, id, task, first_dep);

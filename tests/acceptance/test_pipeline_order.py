@@ -265,5 +265,44 @@ parallel pipe { mesh [pp, dp, tp]; shard B @ dp, F @ tp; stage (embed, layer, he
             before = max(end for _, end in nodes)
 
 
+class SideBySide(Case):
+    """However many products a layer has side by side, few nodes are ready at once."""
+
+    MANY = 24
+
+    def test_few_are_ready(self):
+        weights = ", ".join(f"w{i}[H,H']" for i in range(self.MANY))
+        products = "\n".join(f"  y{i}[B,S,H'] = x * w{i}" for i in range(self.MANY))
+        total = " + ".join(f"y{i}" for i in range(self.MANY))
+        spec = self.write("wide.etch", f"""etch 1
+param batch, seq, hidden, vocab, layers, micro = 1
+dim B = batch, S = seq, H = hidden, V = vocab
+dtype act = bf16, weights = bf16, grads = f32, optim = f32
+module wide(x[B,S,H]) -> z[B,S,H] {{
+  weight {weights}
+{products}
+  t[B,S,H'] = {total}
+  z = t[H'->H]
+}}
+model m(ids[B,S]: i32, labels[B,S]: i32) -> z[B,S,V] {{
+  weight tok[V,H], hd[H,V]
+  x[B,S,H] = gather(tok, ids, over = V)  tag embed
+  repeat layers as layer {{ x = wide(x) }}
+  z[B,S,V] = x * hd  tag head
+  l[] = cross_entropy(z, labels, over = V)  tag loss
+}}
+train {{ model = m, optimizer = adamw(master = true), accumulate = (B, micro) }}
+parallel pipe {{ mesh [pp, dp]; shard B @ dp; stage (embed, layer, head) @ pp }}
+""")
+        folder = lower(self.scratch / "wide", spec,
+                       sets=dict(batch=8, micro=4, seq=8, hidden=12, vocab=20, layers=4, pp=2, dp=2))
+        self.assertFine(folder)
+        groups = json.loads((folder / "comm_group.json").read_text(encoding="utf-8"))
+        programs = load(traces(folder))
+        for seed in range(10):
+            for rank in run(programs, groups, random.Random(seed)).values():
+                self.assertLessEqual(rank.most_open, MOST_READY)
+
+
 if __name__ == "__main__":
     main()

@@ -26,6 +26,7 @@ struct event {
     ETCH_VEC(accumulator) adds;
     uint32_t slot;
     uint32_t awaits; /* how many of the collectives it waits for, at any distance: the first so many */
+    uint32_t comp;   /* the last computation that it is or waits for, at any distance, counted from 1; 0: none */
 };
 
 /* What is known in one run of a region. */
@@ -285,6 +286,7 @@ typedef struct ordering {
     event *latest;      /* the computation that waits for most collectives, the last of several */
     event *also_before; /* that one, where the last computation before the slot waits for fewer */
     uint32_t slot, collectives;
+    ETCH_VEC(event *) comps;
     bool *bucket_done;
     event *clip;
 } ordering;
@@ -339,6 +341,14 @@ static void order_event(ordering *o, event *e)
         ETCH_PUSH(arena, &parents, o->before_slot);
     if (!inside && o->also_before)
         ETCH_PUSH(arena, &parents, o->also_before);
+    for (uint32_t i = 0; i < parents.count; i++)
+        e->comp = parents.at[i]->comp > e->comp ? parents.at[i]->comp : e->comp;
+    if (!e->node.collective) {
+        if (o->comps.count >= e->comp + 8) /* none of the last eight */
+            ETCH_PUSH(arena, &parents, o->comps.at[o->comps.count - 8]);
+        ETCH_PUSH(arena, &o->comps, e);
+        e->comp = o->comps.count;
+    }
     for (uint32_t i = 0; i < parents.count; i++)
         e->awaits = parents.at[i]->awaits > e->awaits ? parents.at[i]->awaits : e->awaits;
     if (e->node.collective)
