@@ -228,6 +228,9 @@ static etch_expr evaluate(asking *a)
     if (!etch_session_plan(session, &plan))
         return NULL;
     const uint32_t errors = etch_error_count(session->diags);
+    const etch_settings *given = etch_session_settings(session, plan);
+    if (!given || !etch_check_assumptions(session, given))
+        return NULL;
     session->latest = NULL;
     etch_forget_open(session);
     const etch_quantity_row *row = single_quantity(a, &quantity);

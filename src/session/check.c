@@ -181,23 +181,6 @@ static void check_claims(checking *c, const etch_settings *settings)
     etch_remark_open(session);
 }
 
-/* Assumptions of the spec that the values contradict. */
-static void check_assumptions(checking *c, const etch_settings *settings)
-{
-    etch_session *session = c->session;
-    const etch_claim *claims;
-    const uint32_t count = etch_spec_assumptions(session->spec, &claims);
-    for (uint32_t i = 0; i < count; i++) {
-        const etch_claim *written = &claims[i];
-        const etch_claim it = etch_claim_apply(session, written, settings);
-        const bool constant = it.left && it.right && etch_is_constant(it.left) && etch_is_constant(it.right);
-        if (constant && etch_claim_holds(session->spec, &it, NULL) == ETCH_NO)
-            etch_error(session->diags, ETCH_E_FACT_BROKEN, written->span,
-                       "assumption '%s' does not hold: left side %s, right side %s", written->text,
-                       etch_expr_text(session->sym, it.left), etch_expr_text(session->sym, it.right));
-    }
-}
-
 /* ---- the door --------------------------------------------------------------------------------------- */
 
 static void list_names(const etch_session *session, etch_check_report *report)
@@ -220,7 +203,7 @@ static etch_status check(void *data)
         etch_session_plan(session, &plan) ? etch_session_settings(session, plan) : NULL;
     if (settings) {
         if (!session->options.defaults)
-            check_assumptions(c, settings);
+            etch_check_assumptions(session, settings);
         check_models(c);
         if (etch_error_count(session->diags) == errors)
             check_claims(c, settings);

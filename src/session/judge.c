@@ -9,6 +9,23 @@ etch_claim etch_claim_apply(etch_session *session, const etch_claim *written, co
     return claim;
 }
 
+bool etch_check_assumptions(etch_session *session, const etch_settings *settings)
+{
+    const uint32_t errors = etch_error_count(session->diags);
+    const etch_claim *claims;
+    const uint32_t count = etch_spec_assumptions(session->spec, &claims);
+    for (uint32_t i = 0; i < count; i++) {
+        const etch_claim *written = &claims[i];
+        const etch_claim it = etch_claim_apply(session, written, settings);
+        const bool constant = it.left && it.right && etch_is_constant(it.left) && etch_is_constant(it.right);
+        if (constant && etch_claim_holds(session->spec, &it, NULL) == ETCH_NO)
+            etch_error(session->diags, ETCH_E_FACT_BROKEN, written->span,
+                       "assumption '%s' does not hold: left side %s, right side %s", written->text,
+                       etch_expr_text(session->sym, it.left), etch_expr_text(session->sym, it.right));
+    }
+    return etch_error_count(session->diags) == errors;
+}
+
 const char *etch_witness_text(etch_session *session, const etch_witness *witness)
 {
     etch_buf text = {.arena = session->arena};
@@ -146,6 +163,90 @@ static bool proved_above_one(etch_session *session, const etch_claim *claim)
            etch_claim_holds(session->spec, &above, NULL) == ETCH_YES;
 }
 
+/* The value at a witness; variables that it leaves open have the value `open`. */
+static etch_expr value_at(etch_session *session, etch_expr expr, const etch_witness *witness, int64_t open)
+{
+    etch_sym *sym = session->sym;
+    const etch_expr *vars;
+    etch_expr value = expr ? etch_subst(sym, expr, witness->count, witness->vars, witness->values) : NULL;
+    const uint32_t count = value ? etch_vars_of(sym, value, &vars) : 0;
+    etch_expr *values = ETCH_NEW_ARRAY(session->arena, count, etch_expr);
+    for (uint32_t i = 0; i < count; i++)
+        values[i] = etch_int(sym, open);
+    return count > 0 ? etch_subst(sym, value, count, vars, values) : value;
+}
+
+/* Can the plan whose quantities were asked for divide everything evenly at the witness? Its quantities mean nothing
+ * elsewhere. A size that the witness leaves open may be one that much divides. */
+static bool plan_allows(etch_session *session, const etch_settings *settings, const etch_witness *witness)
+{
+    enum { MUCH_DIVIDED = 5040 * 1024 };
+    etch_sym *sym = session->sym;
+    const etch_placed *placed = session->latest ? session->latest->placed : NULL;
+    for (uint32_t i = 0; placed && i < placed->requirements.count; i++) {
+        const etch_requirement *r = &placed->requirements.at[i];
+        etch_expr size =
+            value_at(session, etch_settings_apply(sym, settings, r->size), witness, MUCH_DIVIDED);
+        etch_expr divisor = value_at(session, etch_settings_apply(sym, settings, r->divisor), witness, 1);
+        etch_expr part = etch_div(sym, size, divisor);
+        if (!part || !etch_is_integer_constant(part))
+            return false;
+    }
+    return true;
+}
+
+static bool is_axis(const etch_plan *plan, etch_expr var)
+{
+    for (uint32_t i = 0; i < plan->mesh.count; i++)
+        if (plan->mesh.at[i].size == var)
+            return true;
+    return false;
+}
+
+static bool holds_at(etch_session *session, const etch_claim *claim, const etch_witness *at)
+{
+    etch_claim it = *claim;
+    it.left = etch_subst(session->sym, claim->left, at->count, at->vars, at->values);
+    it.right = etch_subst(session->sym, claim->right, at->count, at->vars, at->values);
+    return !it.left || !it.right || etch_claim_holds(session->spec, &it, NULL) != ETCH_NO;
+}
+
+static bool assumptions_hold_at(etch_session *session, const etch_settings *settings, const etch_witness *at)
+{
+    const etch_claim *claims;
+    const uint32_t count = etch_spec_assumptions(session->spec, &claims);
+    for (uint32_t i = 0; i < count; i++) {
+        const etch_claim it = etch_claim_apply(session, &claims[i], settings);
+        if (it.left && it.right && !holds_at(session, &it, at))
+            return false;
+    }
+    return true;
+}
+
+/* Where the plan divides nothing evenly at the witness: looks for one where it does, all axes 2 and all else one power
+ * of two, which most plans divide. */
+static bool find_even_witness(etch_session *session, const etch_claim *claim, const etch_settings *settings,
+                              const guards *all, etch_witness *witness)
+{
+    enum { LEAST_POWER = 3, MOST_POWER = 14 };
+    etch_sym *sym = session->sym;
+    const etch_expr *vars;
+    const etch_claim both = {.left = etch_add(sym, etch_pow(sym, claim->left, 2), claim->right)};
+    etch_witness even = {.count = etch_vars_of(sym, both.left, &vars), .vars = vars};
+    for (int power = LEAST_POWER; power <= MOST_POWER; power++) {
+        etch_expr *values = ETCH_NEW_ARRAY(session->arena, even.count, etch_expr);
+        for (uint32_t i = 0; i < even.count; i++)
+            values[i] = etch_int(sym, is_axis(session->latest->plan, vars[i]) ? 2 : INT64_C(1) << power);
+        even.values = values;
+        if (!holds_at(session, claim, &even) && is_guarded(session, all, &even) &&
+            plan_allows(session, settings, &even) && assumptions_hold_at(session, settings, &even)) {
+            *witness = even;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool has_vars(etch_session *session, const etch_claim *claim)
 {
     const etch_expr *vars;
@@ -168,7 +269,9 @@ etch_judgement etch_session_judge(etch_session *session, const etch_claim *writt
         j.truth = ask_guarded(session, &j.claim, &all, &j.witness);
     /* what has no witness stays open; numbers need none */
     if (j.truth == ETCH_NO && has_vars(session, &j.claim) &&
-        (j.witness.count == 0 || !is_guarded(session, &all, &j.witness)))
+        (j.witness.count == 0 || !is_guarded(session, &all, &j.witness) ||
+         (!plan_allows(session, settings, &j.witness) &&
+          !find_even_witness(session, &j.claim, settings, &all, &j.witness))))
         j.truth = ETCH_UNKNOWN;
     if (j.truth != ETCH_NO)
         j.witness = (etch_witness){0};

@@ -65,6 +65,9 @@ static etch_status prove(void *data)
     const etch_plan *plan;
     if (!etch_session_plan(session, &plan))
         return ETCH_EINPUT;
+    const etch_settings *given = etch_session_settings(session, plan);
+    if (!given || !etch_check_assumptions(session, given))
+        return ETCH_EINPUT;
     session->latest = NULL;
     etch_forget_open(session);
     const etch_quantities quantities = etch_session_quantities(session);

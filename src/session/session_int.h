@@ -200,6 +200,9 @@ etch_judgement etch_session_judge(etch_session *session, const etch_claim *writt
 /* "a = 1, b = 2" */
 const char *etch_witness_text(etch_session *session, const etch_witness *witness);
 /* Says for which mesh axes the values since the last call hold only when they are larger than 1. */
+/* Do the values in force leave the spec's assumptions true, as far as they decide them? Formulas are simplified under
+ * the assumptions, and say nothing where these are false. False after a reported error. */
+bool etch_check_assumptions(etch_session *session, const etch_settings *settings);
 void etch_remark_open(etch_session *session);
 /* Nothing has been taken to be larger than 1. */
 void etch_forget_open(etch_session *session);
