@@ -329,7 +329,8 @@ typedef struct etch_output_options {
         *ranks; /* write the traces of these only, "0,2,8-15"; NULL: of all. Groups, manifest and totals
                           are those of all ranks */
     const char *names; /* of nodes: one of those of `etch_naming_at`; NULL: "short" */
-    const char *attrs; /* what nodes say beside what simulators read: several of those of `etch_annotation_at`,
+    const char
+        *attrs; /* what nodes say beside what simulators read: several of those of `etch_annotation_at`,
                           joined by commas; NULL: nothing */
 } etch_output_options;
 

@@ -100,8 +100,8 @@ cli_exit cli_print_manual(void);
 cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *arguments);
 /* One option of the table. */
 typedef struct cli_option {
-    char letter;     /* 0: none */
-    char text[64];   /* "--set NAME=EXPR" */
+    char letter;      /* 0: none */
+    char text[64];    /* "--set NAME=EXPR" */
     const char *help; /* lines */
     unsigned commands;
 } cli_option;

@@ -13,9 +13,9 @@ cli_exit cli_dump(const cli_arguments *arguments)
 {
     if (arguments->text && arguments->format == ETCH_JSON)
         return cli_usage_error(arguments->command, "--text and --format json are two forms of one dump");
-    const etch_dump_as as = arguments->text                 ? ETCH_DUMP_AS_TEXT
+    const etch_dump_as as = arguments->text                  ? ETCH_DUMP_AS_TEXT
                             : arguments->format == ETCH_JSON ? ETCH_DUMP_AS_JSON
-                                                            : ETCH_DUMP_AS_SUMMARY;
+                                                             : ETCH_DUMP_AS_SUMMARY;
     const etch_session_options options = {0};
     etch_session *session;
     etch_status status = etch_session_open(&options, &session);

@@ -43,7 +43,7 @@ typedef struct etch_emit_options {
 /* What was written, or would be. */
 typedef struct etch_emit_result {
     uint64_t files;
-    uint32_t ranks; /* with a trace */
+    uint32_t ranks;       /* with a trace */
     uint64_t bytes;       /* of all files */
     uint64_t trace_bytes; /* of the traces */
     uint64_t nodes;       /* of the ranks that are written */

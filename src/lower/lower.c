@@ -133,9 +133,8 @@ static etch_status lower(lowering *l, etch_arena *scratch)
     const etch_placed *placed = l->options->placed;
     etch_bound *bound;
     etch_extent extent = {0};
-    etch_outline outline = {.naming = l->options->naming,
-                            .annotations = l->options->annotations,
-                            .texts = l->arena};
+    etch_outline outline = {
+        .naming = l->options->naming, .annotations = l->options->annotations, .texts = l->arena};
     etch_status status = etch_bind(scratch, l->options, &bound, &extent);
     if (status != ETCH_OK)
         return status;

@@ -76,8 +76,8 @@ typedef struct unroller {
     uint32_t last_comp, last_comm;
     uint32_t comp_count;
     uint32_t window_comps[COMP_WINDOW]; /* the last computations, by their count */
-    reach *reaches;                /* by node */
-    uint32_t late_comm, late_recv; /* computations that wait for the latest of these so far */
+    reach *reaches;                     /* by node */
+    uint32_t late_comm, late_recv;      /* computations that wait for the latest of these so far */
     uint32_t ahead_comm,
         ahead_recv;   /* those of them that may end after the last computation before the stretch */
     etch_task *norm;  /* while it is counted up */

@@ -117,8 +117,7 @@ static void set_rows(const asking *a, const groups *all, bool show_zero)
     etch_row_amount *rows = ETCH_NEW_ARRAY(session->arena, all->count, etch_row_amount);
     for (uint32_t i = 0; i < all->count; i++)
         if (all->at[i].sum && (show_zero || !etch_is_zero(all->at[i].sum)))
-            rows[a->answer->row_count++] =
-                (etch_row_amount){all->at[i].label, amount_of(a, all->at[i].sum)};
+            rows[a->answer->row_count++] = (etch_row_amount){all->at[i].label, amount_of(a, all->at[i].sum)};
     a->answer->rows = rows;
 }
 
@@ -126,7 +125,8 @@ static void set_stage_rows(asking *a, const etch_shares *shares, etch_expr var)
 {
     groups all = {0};
     for (uint32_t i = 0; i < shares->count; i++)
-        ETCH_PUSH(a->session->arena, &all, (group){shares->at[i].label, transform(a, shares->at[i].sum, var)});
+        ETCH_PUSH(a->session->arena, &all,
+                  (group){shares->at[i].label, transform(a, shares->at[i].sum, var)});
     set_rows(a, &all, true);
     a->answer->by = etch_breakdown_name(ETCH_BY_STAGE);
     if (shares->count > 1)

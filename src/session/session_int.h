@@ -64,8 +64,8 @@ struct etch_session {
     etch_spec *spec;
     ETCH_VEC(etch_in_force *) in_force;
     ETCH_VEC(etch_pipeline *) pipelines;
-    const etch_pipeline *latest;        /* the last one that a quantity asked for */
-    ETCH_VEC(etch_open_axis) open_axes; /* since `latest` was reset */
+    const etch_pipeline *latest;            /* the last one that a quantity asked for */
+    ETCH_VEC(etch_open_axis) open_axes;     /* since `latest` was reset */
     ETCH_VEC(etch_open_stages) open_stages; /* likewise */
     atomic_int cancel;
 };
@@ -220,6 +220,6 @@ etch_location etch_locate(etch_session *session, etch_span span);
 etch_status etch_session_run(etch_session *session, etch_status (*body)(void *data),
                              void *data) ETCH_MUST_CHECK;
 etch_status etch_session_run_plain(etch_session *session, etch_status (*body)(void *data),
-                             void *data) ETCH_MUST_CHECK;
+                                   void *data) ETCH_MUST_CHECK;
 
 #endif

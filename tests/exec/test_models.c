@@ -134,7 +134,8 @@ static void renamed(etch_arena *arena)
     y = exec_call_row(m, "y", "tanh", "", y, NULL, NULL);
     exec_sum_loss(m, exec_rename(m, "z", y, "T", "S"), "B S H");
     etch_training *training = exec_train(m, NULL);
-    etch_placed *placed = etch_place(training, exec_plan(arena, m->sym, "a=2 b=2 | S@b,a | pin moved T@b"), ETCH_GRANULARITY_KERNEL);
+    etch_placed *placed = etch_place(training, exec_plan(arena, m->sym, "a=2 b=2 | S@b,a | pin moved T@b"),
+                                     ETCH_GRANULARITY_KERNEL);
     ck_assert_ptr_nonnull(placed);
     const char *failure = exec_check_placed(placed, 1);
     ck_assert_msg(!failure, "%s", failure);

@@ -26,7 +26,8 @@ static void check_plan(etch_arena *arena, uint64_t seed, uint32_t number, tally 
     const char *recompute;
     exec_model *m = exec_random_model(arena, &dice, &recompute);
     const char *text = exec_random_plan(m, &plans);
-    etch_placed *placed = etch_place(exec_train(m, recompute), exec_plan(arena, m->sym, text), ETCH_GRANULARITY_KERNEL);
+    etch_placed *placed =
+        etch_place(exec_train(m, recompute), exec_plan(arena, m->sym, text), ETCH_GRANULARITY_KERNEL);
     if (!placed) {
         ck_assert_msg(etch_error_count(m->diags) > 0, "seed %llu, %s: refused without a reason",
                       (unsigned long long)seed, text);
@@ -94,7 +95,8 @@ static void check_sizes(etch_arena *arena, uint64_t seed, uint32_t part, tally *
     const char *recompute;
     exec_model *m = exec_random_odd_model(arena, &dice, &recompute);
     const char *text = exec_random_plan(m, &plans);
-    etch_placed *placed = etch_place(exec_train(m, recompute), exec_plan(arena, m->sym, text), ETCH_GRANULARITY_KERNEL);
+    etch_placed *placed =
+        etch_place(exec_train(m, recompute), exec_plan(arena, m->sym, text), ETCH_GRANULARITY_KERNEL);
     if (!placed) {
         t->refused++;
         return;

@@ -254,7 +254,8 @@ static void check_divided(const row_case *c, etch_arena *outer, const char *plan
 {
     etch_arena *arena = etch_arena_new(etch_arena_mem(outer));
     exec_model *m = build(arena, c);
-    etch_placed *placed = etch_place(exec_train(m, NULL), exec_plan(arena, m->sym, plan), ETCH_GRANULARITY_KERNEL);
+    etch_placed *placed =
+        etch_place(exec_train(m, NULL), exec_plan(arena, m->sym, plan), ETCH_GRANULARITY_KERNEL);
     ck_assert_msg(placed || etch_error_count(m->diags), "%s, %s", c->name, plan);
     const char *failure = placed ? exec_check_placed(placed, 3) : NULL;
     etch_buf dump = {.arena = arena};

@@ -26,7 +26,8 @@ struct event {
     ETCH_VEC(accumulator) adds;
     uint32_t slot;
     uint32_t awaits; /* how many of the collectives it waits for, at any distance: the first so many */
-    uint32_t comp;   /* the last computation that it is or waits for, at any distance, counted from 1; 0: none */
+    uint32_t
+        comp; /* the last computation that it is or waits for, at any distance, counted from 1; 0: none */
 };
 
 /* What is known in one run of a region. */
