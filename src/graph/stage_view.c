@@ -71,7 +71,8 @@ bool etch_stage_numbers_fit(const etch_placed *placed, const etch_stage_numbers 
     if (n->units >= link_count(n))
         return true;
     etch_diag *diag = etch_error(placed->diags, ETCH_E_STAGE_COUNTS, stages->line->span,
-                                 "%" PRIu64 " units do not fill %" PRIu64 " %s", n->units, link_count(n),
+                                 "%" PRIu64 " %s not fill %" PRIu64 " %s", n->units,
+                                 n->units == 1 ? "unit does" : "units do", link_count(n),
                                  n->chunks > 1 ? "chunks of stages" : "stages");
     note_units(diag, placed, n);
     return misfit(diag, n->chunks > 1

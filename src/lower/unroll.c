@@ -746,6 +746,24 @@ static passing passing_of(const unroller *u, etch_slot slot, bool out)
 
 /* ---- slots --------------------------------------------------------------------------------------------- */
 
+/* Forgets what the chunk at work may have made in these runs of a body: of the iterations that are units only its
+ * own. Goes as deep as loops are nested. */
+static void clear_cells(const unroller *u, uint32_t *cells, const etch_body *body, etch_window runs)
+{
+    uint32_t *first = cells + body->first_cell + runs.first * body->slots;
+    for (uint64_t i = 0; i < (runs.end - runs.first) * body->slots; i++)
+        first[i] = ETCH_UNMADE;
+    for (uint32_t i = 0; i < body->parts.count; i++) {
+        const etch_part *part = &body->parts.at[i];
+        if (!part->repeat)
+            continue;
+        const uint64_t count = part->repeat->count;
+        const etch_window inner =
+            part->staged ? iterations(u, part) : (etch_window){runs.first * count, runs.end * count};
+        clear_cells(u, cells, part->repeat->body, inner);
+    }
+}
+
 /* The frame of a microbatch in a chunk: the one that it has, or one that is free. */
 static frame *frame_of(unroller *u, etch_slot slot)
 {
@@ -761,12 +779,15 @@ static frame *frame_of(unroller *u, etch_slot slot)
     if (!found) {
         ETCH_PUSH(u->arena, &u->frames, (frame){.cells = ETCH_NEW_ARRAY(u->arena, cells, uint32_t)});
         found = &u->frames.at[u->frames.count - 1];
+        for (size_t i = 0; i < cells; i++)
+            found->cells[i] = ETCH_UNMADE;
     }
     found->taken = true;
     found->microbatch = slot.microbatch;
     found->chunk = slot.chunk;
-    for (size_t i = 0; i < cells; i++)
-        found->cells[i] = ETCH_UNMADE;
+    clear_cells(u, found->cells, u->outline->forward, (etch_window){0, 1});
+    if (u->outline->backward)
+        clear_cells(u, found->cells, u->outline->backward, (etch_window){0, 1});
     return found;
 }
 
@@ -774,9 +795,9 @@ static void run_slot(unroller *u, etch_slot slot)
 {
     const etch_outline *outline = u->outline;
     const passing in = passing_of(u, slot, false), out = passing_of(u, slot, true);
+    u->window = outline->chain.windows[slot.chunk * outline->chain.stage_count + u->stage];
     frame *f = frame_of(u, slot);
     u->cells = f->cells;
-    u->window = outline->chain.windows[slot.chunk * outline->chain.stage_count + u->stage];
     begin_prefix(u, true, slot.microbatch);
     receive(u, &in);
     begin_stretch(u);

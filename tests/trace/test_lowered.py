@@ -127,13 +127,13 @@ class Lowered(Case):
         self.assertIn("E0807", refused.err)
 
     def test_memory_does_not_grow_with_ranks(self):
-        """Ranks of one program are held once: 16 times as many take hardly more memory."""
+        """Ranks of one program are held once: 16 times as many take less than twice the memory, sanitizers' share included."""
         peaks = []
         for ranks in (4, 64):
             folder = lower(self.scratch / f"dp{ranks}", LLAMA, plan="ddp", more=["-q"],
                            sets={**SIZES[LLAMA], "batch": 4 * ranks, "micro": 4, "seq": 64, "layers": 50, "dp": ranks})
             peaks.append(peak("verify", folder, "-j", "1"))
-        self.assertLess(peaks[1], peaks[0] + 4096, peaks)
+        self.assertLess(peaks[1], 2 * peaks[0], peaks)
 
 
 if __name__ == "__main__":
