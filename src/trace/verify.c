@@ -77,8 +77,10 @@ static void add_counts(verifying *v)
     r->programs = etch_program_table_count(v->programs);
 }
 
+/* A group that nothing uses is left over; very many say that the file is not about these ranks. */
 static void report_unused(const verifying *v)
 {
+    enum { GROUPS_OF_A_RANK = 16, ANY_GROUPS = 64 };
     uint32_t count = 0, first = 0;
     for (uint32_t i = v->groups.count - 1; i > 0; i--)
         if (!v->groups.at[i].used) {
@@ -87,6 +89,13 @@ static void report_unused(const verifying *v)
         }
     if (count == 0)
         return;
+    if (count > (uint64_t)GROUPS_OF_A_RANK * v->set.rank_count + ANY_GROUPS) {
+        etch_diag *many = etch_error(v->diags, ETCH_E_VERIFY_GROUP_MANY, nowhere,
+                                     "no collective is of %u of the %u groups", (unsigned)count,
+                                     (unsigned)v->groups.count - 1);
+        etch_help(many, "this seems to be the group file of other traces");
+        return;
+    }
     etch_diag *diag = etch_warning(v->diags, ETCH_E_VERIFY_GROUP_UNUSED, nowhere,
                                    "no collective is of group %u", (unsigned)first);
     if (count > 1)

@@ -178,6 +178,7 @@ HOSTILE = {
 GROUPS = {
     "deep lists": "[" * MILLION,
     "deep objects": '{"1":' * MILLION,
+    "a million groups of two that nothing uses": json.dumps({str(key): [0, 1] for key in range(1, MILLION + 1)}),
     "a million groups of one": json.dumps({str(key): [0] for key in range(1, MILLION + 1)}),
     "a million groups of a rank that does not exist": json.dumps({str(key): [0, 1, 2] for key in range(1, MILLION + 1)}),
     "a group of a million ranks": json.dumps({"1": list(range(MILLION))}),
