@@ -138,16 +138,30 @@ static void add_comm(etch_rank_draft *d, const etch_node_facts *facts)
         d->comms[d->comm_count++] = comm;
 }
 
-/* "F12.layer3.mlp" belongs to microbatch 12: a letter for the phase, a number, and a dot. */
+/* The number that the text begins with, when a dot ends it. */
+static uint32_t number_before_dot(const char *text, size_t length)
+{
+    enum { MOST_DIGITS = 9 };
+    uint32_t number = 0;
+    size_t at = 0;
+    for (; at < length && at < MOST_DIGITS && text[at] >= '0' && text[at] <= '9'; at++)
+        number = number * 10 + (uint32_t)(text[at] - '0');
+    return at > 0 && at < length && text[at] == '.' ? number : ETCH_NONE;
+}
+
+/* "F12.layer3.mlp" and "COMP_NODE.forward.mb12.stage0.layer3.mlp" belong to microbatch 12. */
 static uint32_t read_label(etch_trace_text name)
 {
-    uint64_t number = 0;
-    size_t at = 1;
-    if (name.length < 3 || !memchr("FRBW", name.at[0], 4))
-        return ETCH_NONE;
-    for (; at < name.length && at < 10 && name.at[at] >= '0' && name.at[at] <= '9'; at++)
-        number = number * 10 + (uint64_t)(name.at[at] - '0');
-    return at > 1 && at < name.length && name.at[at] == '.' ? (uint32_t)number : ETCH_NONE;
+    static const char mark[] = {'.', 'm', 'b'};
+    if (name.length > 1 && memchr("FRBW", name.at[0], 4)) {
+        const uint32_t number = number_before_dot(name.at + 1, name.length - 1);
+        if (number != ETCH_NONE)
+            return number;
+    }
+    for (size_t at = 0; at + sizeof mark < name.length; at++)
+        if (memcmp(name.at + at, mark, sizeof mark) == 0)
+            return number_before_dot(name.at + at + sizeof mark, name.length - at - sizeof mark);
+    return ETCH_NONE;
 }
 
 static void add_node(etch_rank_draft *d, const etch_trace_node *node)

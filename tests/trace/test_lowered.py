@@ -126,6 +126,14 @@ class Lowered(Case):
         self.assertEqual(1, refused.status)
         self.assertIn("E0807", refused.err)
 
+    def test_full_names(self):
+        """Microbatches in flight are told from full names as from short ones."""
+        spec, plan, text = self.staged("one_f_one_b")
+        values = {**SIZES[LLAMA], **STEP, **{axis: 2 for axis in axes(text)}, "pp": 4}
+        told = [self.verify(lower(self.scratch / names, spec, plan=plan, sets=values, more=["-q", "--names", names]),
+                            "--seeds", "5")["marks"] for names in ("short", "full")]
+        self.assertEqual(*told)
+
     def test_memory_does_not_grow_with_ranks(self):
         """Ranks of one program are held once: 16 times as many take less than twice the memory, sanitizers' share included."""
         peaks = []
