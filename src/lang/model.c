@@ -87,9 +87,9 @@ static etch_dims target_dims(etch_env *env, const etch_ast_tensor *target)
     const etch_region *region = env->builder->graph->region;
     if (!region->loop || !bound || bound->kind != BOUND_TENSOR || !bound->tensor)
         return dims;
-    for (uint32_t i = 0; i < region->loop->carries.count; i++)
-        if (strcmp(region->loop->carries.at[i].in->name, target->name.text) == 0) {
-            const etch_tensor *in = region->loop->carries.at[i].in;
+    for (uint32_t i = 0; i < region->carries.count; i++)
+        if (strcmp(region->carries.at[i].in->name, target->name.text) == 0) {
+            const etch_tensor *in = region->carries.at[i].in;
             return (etch_dims){.at = (etch_dim **)(uintptr_t)in->dims, .count = in->rank, .known = true};
         }
     return dims;

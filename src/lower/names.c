@@ -236,7 +236,8 @@ static void name_body(const naming *n, etch_body *body, const etch_placed_region
         if (!task) {
             const etch_repeat *repeat = body->parts.at[i].repeat;
             const etch_placed_loop *undone = repeat->loop->forward;
-            name_body(n, repeat->body, undone ? undone->body : repeat->loop->body);
+            for (uint32_t k = 0; k < repeat->body_count; k++)
+                name_body(n, repeat->bodies[k], (undone ? undone : repeat->loop)->bodies.at[k]);
             continue;
         }
         const etch_step *anchor = task->kernel->anchor;
