@@ -20,17 +20,18 @@ void etch_graph_classes(etch_graph *graph, etch_loop *loop, const etch_pattern *
             etch_class_count(graph->sym, loop->bodies.at[i], etch_int(graph->sym, 0), loop->count);
 }
 
-/* As etch_max and etch_min, simpler where facts tell which of them it is. */
-static etch_expr larger(etch_sym *sym, etch_expr a, etch_expr b)
+etch_expr etch_larger(etch_sym *sym, etch_expr a, etch_expr b)
 {
     if (etch_at_least(sym, a, b, NULL) == ETCH_YES)
         return a;
     return etch_at_least(sym, b, a, NULL) == ETCH_YES ? b : etch_max(sym, a, b);
 }
 
-static etch_expr smaller(etch_sym *sym, etch_expr a, etch_expr b)
+etch_expr etch_smaller(etch_sym *sym, etch_expr a, etch_expr b)
 {
-    return larger(sym, a, b) == a ? b : larger(sym, a, b) == b ? a : etch_min(sym, a, b);
+    if (etch_at_least(sym, a, b, NULL) == ETCH_YES)
+        return b;
+    return etch_at_least(sym, b, a, NULL) == ETCH_YES ? a : etch_min(sym, a, b);
 }
 
 /* How many of 0, 1, .. to before `end` are `residue` modulo `period`. */
@@ -40,13 +41,13 @@ static etch_expr count_below(etch_sym *sym, etch_expr end, uint32_t residue, uin
     return etch_floor_div(sym, top, etch_int(sym, period));
 }
 
-/* Those of the class, or those that are not, from `low` to before `high`. */
+/* Those of a class from `low` to before `high`, residue by residue. */
 static etch_expr count_residues(etch_sym *sym, const etch_pattern *pattern, const uint32_t *class_of,
-                                uint32_t class, bool of_it, etch_expr low, etch_expr high)
+                                uint32_t class, etch_expr low, etch_expr high)
 {
     etch_expr count = etch_int(sym, 0);
     for (uint32_t r = 0; r < pattern->period; r++) {
-        if ((class_of[r] == class) != of_it)
+        if (class_of[r] != class)
             continue;
         count = etch_add(sym, count, count_below(sym, high, r, pattern->period));
         count = etch_sub(sym, count, count_below(sym, low, r, pattern->period));
@@ -54,21 +55,39 @@ static etch_expr count_residues(etch_sym *sym, const etch_pattern *pattern, cons
     return count;
 }
 
-/* Of the iterations of a segment. Where most of them are of the class, the others are counted: that is the
- * shorter formula. */
+/* The class that most residues of a segment have, of several the last. */
+static uint32_t main_class(const etch_pattern *pattern, const uint32_t *class_of)
+{
+    uint32_t best = ETCH_NO_CLASS, most = 0;
+    for (uint32_t i = 0; i < pattern->period; i++) {
+        uint32_t members = 0;
+        for (uint32_t r = 0; r < pattern->period && class_of[i] != ETCH_NO_CLASS; r++)
+            members += class_of[r] == class_of[i];
+        if (members > most || (members == most && members > 0 && class_of[i] > best)) {
+            best = class_of[i];
+            most = members;
+        }
+    }
+    return best;
+}
+
+/* Of the iterations of a segment. The main class has those that no other has: so the counts of all classes
+ * add up to the size of the segment, as formulas. */
 static etch_expr count_in_segment(etch_sym *sym, const etch_pattern *pattern, const etch_segment *segment,
                                   uint32_t class, etch_expr low, etch_expr high)
 {
-    uint32_t members = 0;
-    for (uint32_t r = 0; r < pattern->period; r++)
-        members += segment->class_of[r] == class;
-    if (members == 0)
-        return etch_int(sym, 0);
-    etch_expr first = larger(sym, segment->first, low);
-    etch_expr end = larger(sym, smaller(sym, segment->end, high), first);
-    if (2 * members <= pattern->period)
-        return count_residues(sym, pattern, segment->class_of, class, true, first, end);
-    etch_expr others = count_residues(sym, pattern, segment->class_of, class, false, first, end);
+    etch_expr first = etch_larger(sym, segment->first, low);
+    etch_expr end = etch_larger(sym, etch_smaller(sym, segment->end, high), first);
+    if (main_class(pattern, segment->class_of) != class)
+        return count_residues(sym, pattern, segment->class_of, class, first, end);
+    etch_expr others = etch_int(sym, 0);
+    for (uint32_t r = 0; r < pattern->period; r++) {
+        const uint32_t other = segment->class_of[r];
+        if (other == class || other == ETCH_NO_CLASS)
+            continue;
+        others = etch_add(sym, others, count_below(sym, end, r, pattern->period));
+        others = etch_sub(sym, others, count_below(sym, first, r, pattern->period));
+    }
     return etch_sub(sym, etch_sub(sym, end, first), others);
 }
 

@@ -245,7 +245,7 @@ typedef struct etch_segment {
 } etch_segment;
 #define ETCH_NO_CLASS UINT32_MAX /* of residues that no iteration of the segment has */
 
-/* Which iteration is of which class. The segments are disjoint, in rising order, and hold every iteration. */
+/* Which iteration is of which class. The segments are disjoint and hold every iteration. */
 typedef struct etch_pattern {
     uint32_t period; /* at least 1 */
     ETCH_VEC(etch_segment) segments;
@@ -378,6 +378,9 @@ void etch_graph_next_body(etch_graph *graph, etch_tensor *const *outs, etch_tens
 void etch_graph_classes(etch_graph *graph, etch_loop *loop, const etch_pattern *pattern);
 void etch_graph_end(etch_graph *graph, etch_tensor *const *outs, etch_tensor **results, uint32_t count);
 
+/* As etch_max and etch_min, simpler where facts tell which of the two it is. */
+etch_expr etch_larger(etch_sym *sym, etch_expr a, etch_expr b);
+etch_expr etch_smaller(etch_sym *sym, etch_expr a, etch_expr b);
 /* How many of the iterations from `low` to before `high` of a loop are of the class of `body`. */
 etch_expr etch_class_count(etch_sym *sym, const etch_region *body, etch_expr low, etch_expr high);
 
