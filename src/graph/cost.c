@@ -13,27 +13,32 @@ typedef struct listing {
 
 /* Where a region's items run. */
 typedef struct place {
-    etch_expr runs; /* executions per microbatch: the product of the loops around it */
-    const etch_loop *loop;
+    etch_expr runs;          /* executions per microbatch: the product of the loops around it */
+    const etch_region *body; /* innermost of the forward pass, or NULL */
 } place;
 
-/* The loop of the forward graph that `loop` undoes or repeats: where the first value that it hands on
- * comes from. */
-static const etch_loop *forward_loop(const etch_loop *loop)
+/* The body of the forward graph that `body` undoes or repeats: where the first value that it is handed comes
+ * from. */
+static const etch_region *forward_body(const etch_region *body)
 {
-    if (loop->forward)
-        loop = loop->forward;
-    if (etch_loop_carries(loop)->count == 0)
-        return loop;
-    const etch_tensor *in = etch_loop_carries(loop)->at[0].in;
+    if (body->loop->forward)
+        body = body->loop->forward->bodies.at[body->index];
+    if (body->carries.count == 0)
+        return body;
+    const etch_tensor *in = body->carries.at[0].in;
     while (in->of)
         in = in->of;
-    return in->region->loop;
+    return in->region;
 }
 
 static place place_inside(const listing *l, place outer, const etch_region *body)
 {
-    return (place){etch_mul(l->sym, outer.runs, body->count), forward_loop(body->loop)};
+    return (place){etch_mul(l->sym, outer.runs, body->count), forward_body(body)};
+}
+
+static const etch_loop *loop_of(place at)
+{
+    return at.body ? at.body->loop : NULL;
 }
 
 static place outermost(const listing *l)
@@ -100,7 +105,8 @@ static void list_region(const listing *l, const etch_region *region, place at)
             .row = op->row,
             .matmul = etch_op_is_matmul(op),
             .scope = forward_op(op)->scope,
-            .loop = at.loop,
+            .loop = loop_of(at),
+            .body = at.body,
             .tensor = op->outs[0],
             .span = op->span,
         };
@@ -117,8 +123,8 @@ static place place_of_weight(const listing *l, const etch_tensor *weight)
         if (!region->loop)
             continue;
         at.runs = etch_mul(l->sym, at.runs, region->count);
-        if (!at.loop)
-            at.loop = region->loop;
+        if (!at.body)
+            at.body = region;
     }
     return at;
 }
@@ -135,7 +141,8 @@ static void list_params(const listing *l)
             .times = at.runs,
             .trainable = l->training->backward ? l->gradients[weight->id] != NULL : !weight->frozen,
             .scope = weight->scope,
-            .loop = at.loop,
+            .loop = loop_of(at),
+            .body = at.body,
             .tensor = weight,
             .span = weight->span,
         };
@@ -156,6 +163,7 @@ typedef struct ending {
 static etch_cost item_of_weight(const listing *l, etch_measure measure, const ending *e, const etch_row *row,
                                 uint32_t constant)
 {
+    const place at = place_of_weight(l, e->weight);
     return (etch_cost){
         .measure = measure,
         .each = etch_mul(l->sym, e->elements, etch_int(l->sym, constant)),
@@ -163,7 +171,8 @@ static etch_cost item_of_weight(const listing *l, etch_measure measure, const en
         .phase = ETCH_OPTIMIZER,
         .row = row,
         .scope = e->weight->scope,
-        .loop = place_of_weight(l, e->weight).loop,
+        .loop = loop_of(at),
+        .body = at.body,
         .tensor = e->weight,
         .span = e->weight->span,
     };
@@ -296,7 +305,8 @@ static etch_cost item_of_step(const listing *l, etch_measure measure, const etch
         .row = step->row,
         .matmul = op && etch_op_is_matmul(op),
         .scope = op ? forward_op(op)->scope : step->scope,
-        .loop = at.loop,
+        .loop = loop_of(at),
+        .body = at.body,
         .tensor = tensor,
         .span = op ? op->span : tensor->span,
     };

@@ -802,6 +802,7 @@ typedef struct etch_cost {
     uint32_t axes;       /* comm, wire */
     etch_scope *scope;
     const etch_loop *loop;     /* innermost forward loop that it runs in, or NULL */
+    const etch_region *body;   /* the body of that loop */
     const etch_tensor *tensor; /* the tensor it computes, for tags and names */
     etch_span span;
 } etch_cost;

@@ -90,9 +90,10 @@ static void find_loops(etch_session *session, const survey *s, path p, etch_part
     for (uint32_t i = 0; i < s->loops.count && p.count == 1; i++) {
         const etch_loop *loop = s->loops.at[i];
         if (strcmp(loop->name, p.at[0]) == 0) {
-            etch_expr around =
-                etch_mul(session->sym, runs_of(session->sym, loop->bodies.at[0]->parent), loop->count);
-            ETCH_PUSH(session->arena, out, (etch_part){.loop = loop, .around = around});
+            for (uint32_t k = 0; k < loop->bodies.count; k++) {
+                etch_expr around = runs_of(session->sym, loop->bodies.at[k]);
+                ETCH_PUSH(session->arena, out, (etch_part){.body = loop->bodies.at[k], .around = around});
+            }
         }
     }
 }
@@ -165,11 +166,11 @@ static bool in_scope(const etch_scope *scope, const etch_scope *wanted)
     return scope != NULL;
 }
 
-static bool in_loop(const etch_loop *loop, const etch_loop *wanted)
+static bool in_body(const etch_region *body, const etch_region *wanted)
 {
-    while (loop && loop != wanted)
-        loop = loop->bodies.at[0]->parent ? loop->bodies.at[0]->parent->loop : NULL;
-    return loop != NULL;
+    while (body && body != wanted)
+        body = body->parent;
+    return body != NULL;
 }
 
 static bool derives_from(const etch_tensor *tensor, const etch_tensor *wanted)
@@ -183,12 +184,12 @@ bool etch_part_holds(const etch_part *part, const etch_cost *cost)
 {
     if (part->scope)
         return !part->scope->parent || in_scope(cost->scope, part->scope); /* the model holds everything */
-    if (part->loop)
-        return in_loop(cost->loop, part->loop);
+    if (part->body)
+        return in_body(cost->body, part->body);
     return derives_from(cost->tensor, part->tensor);
 }
 
 etch_span etch_part_span(const etch_part *part)
 {
-    return part->scope ? part->scope->span : part->loop ? part->loop->span : part->tensor->span;
+    return part->scope ? part->scope->span : part->body ? part->body->loop->span : part->tensor->span;
 }
