@@ -393,7 +393,11 @@ etch_tensor *etch_graph_alias(etch_graph *graph, etch_tensor *x, etch_span span)
 void etch_graph_enter(etch_graph *graph, const char *module, etch_span call)
 {
     etch_scope *scope = ETCH_NEW(graph->arena, etch_scope);
-    *scope = (etch_scope){.module = module, .parent = graph->scope, .id = graph->scopes.count, .span = call};
+    *scope = (etch_scope){.module = module,
+                          .parent = graph->scope,
+                          .region = graph->region,
+                          .id = graph->scopes.count,
+                          .span = call};
     ETCH_PUSH(graph->arena, &graph->scopes, scope);
     graph->scope = scope;
 }

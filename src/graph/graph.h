@@ -139,8 +139,9 @@ const char *etch_phase_name(etch_phase phase);
 
 /* One call of a module: where an op belongs, and what a plan's `for MODULE` speaks of. */
 typedef struct etch_scope {
-    const char *module;        /* name of the module or model */
-    struct etch_scope *parent; /* the caller's; NULL for the model */
+    const char *module;         /* name of the module or model */
+    struct etch_scope *parent;  /* the caller's; NULL for the model */
+    struct etch_region *region; /* where the call stands */
     uint32_t id;
     etch_span span; /* the call */
 } etch_scope;
