@@ -49,6 +49,8 @@ typedef struct etch_session_options {
                            "last"; NULL: the heaviest */
     const char *granularity; /* which work of a rank is one node, and so what `traffic` counts: one of those
                                 of `etch_granularity_at`; NULL: "kernel" */
+    const char *count;       /* what of the work counts as FLOP: a preset, or items, or a preset and what differs from
+                                it, "megatron,causal=full": `etch_describe_counts`; NULL: all of it, as executed */
     const char *const
         *sets; /* `set_count` texts "NAME=EXPR", also several joined by commas; before the config */
     size_t set_count;
@@ -223,6 +225,8 @@ typedef struct etch_answer {
  *   stage =  of a rank of this pipeline stage: its number, or first, middle, last. Left out, it is the heaviest
  *            one; where that depends on values, a single quantity is answered by stage
  *   plan =, run =   instead of the session's
+ *   count =  FLOP by this counting convention instead of the session's; causal = full, router = no, ...: what
+ *            differs from it
  * An axis that is bound to 1 leaves the products that it is part of, and a collective over no other axis does
  * not exist. While axes are symbolic, a value that holds only where they are larger than 1 comes with a
  * remark. */
@@ -463,6 +467,7 @@ ETCH_API etch_status etch_session_verify(etch_session *session, const etch_verif
  * `*text` is the caller's, to be given to `etch_text_free`. ETCH_ENOMEM, or ETCH_OK. */
 ETCH_API etch_status etch_describe_ops(char **text);
 ETCH_API etch_status etch_describe_quantities(char **text);
+ETCH_API etch_status etch_describe_counts(char **text);
 ETCH_API void etch_text_free(char *text);
 
 /* The one of `count` names that `text` was probably meant to be, or NULL. */

@@ -96,10 +96,11 @@ static const cli_command commands[] = {
      "  etch dump out --text > out.txt\n"
      "  etch assemble out.txt -o again\n",
      cli_assemble},
-    {"help", CLI_HELP, "[TOPIC]", 0, 1, "help on a command, on `ops`, on `quantities`",
+    {"help", CLI_HELP, "[TOPIC]", 0, 1, "help on a command, on `ops`, `quantities`, `counts`",
      "etch help COMMAND      how to use it\n"
      "etch help ops          the ops of the language, and what each costs\n"
      "etch help quantities   what a query can ask for\n"
+     "etch help counts       what may count as FLOP\n"
      "etch help man          the manual page, for man -l\n",
      cli_help},
 };

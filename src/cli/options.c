@@ -19,6 +19,7 @@ typedef enum option_id {
     OPT_SET,
     OPT_PIPELINE,
     OPT_BY,
+    OPT_COUNT_BY,
     OPT_DEFAULTS,
     OPT_BOUND,
     OPT_FORMAT,
@@ -69,6 +70,8 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_PIPELINE] = {"pipeline", 0, NULL, CLI_SHOW, "the order in which the stages of a plan work"},
     [OPT_BY] = {"by", 0, "WHAT", CLI_QUERY, "a table by op, module, phase, collective, axis,\n"
                "stage, term"},
+    [OPT_COUNT_BY] = {"count", 0, "LIST", CLI_QUERY | CLI_PROVE, "what counts as FLOP: megatron, narayanan, or\n"
+                     "causal=full, router=no, ...: `etch help counts`"},
     [OPT_DEFAULTS] = {"defaults", 0, NULL, CLI_QUERY | CLI_PROVE, "bind params that have only a default, too"},
     [OPT_BOUND] = {"bound", 0, NULL, CLI_CHECK, "check with everything bound, defaults too"},
     [OPT_FORMAT] = {"format", 0, "FORMAT", CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE, "of the result: plain (the default) or json; of a\n"
@@ -294,6 +297,9 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
         return true;
     case OPT_BY:
         return choose_breakdown(a, value);
+    case OPT_COUNT_BY:
+        a->session.count = value;
+        return true;
     case OPT_DEFAULTS:
     case OPT_BOUND:
         a->session.defaults = true;

@@ -61,9 +61,15 @@ static etch_expr times_of(const listing *l, place at, etch_phase phase)
     return every_microbatch && micro ? etch_mul(l->sym, micro, at.runs) : at.runs;
 }
 
+/* A lookup does nothing that is FLOP, but conventions may count it as a product. */
+static bool may_count(const etch_cost *item)
+{
+    return !etch_is_zero(item->each) || (item->op && item->op->row->family == FAMILY_LOOKUP);
+}
+
 static void push(const listing *l, etch_cost item)
 {
-    if (!etch_is_zero(item.each) && !etch_is_zero(item.times))
+    if (may_count(&item) && !etch_is_zero(item.times))
         ETCH_PUSH(l->arena, l->out, item);
 }
 
@@ -100,6 +106,7 @@ static void list_region(const listing *l, const etch_region *region, place at)
             .row = op->row,
             .matmul = etch_op_is_matmul(op),
             .scope = forward_op(op)->scope,
+            .op = op,
             .loop = at.loop,
             .tensor = op->outs[0],
             .span = op->span,
@@ -313,7 +320,9 @@ static void list_kernel(const listing *l, const etch_kernel *kernel, place at)
     }
     for (uint32_t i = 0; i < kernel->steps.count; i++) {
         etch_cost item = item_of_step(l, ETCH_RANK_FLOPS, kernel->steps.at[i], at);
-        item.each = etch_step_flop(l->placed, kernel->steps.at[i]);
+        item.step = kernel->steps.at[i];
+        item.op = item.step->op;
+        item.each = etch_step_flop(l->placed, item.step);
         push(l, item);
     }
     etch_cost item = item_of_step(l, ETCH_TRAFFIC, kernel->anchor, at);

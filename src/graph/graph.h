@@ -11,6 +11,7 @@
 #ifndef ETCH_GRAPH_H
 #define ETCH_GRAPH_H
 
+#include "graph/count.h"
 #include "graph/schedule.h"
 #include "symbolic/symbolic.h"
 
@@ -674,6 +675,8 @@ typedef struct etch_cost {
     etch_move move;      /* comm, wire */
     uint32_t axes;       /* comm, wire */
     etch_scope *scope;
+    const etch_op *op;         /* flops; NULL: of the step's end */
+    const etch_step *step;     /* rank_flops of an op */
     const etch_loop *loop;     /* innermost forward loop that it runs in, or NULL */
     const etch_tensor *tensor; /* the tensor it computes, for tags and names */
     etch_span span;
@@ -687,5 +690,18 @@ void etch_graph_costs(const etch_training *training, etch_cost_list *out);
 /* All items of one rank (ETCH_RANK_FLOPS, ETCH_TRAFFIC, ETCH_COMM, ETCH_WIRE) of a stage; NULL: of the only
  * one. */
 void etch_placed_costs(const etch_placed *placed, const etch_stage_view *stage, etch_cost_list *out);
+
+/* ---- conventions (graph/count.h) ----------------------------------------------------------------------- */
+
+/* What ops are to conventions: which give the logits, choose experts, ... */
+typedef struct etch_marks etch_marks;
+const etch_marks *etch_marks_of(const etch_training *training, etch_arena *arena);
+/* Is known what the convention needs: which dim is the tokens of a sequence, when only the last one is to count? */
+bool etch_count_fits(const etch_count *count, const etch_marks *marks);
+
+/* An item of FLOP as the convention has it; others stay as they are. `placed`: where the item is of one rank. False:
+ * it does not count. */
+bool etch_count_apply(const etch_count *count, const etch_marks *marks, const etch_training *training,
+                      const etch_placed *placed, etch_cost *item);
 
 #endif

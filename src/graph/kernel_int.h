@@ -28,6 +28,7 @@ etch_role etch_step_role(const etch_step *step);
 etch_value *etch_value_memory(etch_value *value, bool *sharded);
 /* FLOP of one execution on one rank. */
 etch_expr etch_step_flop(const etch_placed *placed, const etch_step *step);
+etch_expr etch_step_flop_by(const etch_placed *placed, const etch_step *step, const etch_flop_rule *rule);
 /* Ranks in a group over the mesh axes `axes`. */
 etch_expr etch_group_size(const etch_placed *placed, uint32_t axes);
 

@@ -56,17 +56,23 @@ static etch_expr local_size(const void *data, const etch_dim *dim)
     return dim == l->causal ? size : etch_div(training->graph->sym, size, parts_of(l, dim));
 }
 
-etch_expr etch_step_flop(const etch_placed *placed, const etch_step *step)
+etch_expr etch_step_flop_by(const etch_placed *placed, const etch_step *step, const etch_flop_rule *rule)
 {
     etch_sym *sym = placed->training->graph->sym;
     if (step->move != ETCH_NO_MOVE)
         return etch_int(sym, 0);
     bool causal = step->row->basis == BASIS_SCORES && step->op->attrs.causal;
     local here = {placed, step, causal ? etch_op_query_dim(step->op) : NULL};
-    etch_expr flop = etch_op_flop(sym, step->op, local_size, &here);
+    etch_expr flop = etch_op_flop_by(sym, step->op, rule, local_size, &here);
     /* A rank has the i-th chunk of its queries from the front and the i-th from the back: what the later one
      * sees more, the earlier one sees less, and every rank does an equal part of the pairs. */
     return here.causal ? etch_div(sym, flop, parts_of(&here, here.causal)) : flop;
+}
+
+etch_expr etch_step_flop(const etch_placed *placed, const etch_step *step)
+{
+    const etch_flop_rule as_executed = {0};
+    return etch_step_flop_by(placed, step, &as_executed);
 }
 
 /* ---- uses ---------------------------------------------------------------------------------------------- */

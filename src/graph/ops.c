@@ -216,6 +216,7 @@ static const etch_row table[] = {
 
     /* normalisation */
     {.name = "rms_norm",
+     .family = FAMILY_NORM,
      .operands = "x | g",
      .takes = ETCH_KW_OVER,
      .needs = ETCH_KW_OVER,
@@ -228,6 +229,7 @@ static const etch_row table[] = {
      .grads = GRADS({"rms_norm_bwd", "d0 x0 x1", "0 1"}),
      .help = "x over its root mean square, times a gain"},
     {.name = "rms_norm_bwd",
+     .family = FAMILY_NORM,
      .operands = "d x | g",
      .shape = SHAPE_TARGETS,
      .role = ROLE_KERNEL,
@@ -236,6 +238,7 @@ static const etch_row table[] = {
      .flop = 9,
      .help = "gradients of x and of the gain; statistics are computed again"},
     {.name = "layer_norm",
+     .family = FAMILY_NORM,
      .operands = "x | g b",
      .takes = ETCH_KW_OVER,
      .needs = ETCH_KW_OVER,
@@ -248,6 +251,7 @@ static const etch_row table[] = {
      .grads = GRADS({"layer_norm_bwd", "d0 x0 x1", "0 1 2"}),
      .help = "x less its mean over its deviation, times a gain, plus a bias"},
     {.name = "layer_norm_bwd",
+     .family = FAMILY_NORM,
      .operands = "d x | g",
      .shape = SHAPE_TARGETS,
      .role = ROLE_KERNEL,
@@ -302,12 +306,14 @@ static const etch_row table[] = {
      .basis = BASIS_SCORES,
      .flop = 6,
      .flop_width = 4,
+     .again = 2,
      .matmul = true,
      .scores_first = 1,
      .help = "gradients of q, k, v: five products, the first of them the scores again"},
 
     /* looking up and losses */
     {.name = "gather",
+     .family = FAMILY_LOOKUP,
      .operands = "table ids",
      .takes = ETCH_KW_OVER,
      .needs = ETCH_KW_OVER,
@@ -319,6 +325,7 @@ static const etch_row table[] = {
      .grads = GRADS({"scatter", "d0 x1", "0"}),
      .help = "rows of a table by index; moves only the rows that it reads"},
     {.name = "scatter",
+     .family = FAMILY_LOOKUP,
      .operands = "d ids",
      .shape = SHAPE_TARGETS,
      .role = ROLE_KERNEL,
@@ -327,6 +334,7 @@ static const etch_row table[] = {
      .touch = TOUCH_ROWS_WRITTEN,
      .help = "rows added into a table by index"},
     {.name = "cross_entropy",
+     .family = FAMILY_LOSS,
      .operands = "z labels",
      .takes = ETCH_KW_OVER,
      .needs = ETCH_KW_OVER,
@@ -412,8 +420,7 @@ static const etch_row table[] = {
 static const char *const move_rows[ETCH_MOVE_COUNT] = {
     [ETCH_SLICE] = "slice_shard",     [ETCH_REDUCE_SCATTER] = "reduce_scatter",
     [ETCH_ALL_TO_ALL] = "all_to_all", [ETCH_ALL_REDUCE] = "all_reduce",
-    [ETCH_ALL_GATHER] = "all_gather",
-    [ETCH_SEND] = "send",
+    [ETCH_ALL_GATHER] = "all_gather", [ETCH_SEND] = "send",
 };
 
 enum { ROW_COUNT = sizeof table / sizeof table[0] };

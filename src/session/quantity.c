@@ -85,6 +85,8 @@ void etch_quantity_describe_all(etch_buf *out)
 /* Which items count. */
 typedef struct filter {
     const etch_quantity_row *row;
+    etch_count count; /* of FLOP */
+    const etch_marks *marks;
     unsigned phases;       /* bits 1 << etch_phase */
     const char *op;        /* NULL: any */
     bool of_axes;          /* those over exactly `axes` */
@@ -117,6 +119,10 @@ static bool check_arguments(etch_session *session, const etch_quantity *q, const
                        "one call of '%s' costs the same on every stage that has it", q->of);
         else
             refuse_argument(session, q, "stage", q->stage_span);
+        fine = false;
+    }
+    if (q->count_words > 0 && row->measure != ETCH_FLOPS && row->measure != ETCH_RANK_FLOPS) {
+        refuse_argument(session, q, q->counts[0].item ? q->counts[0].item : "count", q->counts[0].span);
         fine = false;
     }
     if (q->axis_count > 0 && !of_collectives(row)) {
@@ -273,9 +279,12 @@ static void pick(etch_session *session, const etch_pipeline *p, const etch_cost_
     etch_sym *sym = session->sym;
     for (uint32_t i = 0; i < costs->count; i++) {
         const etch_cost *cost = &costs->at[i];
-        if (!counts(session, p, f, cost) || (of_collectives(f->row) && !communicates(session, p, cost)))
+        etch_cost counted = *cost;
+        if (f->marks && !etch_count_apply(&f->count, f->marks, p->training, p->placed, &counted))
             continue;
-        etch_expr amount = etch_mul(sym, cost->each, cost->times);
+        if (!counts(session, p, f, &counted) || (of_collectives(f->row) && !communicates(session, p, cost)))
+            continue;
+        etch_expr amount = etch_mul(sym, counted.each, cost->times);
         if (f->part)
             amount = etch_div(sym, amount, f->part->around);
         amount = etch_pipeline_apply(session, p, amount);
@@ -336,6 +345,24 @@ static bool is_trained(etch_session *session, const etch_pipeline *p, const etch
                    "'%s' needs a train block: model '%s' is not trained", q->first, p->model->name);
     etch_help(diag, "ask for 'forward', or add `train { model = %s, optimizer = adamw }` to the spec",
               p->model->name);
+    return false;
+}
+
+/* Makes the convention ready. False after a reported error. */
+static bool find_count(etch_session *session, etch_pipeline *p, const etch_quantity *q, filter *f)
+{
+    static const etch_count as_executed = {0};
+    if (!etch_quantity_count(session, q, &f->count))
+        return false;
+    if (memcmp(f->count.at, as_executed.at, sizeof f->count.at) == 0)
+        return true;
+    f->marks = etch_pipeline_marks(session, p);
+    if (etch_count_fits(&f->count, f->marks))
+        return true;
+    etch_diag *diag =
+        etch_error(session->diags, ETCH_E_QUERY_COUNT, q->span,
+                   "model '%s' has no attention that says which dim is the sequence", p->model->name);
+    etch_help(diag, "its logits cannot be those of the last token: leave out logits=last");
     return false;
 }
 
@@ -401,7 +428,7 @@ etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *q,
     etch_pipeline *p = etch_pipeline_get(session, q->run, q->plan, etch_quantity_of_rank(row),
                                          q->plan ? q->plan_span : q->span);
     session->latest = p;
-    if (!p || !is_trained(session, p, q, &f) ||
+    if (!p || !is_trained(session, p, q, &f) || !find_count(session, p, q, &f) ||
         (q->axis_count > 0 && !find_axes(session, q, p->plan, &f.axes)))
         return NULL;
     f.of_axes = q->axis_count > 0;

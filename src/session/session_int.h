@@ -26,6 +26,7 @@ typedef struct etch_pipeline {
     etch_training *training; /* without a backward pass when the model is not trained */
     etch_placed *placed;     /* NULL until asked for, or when it could not be placed */
     bool tried_to_place;
+    const etch_marks *marks; /* NULL until asked for */
     etch_cost_list graph_costs;
     ETCH_VEC(etch_stage_costs *) stage_costs; /* of one rank, as far as they were asked for */
 } etch_pipeline;
@@ -60,6 +61,7 @@ struct etch_session {
     etch_status broken; /* when it is not ETCH_OK, every call ends with it */
     etch_session_options options;
     etch_granularity granularity;
+    etch_count count; /* of quantities that do not say another */
     etch_sym *sym;
     etch_spec *spec;
     ETCH_VEC(etch_in_force *) in_force;
@@ -156,6 +158,15 @@ etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *qu
 /* That of the heaviest stage; with `which`, the index of it, or UINT32_MAX when it depends on values. */
 etch_expr etch_shares_most(etch_session *session, const etch_shares *shares, uint32_t *which);
 etch_expr etch_picks_sum(etch_session *session, const etch_picks *picks);
+
+/* ---- counting conventions --------------------------------------------------------------------------- */
+
+/* Reads a list as the option has it: "megatron,causal=full"; NULL: the work as it is executed. False after a reported
+ * error. */
+bool etch_session_read_count(etch_session *session, const char *list, etch_count *count);
+/* The convention of a quantity: the session's, and what its arguments say. False after a reported error. */
+bool etch_quantity_count(etch_session *session, const etch_quantity *quantity, etch_count *count);
+const etch_marks *etch_pipeline_marks(etch_session *session, etch_pipeline *pipeline);
 
 /* ---- parts of a model ------------------------------------------------------------------------------- */
 

@@ -1,0 +1,195 @@
+/* What ops are to counting conventions, told by how they are connected: the products that give the logits, those that
+ * choose experts, the norms between two projections, and the dims of tokens. */
+#include "graph/count_int.h"
+
+#include <string.h>
+
+/* What becomes of a tensor. */
+typedef struct fate {
+    bool read;      /* something reads it */
+    bool elsewhere; /* something reads it that is no product with a weight, nor a view */
+    bool decides;   /* the loss or the caller reads it, through elementwise ops */
+    bool projected; /* a product with a weight made it: itself, or behind views */
+    bool weight;    /* a weight, or a view of one */
+} fate;
+
+typedef struct marking {
+    const etch_graph *graph;
+    etch_marks *marks;
+    fate *of; /* by tensor id */
+} marking;
+
+static bool is_projection(const marking *m, const etch_op *op)
+{
+    return etch_op_is_matmul(op) && op->row->role == ROLE_PRODUCT &&
+           (m->of[op->ins[0]->id].weight || m->of[op->ins[1]->id].weight);
+}
+
+/* ---- along the program: where values come from ---------------------------------------------------------- */
+
+static void note_sequence(const marking *m, const etch_dim *dim)
+{
+    if (!dim)
+        return;
+    m->marks->sequence[dim->id] = true;
+    m->marks->has_sequence = true;
+}
+
+/* Tokens are the queries of an attention, and dims that stand in one activation beside a renaming of theirs: scores. */
+static void find_sequence(const marking *m, const etch_op *op)
+{
+    const etch_tensor *result = op->outs[0];
+    if (op->row->basis == BASIS_SCORES)
+        note_sequence(m, etch_op_query_dim(op));
+    for (uint32_t i = 0; i < result->rank && etch_op_is_matmul(op); i++)
+        if (result->dims[i]->twin && etch_has_dim(result, result->dims[i]->twin))
+            note_sequence(m, result->dims[i]->twin);
+}
+
+static void pass_forward(const marking *m, const etch_op *op)
+{
+    fate *result = &m->of[op->outs[0]->id];
+    find_sequence(m, op);
+    if (etch_op_is_view(op)) {
+        result->weight = m->of[op->ins[0]->id].weight;
+        result->projected = m->of[op->ins[0]->id].projected;
+    } else {
+        result->projected = is_projection(m, op);
+    }
+}
+
+/* Goes as deep as loops are nested. */
+static void walk_forward(const marking *m, const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_loop *loop = region->items.at[i].loop;
+        if (loop)
+            walk_forward(m, loop->body);
+        else
+            pass_forward(m, region->items.at[i].op);
+    }
+}
+
+/* ---- against the program: where values go --------------------------------------------------------------- */
+
+static bool covers(const etch_tensor *operand, const etch_tensor *result)
+{
+    for (uint32_t i = 0; i < result->rank; i++)
+        if (!etch_has_dim(operand, result->dims[i]))
+            return false;
+    return true;
+}
+
+static void mark(const marking *m, const etch_op *op, etch_mark as)
+{
+    m->marks->of[op->id] = (unsigned char)(m->marks->of[op->id] | as);
+}
+
+/* What the op says of its operands: their readers have been seen. */
+static void pass_backward(const marking *m, const etch_op *op)
+{
+    const fate result = m->of[op->outs[0]->id];
+    const bool view = etch_op_is_view(op), projection = is_projection(m, op);
+    const bool decides = result.decides || !result.read; /* what nobody reads, the caller gets */
+    const bool elementwise = etch_op_role(op) == ROLE_POINTWISE || view;
+    if (decides && etch_op_is_matmul(op))
+        mark(m, op, MARK_LOGITS);
+    for (uint32_t i = 0; i < op->in_count; i++) {
+        fate *operand = &m->of[op->ins[i]->id];
+        operand->read = operand->read || !view || result.read;
+        operand->elsewhere = operand->elsewhere || (view ? result.elsewhere : !projection);
+        const bool loss = op->row->family == FAMILY_LOSS && i == 0;
+        const bool same = elementwise && (view || covers(op->ins[i], op->outs[0]));
+        operand->decides = operand->decides || loss || (decides && same);
+    }
+    if (op->row->family == FAMILY_NORM && m->of[op->ins[0]->id].projected && result.read && !result.elsewhere)
+        mark(m, op, MARK_LATENT_NORM);
+}
+
+/* What a loop hands on is read by whoever reads what comes out of it, and by the next iteration. */
+static void leave_loop(const marking *m, const etch_loop *loop)
+{
+    for (uint32_t i = 0; i < loop->carries.count; i++) {
+        const etch_carry *carry = &loop->carries.at[i];
+        fate *out = &m->of[carry->out->id];
+        out->read = out->elsewhere = true;
+        out->decides = out->decides || (carry->result && m->of[carry->result->id].decides);
+    }
+}
+
+static void enter_loop(const marking *m, const etch_loop *loop)
+{
+    for (uint32_t i = 0; i < loop->carries.count; i++)
+        if (loop->carries.at[i].init)
+            m->of[loop->carries.at[i].init->id].read = m->of[loop->carries.at[i].init->id].elsewhere = true;
+}
+
+/* Goes as deep as loops are nested. */
+static void walk_backward(const marking *m, const etch_region *region)
+{
+    for (uint32_t i = region->items.count; i-- > 0;) {
+        const etch_loop *loop = region->items.at[i].loop;
+        if (!loop) {
+            pass_backward(m, region->items.at[i].op);
+            continue;
+        }
+        leave_loop(m, loop);
+        walk_backward(m, loop->body);
+        enter_loop(m, loop);
+    }
+}
+
+/* ---- tags ------------------------------------------------------------------------------------------------ */
+
+static bool has_tag(const etch_tensor *tensor, const char *tag)
+{
+    for (uint32_t i = 0; i < tensor->tag_count; i++)
+        if (strcmp(tensor->tags[i], tag) == 0)
+            return true;
+    return false;
+}
+
+/* Did the statement of `tensor` make the op? */
+static bool made_by(const etch_tensor *tensor, const etch_op *op)
+{
+    return tensor->end_op > tensor->first_op ? op->id >= tensor->first_op && op->id < tensor->end_op
+                                             : tensor->producer == op;
+}
+
+/* Goes as deep as loops are nested. */
+static void mark_tagged(const marking *m, const etch_region *region, const etch_tensor *tagged, etch_mark as)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_op *op = region->items.at[i].op;
+        if (!op)
+            mark_tagged(m, region->items.at[i].loop->body, tagged, as);
+        else if (made_by(tagged, op) && etch_op_is_matmul(op))
+            mark(m, op, as);
+    }
+}
+
+static void find_routers(const marking *m)
+{
+    for (uint32_t i = 0; i < m->graph->tensors.count; i++) {
+        const etch_tensor *tensor = m->graph->tensors.at[i];
+        if (tensor && !tensor->of && has_tag(tensor, "router"))
+            mark_tagged(m, m->graph->forward, tensor, MARK_ROUTER);
+    }
+}
+
+/* ---- the door -------------------------------------------------------------------------------------------- */
+
+const etch_marks *etch_marks_of(const etch_training *training, etch_arena *arena)
+{
+    const etch_graph *graph = training->graph;
+    etch_marks *marks = ETCH_NEW(arena, etch_marks);
+    marks->of = ETCH_NEW_ARRAY(arena, graph->op_count, unsigned char);
+    marks->sequence = ETCH_NEW_ARRAY(arena, graph->dims.count, bool);
+    const marking m = {graph, marks, ETCH_NEW_ARRAY(arena, graph->tensors.count, fate)};
+    for (uint32_t i = 0; i < graph->weights.count; i++)
+        m.of[graph->weights.at[i]->id].weight = true;
+    walk_forward(&m, graph->forward);
+    walk_backward(&m, graph->forward);
+    find_routers(&m);
+    return marks;
+}
