@@ -39,7 +39,10 @@ static const item_row items[ETCH_COUNT_ITEMS] = {
                               {"no", "yes"},
                               "lookups, and their gradients, as products with one-hot rows;\n"
                               "looking up multiplies nothing"},
-    [ETCH_COUNT_ROUTER] = {"router", {"yes", "no"}, "products that choose experts: those tagged `router`"},
+    [ETCH_COUNT_ROUTER] = {"router",
+                           {"yes", "no"},
+                           "products that choose experts: what an op chooses by, and what\n"
+                           "is tagged `router`"},
     [ETCH_COUNT_LOGITS] = {"logits",
                            {"all", "last", "no"},
                            "products that give the logits: of all tokens, of one token of\n"

@@ -9,6 +9,7 @@ typedef struct fate {
     bool read;      /* something reads it */
     bool elsewhere; /* something reads it that is no product with a weight, nor a view */
     bool decides;   /* the loss or the caller reads it, through elementwise ops */
+    bool chooses;   /* an op chooses by it, or by what other ops than products make of it */
     bool projected; /* a product with a weight made it: itself, or behind views */
     bool weight;    /* a weight, or a view of one */
 } fate;
@@ -94,13 +95,17 @@ static void pass_backward(const marking *m, const etch_op *op)
     const bool elementwise = etch_op_role(op) == ROLE_POINTWISE || view;
     if (decides && etch_op_is_matmul(op))
         mark(m, op, MARK_LOGITS);
+    if (result.chooses && etch_op_is_matmul(op))
+        mark(m, op, MARK_ROUTER);
     for (uint32_t i = 0; i < op->in_count; i++) {
         fate *operand = &m->of[op->ins[i]->id];
         operand->read = operand->read || !view || result.read;
         operand->elsewhere = operand->elsewhere || (view ? result.elsewhere : !projection);
         const bool loss = op->row->family == FAMILY_LOSS && i == 0;
-        const bool same = elementwise && (view || covers(op->ins[i], op->outs[0]));
-        operand->decides = operand->decides || loss || (decides && same);
+        const bool choice = op->row->family == FAMILY_CHOICE && i == 0;
+        const bool same = view || covers(op->ins[i], op->outs[0]);
+        operand->decides = operand->decides || loss || (decides && elementwise && same);
+        operand->chooses = operand->chooses || choice || (result.chooses && !etch_op_is_matmul(op) && same);
     }
     if (op->row->family == FAMILY_NORM && m->of[op->ins[0]->id].projected && result.read && !result.elsewhere)
         mark(m, op, MARK_LATENT_NORM);

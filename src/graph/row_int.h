@@ -57,7 +57,8 @@ typedef enum etch_family {
     FAMILY_NONE,
     FAMILY_NORM,   /* normalises operand 0 */
     FAMILY_LOOKUP, /* reads or adds to rows of a table: the product with a matrix of one-hot rows */
-    FAMILY_LOSS    /* judges operand 0 */
+    FAMILY_LOSS,   /* judges operand 0 */
+    FAMILY_CHOICE  /* chooses by operand 0 */
 } etch_family;
 
 /* How much of an operand or result an op touches. */
