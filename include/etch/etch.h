@@ -195,6 +195,22 @@ typedef struct etch_row_amount {
     etch_amount amount;
 } etch_row_amount;
 
+/* What gives a part of a term. */
+typedef struct etch_reason {
+    etch_amount amount;     /* of the term */
+    const char *op;         /* as in `--by op`, of communication as in `--by collective`; "weight" of parameters */
+    const char *module;     /* dotted path: llama.block.attention */
+    const char *phase;      /* NULL of parameters */
+    const char *tensor;     /* what it computes, by its name in the spec; NULL: nothing that has one */
+    etch_location location; /* in the spec */
+} etch_reason;
+
+typedef struct etch_term {
+    etch_amount amount;
+    const etch_reason *reasons; /* in the order of the program; they add up to the amount */
+    size_t reason_count;
+} etch_term;
+
 typedef struct etch_answer {
     const char *query; /* as asked */
     const char *unit;  /* "elements", "FLOP", "bytes"; "" when the expression is not one quantity alone */
@@ -205,6 +221,8 @@ typedef struct etch_answer {
                               of them is the heaviest depends on values: `amount` is the greatest of all */
     const etch_row_amount *rows; /* in the order of the program. Rows of 0 are left out */
     size_t row_count;
+    const etch_term *terms; /* when the query asks why; in the order of the formula */
+    size_t term_count;
 } etch_answer;
 
 /* The value of an expression over params, dims (sizes over the whole job), mesh axes and quantities. Params
@@ -278,6 +296,7 @@ typedef struct etch_query_options {
     const char *
         leading; /* only the terms of the highest degree in this param, dim or axis; alone: with a breakdown or a
                                derivative it is ETCH_EINPUT */
+    bool why; /* the terms of the value, of one quantity alone, and what they come from; without a breakdown */
 } etch_query_options;
 
 ETCH_API etch_status etch_session_query_with(etch_session *session, const char *expression,

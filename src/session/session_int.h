@@ -191,6 +191,27 @@ const char *etch_cost_op_name(const etch_cost *cost);
 const char *etch_cost_label(etch_session *session, const etch_pipeline *pipeline, const etch_cost *cost,
                             etch_breakdown by);
 
+/* The terms of a sum, and what each of its summands has of them. */
+typedef struct etch_terms {
+    uint32_t count;
+    etch_expr *whole; /* in the order of the formula */
+    etch_expr *share; /* [term][summand] */
+} etch_terms;
+etch_terms etch_terms_of(etch_session *session, etch_expr total, const etch_expr *summands, uint32_t count);
+
+/* What one place of the spec, by one op in one phase, adds to a quantity. */
+typedef struct etch_contribution {
+    const etch_cost *cost; /* one of its items */
+    etch_expr sum;
+} etch_contribution;
+typedef ETCH_VEC(etch_contribution) etch_contributions;
+/* In program order. */
+void etch_contributions_of(etch_session *session, const etch_pipeline *p, const etch_picks *picks,
+                           etch_contributions *out);
+/* Fills the terms of an answer, whose unit is set. */
+void etch_answer_why(etch_session *session, const etch_pipeline *p, const etch_contributions *from,
+                     etch_expr total, const etch_query_options *options, etch_answer *answer);
+
 /* ---- statements ------------------------------------------------------------------------------------- */
 
 /* What became of a statement with the values in force. */
