@@ -176,7 +176,9 @@ typedef enum etch_breakdown {
     ETCH_BY_AXIS,       /* mesh axes of a collective: dp, or a product (dp,tp) */
     ETCH_BY_STAGE,      /* pipeline stages: 0, 1, ... where they are bound, else first, middle, last; `whole`
                            without pipeline */
-    ETCH_BY_TERM        /* each term of the formula, and what gives it: op, module path, place in the spec */
+    ETCH_BY_TERM,       /* each term of the formula, and what gives it: op, module path, place in the spec */
+    ETCH_BY_LAYER       /* loops of the model, all iterations together: layer, outer.inner; "outside loops"; numbered,
+                           layer#2, where several loops have the same name */
 } etch_breakdown;
 
 /* "op", "module", ...; "" for ETCH_BY_NOTHING; NULL behind the last. */

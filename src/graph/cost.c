@@ -195,10 +195,16 @@ static void list_ending_flop(const listing *l, etch_measure measure, const endin
 static void list_ending_traffic(const listing *l, const ending *e)
 {
     const etch_train *train = &l->training->train;
-    push(l,
-         item_of_weight(l, ETCH_TRAFFIC, e, train->optimizer.row, etch_update_bytes(l->training, e->weight)));
-    if (train->clip)
-        push(l, item_of_norm(l, ETCH_TRAFFIC, e, etch_clip_bytes(l->training)));
+    uint32_t reads;
+    const uint32_t bytes = etch_update_bytes(l->training, e->weight, &reads);
+    etch_cost item = item_of_weight(l, ETCH_TRAFFIC, e, train->optimizer.row, bytes);
+    item.read = etch_mul(l->sym, e->elements, etch_int(l->sym, reads));
+    push(l, item);
+    if (!train->clip)
+        return;
+    item = item_of_norm(l, ETCH_TRAFFIC, e, etch_clip_bytes(l->training));
+    item.read = item.each;
+    push(l, item);
 }
 
 /* ---- communication ------------------------------------------------------------------------------------- */
@@ -274,6 +280,7 @@ static void list_clip_result(const listing *l)
     etch_cost item = {
         .measure = ETCH_TRAFFIC,
         .each = etch_int(l->sym, CLIP_RESULT_BYTES),
+        .read = etch_int(l->sym, 0),
         .times = etch_int(l->sym, 1),
         .phase = ETCH_OPTIMIZER,
         .row = etch_row_for(l->training->graph, USE_NORM),
@@ -328,6 +335,7 @@ static void list_kernel(const listing *l, const etch_kernel *kernel, place at)
     }
     etch_cost item = item_of_step(l, ETCH_TRAFFIC, kernel->anchor, at);
     item.each = kernel->bytes;
+    item.read = kernel->read;
     push(l, item);
 }
 

@@ -530,6 +530,7 @@ typedef struct etch_kernel {
     ETCH_VEC(etch_value *) writes; /* values that leave */
     etch_expr flop;                /* of one rank, one execution */
     etch_expr bytes;               /* read plus written; of a collective: its payload */
+    etch_expr read;                /* of them, those that are read; of a collective: nothing */
     uint32_t item;                 /* place in the order of the region: index among its items */
 } etch_kernel;
 
@@ -725,6 +726,7 @@ typedef enum etch_measure {
 typedef struct etch_cost {
     etch_measure measure;
     etch_expr each, times;
+    etch_expr read; /* traffic: of `each`, what is read; the rest is written */
     etch_phase phase;
     const etch_row *row; /* op; NULL for params */
     bool matmul;         /* counts as a product */

@@ -48,9 +48,10 @@ typedef struct etch_ending_move {
 enum { ETCH_ENDING_MOVES = 3 };
 void etch_ending_moves(const etch_placed *placed, const etch_tensor *weight,
                        etch_ending_move moves[ETCH_ENDING_MOVES]);
-/* FLOP and bytes of the optimizer for one element of `weight`; zero without an optimizer. */
+/* FLOP and bytes of the optimizer for one element of `weight`, and how many of the bytes it reads (`reads` may be NULL);
+ * zero without an optimizer. */
 uint32_t etch_update_flop(const etch_training *training);
-uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *weight);
+uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *weight, uint32_t *reads);
 /* FLOP and bytes of the sum of squares for one element of a gradient; its result is CLIP_RESULT_BYTES
  * long. */
 uint32_t etch_clip_flop(const etch_training *training);

@@ -126,6 +126,12 @@ static void add_bytes(const io *x, etch_kernel *kernel, etch_expr elements, uint
     kernel->bytes = etch_add(x->sym, kernel->bytes, etch_mul(x->sym, elements, etch_int(x->sym, width)));
 }
 
+static void add_read(const io *x, etch_kernel *kernel, etch_expr elements, uint32_t width)
+{
+    kernel->read = etch_add(x->sym, kernel->read, etch_mul(x->sym, elements, etch_int(x->sym, width)));
+    add_bytes(x, kernel, elements, width);
+}
+
 static uint32_t width_of(const etch_value *value)
 {
     return etch_dtype_bytes(value->tensor->dtype);
@@ -145,7 +151,7 @@ static void read_operands(io *x, etch_kernel *kernel, const etch_step *step)
         if (x->reader[root->id] != x->kernels)
             ETCH_PUSH(x->placed->arena, &kernel->reads, root);
         x->reader[root->id] = x->kernels;
-        add_bytes(x, kernel, etch_value_elements(x->placed, rows ? step->outs[0] : root), width_of(root));
+        add_read(x, kernel, etch_value_elements(x->placed, rows ? step->outs[0] : root), width_of(root));
     }
 }
 
@@ -166,8 +172,9 @@ static void add_to_gradient(const io *x, etch_kernel *kernel, const etch_tensor 
         return;
     if (!rows)
         x->adder[gradient->id] = x->kernels;
-    add_bytes(x, kernel, etch_value_elements(x->placed, added),
-              2 * etch_dtype_bytes(x->placed->training->graph->dtypes.grads));
+    const uint32_t width = etch_dtype_bytes(x->placed->training->graph->dtypes.grads);
+    add_read(x, kernel, etch_value_elements(x->placed, added), width);
+    add_bytes(x, kernel, etch_value_elements(x->placed, added), width);
 }
 
 static void write_results(const io *x, etch_kernel *kernel, const etch_step *step)
@@ -188,7 +195,7 @@ static void write_results(const io *x, etch_kernel *kernel, const etch_step *ste
 static void fill_kernel(io *x, etch_kernel *kernel)
 {
     x->kernels++;
-    kernel->flop = kernel->bytes = etch_int(x->sym, 0);
+    kernel->flop = kernel->bytes = kernel->read = etch_int(x->sym, 0);
     for (uint32_t i = 0; i < kernel->steps.count; i++) {
         const etch_step *step = kernel->steps.at[i];
         kernel->flop = etch_add(x->sym, kernel->flop, etch_step_flop(x->placed, step));
@@ -197,7 +204,7 @@ static void fill_kernel(io *x, etch_kernel *kernel)
     }
     if (etch_step_role(kernel->anchor) != ROLE_MOVE)
         return;
-    kernel->bytes = etch_int(x->sym, 0); /* the payload: what a rank puts in */
+    kernel->bytes = kernel->read = etch_int(x->sym, 0); /* the payload: what a rank puts in */
     for (uint32_t i = 0; i < kernel->anchor->in_count; i++)
         kernel->bytes = etch_add(x->sym, kernel->bytes, etch_value_bytes(x->placed, kernel->anchor->ins[i]));
 }

@@ -11,8 +11,9 @@ enum {
     BY_AXIS = 1 << ETCH_BY_AXIS,
     BY_STAGE = 1 << ETCH_BY_STAGE,
     BY_TERM = 1 << ETCH_BY_TERM,
-    OF_WEIGHTS = BY_MODULE | BY_TERM,
-    OF_JOB = BY_OP | BY_MODULE | BY_PHASE | BY_TERM,
+    BY_LAYER = 1 << ETCH_BY_LAYER,
+    OF_WEIGHTS = BY_MODULE | BY_TERM | BY_LAYER,
+    OF_JOB = BY_OP | BY_MODULE | BY_PHASE | BY_TERM | BY_LAYER,
     OF_RANK = OF_JOB | BY_STAGE,
     OF_COLLECTIVES = OF_RANK | BY_COLLECTIVE | BY_AXIS
 };
@@ -33,6 +34,8 @@ static const etch_quantity_row rows[] = {
     {"rank_flops", ETCH_OF_PHASE, ETCH_RANK_FLOPS, ETCH_ALL, OF_RANK, false, "FLOP", "work of one rank"},
     {"traffic", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ALL, OF_RANK, false, "bytes",
      "memory that one rank reads and writes"},
+    {"reads", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ONLY_READ, OF_RANK, false, "bytes", "of it, what is read"},
+    {"writes", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ONLY_WRITTEN, OF_RANK, false, "bytes", "of it, what is written"},
     {"comm", ETCH_OF_PHASE, ETCH_COMM, ETCH_ALL, OF_COLLECTIVES, false, "bytes",
      "payload of the collectives of one rank"},
     {"wire", ETCH_OF_PHASE, ETCH_WIRE, ETCH_ALL, OF_COLLECTIVES, false, "bytes",
@@ -275,6 +278,14 @@ static bool communicates(etch_session *session, const etch_pipeline *p, const et
     return open != 0;
 }
 
+/* What an item that counts is once. */
+static etch_expr amount_of(etch_sym *sym, const filter *f, const etch_cost *cost)
+{
+    return f->row->only == ETCH_ONLY_READ      ? cost->read
+           : f->row->only == ETCH_ONLY_WRITTEN ? etch_sub(sym, cost->each, cost->read)
+                                               : cost->each;
+}
+
 static void pick(etch_session *session, const etch_pipeline *p, const etch_cost_list *costs, const filter *f,
                  etch_picks *out)
 {
@@ -286,7 +297,7 @@ static void pick(etch_session *session, const etch_pipeline *p, const etch_cost_
             continue;
         if (!counts(session, p, f, &counted) || (of_collectives(f->row) && !communicates(session, p, cost)))
             continue;
-        etch_expr amount = etch_mul(sym, counted.each, cost->times);
+        etch_expr amount = etch_mul(sym, amount_of(sym, f, &counted), cost->times);
         if (f->part)
             amount = etch_div(sym, amount, f->part->around);
         amount = etch_pipeline_apply(session, p, amount);

@@ -122,7 +122,14 @@ typedef struct etch_quantity_row {
     const char *name;
     etch_subject subject; /* what its first argument is */
     etch_measure measure;
-    enum { ETCH_ALL, ETCH_ONLY_MATMUL, ETCH_ONLY_ELEMENTWISE, ETCH_ONLY_TRAINABLE } only;
+    enum {
+        ETCH_ALL,
+        ETCH_ONLY_MATMUL,
+        ETCH_ONLY_ELEMENTWISE,
+        ETCH_ONLY_TRAINABLE,
+        ETCH_ONLY_READ,
+        ETCH_ONLY_WRITTEN
+    } only;
     unsigned breakdowns; /* bits 1 << etch_breakdown */
     bool later;          /* has a meaning in a later version only */
     const char *unit;
@@ -187,6 +194,9 @@ etch_span etch_part_span(const etch_part *part);
 
 /* The op's name, of a move the collective's. */
 const char *etch_cost_op_name(const etch_cost *cost);
+/* What `--by layer` calls the forward loop that an item runs in (NULL: none): the names of the loops from the outermost
+ * in, and a number where several loops have these. */
+const char *etch_layer_label(etch_session *session, const etch_pipeline *pipeline, const etch_loop *loop);
 /* What a table shows for an item. */
 const char *etch_cost_label(etch_session *session, const etch_pipeline *pipeline, const etch_cost *cost,
                             etch_breakdown by);
