@@ -221,6 +221,7 @@ typedef struct etch_term {
 typedef struct etch_answer {
     const char *query; /* as asked */
     const char *unit;  /* "elements", "FLOP", "bytes"; "" when the expression is not one quantity alone */
+    const char *count; /* the session's counting convention, every item: "causal=half,..."; NULL: work as executed */
     etch_amount amount;
     const char *by; /* name of the breakdown, "" without */
     const char

@@ -75,6 +75,8 @@ static bool print_json(const etch_answer *answer, bool human)
     cli_json_set(root, "query", cli_json_text(answer->query), &failed);
     cli_json_amount(root, &answer->amount, human, &failed);
     cli_json_set(root, "unit", cli_json_text(answer->unit), &failed);
+    if (answer->count)
+        cli_json_set(root, "count", cli_json_text(answer->count), &failed);
     if (*answer->by) {
         json_t *rows = json_array();
         for (size_t i = 0; i < answer->row_count; i++) {

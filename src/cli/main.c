@@ -28,7 +28,8 @@ static const cli_command commands[] = {
      "  etch query models/llama.etch 'params(model)' --config llama3_8b\n"
      "  etch query models/llama.etch 'flops(forward, of = block)'\n"
      "  etch query models/llama.etch 'comm(step)' --plan megatron --by axis\n"
-     "  etch query models/llama.etch 'flops(step)/params(model)'\n",
+     "  etch query models/llama.etch 'flops(step)/params(model)'\n"
+     "  etch query models/llama.etch 'flops(step)' --count megatron --why\n",
      cli_query},
     {"prove", CLI_PROVE, "SPEC STATEMENT", 2, 2, "a statement, for all values",
      "STATEMENT is A == B, A != B, A >= B, A <= B, A > B, A < B, D | A (D divides A) or\n"

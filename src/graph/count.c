@@ -71,6 +71,9 @@ static const term_row megatron_terms[] = {
     {"latent norms", MARK_LATENT_NORM, 2, 4,
      "q_lora_rank*(... + 1) + kv_lora_rank*(... + 1): the norm between two projections\n"
      "is one multiply-add for each element, three times in a step"},
+    {"prediction norms", MARK_MTP_NORM, 2, 4,
+     "mtp_num_layers*(3*hidden_size + ...): so is a norm in a statement tagged `mtp`, those\n"
+     "of the token and of the hidden state that are joined, and the one before the logits"},
     {0},
 };
 

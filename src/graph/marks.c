@@ -154,6 +154,11 @@ static bool has_tag(const etch_tensor *tensor, const char *tag)
     return false;
 }
 
+static bool is_norm(const etch_op *op)
+{
+    return op->row->family == FAMILY_NORM;
+}
+
 /* Did the statement of `tensor` make the op? */
 static bool made_by(const etch_tensor *tensor, const etch_op *op)
 {
@@ -161,24 +166,36 @@ static bool made_by(const etch_tensor *tensor, const etch_op *op)
                                              : tensor->producer == op;
 }
 
+/* What a tag says of the ops of a statement. */
+static const struct {
+    const char *tag;
+    bool (*of)(const etch_op *op);
+    etch_mark mark;
+} tag_rows[] = {
+    {"router", etch_op_is_matmul, MARK_ROUTER},
+    {"mtp", is_norm, MARK_MTP_NORM},
+};
+enum { TAG_COUNT = sizeof tag_rows / sizeof *tag_rows };
+
 /* Goes as deep as loops are nested. */
-static void mark_tagged(const marking *m, const etch_region *region, const etch_tensor *tagged, etch_mark as)
+static void mark_tagged(const marking *m, const etch_region *region, const etch_tensor *tagged, size_t row)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_op *op = region->items.at[i].op;
         if (!op)
-            mark_tagged(m, region->items.at[i].loop->body, tagged, as);
-        else if (made_by(tagged, op) && etch_op_is_matmul(op))
-            mark(m, op, as);
+            mark_tagged(m, region->items.at[i].loop->body, tagged, row);
+        else if (made_by(tagged, op) && tag_rows[row].of(op))
+            mark(m, op, tag_rows[row].mark);
     }
 }
 
-static void find_routers(const marking *m)
+static void find_tagged(const marking *m)
 {
     for (uint32_t i = 0; i < m->graph->tensors.count; i++) {
         const etch_tensor *tensor = m->graph->tensors.at[i];
-        if (tensor && !tensor->of && has_tag(tensor, "router"))
-            mark_tagged(m, m->graph->forward, tensor, MARK_ROUTER);
+        for (size_t row = 0; tensor && !tensor->of && row < TAG_COUNT; row++)
+            if (has_tag(tensor, tag_rows[row].tag))
+                mark_tagged(m, m->graph->forward, tensor, row);
     }
 }
 
@@ -195,6 +212,6 @@ const etch_marks *etch_marks_of(const etch_training *training, etch_arena *arena
         m.of[graph->weights.at[i]->id].weight = true;
     walk_forward(&m, graph->forward);
     walk_backward(&m, graph->forward);
-    find_routers(&m);
+    find_tagged(&m);
     return marks;
 }

@@ -286,6 +286,7 @@ static etch_status answer(void *data)
                     "the derivative holds between the steps of floors and the corners of max");
     a->answer->query = etch_copy_text(session->arena, a->text, strlen(a->text));
     a->answer->unit = a->unit;
+    a->answer->count = session->options.count ? etch_count_text(session->arena, &session->count) : NULL;
     a->answer->amount = amount_of(a, value);
     return ETCH_OK;
 }

@@ -107,6 +107,39 @@ model latent(ids[B,S]: i32, labels[B,S]: i32) -> z[B,S,V] {
 train { model = latent, optimizer = adamw }
 """
 
+# A decoder that predicts one token more: the joined norms of the hidden state and of a token, a layer, and logits.
+PREDICTION = """etch 1
+param batch, seq, hidden, ffn, vocab, depth = 1
+dim B = batch, S = seq, H = hidden, F = ffn, V = vocab
+
+module norm(x[B,S,H]) -> y[B,S,H] {
+  weight g[H]
+  y = rms_norm(x, g, over = H)
+}
+module mlp(x[B,S,H]) -> y[B,S,H] {
+  weight w1[H,F], w2[F,H]
+  h[B,S,F] = x * w1
+  y        = relu(h) * w2
+}
+model further(ids[B,S]: i32, ids1[B,S]: i32, labels[B,S]: i32, labels1[B,S]: i32) -> z[B,S,V] {
+  weight emb[V,H], head[H,V]
+  x[B,S,H] = gather(emb, ids, over = V)
+  x = x + mlp(norm(x))
+  z[B,S,V] = norm(x) * head
+  l[] = cross_entropy(z, labels, over = V)  tag loss
+  repeat depth as deep {
+    weight pa[H,H'], pb[H,H']
+    e[B,S,H]  = gather(emb, ids1, over = V)
+    m[B,S,H'] = norm(x) * pa + norm(e) * pb  tag mtp
+    a = m[H'->H]
+    x = a + mlp(norm(a))
+    z1[B,S,V] = norm(x) * head               tag mtp
+    l1[] = cross_entropy(z1, labels1, over = V)  tag loss
+  }
+}
+train { model = further, optimizer = adamw }
+"""
+
 # A norm of each head's queries and keys stands between a projection and attention: it is no latent norm.
 HEADS_NORM = """etch 1
 param batch, seq, hidden, heads, head_dim, vocab
@@ -199,6 +232,22 @@ class Presets(Case):
             ("batch", "seq", "layers", "hidden", "heads", "q_rank", "kv_rank", "nope", "v_dim", "ffn", "vocab"), 4))
         self.assertEqual(2 * 16 * 4 * (4 + 4), rows["rms_norm"])  # nothing of the norms of the residual
         self.assertEqual(4 * 16 * 4 * (4 + 4), rows["rms_norm_bwd"])
+
+    def test_megatron_counts_norms_of_further_tokens(self):
+        spec = self.write("further.etch", PREDICTION)
+
+        def by_hand(v):  # a layer, and for each prediction 3h + 2h^2, a layer and the logits
+            layer, logits = 2 * v.hidden * v.ffn, v.hidden * v.vocab
+            return 6 * v.batch * v.seq * (layer + logits + v.depth * (3 * v.hidden + 2 * v.hidden ** 2 + layer + logits))
+
+        self.assertFormula(by_hand, counted(spec, "flops(step)", "megatron"), {})
+
+    def test_torchtitan(self):
+        """6 for each parameter but the embedding, and 6*L*a*(d_qk + d_v)*s for a token; norms are parameters, too."""
+        statement = ("flops(step) == B*S*(6*(params(model) - V*H) + 12*layers*K*G*D*S)"
+                     " - 6*B*S*(2*layers + 1)*H")
+        done = succeed("prove", LLAMA, statement, "--count", "causal=full,rescore=no,elementwise=no")
+        self.assertEqual("proved", done.out.strip())
 
     def test_norms_of_heads_are_no_latent_norms(self):
         spec = self.write("heads.etch", HEADS_NORM)
