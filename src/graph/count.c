@@ -37,8 +37,8 @@ static const item_row items[ETCH_COUNT_ITEMS] = {
                           "norms and their backward; same: as `elementwise` says"},
     [ETCH_COUNT_EMBEDDING] = {"embedding",
                               {"no", "yes"},
-                              "lookups, and their gradients, as products with one-hot rows;\n"
-                              "looking up multiplies nothing"},
+                              "lookups in weights, and their gradients, as products with\n"
+                              "one-hot rows; looking up multiplies nothing"},
     [ETCH_COUNT_ROUTER] = {"router",
                            {"yes", "no"},
                            "products that choose experts: what an op chooses by, and what\n"
@@ -244,10 +244,12 @@ static bool counts_other(judging *j)
     const etch_op *op = j->item->op;
     const term_row *term = op ? term_of(j) : NULL;
     if (term) {
-        j->rule.element = j->item->phase == ETCH_BACKWARD ? term->backward : term->forward;
+        const bool forward = j->item->phase == ETCH_FORWARD || j->item->phase == ETCH_RECOMPUTE;
+        j->rule.element = forward ? term->forward : term->backward;
         return true;
     }
-    if (op && op->row->family == FAMILY_LOOKUP && says(j, ETCH_COUNT_EMBEDDING) == EMBEDDING_YES) {
+    const bool embeds = j->mark & MARK_EMBEDDING && op->row->family == FAMILY_LOOKUP;
+    if (embeds && says(j, ETCH_COUNT_EMBEDDING) == EMBEDDING_YES) {
         j->rule.product = true;
         return true;
     }

@@ -9,7 +9,8 @@ typedef enum etch_mark {
     MARK_ROUTER = 1 << 0,      /* a product that chooses experts */
     MARK_LOGITS = 1 << 1,      /* a product whose result, element by element, the loss or the caller reads */
     MARK_LATENT_NORM = 1 << 2, /* a norm of what a weight has projected and the next weights project again */
-    MARK_MTP_NORM = 1 << 3     /* a norm in a statement tagged `mtp`: around a prediction of further tokens */
+    MARK_EMBEDDING = 1 << 3,   /* looks up rows of a weight */
+    MARK_MTP_NORM = 1 << 4     /* a norm in a statement tagged `mtp`: around a prediction of further tokens */
 } etch_mark;
 
 struct etch_marks {

@@ -26,6 +26,11 @@ static bool is_projection(const marking *m, const etch_op *op)
            (m->of[op->ins[0]->id].weight || m->of[op->ins[1]->id].weight);
 }
 
+static void mark(const marking *m, const etch_op *op, etch_mark as)
+{
+    m->marks->of[op->id] = (unsigned char)(m->marks->of[op->id] | as);
+}
+
 /* ---- along the program: where values come from ---------------------------------------------------------- */
 
 static void note_sequence(const marking *m, const etch_dim *dim)
@@ -51,6 +56,8 @@ static void pass_forward(const marking *m, const etch_op *op)
 {
     fate *result = &m->of[op->outs[0]->id];
     find_sequence(m, op);
+    if (op->row->family == FAMILY_LOOKUP && m->of[op->ins[0]->id].weight)
+        mark(m, op, MARK_EMBEDDING);
     if (etch_op_is_view(op)) {
         result->weight = m->of[op->ins[0]->id].weight;
         result->projected = m->of[op->ins[0]->id].projected;
@@ -79,11 +86,6 @@ static bool covers(const etch_tensor *operand, const etch_tensor *result)
         if (!etch_has_dim(operand, result->dims[i]))
             return false;
     return true;
-}
-
-static void mark(const marking *m, const etch_op *op, etch_mark as)
-{
-    m->marks->of[op->id] = (unsigned char)(m->marks->of[op->id] | as);
 }
 
 /* What the op says of its operands: their readers have been seen. */

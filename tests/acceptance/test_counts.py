@@ -344,6 +344,11 @@ class Items(Case):
             more = counted(LLAMA, quantity, "elementwise=no,embedding=yes")
             self.assertFormula(lookups, f"({more}) - ({less})", LLAMA_DIMS)
 
+    def test_lookups_in_activations_embed_nothing(self):
+        spec = self.write("picked.etch", "etch 1\nparam batch, hidden, picks\ndim B = batch, H = hidden, P = picks\n"
+                          "model m(x[B,H], ids[P]: i32) -> y[P,B] { y = gather(x, ids, over = H) }\n")
+        self.assertEqual("0", counted(spec, "flops(forward)", "embedding=yes"))
+
     def test_logits(self):
         def head(v):
             return projections(v)[1]
