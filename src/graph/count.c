@@ -206,7 +206,7 @@ static unsigned mark_of(const etch_marks *marks, const etch_op *op)
 {
     while (op && op->forward)
         op = op->forward;
-    return op ? marks->of[op->id] : 0;
+    return op && op->id < marks->op_count ? marks->of[op->id] : 0;
 }
 
 static unsigned says(const judging *j, etch_count_item item)

@@ -15,6 +15,7 @@ typedef enum etch_mark {
 
 struct etch_marks {
     unsigned char *of; /* by id of a forward op: bits of etch_mark */
+    uint32_t op_count; /* placements add ops, which have no marks */
     bool *sequence;    /* by dim id: tokens of a sequence, which attend to each other */
     bool has_sequence; /* is there such a dim? */
 };

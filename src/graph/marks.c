@@ -207,6 +207,7 @@ const etch_marks *etch_marks_of(const etch_training *training, etch_arena *arena
 {
     const etch_graph *graph = training->graph;
     etch_marks *marks = ETCH_NEW(arena, etch_marks);
+    marks->op_count = graph->op_count;
     marks->of = ETCH_NEW_ARRAY(arena, graph->op_count, unsigned char);
     marks->sequence = ETCH_NEW_ARRAY(arena, graph->dims.count, bool);
     const marking m = {graph, marks, ETCH_NEW_ARRAY(arena, graph->tensors.count, fate)};
