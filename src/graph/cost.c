@@ -17,9 +17,8 @@ typedef struct place {
     const etch_loop *loop;
 } place;
 
-/* The loop of the forward graph that `loop` undoes or repeats: where the first value that it hands on
- * comes from. */
-static const etch_loop *forward_loop(const etch_loop *loop)
+/* Where the first value that it hands on comes from. */
+const etch_loop *etch_forward_loop(const etch_loop *loop)
 {
     if (loop->forward)
         loop = loop->forward;
@@ -33,7 +32,7 @@ static const etch_loop *forward_loop(const etch_loop *loop)
 
 static place place_inside(const listing *l, place outer, const etch_loop *loop)
 {
-    return (place){etch_mul(l->sym, outer.runs, loop->count), forward_loop(loop)};
+    return (place){etch_mul(l->sym, outer.runs, loop->count), etch_forward_loop(loop)};
 }
 
 static place outermost(const listing *l)

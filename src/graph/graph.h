@@ -313,6 +313,17 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train);
 /* Size of a dim inside the graph: of one microbatch for the batch dim. */
 etch_expr etch_training_size(const etch_training *training, const etch_dim *dim);
 
+/* The loop of the forward graph that a derived loop undoes or repeats; a forward loop itself. */
+const etch_loop *etch_forward_loop(const etch_loop *loop);
+
+/* FLOP of one execution of an op; `size(data, dim)` says the size of a dim. */
+typedef etch_expr (*etch_size_fn)(const void *data, const etch_dim *dim);
+etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data);
+/* Elements of a tensor. */
+etch_expr etch_elements(etch_sym *sym, const etch_tensor *tensor, etch_size_fn size, const void *data);
+/* Is the result the operand's memory under the same or other dims (renames, identities)? */
+bool etch_op_is_view(const etch_op *op);
+
 /* ---- plans and placement ---------------------------------------------------------------------------- */
 
 #define ETCH_MAX_AXES 16

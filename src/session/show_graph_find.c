@@ -1,0 +1,216 @@
+/* Which part of a graph is shown: its ops and loops, what the backward pass keeps of it, and what these mention. */
+#include "session/show_graph_int.h"
+
+/* Where a walk is. */
+typedef struct place {
+    size_t loop;              /* of the report */
+    const etch_loop *forward; /* the loop of the forward pass that this is, or derives from; NULL: none */
+} place;
+
+enum { WANTED = 1 }; /* any index but NONE: numbers are given when all is known */
+
+static size_t *no_indices(const etch_viewing *v, size_t count)
+{
+    size_t *at = ETCH_NEW_ARRAY(v->arena, count, size_t);
+    for (size_t i = 0; i < count; i++)
+        at[i] = ETCH_VIEW_NONE;
+    return at;
+}
+
+/* ---- which ops, loops and values -------------------------------------------------------------------- */
+
+const etch_scope *etch_view_scope(const etch_viewing *v, const etch_scope *scope)
+{
+    return scope ? scope : v->graph->scopes.at[0];
+}
+
+/* The part that it belongs to, or NULL. */
+static const etch_part *part_of(const etch_viewing *v, etch_scope *scope, const etch_loop *forward,
+                                const etch_tensor *tensor)
+{
+    const etch_cost cost = {.scope = scope, .loop = forward, .tensor = tensor};
+    for (uint32_t i = 0; i < v->parts.count; i++)
+        if (etch_part_holds(&v->parts.at[i], &cost))
+            return &v->parts.at[i];
+    return NULL;
+}
+
+/* Goes as deep as loops are nested. */
+static void find_region(etch_viewing *v, const etch_region *region, place at)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_op *op = region->items.at[i].op;
+        const etch_loop *loop = region->items.at[i].loop;
+        if (op) {
+            const etch_part *part = part_of(v, op->scope, at.forward, op->outs[0]);
+            if (v->selector && !part)
+                continue;
+            v->op_at[op->id] = v->ops.count;
+            ETCH_PUSH(v->arena, &v->ops, (etch_shown_op){op, at.loop, part});
+            continue;
+        }
+        const uint32_t ops = v->ops.count, loops = v->loops.count;
+        const etch_expr around = at.loop == ETCH_VIEW_NONE ? etch_int(v->sym, 1) : v->loops.at[at.loop].runs;
+        ETCH_PUSH(v->arena, &v->loops,
+                  (etch_shown_loop){loop, at.loop, etch_mul(v->sym, around, loop->count)});
+        v->loop_at[loop->id] = loops;
+        find_region(v, loop->body, (place){loops, etch_forward_loop(loop)});
+        if (v->ops.count == ops) { /* nothing of it is wanted */
+            v->loops.count = loops;
+            v->loop_at[loop->id] = ETCH_VIEW_NONE;
+        }
+    }
+}
+
+/* What is in memory for a value: that of the op behind renames and arguments. */
+static const etch_tensor *in_memory(const etch_tensor *tensor)
+{
+    while (tensor->producer && etch_op_is_view(tensor->producer))
+        tensor = tensor->producer->ins[0];
+    return tensor;
+}
+
+/* Views read nothing: who reads them does. */
+static void note_reader(etch_viewing *v, const etch_tensor *read, const etch_op *reader)
+{
+    const etch_tensor *kept = in_memory(read);
+    if (kept->kind == ETCH_ACT && !kept->of && !v->reader[kept->id])
+        v->reader[kept->id] = reader;
+}
+
+static const etch_op *first_op(const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_item *item = &region->items.at[i];
+        const etch_op *op = item->op ? item->op : first_op(item->loop->body);
+        if (op)
+            return op;
+    }
+    return NULL;
+}
+
+static void find_readers(etch_viewing *v, const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_op *op = region->items.at[i].op;
+        const etch_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; op && k < op->in_count && !etch_op_is_view(op); k++)
+            note_reader(v, op->ins[k], op);
+        if (op)
+            continue;
+        for (uint32_t k = 0; k < loop->carries.count; k++)
+            if (loop->carries.at[k].init)
+                note_reader(v, loop->carries.at[k].init, first_op(loop->body));
+        find_readers(v, loop->body);
+    }
+}
+
+/* Keeps only those that are of the part. */
+static void choose_kept(etch_viewing *v)
+{
+    for (uint32_t i = 0; i < v->graph->tensors.count; i++) {
+        const etch_tensor *t = v->graph->tensors.at[i];
+        if (!v->reader[i])
+            continue;
+        const etch_loop *loop = t->region ? t->region->loop : NULL;
+        if (v->selector && !part_of(v, t->producer ? t->producer->scope : t->scope, loop, t))
+            v->reader[i] = NULL;
+    }
+}
+
+const etch_scope *etch_view_loop_scope(const etch_viewing *v, const etch_loop *loop)
+{
+    const etch_op *op = first_op(loop->body);
+    if (loop->carries.count > 0)
+        return etch_view_home(v->graph, loop->carries.at[0].in);
+    return op && op->edge == ETCH_ENTER ? op->scope->parent : etch_view_scope(v, op ? op->scope : NULL);
+}
+
+/* ---- what they mention ------------------------------------------------------------------------------ */
+
+static void mention_scope(etch_viewing *v, const etch_scope *scope)
+{
+    for (; scope && v->scope_at[scope->id] == ETCH_VIEW_NONE; scope = scope->parent)
+        v->scope_at[scope->id] = WANTED;
+}
+
+static void mention(etch_viewing *v, const etch_tensor *t)
+{
+    for (; t && v->tensor_at[t->id] == ETCH_VIEW_NONE; t = t->of) {
+        v->tensor_at[t->id] = WANTED;
+        mention_scope(v, etch_view_home(v->graph, t));
+        mention(v, t->adds_to);
+        for (uint32_t i = 0; i < t->rank; i++)
+            v->dim_at[t->dims[i]->id] = WANTED;
+    }
+}
+
+static void mention_dims(etch_viewing *v, etch_dim *const *dims, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        v->dim_at[dims[i]->id] = WANTED;
+}
+
+static void mention_op(etch_viewing *v, const etch_op *op)
+{
+    mention_scope(v, etch_view_scope(v, op->scope));
+    for (uint32_t i = 0; i < op->in_count; i++)
+        mention(v, op->ins[i]);
+    for (uint32_t i = 0; i < op->out_count; i++)
+        mention(v, op->outs[i]);
+    mention_dims(v, op->attrs.over, op->attrs.over_count);
+    mention_dims(v, op->attrs.dot, op->attrs.dot_count);
+    mention_dims(v, op->attrs.to, op->attrs.map_count);
+    mention_dims(v, op->attrs.from, op->attrs.from ? op->attrs.map_count : 0);
+}
+
+static void mention_carry(etch_viewing *v, const etch_carry *c)
+{
+    mention(v, c->init);
+    mention(v, c->in);
+    mention(v, c->out);
+    mention(v, c->result);
+}
+
+static void mention_all(etch_viewing *v)
+{
+    v->scope_at[0] = WANTED;
+    for (uint32_t i = 0; i < v->ops.count; i++)
+        mention_op(v, v->ops.at[i].op);
+    for (uint32_t i = 0; i < v->loops.count; i++) {
+        mention_scope(v, etch_view_loop_scope(v, v->loops.at[i].loop));
+        for (uint32_t k = 0; k < v->loops.at[i].loop->carries.count; k++)
+            mention_carry(v, &v->loops.at[i].loop->carries.at[k]);
+    }
+    for (uint32_t i = 0; i < v->graph->tensors.count; i++)
+        if (v->reader[i])
+            mention(v, v->graph->tensors.at[i]);
+    if (v->selector)
+        return;
+    for (uint32_t i = 0; i < v->graph->tensors.count; i++) { /* also what no op reads */
+        const etch_tensor *t = v->graph->tensors.at[i];
+        if (t && (t->kind == ETCH_INPUT || t->kind == ETCH_WEIGHT))
+            mention(v, t);
+    }
+}
+
+/* ---- the door --------------------------------------------------------------------------------------- */
+
+void etch_view_find(etch_viewing *v)
+{
+    const etch_training *training = v->p->training;
+    const place top = {ETCH_VIEW_NONE, NULL};
+    v->op_at = no_indices(v, v->graph->op_count);
+    v->loop_at = no_indices(v, v->graph->loop_count);
+    v->tensor_at = no_indices(v, v->graph->tensors.count);
+    v->scope_at = no_indices(v, v->graph->scopes.count);
+    v->dim_at = no_indices(v, v->graph->dims.count);
+    v->reader = ETCH_NEW_ARRAY(v->arena, v->graph->tensors.count, const etch_op *);
+    find_region(v, v->graph->forward, top);
+    if (training->backward) {
+        find_region(v, training->backward, top);
+        find_readers(v, training->backward);
+    }
+    choose_kept(v);
+    mention_all(v);
+}
