@@ -129,8 +129,7 @@ static void let_one(etch_env *env, const etch_ast_stmt *stmt)
     if (value && want.known && !want.broken && !result_fits(spec, target, value, &want))
         value = NULL;
     if (value && !fresh && stmt->tags.count) { /* another name with tags of its own */
-        const etch_row *identity = etch_row_named("identity");
-        value = etch_graph_call(env->builder->graph, identity, &value, 1, NULL, NULL, 0, stmt->span);
+        value = etch_graph_alias(env->builder->graph, value, stmt->span);
         fresh = true;
     }
     if (value && fresh) {
@@ -392,6 +391,9 @@ etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_set
     etch_env env = {.builder = &b, .home = symbol->home, .results = &item->results};
     for (uint32_t i = 0; i < item->defs.count; i++)
         etch_later(spec, item->defs.at[i].span, "a parameter of a model");
+    const etch_native *native = etch_native_of(spec, symbol);
+    if (native)
+        etch_native_build(&env, native);
     declare_inputs(&env, item);
     etch_env_body(&env, &item->body);
     etch_tensor **results = ETCH_NEW_ARRAY(spec->arena, item->results.count, etch_tensor *);

@@ -30,7 +30,7 @@ static etch_expr size_by_dims(const void *data, const etch_dim *dim)
 {
     const etch_viewing *v = data;
     const etch_expr size = v->dim_vars[dim->id];
-    return dim == v->p->training->train.batch ? etch_div(v->dim_sym, size, v->dim_micro) : size;
+    return dim == v->p->training->train.batch ? etch_div(v->sym, size, v->dim_micro) : size;
 }
 
 static etch_expr micro_of(const etch_viewing *v)
@@ -53,14 +53,14 @@ static etch_expr flop_of(const etch_viewing *v, const etch_op *op)
 static const char *dim_text(const etch_viewing *v, etch_expr value)
 {
     etch_buf out = {.arena = v->arena};
-    etch_expr_write(v->dim_sym, value, ETCH_PLAIN, ETCH_FACTORED, &out);
+    etch_expr_write(v->sym, value, ETCH_PLAIN, ETCH_FACTORED, &out);
     return out.text;
 }
 
 static const char *flop_by_dims(const etch_viewing *v, const etch_op *op)
 {
-    const etch_expr once = etch_op_flop(v->dim_sym, op, size_by_dims, v);
-    return dim_text(v, etch_mul(v->dim_sym, v->dim_micro, once));
+    const etch_expr once = etch_op_flop(v->sym, op, size_by_dims, v);
+    return dim_text(v, etch_mul(v->sym, v->dim_micro, once));
 }
 
 static etch_expr bytes_of(const etch_viewing *v, const etch_tensor *t)
@@ -71,8 +71,8 @@ static etch_expr bytes_of(const etch_viewing *v, const etch_tensor *t)
 
 static const char *bytes_by_dims(const etch_viewing *v, const etch_tensor *t)
 {
-    const etch_expr each = etch_int(v->dim_sym, etch_dtype_bytes(t->dtype));
-    return dim_text(v, etch_mul(v->dim_sym, each, etch_elements(v->dim_sym, t, size_by_dims, v)));
+    const etch_expr each = etch_int(v->sym, etch_dtype_bytes(t->dtype));
+    return dim_text(v, etch_mul(v->sym, each, etch_elements(v->sym, t, size_by_dims, v)));
 }
 
 static etch_expr runs_of(const etch_viewing *v, size_t loop)
@@ -97,7 +97,6 @@ static void add_dims(etch_viewing *v)
     etch_graph_report *r = v->report;
     r->dim_count = number_all(v->dim_at, v->graph->dims.count);
     etch_view_dim *dims = ETCH_NEW_ARRAY(v->arena, r->dim_count, etch_view_dim);
-    v->dim_sym = etch_sym_new(v->arena);
     v->dim_vars = ETCH_NEW_ARRAY(v->arena, v->graph->dims.count, etch_expr);
     for (uint32_t i = 0; i < v->graph->dims.count; i++) {
         const etch_dim *dim = v->graph->dims.at[i];
@@ -105,9 +104,9 @@ static void add_dims(etch_viewing *v)
             continue;
         const bool divided = dim == train->batch && has_microbatches(v);
         dims[v->dim_at[i]] = (etch_view_dim){dim_name(v, i), value_text(v, dim->size), dim->ragged, divided};
-        v->dim_vars[i] = etch_var(v->dim_sym, dims[v->dim_at[i]].name);
+        v->dim_vars[i] = etch_var(v->sym, dims[v->dim_at[i]].name);
     }
-    v->dim_micro = has_microbatches(v) ? etch_var(v->dim_sym, "micro") : etch_int(v->dim_sym, 1);
+    v->dim_micro = has_microbatches(v) ? etch_var(v->sym, "micro") : etch_int(v->sym, 1);
     r->dims = dims;
 }
 
@@ -172,34 +171,43 @@ static void put_dims(const etch_viewing *v, etch_dim *const *dims, uint32_t coun
     etch_buf_puts(out, count > 1 ? ")" : "");
 }
 
-static void put_keyword(const etch_viewing *v, const char *name, etch_dim *const *dims, uint32_t count,
+static void put_keyword(const etch_viewing *v, const etch_keyword_info *info, const etch_keyword_field *field,
                         etch_buf *out)
 {
-    if (count == 0)
-        return;
-    etch_buf_printf(out, "%s%s = ", out->length ? ", " : "", name);
-    put_dims(v, dims, count, out);
+    etch_buf_puts(out, out->length ? ", " : "");
+    if (info->name)
+        etch_buf_printf(out, "%s = ", info->name);
+    if (field->dims)
+        put_dims(v, *field->dims, *field->dim_count, out);
+    else
+        etch_buf_puts(out, field->flag ? "true" : value_text(v, *field->number));
+}
+
+static void put_renaming(const etch_viewing *v, const etch_attrs *a, etch_buf *out)
+{
+    for (uint32_t i = 0; i < a->map_count; i++) {
+        etch_buf_puts(out, i ? ", " : "");
+        put_dims(v, &a->from[i], 1, out);
+        etch_buf_puts(out, "->");
+        put_dims(v, &a->to[i], 1, out);
+    }
 }
 
 static const char *arguments_of(const etch_viewing *v, const etch_op *op)
 {
-    const etch_attrs *a = &op->attrs;
+    etch_attrs said = op->attrs;
     etch_buf out = {.arena = v->arena};
     etch_buf_puts(&out, "");
-    put_keyword(v, "dot", a->dot, a->dot_count, &out);
-    put_keyword(v, "over", a->over, a->over_count, &out);
-    if (a->over_count > 0)
-        put_keyword(v, "to", a->to, a->map_count, &out);
-    for (uint32_t i = 0; a->over_count == 0 && i < a->map_count; i++) {
-        etch_buf_puts(&out, i ? ", " : "");
-        put_dims(v, &a->from[i], 1, &out);
-        etch_buf_puts(&out, "->");
-        put_dims(v, &a->to[i], 1, &out);
+    if (said.over_count == 0) { /* else a keyword says what takes the place of `over` */
+        put_renaming(v, &said, &out);
+        said.map_count = 0;
     }
-    if (a->causal)
-        etch_buf_printf(&out, "%scausal = true", out.length ? ", " : "");
-    if (a->number)
-        etch_buf_printf(&out, "%s%s", out.length ? ", " : "", value_text(v, a->number));
+    const etch_keyword_info *info;
+    for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++) {
+        const etch_keyword_field field = etch_keyword_field_of(info, &said);
+        if (field.dims ? *field.dim_count > 0 : field.flag ? *field.flag : *field.number != NULL)
+            put_keyword(v, info, &field, &out);
+    }
     return out.text;
 }
 
@@ -251,10 +259,11 @@ static etch_view_loop view_of_loop(const etch_viewing *v, const etch_shown_loop 
                                        index_of(v, c->result)};
     }
     return (etch_view_loop){.name = loop->name,
-                            .count = value_text(v, loop->count),
-                            .module = v->scope_at[etch_view_loop_scope(v, loop)->id],
+                            .count = value_text(v, shown->count),
+                            .module = v->scope_at[etch_view_loop_scope(v, shown)->id],
                             .parent = shown->parent,
-                            .undoes = loop->forward ? v->loop_at[loop->forward->id] : ETCH_VIEW_NONE,
+                            .undoes =
+                                loop->forward ? etch_view_loop_at(v, loop->forward->body) : ETCH_VIEW_NONE,
                             .carries = carries,
                             .carry_count = loop->carries.count,
                             .location = etch_locate(v->session, loop->span)};
@@ -271,11 +280,6 @@ static void add_loops(etch_viewing *v)
 
 /* ---- modules ---------------------------------------------------------------------------------------- */
 
-static size_t index_of_loop(const etch_viewing *v, const etch_loop *loop)
-{
-    return loop ? v->loop_at[loop->id] : ETCH_VIEW_NONE;
-}
-
 /* "block.norm#2" */
 static const char *path_of(const etch_viewing *v, const etch_scope *scope)
 {
@@ -287,7 +291,7 @@ typedef ETCH_VEC(size_t) index_list;
 
 typedef struct call {
     index_list arguments, results;
-    const etch_loop *loop;
+    const etch_region *region; /* where it stands */
 } call;
 
 /* Every value that goes into a call or comes out of it passes an op of its own. */
@@ -300,7 +304,7 @@ static call *find_calls(const etch_viewing *v)
         if (!op || op->edge == ETCH_NO_EDGE || op->phase != ETCH_FORWARD)
             continue;
         call *c = &calls[op->scope->id];
-        c->loop = t->region->loop;
+        c->region = t->region;
         if (v->op_at[op->id] == ETCH_VIEW_NONE)
             continue;
         if (op->edge == ETCH_ENTER)
@@ -324,7 +328,7 @@ static void add_modules(etch_viewing *v)
             (etch_view_module){.name = v->names.calls[i],
                                .path = path_of(v, scope),
                                .parent = scope->parent ? v->scope_at[scope->parent->id] : ETCH_VIEW_NONE,
-                               .loop = index_of_loop(v, calls[i].loop),
+                               .loop = etch_view_loop_at(v, calls[i].region),
                                .arguments = calls[i].arguments.at,
                                .results = calls[i].results.at,
                                .argument_count = calls[i].arguments.count,
@@ -336,17 +340,14 @@ static void add_modules(etch_viewing *v)
 
 /* ---- what is kept, and sums ------------------------------------------------------------------------- */
 
-static etch_view_saved view_of_kept(const etch_viewing *v, const etch_tensor *t)
+static etch_view_saved view_of_kept(const etch_viewing *v, const etch_shown_kept *kept)
 {
-    const etch_op *reader = v->reader[t->id];
-    const etch_loop *loop = t->region ? t->region->loop : NULL;
-    etch_expr runs = etch_int(v->sym, 1);
-    for (; loop; loop = loop->body->parent ? loop->body->parent->loop : NULL)
-        runs = etch_mul(v->sym, runs, loop->count);
+    const etch_op *reader = kept->reader;
+    const etch_tensor *t = kept->tensor;
     return (etch_view_saved){.tensor = v->tensor_at[t->id],
-                             .bytes = value_text(v, etch_mul(v->sym, runs, bytes_of(v, t))),
+                             .bytes = value_text(v, etch_mul(v->sym, kept->times, bytes_of(v, t))),
                              .bytes_by_dims = bytes_by_dims(v, t),
-                             .runs = value_text(v, runs),
+                             .runs = value_text(v, kept->times),
                              .reader = v->op_at[reader->id],
                              .reader_name = etch_row_name(reader->row),
                              .reader_phase = etch_phase_name(reader->phase),
@@ -356,12 +357,11 @@ static etch_view_saved view_of_kept(const etch_viewing *v, const etch_tensor *t)
 
 static void add_kept(etch_viewing *v)
 {
-    ETCH_VEC(etch_view_saved) list = {0};
-    for (uint32_t i = 0; i < v->graph->tensors.count; i++)
-        if (v->reader[i])
-            ETCH_PUSH(v->arena, &list, view_of_kept(v, v->graph->tensors.at[i]));
-    v->report->saved = list.at;
-    v->report->saved_count = list.count;
+    etch_view_saved *saved = ETCH_NEW_ARRAY(v->arena, v->kept.count, etch_view_saved);
+    for (uint32_t i = 0; i < v->kept.count; i++)
+        saved[i] = view_of_kept(v, &v->kept.at[i]);
+    v->report->saved = saved;
+    v->report->saved_count = v->kept.count;
 }
 
 static void add_totals(etch_viewing *v)

@@ -35,31 +35,44 @@ static const etch_part *part_of(const etch_viewing *v, etch_scope *scope, const 
     return NULL;
 }
 
+static void find_region(etch_viewing *v, const etch_region *region, place at);
+
+static void find_body(etch_viewing *v, const etch_loop *loop, const etch_region *body, etch_expr count,
+                      place at)
+{
+    const uint32_t ops = v->ops.count, index = v->loops.count;
+    const etch_expr around = at.loop == ETCH_VIEW_NONE ? etch_int(v->sym, 1) : v->loops.at[at.loop].runs;
+    ETCH_PUSH(v->arena, &v->loops,
+              (etch_shown_loop){loop, body, at.loop, count, etch_mul(v->sym, around, count)});
+    find_region(v, body, (place){index, etch_forward_loop(loop)});
+    if (v->ops.count == ops)
+        v->loops.count = index; /* nothing of it is wanted */
+}
+
 /* Goes as deep as loops are nested. */
 static void find_region(etch_viewing *v, const etch_region *region, place at)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_op *op = region->items.at[i].op;
         const etch_loop *loop = region->items.at[i].loop;
-        if (op) {
-            const etch_part *part = part_of(v, op->scope, at.forward, op->outs[0]);
-            if (v->selector && !part)
-                continue;
-            v->op_at[op->id] = v->ops.count;
-            ETCH_PUSH(v->arena, &v->ops, (etch_shown_op){op, at.loop, part});
+        if (loop) {
+            find_body(v, loop, loop->body, loop->count, at);
             continue;
         }
-        const uint32_t ops = v->ops.count, loops = v->loops.count;
-        const etch_expr around = at.loop == ETCH_VIEW_NONE ? etch_int(v->sym, 1) : v->loops.at[at.loop].runs;
-        ETCH_PUSH(v->arena, &v->loops,
-                  (etch_shown_loop){loop, at.loop, etch_mul(v->sym, around, loop->count)});
-        v->loop_at[loop->id] = loops;
-        find_region(v, loop->body, (place){loops, etch_forward_loop(loop)});
-        if (v->ops.count == ops) { /* nothing of it is wanted */
-            v->loops.count = loops;
-            v->loop_at[loop->id] = ETCH_VIEW_NONE;
-        }
+        const etch_part *part = part_of(v, op->scope, at.forward, op->outs[0]);
+        if (v->selector && !part)
+            continue;
+        v->op_at[op->id] = v->ops.count;
+        ETCH_PUSH(v->arena, &v->ops, (etch_shown_op){op, at.loop, part});
     }
+}
+
+size_t etch_view_loop_at(const etch_viewing *v, const etch_region *body)
+{
+    for (size_t i = 0; body && i < v->loops.count; i++)
+        if (v->loops.at[i].body == body)
+            return i;
+    return ETCH_VIEW_NONE;
 }
 
 /* What is in memory for a value: that of the op behind renames and arguments. */
@@ -70,12 +83,12 @@ static const etch_tensor *in_memory(const etch_tensor *tensor)
     return tensor;
 }
 
-/* Views read nothing: who reads them does. */
-static void note_reader(etch_viewing *v, const etch_tensor *read, const etch_op *reader)
+/* `readers`: by tensor id. */
+static void note_reader(const etch_op **readers, const etch_tensor *read, const etch_op *reader)
 {
     const etch_tensor *kept = in_memory(read);
-    if (kept->kind == ETCH_ACT && !kept->of && !v->reader[kept->id])
-        v->reader[kept->id] = reader;
+    if (kept->kind == ETCH_ACT && !kept->of && !readers[kept->id])
+        readers[kept->id] = reader;
 }
 
 static const etch_op *first_op(const etch_region *region)
@@ -89,40 +102,51 @@ static const etch_op *first_op(const etch_region *region)
     return NULL;
 }
 
-static void find_readers(etch_viewing *v, const etch_region *region)
+/* Views read nothing: who reads them does. */
+static void find_readers(const etch_region *region, const etch_op **readers)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_op *op = region->items.at[i].op;
         const etch_loop *loop = region->items.at[i].loop;
         for (uint32_t k = 0; op && k < op->in_count && !etch_op_is_view(op); k++)
-            note_reader(v, op->ins[k], op);
+            note_reader(readers, op->ins[k], op);
         if (op)
             continue;
         for (uint32_t k = 0; k < loop->carries.count; k++)
             if (loop->carries.at[k].init)
-                note_reader(v, loop->carries.at[k].init, first_op(loop->body));
-        find_readers(v, loop->body);
+                note_reader(readers, loop->carries.at[k].init, first_op(loop->body));
+        find_readers(loop->body, readers);
     }
 }
 
-/* Keeps only those that are of the part. */
-static void choose_kept(etch_viewing *v)
+static etch_expr iterations(etch_sym *sym, const etch_region *region)
 {
+    etch_expr product = etch_int(sym, 1);
+    for (; region && region->loop; region = region->parent)
+        product = etch_mul(sym, product, region->loop->count);
+    return product;
+}
+
+/* What the backward pass keeps of the part. */
+static void find_kept(etch_viewing *v)
+{
+    const etch_op **readers = ETCH_NEW_ARRAY(v->arena, v->graph->tensors.count, const etch_op *);
+    find_readers(v->p->training->backward, readers);
     for (uint32_t i = 0; i < v->graph->tensors.count; i++) {
         const etch_tensor *t = v->graph->tensors.at[i];
-        if (!v->reader[i])
+        if (!readers[i])
             continue;
         const etch_loop *loop = t->region ? t->region->loop : NULL;
-        if (v->selector && !part_of(v, t->producer ? t->producer->scope : t->scope, loop, t))
-            v->reader[i] = NULL;
+        if (!v->selector || part_of(v, t->producer ? t->producer->scope : t->scope, loop, t))
+            ETCH_PUSH(v->arena, &v->kept, (etch_shown_kept){t, readers[i], iterations(v->sym, t->region)});
     }
 }
 
-const etch_scope *etch_view_loop_scope(const etch_viewing *v, const etch_loop *loop)
+const etch_scope *etch_view_loop_scope(const etch_viewing *v, const etch_shown_loop *shown)
 {
-    const etch_op *op = first_op(loop->body);
-    if (loop->carries.count > 0)
-        return etch_view_home(v->graph, loop->carries.at[0].in);
+    const etch_op *op = first_op(shown->body);
+    if (shown->loop->carries.count > 0)
+        return etch_view_home(v->graph, shown->loop->carries.at[0].in);
     return op && op->edge == ETCH_ENTER ? op->scope->parent : etch_view_scope(v, op ? op->scope : NULL);
 }
 
@@ -158,9 +182,13 @@ static void mention_op(etch_viewing *v, const etch_op *op)
         mention(v, op->ins[i]);
     for (uint32_t i = 0; i < op->out_count; i++)
         mention(v, op->outs[i]);
-    mention_dims(v, op->attrs.over, op->attrs.over_count);
-    mention_dims(v, op->attrs.dot, op->attrs.dot_count);
-    mention_dims(v, op->attrs.to, op->attrs.map_count);
+    etch_attrs said = op->attrs;
+    const etch_keyword_info *info;
+    for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++) {
+        const etch_keyword_field field = etch_keyword_field_of(info, &said);
+        if (field.dims)
+            mention_dims(v, *field.dims, *field.dim_count);
+    }
     mention_dims(v, op->attrs.from, op->attrs.from ? op->attrs.map_count : 0);
 }
 
@@ -178,13 +206,12 @@ static void mention_all(etch_viewing *v)
     for (uint32_t i = 0; i < v->ops.count; i++)
         mention_op(v, v->ops.at[i].op);
     for (uint32_t i = 0; i < v->loops.count; i++) {
-        mention_scope(v, etch_view_loop_scope(v, v->loops.at[i].loop));
+        mention_scope(v, etch_view_loop_scope(v, &v->loops.at[i]));
         for (uint32_t k = 0; k < v->loops.at[i].loop->carries.count; k++)
             mention_carry(v, &v->loops.at[i].loop->carries.at[k]);
     }
-    for (uint32_t i = 0; i < v->graph->tensors.count; i++)
-        if (v->reader[i])
-            mention(v, v->graph->tensors.at[i]);
+    for (uint32_t i = 0; i < v->kept.count; i++)
+        mention(v, v->kept.at[i].tensor);
     if (v->selector)
         return;
     for (uint32_t i = 0; i < v->graph->tensors.count; i++) { /* also what no op reads */
@@ -201,16 +228,13 @@ void etch_view_find(etch_viewing *v)
     const etch_training *training = v->p->training;
     const place top = {ETCH_VIEW_NONE, NULL};
     v->op_at = no_indices(v, v->graph->op_count);
-    v->loop_at = no_indices(v, v->graph->loop_count);
     v->tensor_at = no_indices(v, v->graph->tensors.count);
     v->scope_at = no_indices(v, v->graph->scopes.count);
     v->dim_at = no_indices(v, v->graph->dims.count);
-    v->reader = ETCH_NEW_ARRAY(v->arena, v->graph->tensors.count, const etch_op *);
     find_region(v, v->graph->forward, top);
     if (training->backward) {
         find_region(v, training->backward, top);
-        find_readers(v, training->backward);
+        find_kept(v);
     }
-    choose_kept(v);
     mention_all(v);
 }

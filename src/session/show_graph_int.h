@@ -19,10 +19,13 @@ const etch_scope *etch_view_home(const etch_graph *graph, const etch_tensor *ten
 bool etch_view_passes(const etch_op *op);
 
 /* The making of one report. */
+/* Iterations of a loop that are alike. */
 typedef struct etch_shown_loop {
     const etch_loop *loop;
+    const etch_region *body;
     size_t parent;
-    etch_expr runs; /* iterations of it and of the loops around it */
+    etch_expr count; /* of them, in one run of the loop; */
+    etch_expr runs;  /* and with the iterations of the loops around it */
 } etch_shown_loop;
 
 typedef struct etch_shown_op {
@@ -30,6 +33,13 @@ typedef struct etch_shown_op {
     size_t loop;
     const etch_part *part; /* which one it is of; NULL: everything is shown */
 } etch_shown_op;
+
+/* A value of the forward pass that is kept for the backward pass. */
+typedef struct etch_shown_kept {
+    const etch_tensor *tensor;
+    const etch_op *reader; /* the first op that reads it */
+    etch_expr times;       /* how many of them one microbatch keeps */
+} etch_shown_kept;
 
 typedef struct etch_viewing {
     etch_session *session;
@@ -43,18 +53,19 @@ typedef struct etch_viewing {
     ETCH_VEC(etch_shown_op) ops;
     ETCH_VEC(etch_shown_loop) loops;
     /* Indices into the report, or NONE: by id. */
-    size_t *op_at, *loop_at, *tensor_at, *scope_at, *dim_at;
-    const etch_op **reader; /* by tensor id: the first op of the backward pass that reads it; NULL: none */
-    etch_sym *dim_sym;      /* formulas over dims */
-    etch_expr *dim_vars;    /* by dim id: its size in them */
+    size_t *op_at, *tensor_at, *scope_at, *dim_at;
+    ETCH_VEC(etch_shown_kept) kept; /* in the order of the forward pass */
+    etch_expr *dim_vars;            /* by dim id: variables of the dims' names, for formulas over dims */
     etch_expr dim_micro;
     etch_graph_report *report;
 } etch_viewing;
 
-/* Finds the ops, loops and kept values of the part, and what they mention: fills everything up to `reader`. */
+/* Finds the ops, loops and kept values of the part, and what they mention: fills everything up to `kept`. */
 void etch_view_find(etch_viewing *v);
+/* The index of the loop whose body the region is; NONE for the top level, and for what is not shown. */
+size_t etch_view_loop_at(const etch_viewing *v, const etch_region *body);
 /* The call in which a loop stands: that of the values which it hands on, else of its first op. */
-const etch_scope *etch_view_loop_scope(const etch_viewing *v, const etch_loop *loop);
+const etch_scope *etch_view_loop_scope(const etch_viewing *v, const etch_shown_loop *shown);
 const etch_scope *etch_view_scope(const etch_viewing *v, const etch_scope *scope); /* the model's for NULL */
 
 #endif
