@@ -352,6 +352,9 @@ etch_loop *etch_graph_begin(etch_graph *graph, const char *name, etch_expr count
 etch_tensor *etch_graph_carry(etch_graph *graph, etch_tensor *init, etch_span span);
 void etch_graph_end(etch_graph *graph, etch_tensor *const *outs, etch_tensor **results, uint32_t count);
 
+/* Warns of each weight that nothing reads, or that neither `results` (NULL: failed ones) nor a loss depend on. */
+void etch_graph_warn_unused(const etch_graph *graph, etch_tensor *const *results, uint32_t count);
+
 /* ---- training --------------------------------------------------------------------------------------- */
 
 typedef struct etch_optimizer {

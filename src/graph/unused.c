@@ -1,0 +1,105 @@
+/* Weights that make no difference: nothing reads them, or only what no result of the model depends on. */
+#include <string.h>
+
+#include "graph/row_int.h"
+
+typedef struct search {
+    const etch_graph *graph;
+    bool *live;               /* by tensor id: does a result depend on it? */
+    const etch_carry **carry; /* by tensor id of what enters an iteration, or leaves a loop */
+    const etch_op **reader;   /* by tensor id: the first op that reads it */
+    ETCH_VEC(etch_tensor *) work;
+} search;
+
+static void look_at(search *s, etch_tensor *tensor)
+{
+    if (!tensor || s->live[tensor->id])
+        return;
+    s->live[tensor->id] = true;
+    ETCH_PUSH(s->graph->arena, &s->work, tensor);
+}
+
+static void survey(search *s, const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_op *op = region->items.at[i].op;
+        const etch_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; op && k < op->in_count; k++)
+            if (!s->reader[op->ins[k]->id])
+                s->reader[op->ins[k]->id] = op;
+        if (!loop)
+            continue;
+        for (uint32_t k = 0; k < loop->carries.count; k++) {
+            const etch_carry *c = &loop->carries.at[k];
+            s->carry[c->in->id] = s->carry[c->result->id] = c;
+        }
+        survey(s, loop->body);
+    }
+}
+
+static void follow(search *s)
+{
+    while (s->work.count > 0) {
+        const etch_tensor *t = s->work.at[--s->work.count];
+        for (uint32_t i = 0; t->producer && i < t->producer->in_count; i++)
+            look_at(s, t->producer->ins[i]);
+        if (s->carry[t->id]) {
+            look_at(s, s->carry[t->id]->init);
+            look_at(s, s->carry[t->id]->out);
+        }
+    }
+}
+
+static bool is_loss(const etch_tensor *tensor)
+{
+    for (uint32_t i = 0; i < tensor->tag_count; i++)
+        if (strcmp(tensor->tags[i], "loss") == 0)
+            return true;
+    return false;
+}
+
+/* A module that is called in several places may use its weight in one of them only. */
+static bool is_used_elsewhere(const search *s, const etch_tensor *weight)
+{
+    for (uint32_t i = 0; i < s->graph->weights.count; i++) {
+        const etch_tensor *other = s->graph->weights.at[i];
+        if (s->live[other->id] && other->span.start == weight->span.start)
+            return true;
+    }
+    return false;
+}
+
+static void warn(const search *s, const etch_tensor *weight)
+{
+    const etch_op *reader = s->reader[weight->id];
+    etch_diags *diags = s->graph->diags;
+    etch_diag *diag =
+        etch_warning(diags, ETCH_E_UNUSED_WEIGHT, weight->span,
+                     reader ? "no result depends on weight %s" : "weight %s is never used", weight->name);
+    if (reader)
+        etch_note(diag, reader->span, "what is made from it here is not used");
+    etch_help(diag, "it counts among the parameters all the same: remove it, or use it");
+}
+
+void etch_graph_warn_unused(const etch_graph *graph, etch_tensor *const *results, uint32_t count)
+{
+    const uint32_t tensors = graph->tensors.count;
+    search s = {.graph = graph,
+                .live = ETCH_NEW_ARRAY(graph->arena, tensors, bool),
+                .carry = ETCH_NEW_ARRAY(graph->arena, tensors, const etch_carry *),
+                .reader = ETCH_NEW_ARRAY(graph->arena, tensors, const etch_op *)};
+    bool any = false;
+    survey(&s, graph->forward);
+    for (uint32_t i = 0; i < count; i++)
+        look_at(&s, results[i]);
+    for (uint32_t i = 0; i < tensors; i++)
+        if (graph->tensors.at[i] && is_loss(graph->tensors.at[i]))
+            look_at(&s, graph->tensors.at[i]);
+    any = s.work.count > 0;
+    follow(&s);
+    for (uint32_t i = 0; i < graph->weights.count; i++) {
+        const etch_tensor *weight = graph->weights.at[i];
+        if (!s.live[weight->id] && (any || !s.reader[weight->id]) && !is_used_elsewhere(&s, weight))
+            warn(&s, weight);
+    }
+}
