@@ -313,7 +313,8 @@ typedef struct etch_view_tensor {
     const size_t *dims; /* `dim_count` indices into the dims of the report */
     size_t dim_count;
     const char *bytes; /* of one microbatch and iteration, over the whole job */
-    size_t module;     /* where it is defined */
+    size_t module;     /* where it is defined, */
+    size_t loop;       /* and in which loop: each iteration has one */
     size_t of;         /* the tensor that it is a gradient of, or a second computation of */
     size_t added_to;   /* the gradient that its op adds it to in place; it is no tensor of its own then */
     bool frozen,
@@ -348,11 +349,14 @@ typedef struct etch_view_carry {
     size_t init, in, out, result;
 } etch_view_carry;
 
+/* Iterations of a loop that are alike; where a loop has several classes of them, each is a member of the list. */
 typedef struct etch_view_loop {
-    const char *name; /* "layer" */
-    const char *count;
-    size_t module, parent; /* where it stands; the loop around it */
-    size_t undoes;         /* of the backward pass: the loop whose iterations it undoes, the last one first */
+    const char *name;          /* "layer" */
+    const char *count, *total; /* how many are of the class; of all classes */
+    size_t number;             /* the same for all classes of a loop, and for no other loop */
+    const char *iterations;    /* which: "0 to 17 where layer % 6 is 4, 5"; NULL: all */
+    size_t module, parent;     /* where it stands; the loop around it */
+    size_t undoes; /* of the backward pass: the loop whose iterations it undoes, the last one first */
     const etch_view_carry *carries;
     size_t carry_count;
     etch_location location;

@@ -42,7 +42,8 @@ static void find_producers(drawing *d)
             d->producer[r->ops[i].outs[k]] = i;
     for (size_t i = 0; i < r->loop_count; i++)
         for (size_t k = 0; k < r->loops[i].carry_count; k++)
-            d->result[r->loops[i].carries[k].result] = r->loops[i].carries[k].out;
+            if (!r->loops[i].iterations) /* else it is not known which class comes last */
+                d->result[r->loops[i].carries[k].result] = r->loops[i].carries[k].out;
 }
 
 /* The tensor that is drawn for a value: the one behind arguments and results of modules and loops. */
@@ -108,9 +109,8 @@ static void draw_beginning(drawing *d, size_t depth, char section)
     const etch_graph_report *r = d->report;
     for (size_t i = 0; step->is_loop && i < r->loops[step->loop].carry_count; i++)
         draw_tensor(d, r->loops[step->loop].carries[i].in, depth + 1);
-    for (size_t i = 0; !step->is_loop && section == 'f' && i < r->tensor_count; i++)
-        if (r->tensors[i].module == step->module &&
-            (strcmp(r->tensors[i].kind, "weight") == 0 || strcmp(r->tensors[i].kind, "input") == 0))
+    for (size_t i = 0; section == 'f' && i < r->tensor_count; i++)
+        if (cli_is_declared_at(r, &r->tensors[i], step))
             draw_tensor(d, i, depth + 1);
 }
 
@@ -124,10 +124,13 @@ static void open_cluster(drawing *d, size_t depth, char section)
         printf("_%zu", step->loop);
     fputs(" { label=\"", stdout);
     if (step->is_loop) {
+        const etch_view_loop *loop = &r->loops[step->loop];
         fputs("repeat ", stdout);
-        put_escaped(r->loops[step->loop].count);
+        put_escaped(loop->total);
         fputs(" as ", stdout);
-        put_escaped(r->loops[step->loop].name);
+        put_escaped(loop->name);
+        fputs(loop->iterations ? ", " : "", stdout);
+        put_escaped(loop->iterations ? loop->iterations : "");
     } else {
         put_escaped(r->modules[step->module].name);
     }
@@ -196,8 +199,8 @@ static void draw_rest(drawing *d)
     for (size_t i = 0; i < d->report->loop_count; i++)
         for (size_t k = 0; k < d->report->loops[i].carry_count; k++) {
             const etch_view_carry *c = &d->report->loops[i].carries[k];
-            const size_t ends[] = {c->in, c->out, c->init == ETCH_VIEW_NONE ? c->in : c->init};
-            for (size_t e = 0; e < 3; e++)
+            const size_t ends[] = {c->in, c->out, c->result, c->init == ETCH_VIEW_NONE ? c->in : c->init};
+            for (size_t e = 0; e < sizeof ends / sizeof *ends; e++)
                 if (d->producer[drawn(d, ends[e])] == ETCH_VIEW_NONE)
                     draw_tensor(d, drawn(d, ends[e]), 0);
         }
@@ -221,32 +224,54 @@ static bool crosses(const drawing *d, size_t in, const etch_view_op *reader)
     return op != ETCH_VIEW_NONE && cli_is_forward(&d->report->ops[op]) && !cli_is_forward(reader);
 }
 
-static void draw_edges(const drawing *d)
+static void draw_op_edges(const drawing *d, size_t index)
+{
+    const etch_view_op *op = &d->report->ops[index];
+    for (size_t k = 0; !op->passes && k < op->in_count; k++) {
+        fputs("  ", stdout);
+        put_end(d, op->ins[k]);
+        printf(" -> o%zu%s\n", index, crosses(d, op->ins[k], op) ? " [style=dashed]" : "");
+    }
+    for (size_t k = 0; k < op->out_count; k++)
+        if (d->report->tensors[op->outs[k]].added_to != ETCH_VIEW_NONE)
+            printf("  o%zu -> t%zu [label=\"+=\"]\n", index, d->report->tensors[op->outs[k]].added_to);
+}
+
+/* Into an iteration of the class `to` from one of the class `from`. */
+static void draw_next(const drawing *d, const etch_view_carry *from, const etch_view_carry *to)
+{
+    fputs("  ", stdout);
+    put_end(d, from->out);
+    printf(" -> t%zu [style=dotted constraint=false label=\"next\"]\n", to->in);
+}
+
+static void draw_loop_edges(const drawing *d, const etch_view_loop *loop)
 {
     const etch_graph_report *r = d->report;
-    for (size_t i = 0; i < r->op_count; i++) {
-        const etch_view_op *op = &r->ops[i];
-        for (size_t k = 0; !op->passes && k < op->in_count; k++) {
+    for (size_t k = 0; k < loop->carry_count; k++) {
+        const etch_view_carry *c = &loop->carries[k];
+        if (c->init != ETCH_VIEW_NONE) {
             fputs("  ", stdout);
-            put_end(d, op->ins[k]);
-            printf(" -> o%zu%s\n", i, crosses(d, op->ins[k], op) ? " [style=dashed]" : "");
+            put_end(d, c->init);
+            printf(" -> t%zu\n", c->in);
         }
-        for (size_t k = 0; k < op->out_count; k++)
-            if (r->tensors[op->outs[k]].added_to != ETCH_VIEW_NONE)
-                printf("  o%zu -> t%zu [label=\"+=\"]\n", i, r->tensors[op->outs[k]].added_to);
-    }
-    for (size_t i = 0; i < r->loop_count; i++)
-        for (size_t k = 0; k < r->loops[i].carry_count; k++) {
-            const etch_view_carry *c = &r->loops[i].carries[k];
-            if (c->init != ETCH_VIEW_NONE) {
-                fputs("  ", stdout);
-                put_end(d, c->init);
-                printf(" -> t%zu\n", c->in);
-            }
+        for (size_t i = 0; i < r->loop_count; i++)
+            if (r->loops[i].number == loop->number)
+                draw_next(d, &r->loops[i].carries[k], c);
+        if (loop->iterations) {
             fputs("  ", stdout);
             put_end(d, c->out);
-            printf(" -> t%zu [style=dotted constraint=false label=\"next\"]\n", c->in);
+            printf(" -> t%zu [style=dotted]\n", c->result);
         }
+    }
+}
+
+static void draw_edges(const drawing *d)
+{
+    for (size_t i = 0; i < d->report->op_count; i++)
+        draw_op_edges(d, i);
+    for (size_t i = 0; i < d->report->loop_count; i++)
+        draw_loop_edges(d, &d->report->loops[i]);
 }
 
 bool cli_print_graph_dot(const etch_graph_report *report)

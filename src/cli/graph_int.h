@@ -24,6 +24,9 @@ void cli_way_end(cli_way *way);
 /* Goes to what stands in the module and loop: `steps` and `depth` say how, `common` is what stays. */
 void cli_way_to(cli_way *way, size_t module, size_t loop);
 
+/* Is it an input or a weight that is declared there: in the module, or in a loop of it? */
+bool cli_is_declared_at(const etch_graph_report *report, const etch_view_tensor *tensor,
+                        const cli_step *step);
 static inline bool cli_is_forward(const etch_view_op *op)
 {
     return *op->phase == 'f';

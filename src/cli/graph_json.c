@@ -35,6 +35,7 @@ static json_t *tensor_json(const etch_view_tensor *t, bool *failed)
     cli_json_set(row, "dims", indices_json(t->dims, t->dim_count, failed), failed);
     cli_json_set(row, "bytes", cli_json_text(t->bytes), failed);
     cli_json_set(row, "module", index_json(t->module), failed);
+    cli_json_set(row, "loop", index_json(t->loop), failed);
     cli_json_set(row, "of", index_json(t->of), failed);
     cli_json_set(row, "added_to", index_json(t->added_to), failed);
     cli_json_set(row, "frozen", json_boolean(t->frozen), failed);
@@ -77,6 +78,9 @@ static json_t *loop_json(const etch_view_loop *l, bool *failed)
     }
     cli_json_set(row, "name", cli_json_text(l->name), failed);
     cli_json_set(row, "count", cli_json_text(l->count), failed);
+    cli_json_set(row, "total", cli_json_text(l->total), failed);
+    cli_json_set(row, "number", json_integer((json_int_t)l->number), failed);
+    cli_json_set(row, "iterations", cli_json_text(l->iterations), failed);
     cli_json_set(row, "module", index_json(l->module), failed);
     cli_json_set(row, "parent", index_json(l->parent), failed);
     cli_json_set(row, "undoes", index_json(l->undoes), failed);

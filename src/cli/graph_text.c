@@ -111,15 +111,14 @@ static const char *shortest(const char *value, const char *by_dims)
 
 /* ---- modules and loops ------------------------------------------------------------------------------ */
 
-/* Inputs and weights of a module, before its first op. */
-static void print_declared(printer *p, size_t module, size_t depth)
+/* Inputs and weights of a module or loop, before its first op. */
+static void print_declared(printer *p, const cli_step *step, size_t depth)
 {
+    p->module = step->module;
     for (size_t i = 0; i < p->report->tensor_count; i++) {
         const etch_view_tensor *t = &p->report->tensors[i];
-        const bool is_weight = strcmp(t->kind, "weight") == 0;
-        if (t->module != module || (!is_weight && strcmp(t->kind, "input") != 0))
+        if (!cli_is_declared_at(p->report, t, step))
             continue;
-        p->module = module;
         begin_line(p, depth);
         put(p, "%s%s ", t->frozen ? "frozen " : "", t->kind);
         put_typed(p, i);
@@ -143,8 +142,20 @@ static void print_module(printer *p, size_t index, size_t depth, bool forward)
         put(p, ")");
     }
     end_line_at(p, &m->location);
-    if (forward)
-        print_declared(p, index, depth + 1);
+}
+
+/* What an iteration hands on, of whatever class it is. */
+static void put_handed_on(printer *p, const etch_view_loop *loop, size_t carry)
+{
+    bool any = false;
+    for (size_t i = 0; i < p->report->loop_count; i++) {
+        const etch_view_loop *other = &p->report->loops[i];
+        if (other->number != loop->number)
+            continue;
+        put(p, "%s", any ? " or " : "");
+        put_name(p, other->carries[carry].out);
+        any = true;
+    }
 }
 
 static void print_loop(printer *p, size_t index, size_t depth)
@@ -152,8 +163,11 @@ static void print_loop(printer *p, size_t index, size_t depth)
     const etch_view_loop *l = &p->report->loops[index];
     p->module = l->module;
     begin_line(p, depth);
-    put(p, "repeat %s as %s%s", l->count, l->name,
-        l->undoes != ETCH_VIEW_NONE ? ", the last iteration first" : "");
+    put(p, "repeat %s as %s", l->total, l->name);
+    if (l->iterations)
+        put(p, ", %s", l->iterations);
+    if (l->undoes != ETCH_VIEW_NONE)
+        put(p, ", the last iteration first");
     end_line_at(p, &l->location);
     for (size_t i = 0; i < l->carry_count; i++) {
         const etch_view_carry *c = &l->carries[i];
@@ -165,7 +179,7 @@ static void print_loop(printer *p, size_t index, size_t depth)
         else
             put_name(p, c->init);
         put(p, ", then ");
-        put_name(p, c->out);
+        put_handed_on(p, l, i);
         put(p, " of the iteration before; the last one gives ");
         put_name(p, c->result);
         putchar('\n');
@@ -181,6 +195,8 @@ static void go_to_op(printer *p, const etch_view_op *op)
             print_loop(p, step->loop, i + 1);
         else
             print_module(p, step->module, i + 1, cli_is_forward(op));
+        if (cli_is_forward(op))
+            print_declared(p, step, i + 2);
     }
     p->module = op->module;
 }

@@ -2,6 +2,7 @@
 #include "graph_int.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 bool cli_way_begin(cli_way *way, const etch_graph_report *report)
 {
@@ -51,4 +52,14 @@ void cli_way_to(cli_way *way, size_t module, size_t loop)
     way->steps = way->next;
     way->next = swap;
     way->depth = way->next_depth;
+}
+
+bool cli_is_declared_at(const etch_graph_report *report, const etch_view_tensor *tensor, const cli_step *step)
+{
+    if (tensor->module != step->module ||
+        (strcmp(tensor->kind, "weight") != 0 && strcmp(tensor->kind, "input") != 0))
+        return false;
+    if (step->is_loop)
+        return tensor->loop == step->loop;
+    return tensor->loop == ETCH_VIEW_NONE || report->loops[tensor->loop].module != step->module;
 }

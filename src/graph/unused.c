@@ -3,11 +3,17 @@
 
 #include "graph/row_int.h"
 
+/* What enters an iteration, or leaves the last one. */
+typedef struct handed {
+    const etch_loop *loop; /* NULL: neither */
+    uint32_t carry;
+} handed;
+
 typedef struct search {
     const etch_graph *graph;
-    bool *live;               /* by tensor id: does a result depend on it? */
-    const etch_carry **carry; /* by tensor id of what enters an iteration, or leaves a loop */
-    const etch_op **reader;   /* by tensor id: the first op that reads it */
+    bool *live;             /* by tensor id: does a result depend on it? */
+    handed *handed;         /* by tensor id */
+    const etch_op **reader; /* by tensor id: the first op that reads it */
     ETCH_VEC(etch_tensor *) work;
 } search;
 
@@ -19,21 +25,30 @@ static void look_at(search *s, etch_tensor *tensor)
     ETCH_PUSH(s->graph->arena, &s->work, tensor);
 }
 
+static void survey(search *s, const etch_region *region);
+
+static void survey_loop(search *s, const etch_loop *loop)
+{
+    for (uint32_t k = 0; k < loop->bodies.count; k++) {
+        const etch_region *body = loop->bodies.at[k];
+        for (uint32_t i = 0; i < body->carries.count; i++) {
+            const handed what = {loop, i};
+            s->handed[body->carries.at[i].in->id] = s->handed[body->carries.at[i].result->id] = what;
+        }
+        survey(s, body);
+    }
+}
+
+/* Goes as deep as loops are nested. */
 static void survey(search *s, const etch_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_op *op = region->items.at[i].op;
-        const etch_loop *loop = region->items.at[i].loop;
         for (uint32_t k = 0; op && k < op->in_count; k++)
             if (!s->reader[op->ins[k]->id])
                 s->reader[op->ins[k]->id] = op;
-        if (!loop)
-            continue;
-        for (uint32_t k = 0; k < loop->carries.count; k++) {
-            const etch_carry *c = &loop->carries.at[k];
-            s->carry[c->in->id] = s->carry[c->result->id] = c;
-        }
-        survey(s, loop->body);
+        if (!op)
+            survey_loop(s, region->items.at[i].loop);
     }
 }
 
@@ -43,9 +58,11 @@ static void follow(search *s)
         const etch_tensor *t = s->work.at[--s->work.count];
         for (uint32_t i = 0; t->producer && i < t->producer->in_count; i++)
             look_at(s, t->producer->ins[i]);
-        if (s->carry[t->id]) {
-            look_at(s, s->carry[t->id]->init);
-            look_at(s, s->carry[t->id]->out);
+        const handed *what = &s->handed[t->id];
+        for (uint32_t k = 0; what->loop && k < what->loop->bodies.count; k++) {
+            const etch_carry *c = &what->loop->bodies.at[k]->carries.at[what->carry];
+            look_at(s, c->init);
+            look_at(s, c->out);
         }
     }
 }
@@ -86,7 +103,7 @@ void etch_graph_warn_unused(const etch_graph *graph, etch_tensor *const *results
     const uint32_t tensors = graph->tensors.count;
     search s = {.graph = graph,
                 .live = ETCH_NEW_ARRAY(graph->arena, tensors, bool),
-                .carry = ETCH_NEW_ARRAY(graph->arena, tensors, const etch_carry *),
+                .handed = ETCH_NEW_ARRAY(graph->arena, tensors, handed),
                 .reader = ETCH_NEW_ARRAY(graph->arena, tensors, const etch_op *)};
     bool any = false;
     survey(&s, graph->forward);

@@ -141,6 +141,7 @@ static etch_view_tensor view_of_tensor(const etch_viewing *v, const etch_tensor 
         .dim_count = t->rank,
         .bytes = value_text(v, bytes_of(v, t)),
         .module = v->scope_at[etch_view_home(v->graph, t)->id],
+        .loop = etch_view_loop_at(v, t->region),
         .of = t->of ? v->tensor_at[t->of->id] : ETCH_VIEW_NONE,
         .added_to = t->adds_to ? v->tensor_at[t->adds_to->id] : ETCH_VIEW_NONE,
         .frozen = t->frozen,
@@ -249,23 +250,59 @@ static size_t index_of(const etch_viewing *v, const etch_tensor *tensor)
     return tensor ? v->tensor_at[tensor->id] : ETCH_VIEW_NONE;
 }
 
+/* Which iterations are of the class: "0 to 17 where layer % 6 is 4, 5". */
+static void put_segment(const etch_viewing *v, const etch_region *body, const etch_segment *segment,
+                        etch_buf *out)
+{
+    const uint32_t period = body->loop->pattern->period;
+    uint32_t members = 0, said = 0;
+    for (uint32_t r = 0; r < period; r++)
+        members += segment->class_of[r] == body->index;
+    if (members == 0 || etch_at_least(v->sym, segment->first, segment->end, NULL) == ETCH_YES)
+        return;
+    const etch_expr last = etch_sub(v->sym, segment->end, etch_int(v->sym, 1));
+    etch_buf_printf(out, "%s%s", out->length ? "; " : "", value_text(v, segment->first));
+    if (segment->first != last)
+        etch_buf_printf(out, " to %s", value_text(v, last));
+    if (members == period)
+        return;
+    etch_buf_printf(out, " where %s %% %u is", body->loop->name, (unsigned)period);
+    for (uint32_t r = 0; r < period; r++)
+        if (segment->class_of[r] == body->index)
+            etch_buf_printf(out, "%s %u", said++ ? "," : "", (unsigned)r);
+}
+
+static const char *iterations_of(const etch_viewing *v, const etch_region *body)
+{
+    const etch_pattern *pattern = body->loop->pattern;
+    etch_buf out = {.arena = v->arena};
+    etch_buf_puts(&out, "");
+    for (uint32_t i = 0; pattern && i < pattern->segments.count; i++)
+        put_segment(v, body, &pattern->segments.at[i], &out);
+    return pattern ? out.text : NULL;
+}
+
 static etch_view_loop view_of_loop(const etch_viewing *v, const etch_shown_loop *shown)
 {
-    const etch_loop *loop = shown->loop;
-    etch_view_carry *carries = ETCH_NEW_ARRAY(v->arena, loop->carries.count, etch_view_carry);
-    for (uint32_t i = 0; i < loop->carries.count; i++) {
-        const etch_carry *c = &loop->carries.at[i];
+    const etch_region *body = shown->body;
+    const etch_loop *loop = body->loop, *undone = loop->forward;
+    etch_view_carry *carries = ETCH_NEW_ARRAY(v->arena, body->carries.count, etch_view_carry);
+    for (uint32_t i = 0; i < body->carries.count; i++) {
+        const etch_carry *c = &body->carries.at[i];
         carries[i] = (etch_view_carry){index_of(v, c->init), index_of(v, c->in), index_of(v, c->out),
                                        index_of(v, c->result)};
     }
     return (etch_view_loop){.name = loop->name,
-                            .count = value_text(v, shown->count),
+                            .count = value_text(v, body->count),
+                            .total = value_text(v, loop->count),
+                            .number = loop->id,
+                            .iterations = iterations_of(v, body),
                             .module = v->scope_at[etch_view_loop_scope(v, shown)->id],
                             .parent = shown->parent,
-                            .undoes =
-                                loop->forward ? etch_view_loop_at(v, loop->forward->body) : ETCH_VIEW_NONE,
+                            .undoes = undone ? etch_view_loop_at(v, undone->bodies.at[body->index])
+                                             : ETCH_VIEW_NONE,
                             .carries = carries,
-                            .carry_count = loop->carries.count,
+                            .carry_count = body->carries.count,
                             .location = etch_locate(v->session, loop->span)};
 }
 
@@ -390,6 +427,23 @@ static void add_totals(etch_viewing *v)
 
 /* ---- the door --------------------------------------------------------------------------------------- */
 
+/* Of several calls the first one; of several loops the first one, all classes of its iterations; all tensors. */
+static void keep_first(etch_viewing *v)
+{
+    const etch_region *first = v->parts.at[0].body, *last = first;
+    uint32_t kept = 1;
+    if (v->parts.at[0].tensor)
+        return;
+    for (uint32_t i = 1; i < v->parts.count; i++) {
+        const etch_region *body = v->parts.at[i].body;
+        if (body && body->loop == first->loop)
+            kept++;
+        v->report->calls += !body || body->loop != last->loop;
+        last = body;
+    }
+    v->parts.count = kept;
+}
+
 /* The part that is asked for: of several calls of a module the first. False after a reported error. */
 static bool find_part(etch_viewing *v)
 {
@@ -401,10 +455,7 @@ static bool find_part(etch_viewing *v)
     if (!etch_parts_find(v->session, v->p, v->selector, (etch_span){0, 0}, &v->parts))
         return false;
     v->report->part = etch_copy_text(v->arena, v->selector, strlen(v->selector));
-    if (!v->parts.at[0].tensor) {
-        v->report->calls = v->parts.count;
-        v->parts.count = 1;
-    }
+    keep_first(v);
     return true;
 }
 

@@ -3,8 +3,8 @@
 
 /* Where a walk is. */
 typedef struct place {
-    size_t loop;              /* of the report */
-    const etch_loop *forward; /* the loop of the forward pass that this is, or derives from; NULL: none */
+    size_t loop;                /* of the report */
+    const etch_region *forward; /* the body of the forward pass that this is, or derives from; NULL: none */
 } place;
 
 enum { WANTED = 1 }; /* any index but NONE: numbers are given when all is known */
@@ -25,10 +25,10 @@ const etch_scope *etch_view_scope(const etch_viewing *v, const etch_scope *scope
 }
 
 /* The part that it belongs to, or NULL. */
-static const etch_part *part_of(const etch_viewing *v, etch_scope *scope, const etch_loop *forward,
+static const etch_part *part_of(const etch_viewing *v, etch_scope *scope, const etch_region *forward,
                                 const etch_tensor *tensor)
 {
-    const etch_cost cost = {.scope = scope, .loop = forward, .tensor = tensor};
+    const etch_cost cost = {.scope = scope, .body = forward, .tensor = tensor};
     for (uint32_t i = 0; i < v->parts.count; i++)
         if (etch_part_holds(&v->parts.at[i], &cost))
             return &v->parts.at[i];
@@ -37,14 +37,12 @@ static const etch_part *part_of(const etch_viewing *v, etch_scope *scope, const 
 
 static void find_region(etch_viewing *v, const etch_region *region, place at);
 
-static void find_body(etch_viewing *v, const etch_loop *loop, const etch_region *body, etch_expr count,
-                      place at)
+static void find_body(etch_viewing *v, const etch_region *body, place at)
 {
     const uint32_t ops = v->ops.count, index = v->loops.count;
     const etch_expr around = at.loop == ETCH_VIEW_NONE ? etch_int(v->sym, 1) : v->loops.at[at.loop].runs;
-    ETCH_PUSH(v->arena, &v->loops,
-              (etch_shown_loop){loop, body, at.loop, count, etch_mul(v->sym, around, count)});
-    find_region(v, body, (place){index, etch_forward_loop(loop)});
+    ETCH_PUSH(v->arena, &v->loops, (etch_shown_loop){body, at.loop, etch_mul(v->sym, around, body->count)});
+    find_region(v, body, (place){index, etch_forward_body(body)});
     if (v->ops.count == ops)
         v->loops.count = index; /* nothing of it is wanted */
 }
@@ -55,10 +53,10 @@ static void find_region(etch_viewing *v, const etch_region *region, place at)
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_op *op = region->items.at[i].op;
         const etch_loop *loop = region->items.at[i].loop;
-        if (loop) {
-            find_body(v, loop, loop->body, loop->count, at);
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            find_body(v, loop->bodies.at[k], at);
+        if (loop)
             continue;
-        }
         const etch_part *part = part_of(v, op->scope, at.forward, op->outs[0]);
         if (v->selector && !part)
             continue;
@@ -93,13 +91,14 @@ static void note_reader(const etch_op **readers, const etch_tensor *read, const 
 
 static const etch_op *first_op(const etch_region *region)
 {
-    for (uint32_t i = 0; i < region->items.count; i++) {
+    const etch_op *op = NULL;
+    for (uint32_t i = 0; i < region->items.count && !op; i++) {
         const etch_item *item = &region->items.at[i];
-        const etch_op *op = item->op ? item->op : first_op(item->loop->body);
-        if (op)
-            return op;
+        op = item->op;
+        for (uint32_t k = 0; item->loop && k < item->loop->bodies.count && !op; k++)
+            op = first_op(item->loop->bodies.at[k]);
     }
-    return NULL;
+    return op;
 }
 
 /* Views read nothing: who reads them does. */
@@ -110,12 +109,11 @@ static void find_readers(const etch_region *region, const etch_op **readers)
         const etch_loop *loop = region->items.at[i].loop;
         for (uint32_t k = 0; op && k < op->in_count && !etch_op_is_view(op); k++)
             note_reader(readers, op->ins[k], op);
-        if (op)
-            continue;
-        for (uint32_t k = 0; k < loop->carries.count; k++)
-            if (loop->carries.at[k].init)
-                note_reader(readers, loop->carries.at[k].init, first_op(loop->body));
-        find_readers(loop->body, readers);
+        for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
+            if (etch_loop_carries(loop)->at[k].init)
+                note_reader(readers, etch_loop_carries(loop)->at[k].init, first_op(loop->bodies.at[0]));
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            find_readers(loop->bodies.at[k], readers);
     }
 }
 
@@ -123,7 +121,7 @@ static etch_expr iterations(etch_sym *sym, const etch_region *region)
 {
     etch_expr product = etch_int(sym, 1);
     for (; region && region->loop; region = region->parent)
-        product = etch_mul(sym, product, region->loop->count);
+        product = etch_mul(sym, product, region->count);
     return product;
 }
 
@@ -136,8 +134,8 @@ static void find_kept(etch_viewing *v)
         const etch_tensor *t = v->graph->tensors.at[i];
         if (!readers[i])
             continue;
-        const etch_loop *loop = t->region ? t->region->loop : NULL;
-        if (!v->selector || part_of(v, t->producer ? t->producer->scope : t->scope, loop, t))
+        const etch_region *body = t->region && t->region->loop ? t->region : NULL;
+        if (!v->selector || part_of(v, t->producer ? t->producer->scope : t->scope, body, t))
             ETCH_PUSH(v->arena, &v->kept, (etch_shown_kept){t, readers[i], iterations(v->sym, t->region)});
     }
 }
@@ -145,8 +143,8 @@ static void find_kept(etch_viewing *v)
 const etch_scope *etch_view_loop_scope(const etch_viewing *v, const etch_shown_loop *shown)
 {
     const etch_op *op = first_op(shown->body);
-    if (shown->loop->carries.count > 0)
-        return etch_view_home(v->graph, shown->loop->carries.at[0].in);
+    if (shown->body->carries.count > 0)
+        return etch_view_home(v->graph, shown->body->carries.at[0].in);
     return op && op->edge == ETCH_ENTER ? op->scope->parent : etch_view_scope(v, op ? op->scope : NULL);
 }
 
@@ -207,8 +205,8 @@ static void mention_all(etch_viewing *v)
         mention_op(v, v->ops.at[i].op);
     for (uint32_t i = 0; i < v->loops.count; i++) {
         mention_scope(v, etch_view_loop_scope(v, &v->loops.at[i]));
-        for (uint32_t k = 0; k < v->loops.at[i].loop->carries.count; k++)
-            mention_carry(v, &v->loops.at[i].loop->carries.at[k]);
+        for (uint32_t k = 0; k < v->loops.at[i].body->carries.count; k++)
+            mention_carry(v, &v->loops.at[i].body->carries.at[k]);
     }
     for (uint32_t i = 0; i < v->kept.count; i++)
         mention(v, v->kept.at[i].tensor);

@@ -21,11 +21,9 @@ bool etch_view_passes(const etch_op *op);
 /* The making of one report. */
 /* Iterations of a loop that are alike. */
 typedef struct etch_shown_loop {
-    const etch_loop *loop;
     const etch_region *body;
     size_t parent;
-    etch_expr count; /* of them, in one run of the loop; */
-    etch_expr runs;  /* and with the iterations of the loops around it */
+    etch_expr runs; /* of them, with the iterations of the loops around */
 } etch_shown_loop;
 
 typedef struct etch_shown_op {

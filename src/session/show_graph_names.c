@@ -124,21 +124,29 @@ static void find_statements(naming *n)
 
 /* What enters an iteration backwards is the gradient of what the forward iteration hands on; what leaves the loop is
  * that of what entered it. */
+static void find_handed(naming *n, const etch_region *region);
+
+static void find_handed_by(naming *n, const etch_region *body, const etch_region *forward)
+{
+    for (uint32_t b = 0; b < body->carries.count; b++)
+        for (uint32_t f = 0; f < forward->carries.count; f++) {
+            const etch_carry *back = &body->carries.at[b], *ahead = &forward->carries.at[f];
+            if (first_time(back->in->of) != first_time(ahead->in))
+                continue;
+            n->handed[back->in->id] = first_time(ahead->out);
+            n->handed[back->result->id] = first_time(ahead->init);
+        }
+}
+
 static void find_handed(naming *n, const etch_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_loop *loop = region->items.at[i].loop;
-        if (!loop)
-            continue;
-        find_handed(n, loop->body);
-        for (uint32_t b = 0; loop->forward && b < loop->carries.count; b++)
-            for (uint32_t f = 0; f < loop->forward->carries.count; f++) {
-                const etch_carry *back = &loop->carries.at[b], *forward = &loop->forward->carries.at[f];
-                if (first_time(back->in->of) != first_time(forward->in))
-                    continue;
-                n->handed[back->in->id] = first_time(forward->out);
-                n->handed[back->result->id] = first_time(forward->init);
-            }
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++) {
+            find_handed(n, loop->bodies.at[k]);
+            if (loop->forward)
+                find_handed_by(n, loop->bodies.at[k], loop->forward->bodies.at[k]);
+        }
     }
 }
 

@@ -15,6 +15,31 @@ LLAMA_SIZES = {**SIZES, "micro": 1, "kv_heads": 2, "head_dim": 8, "ffn": 48}
 GPT_SIZES = {**SIZES, "positions": 16, "micro": 1}
 VIEWS = {"identity", "rename", "renamed_back", "cache"}
 BYTES = {"bf16": 2, "f32": 4, "i32": 4, "bool": 1}
+MIXED = """etch 1
+param batch, seq, layers, hidden
+param micro = 1
+dim B = batch, S = seq, H = hidden
+dtype act = bf16, weights = bf16, grads = f32, optim = f32
+model mixed(x[B,S,H], n[B,S]: i32) -> z[B,S,H] {
+  y = x
+  repeat layers as layer {
+    if layer == 0 {
+      weight g[H]
+      y = rms_norm(y, g, over = H)
+    } else if layer % 3 == 2 {
+      weight w[H,H']
+      h[B,S,H'] = y * w
+      y = y + h[H'->H]
+    } else {
+      y = relu(y)
+    }
+  }
+  z   = y
+  l[] = cross_entropy(z, n, over = H)  tag loss
+}
+train { model = mixed, optimizer = adamw(master = true), accumulate = (B, micro) }
+parallel ddp { mesh [dp]; shard B @ dp }
+"""
 
 
 class Graph:
@@ -48,6 +73,10 @@ class ShowGraph(Case):
             for spec, sizes in ((LLAMA, LLAMA_SIZES), (GPT, GPT_SIZES)):
                 sets = {**sizes, "micro": micro}
                 yield spec, sets, Graph(spec, *arguments(sets))
+        spec = self.write("mixed.etch", MIXED)
+        for layers in (1, 7):
+            sets = dict(layers=layers, batch=4, seq=8, hidden=16, micro=2)
+            yield spec, sets, Graph(spec, *arguments(sets))
         for seed in range(12):
             made = specs.make(seed)
             spec, sets = self.write(f"random{seed}.etch", made.text), {**made.sizes, "micro": 2}
@@ -351,7 +380,7 @@ class Dot:
 class Pictures(Case):
     def test_nodes_stand_in_their_modules_and_edges_join_them(self):
         made = [specs.make(seed) for seed in range(6)]
-        texts = [(GPT, GPT_SIZES), (LLAMA, LLAMA_SIZES)]
+        texts = [(GPT, GPT_SIZES), (LLAMA, LLAMA_SIZES), (self.write("mixed.etch", MIXED), dict(layers=7))]
         texts += [(self.write(f"random{i}.etch", m.text), m.sizes) for i, m in enumerate(made)]
         for spec, sizes in texts:
             g = Graph(spec, *arguments(sizes))
