@@ -71,9 +71,9 @@ static void walk_forward(const marking *m, const etch_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_loop *loop = region->items.at[i].loop;
-        if (loop)
-            walk_forward(m, loop->body);
-        else
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            walk_forward(m, loop->bodies.at[k]);
+        if (!loop)
             pass_forward(m, region->items.at[i].op);
     }
 }
@@ -113,11 +113,11 @@ static void pass_backward(const marking *m, const etch_op *op)
         mark(m, op, MARK_LATENT_NORM);
 }
 
-/* What a loop hands on is read by whoever reads what comes out of it, and by the next iteration. */
-static void leave_loop(const marking *m, const etch_loop *loop)
+/* What a body hands on is read by whoever reads what comes out of the loop, and by the next iteration. */
+static void leave_body(const marking *m, const etch_region *body)
 {
-    for (uint32_t i = 0; i < loop->carries.count; i++) {
-        const etch_carry *carry = &loop->carries.at[i];
+    for (uint32_t i = 0; i < body->carries.count; i++) {
+        const etch_carry *carry = &body->carries.at[i];
         fate *out = &m->of[carry->out->id];
         out->read = out->elsewhere = true;
         out->decides = out->decides || (carry->result && m->of[carry->result->id].decides);
@@ -126,9 +126,11 @@ static void leave_loop(const marking *m, const etch_loop *loop)
 
 static void enter_loop(const marking *m, const etch_loop *loop)
 {
-    for (uint32_t i = 0; i < loop->carries.count; i++)
-        if (loop->carries.at[i].init)
-            m->of[loop->carries.at[i].init->id].read = m->of[loop->carries.at[i].init->id].elsewhere = true;
+    for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++) {
+        const etch_tensor *init = etch_loop_carries(loop)->at[i].init;
+        if (init)
+            m->of[init->id].read = m->of[init->id].elsewhere = true;
+    }
 }
 
 /* Goes as deep as loops are nested. */
@@ -140,8 +142,10 @@ static void walk_backward(const marking *m, const etch_region *region)
             pass_backward(m, region->items.at[i].op);
             continue;
         }
-        leave_loop(m, loop);
-        walk_backward(m, loop->body);
+        for (uint32_t k = loop->bodies.count; k-- > 0;) {
+            leave_body(m, loop->bodies.at[k]);
+            walk_backward(m, loop->bodies.at[k]);
+        }
         enter_loop(m, loop);
     }
 }
@@ -184,9 +188,10 @@ static void mark_tagged(const marking *m, const etch_region *region, const etch_
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_op *op = region->items.at[i].op;
-        if (!op)
-            mark_tagged(m, region->items.at[i].loop->body, tagged, row);
-        else if (made_by(tagged, op) && tag_rows[row].of(op))
+        const etch_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            mark_tagged(m, loop->bodies.at[k], tagged, row);
+        if (op && made_by(tagged, op) && tag_rows[row].of(op))
             mark(m, op, tag_rows[row].mark);
     }
 }
