@@ -189,9 +189,9 @@ static etch_tensor *emit(etch_graph *graph, const etch_row *row, etch_tensor *co
     if (!dims_are_distinct(graph, "the result", dims->at, dims->count, span))
         return NULL;
     etch_op *op = etch_op_new(graph, row, ins, in_count, row->extra ? 2 : 1, attrs, ETCH_FORWARD, span);
-    etch_dtype dtype = row->shape == SHAPE_LOSS ? ETCH_F32
-                       : row->role == ROLE_FREE ? ins[0]->dtype
-                                                : graph->dtypes.act;
+    etch_dtype dtype = row->shape == SHAPE_LOSS               ? ETCH_F32
+                       : row->role == ROLE_FREE || row->stays ? ins[0]->dtype
+                                                              : graph->dtypes.act;
     op->outs[0] = etch_tensor_new(graph, row->name, ETCH_ACT, dtype, dims->at, dims->count, span);
     if (row->extra)
         add_extra(graph, op);
@@ -368,6 +368,38 @@ static void twin(etch_dim *to, const etch_dim *from)
         to->twin = from;
 }
 
+static void map_one(etch_graph *graph, etch_attrs *attrs, etch_dim *from, etch_dim *to)
+{
+    attrs->from = ETCH_NEW(graph->arena, etch_dim *);
+    attrs->to = ETCH_NEW(graph->arena, etch_dim *);
+    attrs->from[0] = from, attrs->to[0] = to, attrs->map_count = 1;
+}
+
+/* cache, when serving: `over` is added behind what the cache holds already, which makes `to`. Both belong to
+ * one memory that is filled along them. */
+static bool appended_dims(etch_graph *graph, const etch_row *row, etch_tensor *const *ins, etch_attrs *attrs,
+                          etch_dim *to, dim_list *out, etch_span span)
+{
+    etch_dim *from = attrs->over[0];
+    etch_truth fits = etch_at_least(graph->sym, to->size, from->size, NULL);
+    if (fits != ETCH_YES) {
+        etch_diag *diag =
+            etch_error(graph->diags, ETCH_E_UNEQUAL_SIZES, span, "%s: %s = %s %s the %s = %s elements of %s",
+                       row->name, to->name, etch_expr_text(graph->sym, to->size),
+                       fits == ETCH_NO ? "cannot hold" : "is not known to hold", from->name,
+                       etch_expr_text(graph->sym, from->size), ins[0]->name);
+        etch_help(diag, "declare what the cache holds after the run: dim %s ~ past + %s", to->name,
+                  from->name);
+        return false;
+    }
+    twin(to, from);
+    attrs->over = ETCH_NEW_ARRAY(graph->arena, 2, etch_dim *);
+    attrs->over[0] = from, attrs->over[1] = to, attrs->over_count = 2;
+    map_one(graph, attrs, from, to);
+    replace_dims(graph, ins[0], attrs, out);
+    return true;
+}
+
 /* cache, when training: the one new dim among `want` takes the size of `over`. */
 static bool cached_dims(etch_graph *graph, const etch_row *row, etch_tensor *const *ins, etch_attrs *attrs,
                         etch_dim *const *want, uint32_t want_rank, dim_list *out, etch_span span)
@@ -386,6 +418,8 @@ static bool cached_dims(etch_graph *graph, const etch_row *row, etch_tensor *con
         etch_help(diag, "write kc[B,T,K,D] = %s(k, over = %s)", row->name, from->name);
         return false;
     }
+    if (graph->serves)
+        return appended_dims(graph, row, ins, attrs, to, out, span);
     etch_expr extra = etch_sub(graph->sym, to->size, from->size);
     if (!etch_is_zero(etch_subst(graph->sym, extra, graph->default_count, graph->default_vars,
                                  graph->default_values))) {
@@ -398,9 +432,8 @@ static bool cached_dims(etch_graph *graph, const etch_row *row, etch_tensor *con
     }
     to->size = from->size;
     twin(to, from);
-    attrs->from = ETCH_NEW(graph->arena, etch_dim *);
-    attrs->to = ETCH_NEW(graph->arena, etch_dim *);
-    attrs->from[0] = from, attrs->to[0] = to, attrs->map_count = 1, attrs->over_count = 0;
+    map_one(graph, attrs, from, to);
+    attrs->over_count = 0;
     replace_dims(graph, ins[0], attrs, out);
     return true;
 }
@@ -459,6 +492,8 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
                    etch_dims_text(graph->arena, want, want_rank));
         return NULL;
     }
+    if (graph->serves && row->serving)
+        row = etch_row_named(row->serving);
     return emit(graph, row, ins, in_count, &used, &dims, span);
 }
 

@@ -121,6 +121,7 @@ typedef struct etch_tensor {
     uint32_t tag_count;
     uint32_t first_op, end_op; /* ids of the ops that its statement made; both 0: only the producer */
     bool frozen;               /* weight without a gradient */
+    bool wanted;               /* an infer run asks for it */
     bool optional_result; /* a result that exists for backward only, not written when nobody reads it (dropout
                              mask) */
     struct etch_tensor
@@ -200,6 +201,7 @@ typedef struct etch_graph {
     ETCH_VEC(etch_tensor *) weights; /* in program order of their declaration */
     ETCH_VEC(etch_scope *) scopes;   /* by id; 0 is the model */
     uint32_t op_count, loop_count;
+    bool serves; /* the model is served, not trained: caches hold what runs before it have left there */
     /* Defaults of params, for questions that only they decide (is the cache empty when training?). */
     const etch_expr *default_vars, *default_values;
     uint32_t default_count;
@@ -270,6 +272,10 @@ etch_loop *etch_graph_begin(etch_graph *graph, const char *name, etch_expr count
 etch_tensor *etch_graph_carry(etch_graph *graph, etch_tensor *init, etch_span span);
 void etch_graph_end(etch_graph *graph, etch_tensor *const *outs, etch_tensor **results, uint32_t count);
 
+/* Leaves of a forward graph what `wanted` and the caches need, and marks `wanted` as outputs: no partial sum
+ * is left of them. NULL entries are skipped. */
+void etch_graph_keep(etch_graph *graph, etch_tensor *const *wanted, uint32_t count);
+
 /* ---- training --------------------------------------------------------------------------------------- */
 
 typedef struct etch_optimizer {
@@ -283,8 +289,10 @@ typedef struct etch_train {
     etch_optimizer optimizer;
     const char *const *recompute; /* names of loops whose iterations are run again in backward */
     uint32_t recompute_count;
-    bool recompute_all; /* every outermost loop */
-    bool clip;          /* a global norm of the gradients before the optimizer */
+    bool recompute_all;        /* every outermost loop */
+    const char *const *freeze; /* modules, loops, tags, module.tensor: their weights are not trained */
+    uint32_t freeze_count;
+    bool clip; /* a global norm of the gradients before the optimizer */
     etch_span span;
 } etch_train;
 
@@ -660,7 +668,8 @@ typedef enum etch_measure {
     ETCH_RANK_FLOPS, /* FLOP of one rank */
     ETCH_TRAFFIC,    /* bytes of one rank */
     ETCH_COMM,       /* bytes of one rank, as comm_size counts them */
-    ETCH_WIRE        /* bytes of one rank that a ring sends */
+    ETCH_WIRE,       /* bytes of one rank that a ring sends */
+    ETCH_CACHED      /* bytes that the caches of one rank hold when the run has ended */
 } etch_measure;
 
 /* One contribution: `each` happens `times` times in a step. */
@@ -684,7 +693,7 @@ typedef ETCH_VEC(etch_cost) etch_cost_list;
 /* All items of the graph itself (ETCH_PARAMS, ETCH_FLOPS). `training` without a backward pass: forward only.
  */
 void etch_graph_costs(const etch_training *training, etch_cost_list *out);
-/* All items of one rank (ETCH_RANK_FLOPS, ETCH_TRAFFIC, ETCH_COMM, ETCH_WIRE) of a stage; NULL: of the only
+/* All items of one rank (ETCH_RANK_FLOPS, ETCH_TRAFFIC, ETCH_COMM, ETCH_WIRE, ETCH_CACHED) of a stage; NULL: of the only
  * one. */
 void etch_placed_costs(const etch_placed *placed, const etch_stage_view *stage, etch_cost_list *out);
 

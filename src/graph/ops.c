@@ -134,7 +134,19 @@ static const etch_row table[] = {
      .role = ROLE_FREE,
      .linear = LINEAR_EACH,
      .grads = GRADS({"renamed_back", "d0", "0"}),
+     .serving = "append",
      .help = "keys or values that queries may see; in training a renaming"},
+    {.name = "append",
+     .operands = "x",
+     .takes = ETCH_KW_OVER,
+     .needs = ETCH_KW_OVER,
+     .shape = SHAPE_CACHED,
+     .role = ROLE_POINTWISE,
+     .over = FACTOR_WHOLE,
+     .basis = BASIS_NONE,
+     .touch = TOUCH_ROWS_WRITTEN,
+     .stays = true,
+     .help = "what cache is when a model is served: written behind what is kept"},
     {.name = "slice",
      .operands = "x",
      .takes = ETCH_KW_OVER | ETCH_KW_TO,
@@ -412,8 +424,7 @@ static const etch_row table[] = {
 static const char *const move_rows[ETCH_MOVE_COUNT] = {
     [ETCH_SLICE] = "slice_shard",     [ETCH_REDUCE_SCATTER] = "reduce_scatter",
     [ETCH_ALL_TO_ALL] = "all_to_all", [ETCH_ALL_REDUCE] = "all_reduce",
-    [ETCH_ALL_GATHER] = "all_gather",
-    [ETCH_SEND] = "send",
+    [ETCH_ALL_GATHER] = "all_gather", [ETCH_SEND] = "send",
 };
 
 enum { ROW_COUNT = sizeof table / sizeof table[0] };

@@ -83,8 +83,11 @@ struct etch_row {
     uint32_t stat_reductions; /* all-reduces of result 1 when `over` is sharded */
     const char *extra; /* results beside the first: "stat" f32 per element less `over` and `dot`; "mask" one
                           byte an element */
-    bool elide_same;   /* is nothing when the result has the dims of operand 0 */
-    bool inverts_map;  /* derived from a row with a map: from and to trade places */
+    bool
+        stays; /* its result is memory that outlives the run: written whoever reads it, read whoever writes it */
+    const char *serving;    /* the row that takes its place when a model is served; NULL: itself */
+    bool elide_same;        /* is nothing when the result has the dims of operand 0 */
+    bool inverts_map;       /* derived from a row with a map: from and to trade places */
     const etch_grad *grads; /* ends with {NULL}; NULL: no gradient */
     const char *help;
 };
@@ -113,6 +116,9 @@ typedef etch_expr (*etch_size_fn)(const void *data, const etch_dim *dim);
 etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data);
 /* Elements of a tensor. */
 etch_expr etch_elements(etch_sym *sym, const etch_tensor *tensor, etch_size_fn size, const void *data);
+
+/* Marks the weights that the train block does not train. False after an error. */
+bool etch_freeze(etch_graph *graph, const etch_train *train);
 
 /* Building, shared by the builder and the derivations. New tensors and ops go to the given region. */
 etch_tensor *etch_tensor_new(etch_graph *graph, const char *name, etch_kind kind, etch_dtype dtype,

@@ -78,11 +78,30 @@ static void list_demands(checking *c, etch_pipeline *p)
             check_demand(session, p, r);
         if (etch_divides(session->sym, r->divisor, r->size, NULL) == ETCH_YES)
             continue; /* the spec's own assumptions say so */
+        /* What a run binds itself is no longer there to be chosen. */
+        etch_expr size = p->model->serves ? etch_pipeline_apply(session, p, r->size) : NULL;
         const char *text = etch_text(session->arena, "%s | %s", etch_expr_text(session->sym, r->divisor),
-                                     etch_expr_text(session->sym, r->size));
+                                     etch_expr_text(session->sym, size ? size : r->size));
         add_demand(c, p, text, r->span);
     }
     list_stage_demands(c, p);
+}
+
+/* Plans are made for some runs of a spec, not for all. One that the values of an infer block exclude, as tokens
+ * of a sequence are no longer divided when there is one, is not for it, unless the user names it. */
+static bool concerns(const checking *c, const etch_pipeline *p)
+{
+    etch_session *session = c->session;
+    if (!p->model->serves || session->options.plan)
+        return true;
+    for (uint32_t i = 0; i < p->placed->requirements.count; i++) {
+        const etch_requirement *r = &p->placed->requirements.at[i];
+        etch_expr size = etch_pipeline_apply(session, p, r->size);
+        etch_expr divisor = etch_pipeline_apply(session, p, r->divisor);
+        if (size && divisor && etch_divides(session->sym, divisor, size, NULL) == ETCH_NO)
+            return false;
+    }
+    return true;
 }
 
 /* One model under each plan, or under the one that was asked for. */
@@ -98,7 +117,7 @@ static void check_run(checking *c, const char *run)
         const char *plan = session->options.plan ? session->options.plan : report->plans[i];
         etch_pipeline *p = etch_pipeline_get(session, run, plan, true, (etch_span){0, 0});
         const etch_job *job;
-        if (p && etch_pipeline_place(session, p)) {
+        if (p && etch_pipeline_place(session, p) && concerns(c, p)) {
             list_demands(c, p);
             if (session->options.defaults && c->status == ETCH_OK)
                 c->status = etch_pipeline_lower(session, p, NULL, &job);

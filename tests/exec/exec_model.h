@@ -51,6 +51,8 @@ etch_tensor *exec_leave(exec_model *m, const char *name, etch_tensor *result);
 etch_tensor *exec_repeat(exec_model *m, const char *name, uint32_t count, etch_tensor *value);
 etch_tensor *exec_end(exec_model *m, etch_tensor *value);
 
+/* Leaves of the graph what `wanted` needs: a model that is served. */
+etch_training *exec_serve(exec_model *m, etch_tensor *wanted);
 /* Derives backward; fails the test on a diagnostic. `recompute`: name of a loop, "all" or NULL. */
 etch_training *exec_train(exec_model *m, const char *recompute);
 
