@@ -171,7 +171,7 @@ static etch_cost item_of_weight(const listing *l, etch_measure measure, const en
 
 static etch_cost item_of_norm(const listing *l, etch_measure measure, const ending *e, uint32_t constant)
 {
-    etch_cost item = item_of_weight(l, measure, e, etch_row_named("grad_norm"), constant);
+    etch_cost item = item_of_weight(l, measure, e, etch_row_for(l->training->graph, USE_NORM), constant);
     item.times = e->counted;
     return item;
 }
@@ -182,7 +182,7 @@ static void list_ending_flop(const listing *l, etch_measure measure, const endin
     const etch_train *train = &l->training->train;
     push(l, item_of_weight(l, measure, e, train->optimizer.row, etch_update_flop(l->training)));
     if (train->clip)
-        push(l, item_of_norm(l, measure, e, etch_clip_flop()));
+        push(l, item_of_norm(l, measure, e, etch_clip_flop(l->training)));
 }
 
 static void list_ending_traffic(const listing *l, const ending *e)
@@ -227,7 +227,8 @@ static void list_ending_moves(const listing *l, const ending *e)
     for (uint32_t i = 0; i < ETCH_ENDING_MOVES; i++) {
         if (moves[i].move == ETCH_NO_MOVE)
             continue;
-        etch_cost item = item_of_weight(l, ETCH_COMM, e, etch_row_of_move(moves[i].move), 0);
+        etch_cost item =
+            item_of_weight(l, ETCH_COMM, e, etch_row_of_move(l->training->graph, moves[i].move), 0);
         item.each = moves[i].bytes;
         item.phase = ETCH_SYNC;
         item.move = moves[i].move;
@@ -250,7 +251,7 @@ static void list_tie(const listing *l, const ending *e)
 {
     if (!l->stage)
         return;
-    etch_cost item = item_of_weight(l, ETCH_COMM, e, etch_row_of_move(ETCH_ALL_REDUCE),
+    etch_cost item = item_of_weight(l, ETCH_COMM, e, etch_row_of_move(l->training->graph, ETCH_ALL_REDUCE),
                                     etch_dtype_bytes(l->training->graph->dtypes.grads));
     item.times = e->tied;
     item.phase = ETCH_SYNC;
@@ -268,7 +269,7 @@ static void list_clip_result(const listing *l)
         .each = etch_int(l->sym, CLIP_RESULT_BYTES),
         .times = etch_int(l->sym, 1),
         .phase = ETCH_OPTIMIZER,
-        .row = etch_row_named("grad_norm"),
+        .row = etch_row_for(l->training->graph, USE_NORM),
         .scope = graph->scopes.at[0],
         .span = l->training->train.span,
     };
@@ -277,7 +278,7 @@ static void list_clip_result(const listing *l)
         return;
     item.phase = ETCH_SYNC;
     item.move = ETCH_ALL_REDUCE;
-    item.row = etch_row_of_move(ETCH_ALL_REDUCE);
+    item.row = etch_row_of_move(l->training->graph, ETCH_ALL_REDUCE);
     item.axes = (1u << l->placed->plan->mesh.count) - 1;
     push_comm(l, item);
 }

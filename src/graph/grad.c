@@ -112,13 +112,13 @@ static etch_tensor *derived_tensor(deriver *d, const char *prefix, etch_tensor *
 }
 
 /* An op of the backward pass, placed in `region`; its outs are still to be filled. */
-static etch_op *derived_op(deriver *d, const char *row, etch_tensor *const *ins, uint32_t in_count,
+static etch_op *derived_op(deriver *d, const etch_row *row, etch_tensor *const *ins, uint32_t in_count,
                            uint32_t out_count, const etch_op *forward)
 {
     const etch_attrs *attrs = forward ? &forward->attrs : NULL;
     etch_span span = forward ? forward->span : ins[0]->span;
-    etch_op *op =
-        etch_op_new(d->graph, etch_row_named(row), ins, in_count, out_count, attrs, ETCH_BACKWARD, span);
+    etch_op *op = etch_op_new(d->graph, row, ins, in_count, out_count, attrs, ETCH_BACKWARD, span);
+    op->attrs.absent = 0;
     op->forward = (etch_op *)(uintptr_t)forward;
     op->scope = forward ? forward->scope : ins[0]->scope;
     return op;
@@ -144,7 +144,7 @@ static void contribute(deriver *d, etch_region *region, etch_tensor *target, etc
         return;
     }
     if (!fresh) {
-        etch_op *op = derived_op(d, "accumulate", &part, 1, 1, NULL);
+        etch_op *op = derived_op(d, etch_row_for(d->graph, USE_ACCUMULATION), &part, 1, 1, NULL);
         op->scope = target->scope;
         part = op->outs[0] = derived_tensor(d, "d", target, d->graph->dtypes.grads);
         etch_region_add_op(d->graph, region, op);
@@ -159,7 +159,7 @@ static etch_tensor *total_of(deriver *d, etch_region *region, etch_tensor *tenso
     tensor_list *parts = &d->parts[tensor->id];
     if (parts->count == 0)
         return NULL;
-    etch_op *op = derived_op(d, "add_cotangents", parts->at, parts->count, 1, NULL);
+    etch_op *op = derived_op(d, etch_row_for(d->graph, USE_TOTAL), parts->at, parts->count, 1, NULL);
     op->scope = forward ? forward->scope : tensor->scope;
     op->span = tensor->span;
     op->outs[0] = derived_tensor(d, "d", version_of(d, tensor), tensor->dtype);
@@ -171,18 +171,22 @@ static etch_tensor *total_of(deriver *d, etch_region *region, etch_tensor *tenso
 
 /* ---- one op ----------------------------------------------------------------------------------------- */
 
-/* Collects the operands that `args` names. */
-static void gather_args(deriver *d, const etch_op *op, const char *args, etch_tensor *cotangent,
-                        uint32_t target, tensor_list *out)
+/* Collects the operands that `args` names; returns the bits of those that are not given. */
+static uint32_t gather_args(deriver *d, const etch_op *op, const char *args, etch_tensor *cotangent,
+                            uint32_t target, tensor_list *out)
 {
     etch_arena *arena = d->graph->arena;
+    uint32_t absent = 0, slot = 0;
     for (const char *at = args; *at; at += strspn(at, " ")) {
         size_t length = strcspn(at, " ");
         uint32_t n = length > 1 && isdigit((unsigned char)at[1]) ? (uint32_t)(at[1] - '0') : 0;
+        uint32_t index = *at == 'x' ? etch_op_index(op, n) : n;
         if (*at == 'd')
             ETCH_PUSH(arena, out, cotangent);
-        else if (*at == 'x' && n < op->in_count)
-            ETCH_PUSH(arena, out, version_of(d, op->ins[n]));
+        else if (*at == 'x' && index != UINT32_MAX)
+            ETCH_PUSH(arena, out, version_of(d, op->ins[index]));
+        else if (*at == 'x')
+            absent |= 1u << slot;
         else if (*at == 'y' && n < op->out_count)
             ETCH_PUSH(arena, out, version_of(d, op->outs[n]));
         else if (*at == 'o')
@@ -190,7 +194,9 @@ static void gather_args(deriver *d, const etch_op *op, const char *args, etch_te
                 if (i != target)
                     ETCH_PUSH(arena, out, version_of(d, op->ins[i]));
         at += length;
+        slot++;
     }
+    return absent;
 }
 
 static bool same_dim_set(const etch_tensor *a, const etch_tensor *b)
@@ -207,19 +213,20 @@ static bool same_dim_set(const etch_tensor *a, const etch_tensor *b)
 static void apply_rule(deriver *d, etch_region *region, const etch_op *op, const etch_grad *rule,
                        etch_tensor *cotangent, const uint32_t *targets, uint32_t count)
 {
-    const etch_row *row = etch_row_named(rule->row);
+    const etch_row *row = etch_row_named(d->graph->table, rule->row);
     tensor_list args = {0};
     bool any = false;
     for (uint32_t i = 0; i < count; i++)
         any = any || d->needs[op->ins[targets[i]]->id];
     if (!any)
         return;
-    gather_args(d, op, rule->args, cotangent, targets[0], &args);
+    uint32_t absent = gather_args(d, op, rule->args, cotangent, targets[0], &args);
     if (row->elide_same && same_dim_set(args.at[0], op->ins[targets[0]])) {
         contribute(d, region, op->ins[targets[0]], args.at[0], false);
         return;
     }
-    etch_op *made = derived_op(d, rule->row, args.at, args.count, count, op);
+    etch_op *made = derived_op(d, row, args.at, args.count, count, op);
+    made->attrs.absent = absent;
     if (row->inverts_map) {
         etch_dim **from = made->attrs.from;
         made->attrs.from = made->attrs.to;
@@ -260,9 +267,12 @@ static void derive_op(deriver *d, etch_region *region, const etch_op *op)
                 apply_rule(d, region, op, rule, cotangent, &i, 1);
             continue;
         }
-        for (const char *at = rule->into; *at; at++)
-            if (isdigit((unsigned char)*at) && (uint32_t)(*at - '0') < op->in_count)
-                targets[count++] = (uint32_t)(*at - '0');
+        for (const char *at = rule->into; *at; at++) {
+            uint32_t index =
+                isdigit((unsigned char)*at) ? etch_op_index(op, (uint32_t)(*at - '0')) : UINT32_MAX;
+            if (index != UINT32_MAX)
+                targets[count++] = index;
+        }
         if (count)
             apply_rule(d, region, op, rule, cotangent, targets, count);
     }

@@ -18,19 +18,59 @@
 
 typedef struct etch_row etch_row;
 
-/* What a spec may say in a call beside the operands: `over = X`. */
+/* Rows that a graph is made of. The passes look rows up here and nowhere else, so that a table with other rows
+ * makes another compiler. */
+typedef struct etch_table {
+    const etch_row *rows;
+    uint32_t count;
+} etch_table;
+
+/* The table of the product. */
+const etch_table *etch_table_builtin(void);
+
+/* What a spec may say in a call beside the operands: `over = X`. Optional operands are given by their names,
+ * too (`sink = s`). */
 typedef enum etch_keyword {
-    ETCH_KW_OVER = 1 << 0,   /* dims that the op works along */
-    ETCH_KW_DOT = 1 << 1,    /* dims that the scores of an attention sum */
-    ETCH_KW_TO = 1 << 2,     /* the dim that replaces `over` */
-    ETCH_KW_CAUSAL = 1 << 3, /* true or false */
-    ETCH_KW_NUMBER = 1 << 4  /* a number as the last positional argument: scale(x, 2), dropout(x, 1/10) */
+    ETCH_KW_OVER = 1 << 0,    /* dims that the op works along */
+    ETCH_KW_DOT = 1 << 1,     /* dims that the scores of an attention sum */
+    ETCH_KW_TO = 1 << 2,      /* the dim that replaces `over` */
+    ETCH_KW_CAUSAL = 1 << 3,  /* true or false */
+    ETCH_KW_NUMBER = 1 << 4,  /* a number as the last positional argument: scale(x, 2), dropout(x, 1/10) */
+    ETCH_KW_WINDOW = 1 << 5,  /* how many keys a query sees at most, itself included; 0: all */
+    ETCH_KW_CAP = 1 << 6,     /* bound of the scores: cap tanh(x/cap); 0: none */
+    ETCH_KW_PAIRS = 1 << 7,   /* pairs of query and key per sequence, where only the user knows (packing) */
+    ETCH_KW_KERNEL = 1 << 8,  /* dims of the window that slides along `over` */
+    ETCH_KW_STRIDE = 1 << 9,  /* steps of that window along every dim of `over` */
+    ETCH_KW_SIZE = 1 << 10,   /* elements of that window along every dim of `over`, where no tensor has it */
+    ETCH_KW_STATE = 1 << 11,  /* dims of the state that a scan hands on */
+    ETCH_KW_CHUNK = 1 << 12,  /* positions that a scan computes at once */
+    ETCH_KW_SLOTS = 1 << 13,  /* the dim of an expert's tokens */
+    ETCH_KW_GROUPS = 1 << 14, /* groups of experts that routing chooses among first; 0: none */
+    ETCH_KW_KEEP = 1 << 15,   /* how many of those groups it keeps */
+    ETCH_KW_LIMIT = 1 << 16   /* how many groups of ranks a token is sent to at most; 0: any */
 } etch_keyword;
 
+typedef enum etch_keyword_kind {
+    ETCH_KIND_DIMS,  /* a dim, or several: over = (A, B) */
+    ETCH_KIND_FLAG,  /* true or false */
+    ETCH_KIND_NUMBER /* an expression over params */
+} etch_keyword_kind;
+
+typedef struct etch_keyword_info {
+    const char *name; /* NULL: positional */
+    etch_keyword bit;
+    etch_keyword_kind kind;
+    size_t field; /* offset in etch_attrs of the list of dims, the bool or the expression */
+    size_t count; /* of the number of dims in the list */
+} etch_keyword_info;
+
+/* Keywords by index, for reading calls and listing them; NULL past the end. */
+const etch_keyword_info *etch_keyword_at(uint32_t index);
+
 /* The row with this name that a spec may call, or NULL. */
-const etch_row *etch_row_called(const char *name);
+const etch_row *etch_row_called(const etch_table *table, const char *name);
 /* The row of this name, also one that only operators and derivations make. */
-const etch_row *etch_row_named(const char *name);
+const etch_row *etch_row_named(const etch_table *table, const char *name);
 const char *etch_row_name(const etch_row *row);
 /* Keywords that a call takes, and those that it cannot do without: bits of etch_keyword. */
 unsigned etch_row_takes(const etch_row *row);
@@ -39,7 +79,9 @@ unsigned etch_row_needs(const etch_row *row);
 void etch_row_arity(const etch_row *row, uint32_t *least, uint32_t *most);
 /* Row by index for listings (help, "did you mean"); NULL past the end. Rows that a spec may not call are
  * listed too. */
-const etch_row *etch_row_at(uint32_t index);
+const etch_row *etch_row_at(const etch_table *table, uint32_t index);
+/* Name of an operand by its place among all that the row knows, copied into the arena; NULL past the end. */
+const char *etch_row_operand(etch_arena *arena, const etch_row *row, uint32_t slot);
 bool etch_row_is_called(const etch_row *row);
 /* One line for `help ops`: operands, FLOP per element of what, meaning. */
 void etch_row_describe(const etch_row *row, etch_buf *out);
@@ -138,8 +180,16 @@ typedef struct etch_attrs {
     uint32_t dot_count;
     etch_dim **from, **to; /* renaming, pairwise; slice: over -> to[0] */
     uint32_t map_count;
+    etch_dim **kernel;
+    uint32_t kernel_count;
+    etch_dim **state;
+    uint32_t state_count;
+    etch_dim **slots;
+    uint32_t slots_count;
     bool causal;
     etch_expr number;
+    etch_expr window, cap, pairs, stride, size, chunk, groups, keep, limit; /* NULL: not said */
+    uint32_t absent; /* bits of the optional operands that are left out before one that is given */
 } etch_attrs;
 
 typedef enum etch_edge { ETCH_NO_EDGE, ETCH_ENTER, ETCH_LEAVE } etch_edge;
@@ -191,6 +241,7 @@ typedef struct etch_region {
 
 typedef struct etch_graph {
     etch_arena *arena;
+    const etch_table *table; /* the builtin one, unless replaced before the first op */
     etch_sym *sym;
     etch_diags *diags;
     etch_dtypes dtypes;
@@ -255,6 +306,12 @@ etch_tensor *etch_graph_reduce(etch_graph *graph, etch_tensor *a, etch_dim *cons
 /* `x[S->S']`: each dim `from[i]` becomes `to[i]`, of equal size (proved, else an error). */
 etch_tensor *etch_graph_rename(etch_graph *graph, etch_tensor *a, etch_dim *const *from, etch_dim *const *to,
                                uint32_t count, etch_span span);
+
+/* x times, or plus, a number. */
+etch_tensor *etch_graph_scale(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span);
+etch_tensor *etch_graph_shift(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span);
+/* Another name for the same value. */
+etch_tensor *etch_graph_alias(etch_graph *graph, etch_tensor *x, etch_span span);
 
 /* Names a result as the statement's left side does, and gives it tags (kept pointers must outlive the graph).
  */

@@ -52,7 +52,7 @@ uint32_t etch_update_flop(const etch_training *training);
 uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *weight);
 /* FLOP and bytes of the sum of squares for one element of a gradient; its result is CLIP_RESULT_BYTES
  * long. */
-uint32_t etch_clip_flop(void);
+uint32_t etch_clip_flop(const etch_training *training);
 uint32_t etch_clip_bytes(const etch_training *training);
 enum { CLIP_RESULT_BYTES = 4 };
 

@@ -109,7 +109,7 @@ static etch_value *move_once(placer *p, etch_value *value, const etch_state *goa
     for (uint32_t a = 0; a < p->axis_count; a++)
         if (axes & (1u << a))
             place[a] = goal[a];
-    etch_step *step = etch_step_new(p, NULL, etch_row_of_move(move), phase, scope, 1, 1);
+    etch_step *step = etch_step_new(p, NULL, etch_row_of_move(p->graph, move), phase, scope, 1, 1);
     step->move = move;
     step->axes = axes;
     step->reason = reason;

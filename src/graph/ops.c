@@ -4,8 +4,6 @@
  * function of an element. sigmoid 4 (negate, exponential, add, divide), silu 5, tanh 5, gelu 8 (tanh form),
  * softplus 3; rms_norm 4 (square and add, scale by the root, gain), layer_norm 5, their backward 9; softmax 5
  * (maximum, subtract, exponential, add, divide), its backward 4; rope 3, dropout 2; adamw 12. */
-#include <string.h>
-
 #include "graph/row_int.h"
 
 #define GRADS(...) ((const etch_grad[]){__VA_ARGS__, {NULL, NULL, NULL}})
@@ -22,7 +20,7 @@
         .basis = BASIS_RESULT, .flop = cost, .help = "cotangent times the derivative"     \
     }
 
-static const etch_row table[] = {
+static const etch_row rows[] = {
     /* products and sums: written with operators */
     {.name = "einsum",
      .operands = "a b",
@@ -32,6 +30,7 @@ static const etch_row table[] = {
      .basis = BASIS_PRODUCT,
      .matmul = true,
      .grads = GRADS({"einsum", "d0 others", "each"}),
+     .use = USE_PRODUCT,
      .help = "a * b: product; dims that the result lacks are summed"},
     {.name = "add",
      .operands = "a b",
@@ -41,6 +40,7 @@ static const etch_row table[] = {
      .basis = BASIS_RESULT,
      .flop = 1,
      .grads = GRADS({"sum", "d0", "each"}),
+     .use = USE_SUM,
      .help = "a + b, broadcast by name"},
     {.name = "sub",
      .operands = "a b",
@@ -50,6 +50,7 @@ static const etch_row table[] = {
      .basis = BASIS_RESULT,
      .flop = 1,
      .grads = GRADS({"sum", "d0", "0"}, {"negated_sum", "d0", "1"}),
+     .use = USE_DIFFERENCE,
      .help = "a - b, broadcast by name"},
     {.name = "sum",
      .operands = "x",
@@ -63,6 +64,7 @@ static const etch_row table[] = {
      .flop = 1,
      .elide_same = true,
      .grads = GRADS({"broadcast", "d0", "0"}),
+     .use = USE_REDUCTION,
      .help = "sum over dims"},
     {.name = "negated_sum",
      .operands = "x",
@@ -90,6 +92,7 @@ static const etch_row table[] = {
      .basis = BASIS_RESULT,
      .flop = 1,
      .grads = GRADS({"scale", "d0", "0"}),
+     .use = USE_SCALE,
      .help = "x times a number"},
     {.name = "shift",
      .operands = "x",
@@ -100,6 +103,7 @@ static const etch_row table[] = {
      .basis = BASIS_RESULT,
      .flop = 1,
      .grads = GRADS({"sum", "d0", "0"}),
+     .use = USE_SHIFT,
      .help = "x plus a number"},
 
     /* views: no node, no FLOP */
@@ -110,6 +114,9 @@ static const etch_row table[] = {
      .role = ROLE_FREE,
      .linear = LINEAR_EACH,
      .grads = GRADS({"sum", "d0", "0"}),
+     .use = USE_COPY,
+     .view = true,
+     .dtype = RESULT_AS_OPERAND,
      .help = "x itself"},
     {.name = "rename",
      .operands = "x",
@@ -117,6 +124,9 @@ static const etch_row table[] = {
      .role = ROLE_FREE,
      .linear = LINEAR_EACH,
      .grads = GRADS({"renamed_back", "d0", "0"}),
+     .use = USE_RENAMING,
+     .view = true,
+     .dtype = RESULT_AS_OPERAND,
      .help = "x[S->S']: the same elements under another dim"},
     {.name = "renamed_back",
      .operands = "d",
@@ -124,6 +134,8 @@ static const etch_row table[] = {
      .role = ROLE_FREE,
      .linear = LINEAR_EACH,
      .inverts_map = true,
+     .view = true,
+     .dtype = RESULT_AS_OPERAND,
      .help = "gradient of rename"},
     {.name = "cache",
      .operands = "x",
@@ -134,6 +146,8 @@ static const etch_row table[] = {
      .role = ROLE_FREE,
      .linear = LINEAR_EACH,
      .grads = GRADS({"renamed_back", "d0", "0"}),
+     .view = true,
+     .dtype = RESULT_AS_OPERAND,
      .serving = "append",
      .help = "keys or values that queries may see; in training a renaming"},
     {.name = "append",
@@ -145,6 +159,7 @@ static const etch_row table[] = {
      .over = FACTOR_WHOLE,
      .basis = BASIS_NONE,
      .touch = TOUCH_ROWS_WRITTEN,
+     .dtype = RESULT_AS_OPERAND,
      .stays = true,
      .help = "what cache is when a model is served: written behind what is kept"},
     {.name = "slice",
@@ -157,6 +172,7 @@ static const etch_row table[] = {
      .over = FACTOR_WHOLE,
      .linear = LINEAR_EACH,
      .grads = GRADS({"slice_dx", "d0", "0"}),
+     .dtype = RESULT_AS_OPERAND,
      .help = "the first elements of a dim"},
     {.name = "slice_dx",
      .operands = "d",
@@ -215,7 +231,7 @@ static const etch_row table[] = {
      .role = ROLE_POINTWISE,
      .basis = BASIS_RESULT,
      .flop = 2,
-     .extra = "mask",
+     .extra = {"mask", ETCH_BOOL, EXTRA_AS_RESULT},
      .grads = GRADS({"dropout_dx", "d0 y1", "0"}),
      .help = "zero with a probability, scale the rest; keeps a mask of one byte an element"},
     {.name = "dropout_dx",
@@ -302,7 +318,8 @@ static const etch_row table[] = {
      .flop = 2,
      .flop_width = 2,
      .matmul = true,
-     .extra = "stat",
+     .extra = {"stat", ETCH_F32, EXTRA_OF(0)},
+     .extra_reads = EXTRA_OF(0) | EXTRA_OF(1),
      .grads = GRADS({"sdpa_bwd", "d0 x0 x1 x2 y0 y1", "0 1 2"}),
      .help = "scaled dot-product attention: two products over pairs of query and key"},
     {.name = "sdpa_bwd",
@@ -349,8 +366,9 @@ static const etch_row table[] = {
      .basis = BASIS_OPERAND,
      .flop = 5,
      .stat_reductions = 3,
-     .extra = "stat",
+     .extra = {"stat", ETCH_F32, EXTRA_OF(0)},
      .grads = GRADS({"cross_entropy_dx", "d0 x0 x1 y1", "0"}),
+     .dtype = RESULT_F32,
      .help = "mean over tokens of -log softmax(z) at the label; over a sharded dim: maximum, sum and target "
              "logit are reduced"},
     {.name = "cross_entropy_dx",
@@ -369,6 +387,7 @@ static const etch_row table[] = {
      .linear = LINEAR_JOINT,
      .basis = BASIS_TOTAL,
      .flop = 1,
+     .use = USE_TOTAL,
      .help = "sum of the cotangents of one value"},
     {.name = "accumulate",
      .operands = "d",
@@ -377,6 +396,7 @@ static const etch_row table[] = {
      .linear = LINEAR_EACH,
      .basis = BASIS_OPERAND,
      .flop = 1,
+     .use = USE_ACCUMULATION,
      .help = "a gradient added into its accumulator, where no product does it"},
     {.name = "adamw",
      .operands = "gradient",
@@ -391,6 +411,8 @@ static const etch_row table[] = {
      .role = ROLE_KERNEL,
      .basis = BASIS_OPERAND,
      .flop = 2,
+     .use = USE_NORM,
+     .dtype = RESULT_F32,
      .help = "sum of squares of the gradients, for clipping"},
 
     /* moves between placements */
@@ -398,113 +420,36 @@ static const etch_row table[] = {
      .operands = "x",
      .shape = SHAPE_FIRST,
      .role = ROLE_MOVE,
+     .use = USE_SLICE_SHARD,
      .help = "a rank's own shard of what it holds: free"},
     {.name = "reduce_scatter",
      .operands = "x",
      .shape = SHAPE_FIRST,
      .role = ROLE_MOVE,
+     .use = USE_REDUCE_SCATTER,
      .help = "partial sums to shards"},
     {.name = "all_to_all",
      .operands = "x",
      .shape = SHAPE_FIRST,
      .role = ROLE_MOVE,
+     .use = USE_ALL_TO_ALL,
      .help = "shards on one dim to shards on another"},
     {.name = "all_reduce",
      .operands = "x",
      .shape = SHAPE_FIRST,
      .role = ROLE_MOVE,
+     .use = USE_ALL_REDUCE,
      .help = "partial sums to their sum everywhere"},
     {.name = "all_gather",
      .operands = "x",
      .shape = SHAPE_FIRST,
      .role = ROLE_MOVE,
+     .use = USE_ALL_GATHER,
      .help = "shards to the whole everywhere"},
 };
 
-static const char *const move_rows[ETCH_MOVE_COUNT] = {
-    [ETCH_SLICE] = "slice_shard",     [ETCH_REDUCE_SCATTER] = "reduce_scatter",
-    [ETCH_ALL_TO_ALL] = "all_to_all", [ETCH_ALL_REDUCE] = "all_reduce",
-    [ETCH_ALL_GATHER] = "all_gather", [ETCH_SEND] = "send",
-};
-
-enum { ROW_COUNT = sizeof table / sizeof table[0] };
-
-const etch_row *etch_row_named(const char *name)
+const etch_table *etch_table_builtin(void)
 {
-    for (uint32_t i = 0; i < ROW_COUNT; i++)
-        if (strcmp(table[i].name, name) == 0)
-            return &table[i];
-    return NULL;
-}
-
-const etch_row *etch_row_called(const char *name)
-{
-    const etch_row *row = etch_row_named(name);
-    return row && row->called ? row : NULL;
-}
-
-const etch_row *etch_row_of_move(etch_move move)
-{
-    return etch_row_named(move_rows[move]);
-}
-const char *etch_move_name(etch_move move)
-{
-    return move == ETCH_NO_MOVE ? "none" : move_rows[move];
-}
-const etch_row *etch_row_at(uint32_t index)
-{
-    return index < ROW_COUNT ? &table[index] : NULL;
-}
-const char *etch_row_name(const etch_row *row)
-{
-    return row->name;
-}
-unsigned etch_row_takes(const etch_row *row)
-{
-    return row->takes;
-}
-unsigned etch_row_needs(const etch_row *row)
-{
-    return row->needs;
-}
-bool etch_row_is_called(const etch_row *row)
-{
-    return row->called;
-}
-
-void etch_row_arity(const etch_row *row, uint32_t *least, uint32_t *most)
-{
-    uint32_t words = 0;
-    bool optional = false;
-    *least = 0;
-    for (const char *at = row->operands; *at; at += strspn(at, " ")) {
-        size_t length = strcspn(at, " ");
-        if (*at == '|')
-            optional = true;
-        else if (words++, !optional)
-            *least = words;
-        at += length;
-    }
-    *most = words;
-}
-
-void etch_row_describe(const etch_row *row, etch_buf *out)
-{
-    static const char *const per[] = {"",
-                                      "dims",
-                                      "element of the result",
-                                      "element of the operand",
-                                      "element and addition",
-                                      "pair and width"};
-    etch_buf_printf(out, "%-18s %-22s ", row->name, row->operands);
-    if (row->basis == BASIS_NONE)
-        etch_buf_puts(out, "no FLOP");
-    else if (row->basis == BASIS_PRODUCT)
-        etch_buf_puts(out, "2 FLOP per combination of dims when one is summed, else 1");
-    else if (row->basis == BASIS_SCORES)
-        etch_buf_printf(out, "%u and %u FLOP per pair and element of key and of value width", row->flop,
-                        row->flop_width);
-    else
-        etch_buf_printf(out, "%u FLOP per %s", row->flop, per[row->basis]);
-    etch_buf_printf(out, "; %s\n", row->help);
+    static const etch_table table = {rows, sizeof rows / sizeof rows[0]};
+    return &table;
 }

@@ -160,12 +160,18 @@ static bool partial_passes(const placing *pl, uint32_t axis)
     return true;
 }
 
-/* The statistic of an attention is made of queries and keys: a dim that only the values have leaves it whole.
- */
+/* A result that is made of some operands only (the statistic of an attention: queries and keys) is left whole
+ * by a dim that they lack. */
 static bool is_untouched(const etch_op *op, uint32_t result, const etch_dim *dim)
 {
-    return op->row->shape == SHAPE_ATTEND && result > 0 && !etch_has_dim(op->ins[0], dim) &&
-           !etch_has_dim(op->ins[1], dim);
+    if (result == 0 || !op->row->extra_reads)
+        return false;
+    for (uint32_t slot = 0; slot < 32; slot++) {
+        uint32_t i = op->row->extra_reads & (1u << slot) ? etch_op_index(op, slot) : UINT32_MAX;
+        if (i != UINT32_MAX && etch_has_dim(op->ins[i], dim))
+            return false;
+    }
+    return true;
 }
 
 static void place_axis(const placer *p, placing *pl, uint32_t axis)
@@ -243,7 +249,7 @@ static void add_to_gradient(placer *p, etch_step *step, uint32_t output)
         step->accumulate_into[output] = gradient;
         return;
     }
-    etch_op *op = etch_op_new(p->graph, etch_row_named("accumulate"), &part->tensor, 1, 1, NULL,
+    etch_op *op = etch_op_new(p->graph, etch_row_for(p->graph, USE_ACCUMULATION), &part->tensor, 1, 1, NULL,
                               ETCH_BACKWARD, step->op->span);
     op->scope = step->scope;
     op->outs[0] = part->tensor;
@@ -354,7 +360,7 @@ static void place_op(placer *p, etch_op *op)
     pl.result = etch_alloc_array(p->arena, op->out_count, sizeof *pl.result);
     for (uint32_t i = 0; i < op->in_count; i++)
         pl.ins[i] = value_for(p, op->ins[i], op->phase);
-    if (op->row == etch_row_named("accumulate")) /* moved before it is added, not added up twice */
+    if (op->row->use == USE_ACCUMULATION) /* moved before it is added, not added up twice */
         pl.ins[0] = bring_to_gradient(p, pl.ins[0], op->outs[0]->adds_to, op->phase, op->scope);
     if (etch_op_is_view(op)) {
         place_view(p, &pl);

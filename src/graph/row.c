@@ -22,7 +22,21 @@ etch_factor etch_op_factor(const etch_op *op, const etch_dim *dim)
         return op->row->over;
     if (etch_dim_among(op->attrs.dot, op->attrs.dot_count, dim))
         return op->row->dot;
+    if (etch_dim_among(op->attrs.kernel, op->attrs.kernel_count, dim))
+        return op->row->kernel;
+    if (etch_dim_among(op->attrs.state, op->attrs.state_count, dim))
+        return op->row->state;
     return FACTOR_PASS;
+}
+
+uint32_t etch_op_index(const etch_op *op, uint32_t slot)
+{
+    uint32_t index = slot;
+    if (op->attrs.absent & (1u << slot))
+        return UINT32_MAX;
+    for (uint32_t i = 0; i < slot; i++)
+        index -= (op->attrs.absent >> i) & 1u;
+    return index < op->in_count ? index : UINT32_MAX;
 }
 
 /* Dims of an op's operands that its first result lacks. */
@@ -44,7 +58,7 @@ etch_role etch_op_role(const etch_op *op)
 
 bool etch_op_is_view(const etch_op *op)
 {
-    return op->row->role == ROLE_FREE && op->row->shape != SHAPE_TOP;
+    return op->row->view;
 }
 
 static const etch_dim *mapped(etch_dim *const *from, etch_dim *const *to, uint32_t count, const etch_dim *dim)

@@ -59,9 +59,47 @@ typedef enum etch_touch {
     TOUCH_ROWS_WRITTEN /* result 0: as many elements as operand 0 has (rows that are added to) */
 } etch_touch;
 
+/* What the builder, the derivation and the placement make by themselves: each use has one row. */
+typedef enum etch_use {
+    USE_NONE,
+    USE_PRODUCT,      /* a * b */
+    USE_SUM,          /* a + b */
+    USE_DIFFERENCE,   /* a - b */
+    USE_REDUCTION,    /* sum over dims */
+    USE_SCALE,        /* times a number */
+    USE_SHIFT,        /* plus a number */
+    USE_COPY,         /* the value under another name */
+    USE_RENAMING,     /* x[S->S'] */
+    USE_TOTAL,        /* the cotangents of one value, added */
+    USE_ACCUMULATION, /* a gradient added into its accumulator by a node of its own */
+    USE_NORM,         /* sum of squares of the gradients */
+    USE_SLICE_SHARD,  /* moves */
+    USE_REDUCE_SCATTER,
+    USE_ALL_TO_ALL,
+    USE_ALL_REDUCE,
+    USE_ALL_GATHER
+} etch_use;
+
+typedef enum etch_result {
+    RESULT_ACT, /* the dtype of activations */
+    RESULT_F32,
+    RESULT_I32,
+    RESULT_AS_OPERAND /* of operand 0 */
+} etch_result;
+
+/* A result beside the first: with the dims of result 0, or of an operand less `over` and `dot`. */
+typedef struct etch_extra {
+    const char *name; /* NULL: none */
+    etch_dtype dtype;
+    unsigned like; /* EXTRA_AS_RESULT or EXTRA_OF(operand) */
+} etch_extra;
+enum { EXTRA_AS_RESULT = 0 };
+#define EXTRA_OF(operand) (1u << (operand))
+
 /* A gradient: the call of another row. `args`: d0 (cotangent of result 0), xN (operand N), yN (result N),
- * `others` (every operand but the target), separated by blanks; what an optional operand lacks is left out.
- * `into`: operands whose cotangents the results are, or `each`: one call for every operand that needs one. */
+ * `others` (every operand but the target), separated by blanks; an optional operand that is not given is left
+ * out. `into`: operands whose cotangents the results are, or `each`: one call for every operand that needs
+ * one. N counts all operands that the row names. */
 typedef struct etch_grad {
     const char *row, *args, *into;
 } etch_grad;
@@ -73,7 +111,7 @@ struct etch_row {
     bool called;           /* a spec may call it by name */
     etch_shape shape;
     etch_role role;
-    etch_factor over, dot; /* what these dims are to the op; all others pass */
+    etch_factor over, dot, kernel, state; /* what these dims are to the op; all others pass */
     etch_linear linear;
     etch_basis basis;
     uint32_t flop, flop_width;
@@ -81,10 +119,12 @@ struct etch_row {
     etch_touch touch;
     uint32_t scores_first;    /* BASIS_SCORES: index of q among the operands (k and v follow) */
     uint32_t stat_reductions; /* all-reduces of result 1 when `over` is sharded */
-    const char *extra; /* results beside the first: "stat" f32 per element less `over` and `dot`; "mask" one
-                          byte an element */
-    bool
-        stays; /* its result is memory that outlives the run: written whoever reads it, read whoever writes it */
+    etch_result dtype;        /* of result 0 */
+    etch_extra extra;
+    unsigned extra_reads; /* EXTRA_OF(..) of the operands that the extra result is made of; 0: all */
+    etch_use use;
+    bool view;  /* the result is operand 0's memory, under the same or other dims */
+    bool stays; /* the result is memory that outlives the run: written and read by all that name it */
     const char *serving;    /* the row that takes its place when a model is served; NULL: itself */
     bool elide_same;        /* is nothing when the result has the dims of operand 0 */
     bool inverts_map;       /* derived from a row with a map: from and to trade places */
@@ -92,8 +132,33 @@ struct etch_row {
     const char *help;
 };
 
-/* The row of a move. */
-const etch_row *etch_row_of_move(etch_move move);
+/* The row of a use, and of a move. */
+const etch_row *etch_row_for(const etch_graph *graph, etch_use use);
+const etch_row *etch_row_of_move(const etch_graph *graph, etch_move move);
+
+/* Place among `ins` of the operand that the row names at `slot`; UINT32_MAX when it is not given. */
+uint32_t etch_op_index(const etch_op *op, uint32_t slot);
+
+/* Dims in the making. */
+typedef ETCH_VEC(etch_dim *) etch_dim_list;
+void etch_dim_add(etch_graph *graph, etch_dim_list *list, etch_dim *dim); /* unless it is there */
+bool etch_dims_same(etch_dim *const *a, uint32_t a_count, etch_dim *const *b, uint32_t b_count);
+
+/* A call in the making, for the rules of shape.c: what is called with what, and where. */
+typedef struct etch_call {
+    etch_graph *graph;
+    const etch_row *row;
+    etch_tensor *const *ins;
+    uint32_t in_count;
+    etch_attrs attrs;      /* a rule may complete them */
+    etch_dim *const *want; /* declared dims of the result; NULL: none */
+    uint32_t want_count;
+    etch_span span;
+} etch_call;
+/* Dims of the result by the row's shape rule. False after an error. */
+bool etch_shape_infer(etch_call *call, etch_dim_list *out);
+/* Marks `to` as another name for `from`, unless that is so the other way round. */
+void etch_dim_twin(etch_dim *to, const etch_dim *from);
 
 /* Does the op's row let `dim` be `FACTOR_PASS`, ...? */
 etch_factor etch_op_factor(const etch_op *op, const etch_dim *dim);

@@ -24,9 +24,9 @@ uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *wei
     return read + written;
 }
 
-uint32_t etch_clip_flop(void)
+uint32_t etch_clip_flop(const etch_training *training)
 {
-    return etch_row_named("grad_norm")->flop;
+    return etch_row_for(training->graph, USE_NORM)->flop;
 }
 
 uint32_t etch_clip_bytes(const etch_training *training)
@@ -181,7 +181,7 @@ static void add_norm(const ending *e, etch_unit *unit)
         elements = etch_add(e->sym, elements, unit_elements(e, unit, i));
         ETCH_PUSH(e->arena, &norm.gradients, gradient);
     }
-    norm.flop = times(e, elements, etch_clip_flop());
+    norm.flop = times(e, elements, etch_clip_flop(e->training));
     norm.bytes = times(e, elements, etch_clip_bytes(e->training));
     if (norm.gradients.count > 0)
         ETCH_PUSH(e->arena, &e->placed->norms, norm);

@@ -129,8 +129,7 @@ static void let_one(etch_env *env, const etch_ast_stmt *stmt)
     if (value && want.known && !want.broken && !result_fits(spec, target, value, &want))
         value = NULL;
     if (value && !fresh && stmt->tags.count) { /* another name with tags of its own */
-        const etch_row *identity = etch_row_named("identity");
-        value = etch_graph_call(env->builder->graph, identity, &value, 1, NULL, NULL, 0, stmt->span);
+        value = etch_graph_alias(env->builder->graph, value, stmt->span);
         fresh = true;
     }
     if (value && fresh) {

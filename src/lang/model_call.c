@@ -55,8 +55,9 @@ static etch_bound bound_of_name(etch_env *env, etch_ast_name name)
         return (etch_bound){.kind = BOUND_MODULE, .module = symbol};
     if (symbol)
         return (etch_bound){.kind = BOUND_NUMBER};
-    if (etch_row_called(name.text))
-        return (etch_bound){.kind = BOUND_FUNCTION, .row = etch_row_called(name.text)};
+    const etch_row *row = etch_row_called(env->builder->graph->table, name.text);
+    if (row)
+        return (etch_bound){.kind = BOUND_FUNCTION, .row = row};
     if (name.text[strlen(name.text) - 1] == '\'')
         return (etch_bound){.kind = BOUND_DIM, .dim = etch_env_dim(env, name)};
     (void)spec;
@@ -316,6 +317,20 @@ static bool read_flag(etch_env *env, const etch_ast_arg *arg, bool *flag)
     return false;
 }
 
+/* The keyword or optional operand of the row whose name is most like `name`; NULL when none is near. */
+static const char *nearest_keyword(etch_spec *spec, const etch_row *row, const char *name)
+{
+    ETCH_VEC(const char *) known = {0};
+    const etch_keyword_info *info;
+    const char *operand;
+    for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++)
+        if (info->name && (etch_row_takes(row) & info->bit))
+            ETCH_PUSH(spec->arena, &known, info->name);
+    for (uint32_t i = 0; (operand = etch_row_operand(spec->arena, row, i)) != NULL; i++)
+        ETCH_PUSH(spec->arena, &known, operand);
+    return etch_nearest(name, known.at, known.count);
+}
+
 static bool unknown_keyword(etch_env *env, const etch_row *row, const etch_ast_arg *arg)
 {
     etch_spec *spec = env->builder->spec;
@@ -328,8 +343,7 @@ static bool unknown_keyword(etch_env *env, const etch_row *row, const etch_ast_a
                    etch_text(spec->arena, "%s(.., %s = ..)", etch_row_name(row), arg->name.text));
         return false;
     }
-    static const char *const known[] = {"over", "dot", "to", "causal"};
-    const char *near = etch_nearest(arg->name.text, known, sizeof known / sizeof *known);
+    const char *near = nearest_keyword(spec, row, arg->name.text);
     etch_diag *diag = etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, arg->name.span, "%s takes no %s",
                                  etch_row_name(row), arg->name.text);
     if (near)
@@ -337,77 +351,161 @@ static bool unknown_keyword(etch_env *env, const etch_row *row, const etch_ast_a
     return false;
 }
 
-static bool read_keyword(etch_env *env, const etch_row *row, const etch_ast_arg *arg, etch_attrs *attrs)
+static const etch_keyword_info *find_keyword(const etch_row *row, const char *name)
 {
-    unsigned takes = etch_row_takes(row);
-    const char *name = arg->name.text;
-    if (strcmp(name, "over") == 0 && (takes & ETCH_KW_OVER))
-        return keyword_dims(env, arg->value, &attrs->over, &attrs->over_count);
-    if (strcmp(name, "dot") == 0 && (takes & ETCH_KW_DOT))
-        return keyword_dims(env, arg->value, &attrs->dot, &attrs->dot_count);
-    if (strcmp(name, "to") == 0 && (takes & ETCH_KW_TO))
-        return keyword_dims(env, arg->value, &attrs->to, &attrs->map_count);
-    if (strcmp(name, "causal") == 0 && (takes & ETCH_KW_CAUSAL))
-        return read_flag(env, arg, &attrs->causal);
-    return unknown_keyword(env, row, arg);
+    const etch_keyword_info *info;
+    for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++)
+        if (info->name && strcmp(info->name, name) == 0 && (etch_row_takes(row) & info->bit))
+            return info;
+    return NULL;
+}
+
+/* A number that says something: NULL for 0 and `none`. False after an error. */
+static bool read_number(etch_env *env, const etch_ast_arg *arg, etch_expr *number)
+{
+    bool nothing;
+    etch_expr value = keyword_number(env, arg->value, &nothing);
+    if (value && !etch_is_zero(value))
+        *number = value;
+    return value || nothing;
+}
+
+static bool read_keyword(etch_env *env, const etch_keyword_info *info, const etch_ast_arg *arg,
+                         etch_attrs *attrs)
+{
+    char *field = (char *)attrs + info->field;
+    switch (info->kind) {
+    case ETCH_KIND_DIMS:
+        return keyword_dims(env, arg->value, (etch_dim ***)(void *)field,
+                            (uint32_t *)(void *)((char *)attrs + info->count));
+    case ETCH_KIND_FLAG:
+        return read_flag(env, arg, (bool *)(void *)field);
+    case ETCH_KIND_NUMBER:
+        return read_number(env, arg, (etch_expr *)(void *)field);
+    }
+    return false;
+}
+
+static bool is_said(const etch_keyword_info *info, const etch_attrs *attrs)
+{
+    const char *field = (const char *)attrs + info->field;
+    switch (info->kind) {
+    case ETCH_KIND_DIMS:
+        return *(const uint32_t *)(const void *)((const char *)attrs + info->count) > 0;
+    case ETCH_KIND_FLAG:
+        return true;
+    case ETCH_KIND_NUMBER:
+        return *(const etch_expr *)(const void *)field != NULL;
+    }
+    return false;
 }
 
 static bool needs_are_met(etch_env *env, const etch_row *row, const etch_ast_expr *call,
                           const etch_attrs *attrs)
 {
-    const struct {
-        unsigned bit;
-        const char *name;
-        bool given;
-    } keywords[] = {{ETCH_KW_OVER, "over", attrs->over_count > 0},
-                    {ETCH_KW_DOT, "dot", attrs->dot_count > 0},
-                    {ETCH_KW_TO, "to", attrs->map_count > 0},
-                    {ETCH_KW_NUMBER, NULL, attrs->number != NULL}};
-    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++) {
-        if (!(etch_row_needs(row) & keywords[i].bit) || keywords[i].given)
+    const etch_keyword_info *info;
+    for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++) {
+        if (!(etch_row_needs(row) & info->bit) || is_said(info, attrs))
             continue;
-        etch_diag *diag = etch_error(env->builder->spec->diags, ETCH_E_CALL_ARGUMENTS, call->span,
-                                     "%s needs %s", etch_row_name(row),
-                                     keywords[i].name ? keywords[i].name : "a number as its last argument");
-        if (keywords[i].name)
-            etch_help(diag, "write %s(..., %s = DIM)", etch_row_name(row), keywords[i].name);
+        etch_diag *diag =
+            etch_error(env->builder->spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s needs %s",
+                       etch_row_name(row), info->name ? info->name : "a number as its last argument");
+        if (info->name)
+            etch_help(diag, "write %s(..., %s = %s)", etch_row_name(row), info->name,
+                      info->kind == ETCH_KIND_DIMS ? "DIM" : "NUMBER");
         return false;
     }
     return true;
 }
 
-/* Operands in order; a missing optional one (`none`) is left out. */
-static bool read_operands(etch_env *env, const etch_row *row, const etch_ast_expr *call, etch_attrs *attrs,
-                          etch_tensor **ins, uint32_t *count)
+/* ---- operands of ops -------------------------------------------------------------------------------- */
+
+enum { MAX_SLOTS = 16 };
+
+/* Operands by the slot that the row gives them; NULL: left out. */
+typedef struct slots {
+    etch_tensor *at[MAX_SLOTS];
+    uint32_t least, most; /* operands that must be given, and all */
+} slots;
+
+static bool is_nothing(etch_env *env, const etch_ast_expr *arg)
+{
+    if (arg->kind != ETCH_AST_NAME)
+        return false;
+    const etch_bound *bound = etch_env_find(env, arg->name.text);
+    return bound ? bound->kind == BOUND_NOTHING : strcmp(arg->name.text, "none") == 0;
+}
+
+static bool read_operand(etch_env *env, const etch_ast_expr *arg, uint32_t slot, slots *ins)
+{
+    bool fresh;
+    if (slot >= ins->least && is_nothing(env, arg))
+        return true;
+    ins->at[slot] = etch_env_tensor(env, arg, NULL, &fresh);
+    return ins->at[slot] != NULL;
+}
+
+static bool read_positional(etch_env *env, const etch_row *row, const etch_ast_expr *call, etch_attrs *attrs,
+                            slots *ins)
 {
     etch_spec *spec = env->builder->spec;
-    uint32_t least, most, given = positional_count(call);
-    etch_row_arity(row, &least, &most);
-    bool number = (etch_row_takes(row) & ETCH_KW_NUMBER) && given > least;
+    uint32_t given = positional_count(call);
+    bool number = (etch_row_takes(row) & ETCH_KW_NUMBER) && given > ins->least;
     if (number) {
         etch_lookup lookup = etch_env_lookup(env);
         attrs->number = etch_value_of(spec, call->args.at[--given].value, &lookup);
         if (!attrs->number)
             return false;
     }
-    if (given < least || given > most) {
+    if (given < ins->least || given > ins->most) {
         etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span,
-                   least == most ? "%s takes %u operand%s, %u given"
-                                 : "%s takes at least %u operand%s, %u given",
-                   etch_row_name(row), least, least == 1 ? "" : "s", given);
+                   ins->least == ins->most ? "%s takes %u operand%s, %u given"
+                                           : "%s takes at least %u operand%s, %u given",
+                   etch_row_name(row), ins->least, ins->least == 1 ? "" : "s", given);
         return false;
     }
     bool good = true;
-    for (uint32_t i = 0; i < given; i++) {
-        const etch_ast_expr *arg = call->args.at[i].value;
-        const etch_bound *bound = arg->kind == ETCH_AST_NAME ? etch_env_find(env, arg->name.text) : NULL;
-        if (bound && bound->kind == BOUND_NOTHING && i >= least)
-            continue;
-        bool fresh;
-        ins[*count] = etch_env_tensor(env, arg, NULL, &fresh);
-        good = ins[(*count)++] && good;
-    }
+    for (uint32_t i = 0; i < given; i++)
+        good = read_operand(env, call->args.at[i].value, i, ins) && good;
     return good;
+}
+
+/* `sink = s`: an optional operand by its name. UINT32_MAX: the row has none of this name. */
+static uint32_t slot_named(etch_env *env, const etch_row *row, const slots *ins, const char *name)
+{
+    for (uint32_t i = ins->least; i < ins->most; i++)
+        if (strcmp(etch_row_operand(env->builder->spec->arena, row, i), name) == 0)
+            return i;
+    return UINT32_MAX;
+}
+
+static bool read_named(etch_env *env, const etch_row *row, const etch_ast_arg *arg, etch_attrs *attrs,
+                       slots *ins)
+{
+    const etch_keyword_info *info = find_keyword(row, arg->name.text);
+    if (info)
+        return read_keyword(env, info, arg, attrs);
+    uint32_t slot = slot_named(env, row, ins, arg->name.text);
+    if (slot == UINT32_MAX)
+        return unknown_keyword(env, row, arg);
+    if (!ins->at[slot])
+        return read_operand(env, arg->value, slot, ins);
+    etch_error(env->builder->spec->diags, ETCH_E_CALL_ARGUMENTS, arg->name.span, "%s is given twice",
+               arg->name.text);
+    return false;
+}
+
+/* Closes up the operands that are given, and says which are not. */
+static uint32_t pack(slots *ins, etch_attrs *attrs)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < ins->most; i++)
+        if (ins->at[i]) {
+            ins->at[count++] = ins->at[i];
+        } else {
+            attrs->absent |= 1u << i;
+        }
+    return count;
 }
 
 static bool call_row(etch_env *env, const etch_row *row, const etch_ast_expr *call, const etch_dims *want,
@@ -415,23 +513,24 @@ static bool call_row(etch_env *env, const etch_row *row, const etch_ast_expr *ca
 {
     etch_spec *spec = env->builder->spec;
     etch_attrs attrs = {0};
-    etch_tensor *ins[8] = {NULL};
-    uint32_t count = 0;
+    slots ins = {0};
     if (results != 1) {
         etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s has one result, %u taken",
                    etch_row_name(row), results);
         return false;
     }
-    if (!read_operands(env, row, call, &attrs, ins, &count))
+    etch_row_arity(row, &ins.least, &ins.most);
+    if (!read_positional(env, row, call, &attrs, &ins))
         return false;
     for (uint32_t i = 0; i < call->args.count; i++)
-        if (call->args.at[i].name.text && !read_keyword(env, row, &call->args.at[i], &attrs))
+        if (call->args.at[i].name.text && !read_named(env, row, &call->args.at[i], &attrs, &ins))
             return false;
     if (!needs_are_met(env, row, call, &attrs))
         return false;
     if (etch_row_needs(row) & ETCH_KW_TO)
         attrs.from = attrs.over; /* `over` becomes `to` */
-    out[0] = etch_graph_call(env->builder->graph, row, ins, count, &attrs, want ? want->at : NULL,
+    uint32_t count = pack(&ins, &attrs);
+    out[0] = etch_graph_call(env->builder->graph, row, ins.at, count, &attrs, want ? want->at : NULL,
                              want ? want->count : 0, call->span);
     return out[0] != NULL;
 }
@@ -446,9 +545,10 @@ static bool unknown_function(etch_env *env, const etch_ast_expr *call)
         return false;
     }
     ETCH_VEC(const char *) near = {0};
-    for (uint32_t i = 0; etch_row_at(i); i++)
-        if (etch_row_is_called(etch_row_at(i)))
-            ETCH_PUSH(spec->arena, &near, etch_row_name(etch_row_at(i)));
+    const etch_row *row;
+    for (uint32_t i = 0; (row = etch_row_at(env->builder->graph->table, i)) != NULL; i++)
+        if (etch_row_is_called(row))
+            ETCH_PUSH(spec->arena, &near, etch_row_name(row));
     etch_unknown_name(spec, env->home, "function or module", call->name, near.at, near.count);
     return false;
 }
@@ -472,7 +572,7 @@ bool etch_env_call(etch_env *env, const etch_ast_expr *call, const etch_dims *wa
         return false;
     }
     /* Functions are names of their own: a param or a tensor may have the same. */
-    const etch_row *row = etch_row_called(call->name.text);
+    const etch_row *row = etch_row_called(env->builder->graph->table, call->name.text);
     if (row)
         return call_row(env, row, call, want, out, results);
     if ((bound || symbol) &&

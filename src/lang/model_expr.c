@@ -30,14 +30,6 @@ static operand of_number(etch_expr number)
 
 /* ---- numbers beside tensors ------------------------------------------------------------------------- */
 
-static operand with_number(etch_env *env, const char *row_name, operand x, etch_expr number, etch_span span)
-{
-    const etch_attrs attrs = {.number = number};
-    return of_tensor(
-        etch_graph_call(env->builder->graph, etch_row_named(row_name), &x.tensor, 1, &attrs, NULL, 0, span),
-        true);
-}
-
 static operand scaled(etch_env *env, operand x, etch_expr number, etch_span span)
 {
     etch_sym *sym = env->builder->spec->sym;
@@ -47,7 +39,7 @@ static operand scaled(etch_env *env, operand x, etch_expr number, etch_span span
         return of_number(etch_mul(sym, x.number, number));
     if (number == etch_int(sym, 1))
         return x;
-    return with_number(env, "scale", x, number, span);
+    return of_tensor(etch_graph_scale(env->builder->graph, x.tensor, number, span), true);
 }
 
 static bool holds_dims(const etch_tensor *a, const etch_tensor *b)
@@ -77,19 +69,21 @@ static operand sum_of(etch_env *env, operand a, operand b, bool subtract, const 
                       etch_span span)
 {
     etch_sym *sym = env->builder->spec->sym;
+    etch_graph *graph = env->builder->graph;
     if (a.failed || b.failed)
         return failure();
     if (a.tensor && b.tensor && !want && !is_broadcast(env, a.tensor, b.tensor, span))
         return failure();
     if (a.tensor && b.tensor)
-        return of_tensor(etch_graph_sum(env->builder->graph, a.tensor, b.tensor, subtract, span), true);
+        return of_tensor(etch_graph_sum(graph, a.tensor, b.tensor, subtract, span), true);
     if (!a.tensor && !b.tensor)
         return of_number(subtract ? etch_sub(sym, a.number, b.number) : etch_add(sym, a.number, b.number));
     if (a.tensor)
-        return with_number(env, "shift", a, subtract ? etch_neg(sym, b.number) : b.number, span);
+        return of_tensor(
+            etch_graph_shift(graph, a.tensor, subtract ? etch_neg(sym, b.number) : b.number, span), true);
     if (subtract)
         b = scaled(env, b, etch_int(sym, -1), span);
-    return b.failed ? b : with_number(env, "shift", b, a.number, span);
+    return b.failed ? b : of_tensor(etch_graph_shift(graph, b.tensor, a.number, span), true);
 }
 
 /* ---- products --------------------------------------------------------------------------------------- */

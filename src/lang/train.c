@@ -87,7 +87,7 @@ static void read_optimizer(filling *f, const etch_ast_def *def)
         etch_suggest_name(diag, value->name.text, known, 1);
         return;
     }
-    f->train->optimizer.row = etch_row_named(known[0]);
+    f->train->optimizer.row = etch_row_named(etch_table_builtin(), known[0]);
     for (uint32_t i = 0; value->kind == ETCH_AST_CALL && i < value->args.count; i++)
         read_optimizer_argument(f, &value->args.at[i]);
 }

@@ -13,7 +13,7 @@ typedef struct description {
 static void write_rows(etch_buf *out, bool called)
 {
     const etch_row *row;
-    for (uint32_t i = 0; (row = etch_row_at(i)) != NULL; i++)
+    for (uint32_t i = 0; (row = etch_row_at(etch_table_builtin(), i)) != NULL; i++)
         if (etch_row_is_called(row) == called)
             etch_row_describe(row, out);
 }

@@ -183,8 +183,10 @@ static bool find_phases(etch_session *session, const etch_quantity *q, unsigned 
 /* The names that `op =` may have: collectives for what is communicated, else the rows of the op table. */
 static const char *op_name_at(const etch_quantity_row *row, uint32_t i)
 {
-    if (!of_collectives(row))
-        return etch_row_at(i) ? etch_row_name(etch_row_at(i)) : NULL;
+    if (!of_collectives(row)) {
+        const etch_row *named = etch_row_at(etch_table_builtin(), i);
+        return named ? etch_row_name(named) : NULL;
+    }
     return i + ETCH_REDUCE_SCATTER < ETCH_MOVE_COUNT ? etch_move_name((etch_move)(i + ETCH_REDUCE_SCATTER))
                                                      : NULL;
 }

@@ -42,7 +42,7 @@ exec_model *exec_model_new(etch_arena *arena, const char *dims, uint32_t micro)
     }
     m->train = (etch_train){.batch = exec_model_dim(m, "B"),
                             .micro = etch_int(m->sym, micro),
-                            .optimizer = {etch_row_named("adamw"), true}};
+                            .optimizer = {etch_row_named(etch_table_builtin(), "adamw"), true}};
     return m;
 }
 
@@ -144,7 +144,7 @@ static etch_tensor *call_row(exec_model *m, const char *name, const char *row, e
                              uint32_t count, const etch_attrs *attrs, const char *want)
 {
     dim_list declared = read_dims(m, want ? want : "");
-    etch_tensor *result = etch_graph_call(m->graph, etch_row_named(row), ins, count, attrs,
+    etch_tensor *result = etch_graph_call(m->graph, etch_row_named(m->graph->table, row), ins, count, attrs,
                                           want ? declared.at : NULL, declared.count, nowhere);
     return named(m, result, name);
 }

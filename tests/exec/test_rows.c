@@ -307,8 +307,8 @@ static void coverage(etch_arena *arena)
     etch_training *trained[CASES];
     for (int i = 0; i < CASES; i++)
         trained[i] = exec_train(build(arena, &cases[i]), NULL);
-    for (uint32_t r = 0; etch_row_at(r); r++) {
-        const etch_row *row = etch_row_at(r);
+    for (uint32_t r = 0; etch_row_at(etch_table_builtin(), r); r++) {
+        const etch_row *row = etch_row_at(etch_table_builtin(), r);
         bool found =
             row->role == ROLE_MOVE || strcmp(row->name, "adamw") == 0 || strcmp(row->name, "grad_norm") == 0;
         found = found || row->stays; /* only a model that is served has it: test_models */

@@ -21,9 +21,7 @@ sample *sample_new(etch_arena *arena)
     x->train.batch = x->b;
     x->train.micro = etch_int(x->sym, 2);
     x->train.optimizer.master = true;
-    for (uint32_t i = 0; !x->train.optimizer.row && etch_row_at(i); i++)
-        if (strcmp(etch_row_name(etch_row_at(i)), "adamw") == 0)
-            x->train.optimizer.row = etch_row_at(i);
+    x->train.optimizer.row = etch_row_named(etch_table_builtin(), "adamw");
     x->plan.name = "plan";
     ETCH_PUSH(arena, &x->plan.mesh, (etch_axis){.name = "dp", .size = etch_int(x->sym, 2)});
     ETCH_PUSH(arena, &x->plan.mesh, (etch_axis){.name = "tp", .size = etch_int(x->sym, 4)});
@@ -91,7 +89,8 @@ etch_tensor *sample_call(sample *x, const char *name, const char *row, etch_tens
         attrs.over[0] = dim_called(x, over);
         attrs.over_count = 1;
     }
-    return named(etch_graph_call(x->graph, etch_row_called(row), ins, b ? 2 : 1, &attrs, NULL, 0, nowhere),
+    return named(etch_graph_call(x->graph, etch_row_called(x->graph->table, row), ins, b ? 2 : 1, &attrs,
+                                 NULL, 0, nowhere),
                  name);
 }
 

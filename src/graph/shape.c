@@ -1,0 +1,318 @@
+/* Shape rules: the dims of a result, one function per rule. */
+#include "graph/row_int.h"
+
+void etch_dim_add(etch_graph *graph, etch_dim_list *list, etch_dim *dim)
+{
+    if (!etch_dim_among(list->at, list->count, dim))
+        ETCH_PUSH(graph->arena, list, dim);
+}
+
+bool etch_dims_same(etch_dim *const *a, uint32_t a_count, etch_dim *const *b, uint32_t b_count)
+{
+    if (a_count != b_count)
+        return false;
+    for (uint32_t i = 0; i < a_count; i++)
+        if (!etch_dim_among(b, b_count, a[i]))
+            return false;
+    return true;
+}
+
+/* Does operand `t` have every dim of `dims`? Reports the first that it lacks. */
+static bool has_dims(const etch_call *call, const etch_tensor *t, etch_dim *const *dims, uint32_t count,
+                     const char *what)
+{
+    etch_graph *graph = call->graph;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!dims[i])
+            return false;
+        if (etch_has_dim(t, dims[i]))
+            continue;
+        etch_error(graph->diags, ETCH_E_MISSING_DIM, call->span, "%s: %s%s has no dim %s, which `%s` names",
+                   call->row->name, t->name, etch_dims_text(graph->arena, t->dims, t->rank), dims[i]->name,
+                   what);
+        return false;
+    }
+    return true;
+}
+
+static bool union_dims(const etch_call *call, uint32_t from, uint32_t count, etch_dim_list *out)
+{
+    for (uint32_t i = from; i < from + count; i++)
+        for (uint32_t d = 0; d < call->ins[i]->rank; d++)
+            etch_dim_add(call->graph, out, call->ins[i]->dims[d]);
+    return true;
+}
+
+/* Operand 0, whose dims hold those of the other operands (gains, biases). */
+static bool first_dims(const etch_call *call, etch_dim_list *out)
+{
+    etch_graph *graph = call->graph;
+    const etch_row *row = call->row;
+    etch_tensor *const *ins = call->ins;
+    const etch_attrs *attrs = &call->attrs;
+    etch_span span = call->span;
+    if (!has_dims(call, ins[0], attrs->over, attrs->over_count, "over"))
+        return false;
+    for (uint32_t i = 1; i < call->in_count; i++)
+        for (uint32_t d = 0; d < ins[i]->rank; d++)
+            if (!etch_has_dim(ins[0], ins[i]->dims[d])) {
+                etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span, "%s: %s%s has dim %s, which %s%s lacks",
+                           row->name, ins[i]->name, etch_dims_text(graph->arena, ins[i]->dims, ins[i]->rank),
+                           ins[i]->dims[d]->name, ins[0]->name,
+                           etch_dims_text(graph->arena, ins[0]->dims, ins[0]->rank));
+                return false;
+            }
+    return union_dims(call, 0, 1, out);
+}
+
+static bool attend_dims(const etch_call *call, etch_dim_list *out)
+{
+    etch_graph *graph = call->graph;
+    const etch_row *row = call->row;
+    const etch_attrs *attrs = &call->attrs;
+    etch_span span = call->span;
+    const etch_tensor *q = call->ins[0], *k = call->ins[1], *v = call->ins[2];
+    if (!has_dims(call, q, attrs->dot, attrs->dot_count, "dot") ||
+        !has_dims(call, k, attrs->dot, attrs->dot_count, "dot") ||
+        !has_dims(call, k, attrs->over, attrs->over_count, "over") ||
+        !has_dims(call, v, attrs->over, attrs->over_count, "over"))
+        return false;
+    for (uint32_t i = 0; i < q->rank; i++)
+        if (etch_dim_among(attrs->over, attrs->over_count, q->dims[i])) {
+            etch_diag *diag = etch_error(
+                graph->diags, ETCH_E_SHAPE_MISMATCH, span, "%s: the queries %s%s have the dim %s of the keys",
+                row->name, q->name, etch_dims_text(graph->arena, q->dims, q->rank), q->dims[i]->name);
+            etch_help(diag, "rename it in the keys and values: k[%s->%s']", q->dims[i]->name,
+                      q->dims[i]->name);
+            return false;
+        }
+    const etch_tensor *sides[] = {q, v};
+    for (uint32_t s = 0; s < 2; s++)
+        for (uint32_t i = 0; i < sides[s]->rank; i++) {
+            etch_dim *dim = sides[s]->dims[i];
+            bool dotted = etch_dim_among(attrs->dot, attrs->dot_count, dim) && !etch_has_dim(v, dim);
+            if (!dotted && !etch_dim_among(attrs->over, attrs->over_count, dim))
+                etch_dim_add(graph, out, dim);
+        }
+    if (!attrs->causal)
+        return true;
+    const etch_op probe = {
+        .row = row, .ins = (etch_tensor **)(uintptr_t)call->ins, .in_count = 3, .attrs = *attrs};
+    if (etch_op_query_dim(&probe))
+        return true;
+    etch_diag *diag =
+        etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span,
+                   "%s: which dim of %s%s is the sequence that %s pairs with?", row->name, q->name,
+                   etch_dims_text(graph->arena, q->dims, q->rank), attrs->over[0]->name);
+    etch_help(
+        diag,
+        "a causal mask needs keys that were renamed from the queries' dim: x[S->S'], or cache(k, over = S)");
+    return false;
+}
+
+static bool lookup_dims(const etch_call *call, etch_dim_list *out)
+{
+    etch_graph *graph = call->graph;
+    etch_tensor *const *ins = call->ins;
+    const etch_attrs *attrs = &call->attrs;
+    if (!has_dims(call, ins[0], attrs->over, attrs->over_count, "over"))
+        return false;
+    union_dims(call, 1, 1, out);
+    for (uint32_t i = 0; i < ins[0]->rank; i++)
+        if (!etch_dim_among(attrs->over, attrs->over_count, ins[0]->dims[i]))
+            etch_dim_add(graph, out, ins[0]->dims[i]);
+    return true;
+}
+
+static bool loss_dims(const etch_call *call)
+{
+    etch_graph *graph = call->graph;
+    const etch_row *row = call->row;
+    etch_tensor *const *ins = call->ins;
+    const etch_attrs *attrs = &call->attrs;
+    etch_span span = call->span;
+    if (!has_dims(call, ins[0], attrs->over, attrs->over_count, "over"))
+        return false;
+    if (call->in_count < 2)
+        return true;
+    etch_dim_list left = {0};
+    for (uint32_t i = 0; i < ins[0]->rank; i++)
+        if (!etch_dim_among(attrs->over, attrs->over_count, ins[0]->dims[i]))
+            etch_dim_add(graph, &left, ins[0]->dims[i]);
+    if (etch_dims_same(left.at, left.count, ins[1]->dims, ins[1]->rank))
+        return true;
+    etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span, "%s: %s%s less %s does not fit %s%s", row->name,
+               ins[0]->name, etch_dims_text(graph->arena, ins[0]->dims, ins[0]->rank), attrs->over[0]->name,
+               ins[1]->name, etch_dims_text(graph->arena, ins[1]->dims, ins[1]->rank));
+    return false;
+}
+
+static void replace_dims(const etch_call *call, etch_dim_list *out)
+{
+    const etch_tensor *a = call->ins[0];
+    const etch_attrs *attrs = &call->attrs;
+    for (uint32_t i = 0; i < a->rank; i++) {
+        etch_dim *dim = a->dims[i];
+        for (uint32_t m = 0; m < attrs->map_count; m++)
+            if (attrs->from[m] == dim) {
+                dim = attrs->to[m];
+                break;
+            }
+        ETCH_PUSH(call->graph->arena, out, dim);
+    }
+}
+
+/* slice: `over` (one dim) becomes the shorter dim `to`. */
+static bool top_dims(const etch_call *call, etch_dim_list *out)
+{
+    etch_graph *graph = call->graph;
+    const etch_row *row = call->row;
+    etch_tensor *const *ins = call->ins;
+    const etch_attrs *attrs = &call->attrs;
+    etch_span span = call->span;
+    if (attrs->map_count != 1 || !attrs->to[0] || !has_dims(call, ins[0], attrs->from, 1, "over"))
+        return false;
+    const etch_dim *from = attrs->from[0], *to = attrs->to[0];
+    etch_truth fits = etch_at_least(graph->sym, from->size, to->size, NULL);
+    if (fits != ETCH_YES) {
+        etch_diag *diag =
+            etch_error(graph->diags, ETCH_E_UNEQUAL_SIZES, span, "%s: %s = %s %s the %s = %s elements of %s",
+                       row->name, to->name, etch_expr_text(graph->sym, to->size),
+                       fits == ETCH_NO ? "can be more than" : "is not known to be within", from->name,
+                       etch_expr_text(graph->sym, from->size), ins[0]->name);
+        etch_help(diag, "add `assume %s <= %s`", etch_expr_text(graph->sym, to->size),
+                  etch_expr_text(graph->sym, from->size));
+        return false;
+    }
+    replace_dims(call, out);
+    return true;
+}
+
+/* Marks `to` as another name for `from`, once; not when it is renamed back. */
+void etch_dim_twin(etch_dim *to, const etch_dim *from)
+{
+    for (const etch_dim *earlier = from; earlier; earlier = earlier->twin)
+        if (earlier == to)
+            return;
+    if (!to->twin)
+        to->twin = from;
+}
+
+static void map_one(etch_call *call, etch_dim *from, etch_dim *to)
+{
+    etch_attrs *attrs = &call->attrs;
+    attrs->from = ETCH_NEW(call->graph->arena, etch_dim *);
+    attrs->to = ETCH_NEW(call->graph->arena, etch_dim *);
+    attrs->from[0] = from, attrs->to[0] = to, attrs->map_count = 1;
+}
+
+/* cache, when serving: `over` is added behind what the cache holds already, which makes `to`. Both belong to
+ * one memory that is filled along them. */
+static bool appended_dims(etch_call *call, etch_dim *to, etch_dim_list *out)
+{
+    etch_graph *graph = call->graph;
+    etch_attrs *attrs = &call->attrs;
+    etch_dim *from = attrs->over[0];
+    etch_truth fits = etch_at_least(graph->sym, to->size, from->size, NULL);
+    if (fits != ETCH_YES) {
+        etch_diag *diag = etch_error(graph->diags, ETCH_E_UNEQUAL_SIZES, call->span,
+                                     "%s: %s = %s %s the %s = %s elements of %s", call->row->name, to->name,
+                                     etch_expr_text(graph->sym, to->size),
+                                     fits == ETCH_NO ? "cannot hold" : "is not known to hold", from->name,
+                                     etch_expr_text(graph->sym, from->size), call->ins[0]->name);
+        etch_help(diag, "declare what the cache holds after the run: dim %s ~ past + %s", to->name,
+                  from->name);
+        return false;
+    }
+    etch_dim_twin(to, from);
+    attrs->over = ETCH_NEW_ARRAY(graph->arena, 2, etch_dim *);
+    attrs->over[0] = from, attrs->over[1] = to, attrs->over_count = 2;
+    map_one(call, from, to);
+    replace_dims(call, out);
+    return true;
+}
+
+/* cache, when training: the one new dim among `want` takes the size of `over`. */
+static bool cached_dims(etch_call *call, etch_dim_list *out)
+{
+    etch_graph *graph = call->graph;
+    const etch_row *row = call->row;
+    etch_tensor *const *ins = call->ins;
+    etch_attrs *attrs = &call->attrs;
+    etch_span span = call->span;
+    if (attrs->over_count != 1 || !has_dims(call, ins[0], attrs->over, 1, "over"))
+        return false;
+    etch_dim *from = attrs->over[0], *to = NULL;
+    uint32_t fresh = 0;
+    for (uint32_t i = 0; call->want && i < call->want_count; i++)
+        if (call->want[i] && !etch_has_dim(ins[0], call->want[i]))
+            to = call->want[i], fresh++;
+    if (fresh != 1) {
+        etch_diag *diag = etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span,
+                                     "%s needs declared result dims with one new dim in place of %s",
+                                     row->name, from->name);
+        etch_help(diag, "write kc[B,T,K,D] = %s(k, over = %s)", row->name, from->name);
+        return false;
+    }
+    if (graph->serves)
+        return appended_dims(call, to, out);
+    etch_expr extra = etch_sub(graph->sym, to->size, from->size);
+    if (!etch_is_zero(etch_subst(graph->sym, extra, graph->default_count, graph->default_vars,
+                                 graph->default_values))) {
+        etch_diag *diag = etch_error(graph->diags, ETCH_E_CACHE_NOT_EMPTY, span,
+                                     "%s = %s is not %s = %s, but training starts with an empty cache",
+                                     to->name, etch_expr_text(graph->sym, to->size), from->name,
+                                     etch_expr_text(graph->sym, from->size));
+        etch_note(diag, to->span, "%s is declared here", to->name);
+        return false;
+    }
+    to->size = from->size;
+    etch_dim_twin(to, from);
+    map_one(call, from, to);
+    attrs->over_count = 0;
+    replace_dims(call, out);
+    return true;
+}
+
+/* sum, when it is called: all but `over`; the kept dims say it from then on. */
+static bool kept_dims(etch_call *call, etch_dim_list *out)
+{
+    const etch_tensor *x = call->ins[0];
+    if (!has_dims(call, x, call->attrs.over, call->attrs.over_count, "over"))
+        return false;
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (!etch_dim_among(call->attrs.over, call->attrs.over_count, x->dims[i]))
+            etch_dim_add(call->graph, out, x->dims[i]);
+    call->attrs.over_count = 0;
+    return true;
+}
+
+/* ---- the door --------------------------------------------------------------------------------------- */
+
+bool etch_shape_infer(etch_call *call, etch_dim_list *out)
+{
+    switch (call->row->shape) {
+    case SHAPE_UNION:
+        return union_dims(call, 0, call->in_count, out);
+    case SHAPE_FIRST:
+        return first_dims(call, out);
+    case SHAPE_ATTEND:
+        return attend_dims(call, out);
+    case SHAPE_LOOKUP:
+        return lookup_dims(call, out);
+    case SHAPE_LOSS:
+        return loss_dims(call);
+    case SHAPE_TOP:
+        return top_dims(call, out);
+    case SHAPE_CACHED:
+        return cached_dims(call, out);
+    case SHAPE_RENAMED:
+        replace_dims(call, out);
+        return true;
+    case SHAPE_KEPT:
+        return kept_dims(call, out);
+    case SHAPE_TARGETS:
+        break;
+    }
+    return false;
+}

@@ -1,0 +1,161 @@
+/* Looking up rows of a table, and describing them. */
+#include <string.h>
+
+#include "graph/row_int.h"
+
+/* ---- rows ------------------------------------------------------------------------------------------- */
+
+const etch_row *etch_row_named(const etch_table *table, const char *name)
+{
+    for (uint32_t i = 0; i < table->count; i++)
+        if (strcmp(table->rows[i].name, name) == 0)
+            return &table->rows[i];
+    return NULL;
+}
+
+const etch_row *etch_row_called(const etch_table *table, const char *name)
+{
+    const etch_row *row = etch_row_named(table, name);
+    return row && row->called ? row : NULL;
+}
+
+const etch_row *etch_row_at(const etch_table *table, uint32_t index)
+{
+    return index < table->count ? &table->rows[index] : NULL;
+}
+
+const etch_row *etch_row_for(const etch_graph *graph, etch_use use)
+{
+    for (uint32_t i = 0; i < graph->table->count; i++)
+        if (graph->table->rows[i].use == use)
+            return &graph->table->rows[i];
+    return NULL;
+}
+
+/* ---- moves ------------------------------------------------------------------------------------------ */
+
+static const struct {
+    const char *name; /* as in queries */
+    etch_use use;     /* USE_NONE: no op of a graph makes it */
+} moves[ETCH_MOVE_COUNT] = {
+    [ETCH_NO_MOVE] = {"none", USE_NONE},
+    [ETCH_SLICE] = {"slice_shard", USE_SLICE_SHARD},
+    [ETCH_REDUCE_SCATTER] = {"reduce_scatter", USE_REDUCE_SCATTER},
+    [ETCH_ALL_TO_ALL] = {"all_to_all", USE_ALL_TO_ALL},
+    [ETCH_ALL_REDUCE] = {"all_reduce", USE_ALL_REDUCE},
+    [ETCH_ALL_GATHER] = {"all_gather", USE_ALL_GATHER},
+    [ETCH_SEND] = {"send", USE_NONE},
+};
+
+const etch_row *etch_row_of_move(const etch_graph *graph, etch_move move)
+{
+    return moves[move].use == USE_NONE ? NULL : etch_row_for(graph, moves[move].use);
+}
+
+const char *etch_move_name(etch_move move)
+{
+    return moves[move].name;
+}
+
+/* ---- keywords --------------------------------------------------------------------------------------- */
+
+#define DIMS(word, bit, list)                                                                     \
+    {                                                                                             \
+        word, bit, ETCH_KIND_DIMS, offsetof(etch_attrs, list), offsetof(etch_attrs, list##_count) \
+    }
+#define NUMBER(word, bit, member)                                    \
+    {                                                                \
+        word, bit, ETCH_KIND_NUMBER, offsetof(etch_attrs, member), 0 \
+    }
+
+static const etch_keyword_info keywords[] = {
+    DIMS("over", ETCH_KW_OVER, over),
+    DIMS("dot", ETCH_KW_DOT, dot),
+    {"to", ETCH_KW_TO, ETCH_KIND_DIMS, offsetof(etch_attrs, to), offsetof(etch_attrs, map_count)},
+    {"causal", ETCH_KW_CAUSAL, ETCH_KIND_FLAG, offsetof(etch_attrs, causal), 0},
+    NUMBER(NULL, ETCH_KW_NUMBER, number),
+    NUMBER("window", ETCH_KW_WINDOW, window),
+    NUMBER("cap", ETCH_KW_CAP, cap),
+    NUMBER("pairs", ETCH_KW_PAIRS, pairs),
+    DIMS("kernel", ETCH_KW_KERNEL, kernel),
+    NUMBER("stride", ETCH_KW_STRIDE, stride),
+    NUMBER("size", ETCH_KW_SIZE, size),
+    DIMS("state", ETCH_KW_STATE, state),
+    NUMBER("chunk", ETCH_KW_CHUNK, chunk),
+    DIMS("slots", ETCH_KW_SLOTS, slots),
+    NUMBER("groups", ETCH_KW_GROUPS, groups),
+    NUMBER("keep", ETCH_KW_KEEP, keep),
+    NUMBER("limit", ETCH_KW_LIMIT, limit),
+};
+
+const etch_keyword_info *etch_keyword_at(uint32_t index)
+{
+    return index < sizeof keywords / sizeof keywords[0] ? &keywords[index] : NULL;
+}
+
+/* ---- what a row says -------------------------------------------------------------------------------- */
+
+const char *etch_row_name(const etch_row *row)
+{
+    return row->name;
+}
+unsigned etch_row_takes(const etch_row *row)
+{
+    return row->takes;
+}
+unsigned etch_row_needs(const etch_row *row)
+{
+    return row->needs;
+}
+bool etch_row_is_called(const etch_row *row)
+{
+    return row->called;
+}
+
+void etch_row_arity(const etch_row *row, uint32_t *least, uint32_t *most)
+{
+    uint32_t words = 0;
+    bool optional = false;
+    *least = 0;
+    for (const char *at = row->operands; *at; at += strspn(at, " ")) {
+        size_t length = strcspn(at, " ");
+        if (*at == '|')
+            optional = true;
+        else if (words++, !optional)
+            *least = words;
+        at += length;
+    }
+    *most = words;
+}
+
+const char *etch_row_operand(etch_arena *arena, const etch_row *row, uint32_t slot)
+{
+    for (const char *at = row->operands; *at; at += strspn(at, " ")) {
+        size_t length = strcspn(at, " ");
+        if (*at != '|' && slot-- == 0)
+            return etch_text(arena, "%.*s", (int)length, at);
+        at += length;
+    }
+    return NULL;
+}
+
+void etch_row_describe(const etch_row *row, etch_buf *out)
+{
+    static const char *const per[] = {"",
+                                      "dims",
+                                      "element of the result",
+                                      "element of the operand",
+                                      "element and addition",
+                                      "pair and width"};
+    etch_buf_printf(out, "%-18s %-22s ", row->name, row->operands);
+    if (row->basis == BASIS_NONE)
+        etch_buf_puts(out, "no FLOP");
+    else if (row->basis == BASIS_PRODUCT)
+        etch_buf_puts(out, "2 FLOP per combination of dims when one is summed, else 1");
+    else if (row->basis == BASIS_SCORES)
+        etch_buf_printf(out, "%u and %u FLOP per pair and element of key and of value width", row->flop,
+                        row->flop_width);
+    else
+        etch_buf_printf(out, "%u FLOP per %s", row->flop, per[row->basis]);
+    etch_buf_printf(out, "; %s\n", row->help);
+}
