@@ -83,6 +83,10 @@ const etch_row *etch_row_at(const etch_table *table, uint32_t index);
 /* Name of an operand by its place among all that the row knows, copied into the arena; NULL past the end. */
 const char *etch_row_operand(etch_arena *arena, const etch_row *row, uint32_t slot);
 bool etch_row_is_called(const etch_row *row);
+/* The optimizer that a train block calls so, or NULL; what it is when it keeps a momentum, NULL when it never
+ * does. */
+const etch_row *etch_optimizer_called(const etch_table *table, const char *name);
+const etch_row *etch_optimizer_with_momentum(const etch_table *table, const etch_row *optimizer);
 /* One line for `help ops`: operands, FLOP per element of what, meaning. */
 void etch_row_describe(const etch_row *row, etch_buf *out);
 
@@ -336,7 +340,7 @@ void etch_graph_keep(etch_graph *graph, etch_tensor *const *wanted, uint32_t cou
 /* ---- training --------------------------------------------------------------------------------------- */
 
 typedef struct etch_optimizer {
-    const etch_row *row; /* adamw */
+    const etch_row *row; /* adamw, sgd, ... */
     bool master;         /* keeps a master copy of the weights in the `optim` dtype */
 } etch_optimizer;
 

@@ -125,10 +125,13 @@ struct etch_row {
     etch_use use;
     bool view;  /* the result is operand 0's memory, under the same or other dims */
     bool stays; /* the result is memory that outlives the run: written and read by all that name it */
-    const char *serving;    /* the row that takes its place when a model is served; NULL: itself */
-    bool elide_same;        /* is nothing when the result has the dims of operand 0 */
-    bool inverts_map;       /* derived from a row with a map: from and to trade places */
-    const etch_grad *grads; /* ends with {NULL}; NULL: no gradient */
+    const char *serving; /* the row that takes its place when a model is served; NULL: itself */
+    bool updates;        /* an optimizer: `flop` per element of a weight */
+    uint32_t states;     /* an optimizer: tensors of the weight's size that it keeps, read and written */
+    const char *with_momentum; /* an optimizer: the row that takes its place when it keeps a momentum */
+    bool elide_same;           /* is nothing when the result has the dims of operand 0 */
+    bool inverts_map;          /* derived from a row with a map: from and to trade places */
+    const etch_grad *grads;    /* ends with {NULL}; NULL: no gradient */
     const char *help;
 };
 

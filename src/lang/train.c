@@ -43,17 +43,44 @@ static void read_accumulate(filling *f, const etch_ast_def *def)
     f->train->micro = etch_value_of(f->spec, value->items.at[1], &lookup);
 }
 
-static void read_optimizer_argument(filling *f, const etch_ast_arg *arg)
+/* ---- optimizers ---------------------------------------------------------------------------------------- */
+
+static void read_master(filling *f, const etch_ast_expr *value)
 {
-    static const char *const known[] = {"master"}, *const others[] = {"ema", "momentum", "beta1", "beta2",
-                                                                      "decay"};
+    if (value->kind == ETCH_AST_TRUTH)
+        f->train->optimizer.master = value->truth;
+    else
+        wrong(f, value->span, "master is true or false");
+}
+
+/* What is kept of it matters, not how large it is: only 0 is no momentum. */
+static void read_momentum(filling *f, const etch_ast_expr *value)
+{
+    etch_sym *sym = f->spec->sym;
+    const etch_lookup lookup = etch_global_lookup(f->spec, f->symbol->home);
+    etch_expr number = etch_value_of(f->spec, value, &lookup);
+    if (!number || etch_is_zero(number))
+        return;
+    if (etch_is_constant(number) && (etch_constant_compare(sym, number, etch_int(sym, 0)) < 0 ||
+                                     etch_constant_compare(sym, number, etch_int(sym, 1)) >= 0)) {
+        wrong(f, value->span, "momentum is at least 0 and below 1");
+        return;
+    }
+    f->train->optimizer.row = etch_optimizer_with_momentum(etch_table_builtin(), f->train->optimizer.row);
+}
+
+static void read_optimizer_argument(filling *f, const char *optimizer, const etch_ast_arg *arg)
+{
+    static const char *const known[] = {"master", "momentum"};
+    static const char *const others[] = {"ema", "beta1", "beta2", "decay", "nesterov"};
+    const etch_row *row = etch_optimizer_called(etch_table_builtin(), optimizer);
+    const bool takes_momentum = etch_optimizer_with_momentum(etch_table_builtin(), row) != NULL;
     if (!arg->name.text) {
         wrong(f, arg->value->span, "arguments of an optimizer have names: adamw(master = true)");
     } else if (strcmp(arg->name.text, known[0]) == 0) {
-        if (arg->value->kind == ETCH_AST_TRUTH)
-            f->train->optimizer.master = arg->value->truth;
-        else
-            wrong(f, arg->value->span, "master is true or false");
+        read_master(f, arg->value);
+    } else if (takes_momentum && strcmp(arg->name.text, known[1]) == 0) {
+        read_momentum(f, arg->value);
     } else {
         for (uint32_t i = 0; i < sizeof others / sizeof *others; i++)
             if (strcmp(arg->name.text, others[i]) == 0) {
@@ -61,36 +88,48 @@ static void read_optimizer_argument(filling *f, const etch_ast_arg *arg)
                 return;
             }
         etch_diag *diag = etch_error(f->spec->diags, ETCH_E_TRAIN_OPTION, arg->name.span,
-                                     "adamw has no argument '%s'", arg->name.text);
-        etch_suggest_name(diag, arg->name.text, known, 1);
+                                     "%s has no argument '%s'", optimizer, arg->name.text);
+        etch_suggest_name(diag, arg->name.text, known, takes_momentum ? 2 : 1);
     }
+}
+
+static void report_no_optimizer(const filling *f, etch_ast_name name)
+{
+    static const char *const others[] = {"adam", "adagrad", "rowwise_adagrad", "adafactor", "lion",
+                                         "muon", "lamb",    "shampoo",         "none"};
+    const etch_table *table = etch_table_builtin();
+    ETCH_VEC(const char *) names = {0};
+    const etch_row *row;
+    for (uint32_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(name.text, others[i]) == 0) {
+            later(f, name.span, etch_text(f->spec->arena, "the optimizer '%s'", others[i]));
+            return;
+        }
+    for (uint32_t i = 0; (row = etch_row_at(table, i)) != NULL; i++)
+        if (etch_optimizer_called(table, etch_row_name(row)))
+            ETCH_PUSH(f->spec->arena, &names, etch_row_name(row));
+    etch_diag *diag =
+        etch_error(f->spec->diags, ETCH_E_TRAIN_OPTION, name.span, "there is no optimizer '%s'", name.text);
+    etch_suggest_name(diag, name.text, names.at, names.count);
 }
 
 static void read_optimizer(filling *f, const etch_ast_def *def)
 {
-    static const char *const known[] = {"adamw"};
-    static const char *const others[] = {"sgd",  "adam", "adagrad", "rowwise_adagrad", "adafactor",
-                                         "lion", "muon", "lamb",    "shampoo",         "none"};
     const etch_ast_expr *value = def->value;
     if (value->kind != ETCH_AST_NAME && value->kind != ETCH_AST_CALL) {
         wrong(f, value->span, "an optimizer is written like optimizer = adamw(master = true)");
         return;
     }
-    for (uint32_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strcmp(value->name.text, others[i]) == 0) {
-            later(f, value->name.span, etch_text(f->spec->arena, "the optimizer '%s'", others[i]));
-            return;
-        }
-    if (strcmp(value->name.text, known[0]) != 0) {
-        etch_diag *diag = etch_error(f->spec->diags, ETCH_E_TRAIN_OPTION, value->name.span,
-                                     "there is no optimizer '%s'", value->name.text);
-        etch_suggest_name(diag, value->name.text, known, 1);
+    f->train->optimizer.row = etch_optimizer_called(etch_table_builtin(), value->name.text);
+    if (!f->train->optimizer.row) {
+        report_no_optimizer(f, value->name);
         return;
     }
-    f->train->optimizer.row = etch_row_named(etch_table_builtin(), known[0]);
     for (uint32_t i = 0; value->kind == ETCH_AST_CALL && i < value->args.count; i++)
-        read_optimizer_argument(f, &value->args.at[i]);
+        read_optimizer_argument(f, value->name.text, &value->args.at[i]);
 }
+
+/* ---- other options ------------------------------------------------------------------------------------- */
 
 /* The names that one name or a list of them is; NULL after an error, which is `message`. */
 static const char **read_names(const filling *f, const etch_ast_expr *value, uint32_t *count,

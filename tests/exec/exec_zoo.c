@@ -228,6 +228,28 @@ static exec_model *build_mlp(etch_arena *arena, uint32_t micro)
     return m;
 }
 
+static exec_model *with_sgd(exec_model *m, bool momentum, bool master)
+{
+    const etch_row *row = etch_optimizer_called(m->graph->table, "sgd");
+    m->train.optimizer.row = momentum ? etch_optimizer_with_momentum(m->graph->table, row) : row;
+    m->train.optimizer.master = master;
+    return m;
+}
+
+static exec_model *build_sgd(etch_arena *arena, uint32_t micro)
+{
+    return with_sgd(build_mlp(arena, micro), false, false);
+}
+
+static exec_model *build_momentum(etch_arena *arena, uint32_t micro)
+{
+    return with_sgd(build_mlp(arena, micro), true, micro > 1);
+}
+
+static const char *const sgd_plans[] = {
+    "", "dp=2 | B@dp", "dp=2 tp=2 | B@dp F@tp V@tp | zero dp", "dp=2 cp=2 | B@dp S@cp | zero cp", NULL,
+};
+
 static const char *const mlp_plans[] = {
     "dp=2 tp=2 | B@dp F@tp | for second F@ H@tp",
     "dp=2 tp=2 | B@dp F@tp | for second F@ S@tp",
@@ -391,6 +413,8 @@ const exec_zoo exec_models[] = {
     {"gpt", build_gpt, NULL, gpt_plans},
     {"gpt, recomputed", build_gpt, "layer", gpt_plans},
     {"mlp", build_mlp, NULL, mlp_plans},
+    {"mlp, sgd", build_sgd, NULL, sgd_plans},
+    {"mlp, momentum", build_momentum, NULL, sgd_plans},
     {"nested", build_nested, NULL, nested_plans},
     {"nested, inner loop recomputed", build_nested, "inner", nested_plans},
     {"nested, recomputed", build_nested, "outer", nested_plans},

@@ -309,8 +309,7 @@ static void coverage(etch_arena *arena)
         trained[i] = exec_train(build(arena, &cases[i]), NULL);
     for (uint32_t r = 0; etch_row_at(etch_table_builtin(), r); r++) {
         const etch_row *row = etch_row_at(etch_table_builtin(), r);
-        bool found =
-            row->role == ROLE_MOVE || strcmp(row->name, "adamw") == 0 || strcmp(row->name, "grad_norm") == 0;
+        bool found = row->role == ROLE_MOVE || row->updates || strcmp(row->name, "grad_norm") == 0;
         found = found || row->stays; /* only a model that is served has it: test_models */
         for (int i = 0; i < CASES && !found; i++)
             found = has_row(trained[i]->graph->forward, row) || has_row(trained[i]->backward, row);

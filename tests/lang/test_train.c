@@ -57,6 +57,18 @@ static void options(etch_arena *arena)
         {"optimiser = adamw", NULL,
          "E0220 a.etch:5:9 a train block has no option 'optimiser'\n"
          "  help did you mean 'optimizer'?\n"},
+        {"optimizer = sgd", "-/1 sgd", ""},
+        {"optimizer = sgd(master = true)", "-/1 sgd+master", ""},
+        {"optimizer = sgd(momentum = 0.9)", "-/1 sgd_momentum", ""},
+        {"optimizer = sgd(master = true, momentum = 9/10)", "-/1 sgd_momentum+master", ""},
+        {"optimizer = sgd(momentum = 0)", "-/1 sgd", ""},
+        {"optimizer = sgd(momentum = 1)", NULL, "E0220 a.etch:5:36 momentum is at least 0 and below 1\n"},
+        {"optimizer = sgd(momentun = 0.9)", NULL,
+         "E0220 a.etch:5:25 sgd has no argument 'momentun'\n"
+         "  help did you mean 'momentum'?\n"},
+        {"optimizer = sgd_momentum", NULL, "E0220 a.etch:5:21 there is no optimizer 'sgd_momentum'\n"},
+        {"optimizer = adamw(momentum = 0.9)", NULL, "E0220 a.etch:5:27 adamw has no argument 'momentum'\n"},
+        {"optimizer = adamw(decay = 0.1)", NULL, "E0244 a.etch:5:27 'decay' of an optimizer" LATER},
         {"optimizer = adam", NULL, "E0244 a.etch:5:21 the optimizer 'adam'" LATER},
         {"optimizer = adamww", NULL,
          "E0220 a.etch:5:21 there is no optimizer 'adamww'\n"
