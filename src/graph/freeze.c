@@ -92,16 +92,32 @@ static bool freeze(etch_graph *graph, const char *selector)
     return any;
 }
 
-static void report_unknown(const etch_graph *graph, const etch_train *train, const char *selector)
+typedef ETCH_VEC(const char *) name_list;
+
+/* Goes as deep as loops are nested. */
+static void list_loops(etch_arena *arena, const etch_region *region, name_list *names)
 {
-    ETCH_VEC(const char *) names = {0};
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_loop *loop = region->items.at[i].loop;
+        if (!loop)
+            continue;
+        ETCH_PUSH(arena, names, loop->name);
+        list_loops(arena, loop->body, names);
+    }
+}
+
+static void report_unknown(const etch_graph *graph, const char *selector, etch_span span)
+{
+    name_list names = {0};
+    list_loops(graph->arena, graph->forward, &names);
     for (uint32_t i = 0; i < graph->scopes.count; i++)
         ETCH_PUSH(graph->arena, &names, graph->scopes.at[i]->module);
     for (uint32_t i = 0; i < graph->tensors.count; i++)
         for (uint32_t k = 0; k < graph->tensors.at[i]->tag_count; k++)
             ETCH_PUSH(graph->arena, &names, graph->tensors.at[i]->tags[k]);
-    etch_diag *diag = etch_error(graph->diags, ETCH_E_FREEZE_UNKNOWN, train->span,
-                                 "freeze = %s: the model has no weights under this name", selector);
+    etch_diag *diag =
+        etch_error(graph->diags, ETCH_E_FREEZE_UNKNOWN, span,
+                   "model %s has no weights to freeze under the name '%s'", graph->model, selector);
     const char *near = etch_nearest(selector, names.at, names.count);
     if (near && strcmp(near, selector) != 0)
         etch_help(diag, "did you mean '%s'?", near);
@@ -114,7 +130,8 @@ bool etch_freeze(etch_graph *graph, const etch_train *train)
     bool fine = true;
     for (uint32_t i = 0; i < train->freeze_count; i++)
         if (!freeze(graph, train->freeze[i])) {
-            report_unknown(graph, train, train->freeze[i]);
+            report_unknown(graph, train->freeze[i],
+                           train->freeze_spans ? train->freeze_spans[i] : train->span);
             fine = false;
         }
     return fine;

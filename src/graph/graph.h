@@ -350,7 +350,8 @@ typedef struct etch_train {
     etch_optimizer optimizer;
     const char *const *recompute; /* names of loops whose iterations are run again in backward */
     uint32_t recompute_count;
-    bool recompute_all;        /* every outermost loop */
+    bool recompute_all; /* every outermost loop */
+    const etch_span *freeze_spans;
     const char *const *freeze; /* modules, loops, tags, module.tensor: their weights are not trained */
     uint32_t freeze_count;
     bool clip; /* a global norm of the gradients before the optimizer */

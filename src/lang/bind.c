@@ -22,6 +22,7 @@ typedef struct binder {
     etch_spec *spec;
     const etch_plan *plan; /* may be NULL */
     ETCH_VEC(slot) slots;  /* params in order of declaration, then what the mesh is made of */
+    ETCH_VEC(etch_hidden) hidden;
 } binder;
 
 /* ---- slots --------------------------------------------------------------------------------------------- */
@@ -196,12 +197,9 @@ static void bind_run(binder *b, const etch_symbol *run)
         if (index < 0)
             continue;
         const slot *s = &b->slots.at[index];
-        if (s->value) {
-            etch_diag *diag = etch_warning(b->spec->diags, ETCH_E_RUN_BINDS, s->value_span,
-                                           "run '%s' binds '%s' itself: this value has no effect on it",
-                                           run->name, s->name);
-            etch_note(diag, def->span, "it is bound here");
-        }
+        if (s->value)
+            ETCH_PUSH(b->spec->arena, &b->hidden,
+                      (etch_hidden){s->name, run->name, s->value_span, def->span});
         give(b, index, etch_value_of(b->spec, def->value, &lookup), "run", def->value->span);
     }
 }
@@ -353,7 +351,7 @@ static void collect(const binder *b, etch_settings *out)
             ETCH_PUSH(b->spec->arena, &list,
                       (etch_setting){s->var, s->name, s->value, s->from, s->value_span});
     }
-    *out = (etch_settings){list.at, list.count};
+    *out = (etch_settings){list.at, list.count, b->hidden.at, b->hidden.count};
 }
 
 /* ---- the door ------------------------------------------------------------------------------------------ */
@@ -369,7 +367,7 @@ bool etch_spec_bind(etch_spec *spec, const char *run_name, const char *config, c
     const uint32_t errors = etch_error_count(spec->diags);
     binder b = new_binder(spec, plan);
     const char *config_name = etch_spec_config(spec, config);
-    *out = (etch_settings){NULL, 0};
+    *out = (etch_settings){NULL, 0, NULL, 0};
     for (uint32_t i = 0; i < set_count; i++)
         bind_set(&b, sets[i]);
     const etch_symbol *run = etch_run_in_force(spec, run_name);

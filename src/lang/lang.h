@@ -49,9 +49,17 @@ typedef struct etch_setting {
     etch_span span;   /* where the value is written */
 } etch_setting;
 
+/* A value of `sets` that has no effect, because the run binds the param itself. */
+typedef struct etch_hidden {
+    const char *name, *run;
+    etch_span set, bound; /* where both are written */
+} etch_hidden;
+
 typedef struct etch_settings {
     const etch_setting *at;
     uint32_t count;
+    const etch_hidden *hidden;
+    uint32_t hidden_count;
 } etch_settings;
 
 /* Values by precedence: what the run itself binds (the train or infer block called `run`, or the one that is

@@ -411,7 +411,7 @@ static bool keep_outputs(etch_env *env, const etch_symbol *run, etch_tensor **re
 
 etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_settings *settings)
 {
-    static const etch_settings nothing = {NULL, 0};
+    static const etch_settings nothing = {NULL, 0, NULL, 0};
     uint32_t errors = etch_error_count(spec->diags);
     const etch_symbol *block = etch_run_symbol(spec, run, (etch_span){0, 0});
     if (etch_error_count(spec->diags) != errors)

@@ -154,6 +154,11 @@ static void read_freeze(filling *f, const etch_ast_def *def)
     const etch_ast_expr *value = def->value;
     if (value->kind == ETCH_AST_NAME && strcmp(value->name.text, "none") == 0)
         return;
+    const bool several = value->kind == ETCH_AST_TUPLE;
+    etch_span *spans = ETCH_NEW_ARRAY(f->spec->arena, several ? value->items.count : 1, etch_span);
+    for (uint32_t i = 0; i < (several ? value->items.count : 1); i++)
+        spans[i] = several ? value->items.at[i]->span : value->span;
+    f->train->freeze_spans = spans;
     f->train->freeze = read_names(f, value, &f->train->freeze_count,
                                   "freeze is a module, loop, tag or module.tensor, a list of them, or none");
     if (!f->train->freeze)

@@ -22,14 +22,22 @@ static bool has_demand(const checking *c, const char *plan, const char *text)
     return false;
 }
 
-/* A demand of the plan that values contradict. What has no value yet contradicts nothing. */
+/* Do the values contradict a demand of the plan? What has no value yet contradicts nothing. `size`, `divisor`:
+ * with the values. */
+static bool is_contradicted(etch_session *session, const etch_pipeline *p, const etch_requirement *r,
+                            etch_expr *size, etch_expr *divisor)
+{
+    *size = etch_pipeline_apply(session, p, r->size);
+    *divisor = etch_pipeline_apply(session, p, r->divisor);
+    return *size && *divisor && etch_is_constant(*size) && etch_is_constant(*divisor) &&
+           etch_divides(session->sym, *divisor, *size, NULL) == ETCH_NO;
+}
+
 static void check_demand(etch_session *session, const etch_pipeline *p, const etch_requirement *r)
 {
     etch_sym *sym = session->sym;
-    etch_expr size = etch_pipeline_apply(session, p, r->size);
-    etch_expr divisor = etch_pipeline_apply(session, p, r->divisor);
-    if (size && divisor && etch_is_constant(size) && etch_is_constant(divisor) &&
-        etch_divides(sym, divisor, size, NULL) == ETCH_NO)
+    etch_expr size, divisor;
+    if (is_contradicted(session, p, r, &size, &divisor))
         etch_error(session->diags, ETCH_E_NOT_DIVISIBLE, r->span,
                    "%s = %s is not divisible by %s = %s, as plan '%s' demands", etch_expr_text(sym, r->size),
                    etch_expr_text(sym, size), etch_expr_text(sym, r->divisor), etch_expr_text(sym, divisor),
@@ -95,10 +103,8 @@ static bool concerns(const checking *c, const etch_pipeline *p)
     if (!p->model->serves || session->options.plan)
         return true;
     for (uint32_t i = 0; i < p->placed->requirements.count; i++) {
-        const etch_requirement *r = &p->placed->requirements.at[i];
-        etch_expr size = etch_pipeline_apply(session, p, r->size);
-        etch_expr divisor = etch_pipeline_apply(session, p, r->divisor);
-        if (size && divisor && etch_divides(session->sym, divisor, size, NULL) == ETCH_NO)
+        etch_expr size, divisor;
+        if (is_contradicted(session, p, &p->placed->requirements.at[i], &size, &divisor))
             return false;
     }
     return true;

@@ -26,9 +26,25 @@ const etch_settings *etch_run_settings(etch_session *session, const char *run, c
     return bound->fine ? &bound->settings : NULL;
 }
 
+/* The user gave a value to what the session's run binds: said once, whatever plans there are. */
+static void warn_of_hidden(etch_session *session, const etch_settings *settings)
+{
+    for (uint32_t i = 0; i < settings->hidden_count && !session->warned_of_hidden; i++) {
+        const etch_hidden *h = &settings->hidden[i];
+        etch_diag *diag =
+            etch_warning(session->diags, ETCH_E_RUN_BINDS, h->set,
+                         "run '%s' binds '%s' itself: this value has no effect on it", h->run, h->name);
+        etch_note(diag, h->bound, "it is bound here");
+    }
+    session->warned_of_hidden = true;
+}
+
 const etch_settings *etch_session_settings(etch_session *session, const etch_plan *plan)
 {
-    return etch_run_settings(session, session->options.run, plan);
+    const etch_settings *settings = etch_run_settings(session, session->options.run, plan);
+    if (settings)
+        warn_of_hidden(session, settings);
+    return settings;
 }
 
 bool etch_session_plan(etch_session *session, const etch_plan **plan)

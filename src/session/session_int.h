@@ -64,6 +64,7 @@ struct etch_session {
     etch_sym *sym;
     etch_spec *spec;
     ETCH_VEC(etch_in_force *) in_force;
+    bool warned_of_hidden; /* values that the run hides */
     ETCH_VEC(etch_pipeline *) pipelines;
     const etch_pipeline *latest;            /* the last one that a quantity asked for */
     ETCH_VEC(etch_open_axis) open_axes;     /* since `latest` was reset */

@@ -219,7 +219,7 @@ static void application(etch_arena *arena)
     const etch_setting loose[] = {{.var = etch_var(s.sym, "a"), .value = etch_var(s.sym, "b")},
                                   {.var = etch_var(s.sym, "b"), .value = etch_var(s.sym, "c")},
                                   {.var = etch_var(s.sym, "c"), .value = etch_int(s.sym, 3)}};
-    const etch_settings chain = {loose, 3};
+    const etch_settings chain = {.at = loose, .count = 3};
     ck_assert_ptr_eq(etch_settings_apply(s.sym, &chain, etch_var(s.sym, "a")), etch_int(s.sym, 3));
     specs_end(&s);
 }
