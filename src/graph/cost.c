@@ -61,8 +61,25 @@ static etch_expr times_of(const listing *l, place at, etch_phase phase)
     return every_microbatch && micro ? etch_mul(l->sym, micro, at.runs) : at.runs;
 }
 
+/* Of all steps of a served model; a cache holds what it does behind the last. */
+static etch_cost of_all_steps(const listing *l, etch_cost item)
+{
+    const etch_graph *graph = l->training->graph;
+    etch_expr one = etch_int(l->sym, 1), all = etch_mul(l->sym, item.each, item.times);
+    etch_expr last = etch_sub(l->sym, graph->steps, one);
+    if (item.measure == ETCH_CACHED)
+        all = etch_subst(l->sym, all, 1, &graph->step, &last);
+    else
+        all = etch_sum_over(l->sym, graph->step, etch_int(l->sym, 0), last, all);
+    item.each = all;
+    item.times = one;
+    return item;
+}
+
 static void push(const listing *l, etch_cost item)
 {
+    if (l->training->graph->steps && item.measure != ETCH_PARAMS)
+        item = of_all_steps(l, item);
     if (!etch_is_zero(item.each) && !etch_is_zero(item.times))
         ETCH_PUSH(l->arena, l->out, item);
 }

@@ -96,6 +96,7 @@ typedef struct etch_dim {
     const char *name;
     etch_expr size;              /* elements, over the whole job */
     bool ragged;                 /* declared with ~: a size on average */
+    bool grows;                  /* what a cache holds, where a served model runs in several steps */
     uint32_t id;                 /* order of creation within the graph */
     const struct etch_dim *twin; /* the dim that this one was first renamed from (keys of a sequence: its
                                     queries); NULL otherwise */
@@ -257,6 +258,9 @@ typedef struct etch_graph {
     ETCH_VEC(etch_scope *) scopes;   /* by id; 0 is the model */
     uint32_t op_count, loop_count;
     bool serves; /* the model is served, not trained: caches hold what runs before it have left there */
+    /* A served model that runs several times, one run behind the other: how often, and the number of the run
+     * (an index, from 0), which sizes of caches have in them. Costs are those of all runs. NULL: one run. */
+    etch_expr steps, step;
     /* Defaults of params, for questions that only they decide (is the cache empty when training?). */
     const etch_expr *default_vars, *default_values;
     uint32_t default_count;

@@ -213,17 +213,22 @@ static bool appended_dims(etch_call *call, etch_dim *to, etch_dim_list *out)
     etch_graph *graph = call->graph;
     etch_attrs *attrs = &call->attrs;
     etch_dim *from = attrs->over[0];
-    etch_truth fits = etch_at_least(graph->sym, to->size, from->size, NULL);
+    const etch_expr zero = etch_int(graph->sym, 0);
+    etch_expr held = to->grows ? etch_subst(graph->sym, to->size, 1, &graph->step, &zero) : to->size;
+    etch_truth fits = etch_at_least(graph->sym, held, from->size, NULL);
     if (fits != ETCH_YES) {
         etch_diag *diag = etch_error(graph->diags, ETCH_E_UNEQUAL_SIZES, call->span,
                                      "%s: %s = %s %s the %s = %s elements of %s", call->row->name, to->name,
-                                     etch_expr_text(graph->sym, to->size),
+                                     etch_expr_text(graph->sym, held),
                                      fits == ETCH_NO ? "cannot hold" : "is not known to hold", from->name,
                                      etch_expr_text(graph->sym, from->size), call->ins[0]->name);
         etch_help(diag, "declare what the cache holds after the run: dim %s ~ past + %s", to->name,
                   from->name);
         return false;
     }
+    if (graph->step && !to->grows)
+        to->size = etch_add(graph->sym, to->size, etch_mul(graph->sym, graph->step, from->size));
+    to->grows = graph->step != NULL;
     etch_dim_twin(to, from);
     attrs->over = ETCH_NEW_ARRAY(graph->arena, 2, etch_dim *);
     attrs->over[0] = from, attrs->over[1] = to, attrs->over_count = 2;

@@ -8,7 +8,7 @@ static const struct option {
     const char *name;
     bool later;
 } options[] = {
-    {"model", false}, {"output", false}, {"page", true}, {"steps", true}, {"dtype", true},
+    {"model", false}, {"output", false}, {"page", true}, {"steps", false}, {"dtype", true},
 };
 enum { OPTION_COUNT = sizeof options / sizeof *options };
 
@@ -60,6 +60,21 @@ static bool read_outputs(etch_spec *spec, const etch_symbol *symbol, etch_ast_na
         ETCH_PUSH(spec->arena, out, item->name);
     }
     return true;
+}
+
+etch_expr etch_infer_steps(etch_spec *spec, const etch_symbol *symbol)
+{
+    etch_sym *sym = spec->sym;
+    const etch_ast_def *def = etch_run_option(symbol, "steps");
+    const etch_lookup lookup = etch_global_lookup(spec, symbol->home);
+    etch_expr steps = def ? etch_value_of(spec, def->value, &lookup) : NULL;
+    if (steps && etch_is_constant(steps) &&
+        (!etch_is_integer_constant(steps) || etch_constant_compare(sym, steps, etch_int(sym, 1)) < 0)) {
+        etch_error(spec->diags, ETCH_E_TRAIN_OPTION, def->value->span,
+                   "steps are counted: a number from 1 on, not %s", etch_expr_text(sym, steps));
+        return NULL;
+    }
+    return steps;
 }
 
 bool etch_infer_read(etch_spec *spec, const etch_symbol *symbol, etch_ast_names *outputs)

@@ -425,6 +425,8 @@ etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_set
     b.graph =
         etch_graph_new(spec->arena, spec->sym, spec->diags, spec->dtypes, item->name.text, item->name.span);
     b.graph->serves = serves;
+    b.graph->steps = serves ? etch_infer_steps(spec, block) : NULL;
+    b.graph->step = b.graph->steps ? etch_index(spec->sym, 0) : NULL;
     b.global_dims = ETCH_NEW_ARRAY(spec->arena, spec->symbols.count, etch_dim *);
     set_defaults(&b);
     etch_env env = {.builder = &b, .home = symbol->home, .results = &item->results};
@@ -437,6 +439,8 @@ etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_set
 
     etch_model *model = ETCH_NEW(spec->arena, etch_model);
     *model = (etch_model){.graph = b.graph, .trains = trains, .serves = serves, .name = item->name.text};
+    if (block)
+        model->run_span = block->item->name.text ? block->item->name.span : block->item->span;
     etch_env global = {.builder = &b, .home = block ? block->home : symbol->home};
     if (trains && !etch_train_fill(spec, block, train_dim, &global, &model->train))
         return NULL;
