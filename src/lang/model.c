@@ -367,6 +367,19 @@ static void declare_inputs(etch_env *env, const etch_ast_item *item)
     }
 }
 
+/* What the statements of the model itself called so last: a program that builds one gives names to results. */
+static etch_tensor *made_as(const etch_env *env, const char *name)
+{
+    const etch_graph *graph = env->builder->graph;
+    for (uint32_t i = graph->tensors.count; i-- > 0;) {
+        etch_tensor *tensor = graph->tensors.at[i];
+        const bool own = tensor->region == graph->forward && tensor->scope && !tensor->scope->parent;
+        if (own && tensor->kind == ETCH_ACT && strcmp(tensor->name, name) == 0)
+            return tensor;
+    }
+    return NULL;
+}
+
 static void report_no_output(etch_env *env, const etch_symbol *run, etch_ast_name name)
 {
     etch_spec *spec = env->builder->spec;
@@ -393,17 +406,18 @@ static bool keep_outputs(etch_env *env, const etch_symbol *run, etch_tensor **re
     if (!etch_infer_read(spec, run, &names))
         return false;
     if (names.count == 0) {
-        etch_graph_keep(env->builder->graph, results, count);
+        if (count > 0) /* a model that a program builds does not say what it returns */
+            etch_graph_keep(env->builder->graph, results, count);
         return true;
     }
     etch_tensor **wanted = ETCH_NEW_ARRAY(spec->arena, names.count, etch_tensor *);
     for (uint32_t i = 0; i < names.count; i++) {
         const etch_bound *bound = etch_env_find(env, names.at[i].text);
-        if (!bound || bound->kind != BOUND_TENSOR) {
+        wanted[i] = bound && bound->kind == BOUND_TENSOR ? bound->tensor : made_as(env, names.at[i].text);
+        if (!wanted[i] && !(bound && bound->kind == BOUND_TENSOR)) {
             report_no_output(env, run, names.at[i]);
             return false;
         }
-        wanted[i] = bound->tensor;
     }
     etch_graph_keep(env->builder->graph, wanted, names.count);
     return true;
@@ -432,6 +446,9 @@ etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_set
     etch_env env = {.builder = &b, .home = symbol->home, .results = &item->results};
     for (uint32_t i = 0; i < item->defs.count; i++)
         etch_later(spec, item->defs.at[i].span, "a parameter of a model");
+    const etch_native *native = etch_native_of(spec, symbol);
+    if (native)
+        etch_native_build(&env, native);
     declare_inputs(&env, item);
     etch_env_body(&env, &item->body);
     etch_tensor **results = ETCH_NEW_ARRAY(spec->arena, item->results.count, etch_tensor *);
