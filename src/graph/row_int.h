@@ -15,13 +15,14 @@ typedef enum etch_role {
 
 /* Dims of the results. */
 typedef enum etch_shape {
-    SHAPE_KEPT,    /* those that the caller keeps */
-    SHAPE_UNION,   /* of all operands: broadcast by name */
-    SHAPE_FIRST,   /* of operand 0; `over` must be among them */
-    SHAPE_ATTEND,  /* queries and value width: (q + v) less over, less dot where v lacks it */
-    SHAPE_LOOKUP,  /* of the indices and of the table less over */
-    SHAPE_RENAMED, /* of operand 0, mapped */
-    SHAPE_CACHED,  /* of operand 0 with `over` replaced by the one new dim that is declared */
+    SHAPE_KEPT,     /* those that the caller keeps */
+    SHAPE_UNION,    /* of all operands: broadcast by name */
+    SHAPE_FIRST,    /* of operand 0; `over` must be among them */
+    SHAPE_ATTEND,   /* queries and value width: (q + v) less over, less dot where v lacks it */
+    SHAPE_LOOKUP,   /* of the indices and of the table less over */
+    SHAPE_RENAMED,  /* of operand 0, mapped */
+    SHAPE_CACHED,   /* of operand 0 with `over` replaced by the one new dim that is declared */
+    SHAPE_APPENDED, /* likewise; `over` is a part of the new dim, its last elements */
     SHAPE_TOP,  /* operand 0 with `over` replaced by the dim `to`, which may be shorter: its first elements */
     SHAPE_LOSS, /* none: a scalar */
     SHAPE_TARGETS /* derived rows: result i has the dims of the operand that it is the gradient of */
@@ -151,6 +152,7 @@ bool etch_dims_same(etch_dim *const *a, uint32_t a_count, etch_dim *const *b, ui
 typedef struct etch_call {
     etch_graph *graph;
     const etch_row *row;
+    const etch_row *called; /* the row that was asked for: another one when a model is served */
     etch_tensor *const *ins;
     uint32_t in_count;
     etch_attrs attrs;      /* a rule may complete them */

@@ -164,7 +164,8 @@ bool etch_row_is_called(const etch_row *row)
 
 const etch_row *etch_optimizer_with_momentum(const etch_table *table, const etch_row *optimizer)
 {
-    return optimizer->with_momentum ? etch_row_named(table, optimizer->with_momentum) : NULL;
+    const etch_row *row = optimizer->with_momentum ? etch_row_named(table, optimizer->with_momentum) : NULL;
+    return row && row->updates ? row : NULL;
 }
 
 const etch_row *etch_optimizer_called(const etch_table *table, const char *name)

@@ -260,6 +260,8 @@ etch_training *exec_serve(exec_model *m, etch_tensor *wanted)
 
 etch_training *exec_train(exec_model *m, const char *recompute)
 {
+    if (m->graph->serves)
+        return exec_serve(m, m->served);
     const char **names = ETCH_NEW(m->arena, const char *);
     names[0] = recompute;
     m->train.recompute_all = recompute && strcmp(recompute, "all") == 0;
