@@ -63,7 +63,8 @@ static bool freeze_statement(const etch_region *region, const etch_tensor *tenso
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_item *item = &region->items.at[i];
         if (item->loop) {
-            any = freeze_statement(item->loop->body, tensor) || any;
+            for (uint32_t b = 0; b < item->loop->bodies.count; b++)
+                any = freeze_statement(item->loop->bodies.at[b], tensor) || any;
             continue;
         }
         const bool made = tensor->end_op > tensor->first_op
@@ -102,7 +103,8 @@ static void list_loops(etch_arena *arena, const etch_region *region, name_list *
         if (!loop)
             continue;
         ETCH_PUSH(arena, names, loop->name);
-        list_loops(arena, loop->body, names);
+        for (uint32_t b = 0; b < loop->bodies.count; b++)
+            list_loops(arena, loop->bodies.at[b], names);
     }
 }
 

@@ -30,51 +30,68 @@ static bool need(keeper *k, const etch_tensor *tensor)
     return !known;
 }
 
+static bool loop_acts(const etch_loop *loop);
+
 static bool region_acts(const etch_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_item *item = &region->items.at[i];
-        if (item->op ? acts(item->op) : region_acts(item->loop->body))
+        if (item->op ? acts(item->op) : loop_acts(item->loop))
             return true;
     }
     return false;
 }
 
-static bool carry_is_needed(const keeper *k, const etch_carry *c)
+static bool loop_acts(const etch_loop *loop)
 {
-    return k->needed[c->in->id] || k->needed[c->result->id];
+    for (uint32_t i = 0; i < loop->bodies.count; i++)
+        if (region_acts(loop->bodies.at[i]))
+            return true;
+    return false;
+}
+
+/* Is the i-th value that iterations hand on needed, behind the loop or in an iteration of any class? */
+static bool carry_is_needed(const keeper *k, const etch_loop *loop, uint32_t i)
+{
+    bool needed = k->needed[etch_loop_carries(loop)->at[i].result->id];
+    for (uint32_t b = 0; b < loop->bodies.count; b++)
+        needed = needed || k->needed[loop->bodies.at[b]->carries.at[i].in->id];
+    return needed;
 }
 
 static bool loop_is_needed(const keeper *k, const etch_loop *loop)
 {
-    for (uint32_t i = 0; i < loop->carries.count; i++)
-        if (carry_is_needed(k, &loop->carries.at[i]))
+    for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
+        if (carry_is_needed(k, loop, i))
             return true;
-    return region_acts(loop->body);
+    return loop_acts(loop);
 }
 
 static void mark_region(keeper *k, const etch_region *region);
 
-/* What an iteration needs of the one before it is needed of each. Goes as deep as loops are nested. */
+/* What an iteration needs of the one before it is needed of each. True when that was not known yet. */
+static bool mark_handed_on(keeper *k, const etch_loop *loop)
+{
+    bool changed = false;
+    for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
+        for (uint32_t b = 0; carry_is_needed(k, loop, i) && b < loop->bodies.count; b++)
+            changed = need(k, loop->bodies.at[b]->carries.at[i].out) || changed;
+    return changed;
+}
+
+/* Goes as deep as loops are nested. */
 static void mark_loop(keeper *k, const etch_loop *loop)
 {
     bool changed = true;
+    mark_handed_on(k, loop);
     while (changed) {
-        changed = false;
-        for (uint32_t i = 0; i < loop->carries.count; i++) {
-            const etch_carry *c = &loop->carries.at[i];
-            if (carry_is_needed(k, c))
-                changed = need(k, c->out) || changed;
-        }
-        mark_region(k, loop->body);
-        for (uint32_t i = 0; i < loop->carries.count; i++) {
-            const etch_carry *c = &loop->carries.at[i];
-            changed = changed || (carry_is_needed(k, c) && !k->needed[c->out->id]);
-        }
+        for (uint32_t b = 0; b < loop->bodies.count; b++)
+            mark_region(k, loop->bodies.at[b]);
+        changed = mark_handed_on(k, loop);
     }
-    for (uint32_t i = 0; i < loop->carries.count; i++)
-        if (carry_is_needed(k, &loop->carries.at[i]))
-            need(k, loop->carries.at[i].init);
+    for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
+        if (carry_is_needed(k, loop, i))
+            need(k, etch_loop_carries(loop)->at[i].init);
 }
 
 /* Backwards: consumers before producers. */
@@ -92,6 +109,25 @@ static void mark_region(keeper *k, const etch_region *region)
     }
 }
 
+static void sweep_region(const keeper *k, etch_region *region);
+
+static void sweep_loop(const keeper *k, etch_loop *loop)
+{
+    const uint32_t count = etch_loop_carries(loop)->count;
+    bool *stays = ETCH_NEW_ARRAY(k->graph->arena, count, bool);
+    for (uint32_t i = 0; i < count; i++)
+        stays[i] = carry_is_needed(k, loop, i);
+    for (uint32_t b = 0; b < loop->bodies.count; b++) {
+        etch_region *body = loop->bodies.at[b];
+        uint32_t left = 0;
+        for (uint32_t i = 0; i < count; i++)
+            if (stays[i])
+                body->carries.at[left++] = body->carries.at[i];
+        body->carries.count = left;
+        sweep_region(k, body);
+    }
+}
+
 static void sweep_region(const keeper *k, etch_region *region)
 {
     uint32_t left = 0;
@@ -101,17 +137,9 @@ static void sweep_region(const keeper *k, etch_region *region)
             region->items.at[left++] = item;
     }
     region->items.count = left;
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        etch_loop *loop = region->items.at[i].loop;
-        if (!loop)
-            continue;
-        uint32_t kept = 0;
-        for (uint32_t c = 0; c < loop->carries.count; c++)
-            if (carry_is_needed(k, &loop->carries.at[c]))
-                loop->carries.at[kept++] = loop->carries.at[c];
-        loop->carries.count = kept;
-        sweep_region(k, loop->body);
-    }
+    for (uint32_t i = 0; i < region->items.count; i++)
+        if (region->items.at[i].loop)
+            sweep_loop(k, region->items.at[i].loop);
 }
 
 void etch_graph_keep(etch_graph *graph, etch_tensor *const *wanted, uint32_t count)

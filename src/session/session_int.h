@@ -178,7 +178,7 @@ etch_expr etch_picks_sum(etch_session *session, const etch_picks *picks);
 /* Something in a graph that happens at one place of the program: a call of a module, a loop, a tensor. */
 typedef struct etch_part {
     etch_scope *scope; /* one of the three */
-    const etch_loop *loop;
+    const etch_region *body; /* of a loop: its iterations of one class */
     const etch_tensor *tensor;
     etch_expr around; /* how often it happens in one microbatch: the product of the loops around */
 } etch_part;

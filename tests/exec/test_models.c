@@ -63,6 +63,8 @@ static void check_micro(etch_arena *arena, const exec_zoo *zoo, const char *plan
     for (uint32_t i = 0; i < once->gradients.count; i++) {
         const etch_tensor *gradient = once->gradients.at[i];
         for (uint32_t k = 0; gradient && k < exec_instances(gradient->region->loop); k++) {
+            if (!exec_has_instance(gradient->region, k))
+                continue;
             const exec_array *x = a->gradients.at[gradient->id][k];
             const exec_array *y = b->gradients.at[twice->gradients.at[i]->id][k];
             for (size_t e = 0; e < x->size; e++)
@@ -130,8 +132,8 @@ static void list_region(const etch_region *region, etch_buf *out)
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_item *item = &region->items.at[i];
         etch_buf_printf(out, "%s ", item->op ? etch_row_name(item->op->row) : item->loop->name);
-        if (item->loop)
-            list_region(item->loop->body, out);
+        for (uint32_t b = 0; item->loop && b < item->loop->bodies.count; b++)
+            list_region(item->loop->bodies.at[b], out);
     }
 }
 
