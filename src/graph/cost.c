@@ -66,26 +66,15 @@ static etch_expr times_of(const listing *l, place at, etch_phase phase)
     return every_microbatch && micro ? etch_mul(l->sym, micro, at.runs) : at.runs;
 }
 
-/* Of all steps of a served model; a cache holds what it does behind the last. */
-static etch_cost of_all_steps(const listing *l, etch_cost item)
+/* A lookup does nothing that is FLOP, but conventions may count it as a product. */
+static bool may_count(const etch_cost *item)
 {
-    const etch_graph *graph = l->training->graph;
-    etch_expr one = etch_int(l->sym, 1), all = etch_mul(l->sym, item.each, item.times);
-    etch_expr last = etch_sub(l->sym, graph->steps, one);
-    if (item.measure == ETCH_CACHED)
-        all = etch_subst(l->sym, all, 1, &graph->step, &last);
-    else
-        all = etch_sum_over(l->sym, graph->step, etch_int(l->sym, 0), last, all);
-    item.each = all;
-    item.times = one;
-    return item;
+    return !etch_is_zero(item->each) || (item->op && item->op->row->family == FAMILY_LOOKUP);
 }
 
 static void push(const listing *l, etch_cost item)
 {
-    if (l->training->graph->steps && item.measure != ETCH_PARAMS)
-        item = of_all_steps(l, item);
-    if (!etch_is_zero(item.each) && !etch_is_zero(item.times))
+    if (may_count(&item) && !etch_is_zero(item.times))
         ETCH_PUSH(l->arena, l->out, item);
 }
 
@@ -124,6 +113,7 @@ static void list_region(const listing *l, const etch_region *region, place at)
             .scope = forward_op(op)->scope,
             .loop = loop_of(at),
             .body = at.body,
+            .op = op,
             .tensor = op->outs[0],
             .span = op->span,
         };
@@ -214,10 +204,16 @@ static void list_ending_flop(const listing *l, etch_measure measure, const endin
 static void list_ending_traffic(const listing *l, const ending *e)
 {
     const etch_train *train = &l->training->train;
-    push(l,
-         item_of_weight(l, ETCH_TRAFFIC, e, train->optimizer.row, etch_update_bytes(l->training, e->weight)));
-    if (train->clip)
-        push(l, item_of_norm(l, ETCH_TRAFFIC, e, etch_clip_bytes(l->training)));
+    uint32_t reads;
+    const uint32_t bytes = etch_update_bytes(l->training, e->weight, &reads);
+    etch_cost item = item_of_weight(l, ETCH_TRAFFIC, e, train->optimizer.row, bytes);
+    item.read = etch_mul(l->sym, e->elements, etch_int(l->sym, reads));
+    push(l, item);
+    if (!train->clip)
+        return;
+    item = item_of_norm(l, ETCH_TRAFFIC, e, etch_clip_bytes(l->training));
+    item.read = item.each;
+    push(l, item);
 }
 
 /* ---- communication ------------------------------------------------------------------------------------- */
@@ -293,6 +289,7 @@ static void list_clip_result(const listing *l)
     etch_cost item = {
         .measure = ETCH_TRAFFIC,
         .each = etch_int(l->sym, CLIP_RESULT_BYTES),
+        .read = etch_int(l->sym, 0),
         .times = etch_int(l->sym, 1),
         .phase = ETCH_OPTIMIZER,
         .row = etch_row_for(l->training->graph, USE_NORM),
@@ -349,13 +346,16 @@ static void list_kernel(const listing *l, const etch_kernel *kernel, place at)
     }
     for (uint32_t i = 0; i < kernel->steps.count; i++) {
         etch_cost item = item_of_step(l, ETCH_RANK_FLOPS, kernel->steps.at[i], at);
-        item.each = etch_step_flop(l->placed, kernel->steps.at[i]);
+        item.step = kernel->steps.at[i];
+        item.op = item.step->op;
+        item.each = etch_step_flop(l->placed, item.step);
         push(l, item);
         if (kernel->steps.at[i]->row->stays)
             list_cache(l, kernel->steps.at[i], at);
     }
     etch_cost item = item_of_step(l, ETCH_TRAFFIC, kernel->anchor, at);
     item.each = kernel->bytes;
+    item.read = kernel->read;
     push(l, item);
 }
 

@@ -12,6 +12,7 @@
 #ifndef ETCH_GRAPH_H
 #define ETCH_GRAPH_H
 
+#include "graph/count.h"
 #include "graph/schedule.h"
 #include "symbolic/symbolic.h"
 
@@ -302,7 +303,7 @@ typedef struct etch_graph {
     uint32_t op_count, loop_count;
     bool serves; /* the model is served, not trained: caches hold what runs before it have left there */
     /* A served model that runs several times, one run behind the other: how often, and the number of the run
-     * (an index, from 0), which sizes of caches have in them. Costs are those of all runs. NULL: one run. */
+     * (an index, from 0), which sizes of caches and costs have in them. NULL: one run. */
     etch_expr steps, step;
     /* Defaults of params, for questions that only they decide (is the cache empty when training?). */
     const etch_expr *default_vars, *default_values;
@@ -605,6 +606,7 @@ typedef struct etch_kernel {
     ETCH_VEC(etch_value *) writes; /* values that leave */
     etch_expr flop;                /* of one rank, one execution */
     etch_expr bytes;               /* read plus written; of a collective: its payload */
+    etch_expr read;                /* of them, those that are read; of a collective: nothing */
     uint32_t item;                 /* place in the order of the region: index among its items */
 } etch_kernel;
 
@@ -813,6 +815,7 @@ typedef enum etch_measure {
 typedef struct etch_cost {
     etch_measure measure;
     etch_expr each, times;
+    etch_expr read; /* traffic: of `each`, what is read; the rest is written */
     etch_phase phase;
     const etch_row *row; /* op; NULL for params */
     bool matmul;         /* counts as a product */
@@ -820,6 +823,8 @@ typedef struct etch_cost {
     etch_move move;      /* comm, wire */
     uint32_t axes;       /* comm, wire */
     etch_scope *scope;
+    const etch_op *op;         /* flops; NULL: of the step's end */
+    const etch_step *step;     /* rank_flops of an op */
     const etch_loop *loop;     /* innermost forward loop that it runs in, or NULL */
     const etch_region *body;   /* the body of that loop */
     const etch_tensor *tensor; /* the tensor it computes, for tags and names */
@@ -834,5 +839,18 @@ void etch_graph_costs(const etch_training *training, etch_cost_list *out);
 /* All items of one rank (ETCH_RANK_FLOPS, ETCH_TRAFFIC, ETCH_COMM, ETCH_WIRE, ETCH_CACHED) of a stage; NULL: of the only
  * one. */
 void etch_placed_costs(const etch_placed *placed, const etch_stage_view *stage, etch_cost_list *out);
+
+/* ---- conventions (graph/count.h) ----------------------------------------------------------------------- */
+
+/* What ops are to conventions: which give the logits, choose experts, ... */
+typedef struct etch_marks etch_marks;
+const etch_marks *etch_marks_of(const etch_training *training, etch_arena *arena);
+/* Is known what the convention needs: which dim is the tokens of a sequence, when only the last one is to count? */
+bool etch_count_fits(const etch_count *count, const etch_marks *marks);
+
+/* An item of FLOP as the convention has it; others stay as they are. `placed`: where the item is of one rank. False:
+ * it does not count. */
+bool etch_count_apply(const etch_count *count, const etch_marks *marks, const etch_training *training,
+                      const etch_placed *placed, etch_cost *item);
 
 #endif
