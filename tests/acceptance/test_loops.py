@@ -106,6 +106,8 @@ CONDITIONS = [
     ("layer == dense", lambda layer, dense: layer == dense),
     ("layer == dense/2", lambda layer, dense: 2 * layer == dense),
     ("dense != layer", lambda layer, dense: layer != dense),
+    ("layer < dense - 2", lambda layer, dense: layer < dense - 2),
+    ("layer >= dense - 2", lambda layer, dense: layer >= dense - 2),
     ("layer % 3 == 1", lambda layer, _: layer % 3 == 1),
     ("layer % 3 >= 1", lambda layer, _: layer % 3 >= 1),
     ("1 != layer % 3", lambda layer, _: layer % 3 != 1),
@@ -113,6 +115,14 @@ CONDITIONS = [
     ("3 | layer", lambda layer, _: layer % 3 == 0),
     ("layer", lambda layer, _: layer != 0),
 ]
+
+
+# Conditions on the index of the loop around the loop that they are in.
+NESTED = PREFIX.format(condition="group < 2", more=", groups", train="", stage="").replace(
+    "  repeat layers as layer {\n", "  repeat groups as group { repeat layers as layer {\n").replace(
+    "else { y = narrow(x) }", "else if layer % 2 == 0 {\n      if group == 3 { y = narrow(x) } else { y = wide(x) }\n"
+    "    } else { y = narrow(x) }").replace("    x = x + y\n  }\n", "    x = x + y\n  } }\n").replace(
+    "stage (layer)", "stage (group)")
 
 
 def prefix(condition="layer < dense", more="", train="", stage=""):
@@ -153,6 +163,15 @@ class Counts(Case):
         text = ask(spec, "params(model)")
         self.assertFormula(lambda v: v.vocab * v.hidden
                            + 2 * v.hidden * (v.dense * v.ffn + (v.layers - v.dense) * v.small), text, {})
+
+    def test_indices_of_two_loops(self):
+        spec = self.write("nested.etch", NESTED)
+        for groups, layers in itertools.product((1, 2, 4), (1, 3, 4)):
+            sizes = dict(SIZES, groups=groups, layers=layers, dense=1)
+            kinds = [group < 2 or (layer % 2 == 0 and group != 3)
+                     for group in range(groups) for layer in range(layers)]
+            sizes_now = dict(sizes, layers=len(kinds))
+            self.assertEqual(weights(sizes_now, sum(kinds)), value(spec, "params(model)", sets=sizes))
 
     def test_one_kind(self):
         """A condition that always holds makes no classes."""
