@@ -178,6 +178,21 @@ void etch_row_arity(const etch_row *row, uint32_t *least, uint32_t *most)
     *most = words;
 }
 
+/* "; over = .., [causal = ..]": what is in brackets may be left out. */
+static void describe_keywords(const etch_row *row, etch_buf *out)
+{
+    const char *before = "; ";
+    for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++) {
+        const etch_keyword_info *info = &keywords[i];
+        if (!(row->takes & info->bit))
+            continue;
+        const bool needed = row->needs & info->bit;
+        etch_buf_printf(out, "%s%s%s%s", before, needed ? "" : "[", info->name ? info->name : "a number",
+                        needed ? "" : "]");
+        before = ", ";
+    }
+}
+
 void etch_row_describe(const etch_row *row, etch_buf *out)
 {
     static const char *const per[] = {"",
@@ -196,5 +211,7 @@ void etch_row_describe(const etch_row *row, etch_buf *out)
                         row->flop_width);
     else
         etch_buf_printf(out, "%u FLOP per %s", row->flop, per[row->basis]);
-    etch_buf_printf(out, "; %s\n", row->help);
+    etch_buf_printf(out, "; %s", row->help);
+    describe_keywords(row, out);
+    etch_buf_puts(out, "\n");
 }
