@@ -3,6 +3,7 @@ embedding and a head, with random plans, scopes and pins; and what they hold and
 written."""
 
 import random
+import re
 from types import SimpleNamespace
 
 FUNCTIONS = {"relu": 1, "sigmoid": 4, "silu": 5, "tanh": 5, "gelu": 8, "exp": 1, "softplus": 3}
@@ -46,6 +47,7 @@ class Writer:
         self.pairs = []    # dims of weights that have two
         self.tags = set()  # residuals, by their dim
         self.names = 0
+        self.shared = None  # weights of the body around a loop
         self.body = Body()
 
     def size(self, dim):
@@ -184,7 +186,7 @@ class Writer:
 
     def choice(self, carried, dim, index, count):
         """Arms of an `if` on the index, which change the carried value in some iterations."""
-        left, lines = set(range(count)), []
+        left, lines, around = set(range(count)), [], self.shared
         for number in range(self.chance.randint(1, 3)):
             outer, self.body = self.body, Body()
             text, meant = self.condition(index, count)
@@ -194,8 +196,13 @@ class Writer:
             self.say(f"{carried} = {inner}")
             body, self.body = self.body, outer
             opening = "if" if number == 0 else "} else if" if text else "} else"
-            lines += [f"{opening} {text} {{" if text else "} else {", *body.text()]
-            self.body.count.add(body.count, times=len(left & meant), owned=len(left & meant))
+            # Weights of the iterations' own, or one set for all of them, declared before the loop.
+            own = self.chance.random() < 0.6 or re.search(r"\bm\d+\(", " ".join(body.lines))
+            if not own:
+                around += body.weights
+            lines += [f"{opening} {text} {{" if text else "} else {", *(body.text() if own else body.lines)]
+            times = len(left & meant)
+            self.body.count.add(body.count, times=times, owned=times if own else 1)
             left -= meant
             if text is None:
                 break
@@ -208,6 +215,7 @@ class Writer:
         self.sizes[times] = count
         self.say(f"{carried} = {value}")
         outer, self.body = self.body, Body()
+        self.shared = outer.weights
         lines = self.choice(carried, dim, f"i{times}", count)
         always, self.body = Body(), self.body
         differing, self.body = self.body, always
