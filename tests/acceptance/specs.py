@@ -197,11 +197,11 @@ class Writer:
             body, self.body = self.body, outer
             opening = "if" if number == 0 else "} else if" if text else "} else"
             # Weights of the iterations' own, or one set for all of them, declared before the loop.
-            own = self.chance.random() < 0.6 or re.search(r"\bm\d+\(", " ".join(body.lines))
+            times = len(left & meant)
+            own = self.chance.random() < 0.6 or times == 0 or re.search(r"\bm\d+\(", " ".join(body.lines))
             if not own:
                 around += body.weights
             lines += [f"{opening} {text} {{" if text else "} else {", *(body.text() if own else body.lines)]
-            times = len(left & meant)
             self.body.count.add(body.count, times=times, owned=times if own else 1)
             left -= meant
             if text is None:
