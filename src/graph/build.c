@@ -155,18 +155,26 @@ static const etch_tensor *like_which(const etch_op *op)
     return op->outs[0];
 }
 
-/* The result beside the first, if the row has one. */
-static void add_extra(etch_graph *graph, etch_op *op)
+/* Dims of `from` less `over` and `dot`. */
+static void add_rows(etch_graph *graph, const etch_op *op, const etch_tensor *from, etch_dim_list *dims)
 {
-    const etch_tensor *from = like_which(op);
-    etch_dim_list dims = {0};
     for (uint32_t i = 0; i < from->rank; i++) {
         etch_dim *dim = from->dims[i];
         bool gone = etch_dim_among(op->attrs.over, op->attrs.over_count, dim) ||
                     etch_dim_among(op->attrs.dot, op->attrs.dot_count, dim);
         if (!gone)
-            ETCH_PUSH(graph->arena, &dims, dim);
+            etch_dim_add(graph, dims, dim);
     }
+}
+
+/* The result beside the first, if the row has one. */
+static void add_extra(etch_graph *graph, etch_op *op)
+{
+    etch_dim_list dims = {0};
+    add_rows(graph, op, like_which(op), &dims);
+    for (uint32_t slot = 0; slot < 32; slot++)
+        if (op->row->extra_reads & EXTRA_OF(slot))
+            add_rows(graph, op, op->ins[etch_op_index(op, slot)], &dims);
     const etch_extra *extra = &op->row->extra;
     op->outs[1] = etch_tensor_new(graph, extra->name, ETCH_ACT, extra->dtype, dims.at, dims.count, op->span);
     op->outs[1]->optional_result = true;

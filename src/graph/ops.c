@@ -272,7 +272,7 @@ static const etch_row rows[] = {
      .help = "gradients of x, of the gain and of the bias; statistics are computed again"},
     {.name = "softmax",
      .operands = "x",
-     .takes = ETCH_KW_OVER,
+     .takes = ETCH_KW_OVER | ETCH_KW_CAUSAL | ETCH_KW_WINDOW,
      .needs = ETCH_KW_OVER,
      .called = true,
      .shape = SHAPE_FIRST,
@@ -281,7 +281,7 @@ static const etch_row rows[] = {
      .basis = BASIS_RESULT,
      .flop = 5,
      .grads = GRADS({"softmax_dx", "d0 y0", "0"}),
-     .help = "exp(x) over its sum"},
+     .help = "exp(x) over its sum; a mask leaves the FLOP as they are"},
     {.name = "softmax_dx",
      .operands = "d p",
      .shape = SHAPE_TARGETS,
@@ -293,8 +293,8 @@ static const etch_row rows[] = {
 
     /* attention in one kernel: scores are never in memory; backward computes them again */
     {.name = "sdpa",
-     .operands = "q k v",
-     .takes = ETCH_KW_OVER | ETCH_KW_DOT | ETCH_KW_CAUSAL,
+     .operands = "q k v | sink bias",
+     .takes = ETCH_KW_OVER | ETCH_KW_DOT | ETCH_KW_CAUSAL | ETCH_KW_WINDOW | ETCH_KW_CAP | ETCH_KW_PAIRS,
      .needs = ETCH_KW_OVER | ETCH_KW_DOT,
      .called = true,
      .shape = SHAPE_ATTEND,
@@ -307,10 +307,11 @@ static const etch_row rows[] = {
      .matmul = true,
      .extra = {"stat", ETCH_F32, EXTRA_OF(0)},
      .extra_reads = EXTRA_OF(0) | EXTRA_OF(1),
-     .grads = GRADS({"sdpa_bwd", "d0 x0 x1 x2 y0 y1", "0 1 2"}),
-     .help = "scaled dot-product attention: two products over pairs of query and key"},
+     .grads = GRADS({"sdpa_bwd", "d0 x0 x1 x2 y0 y1 x3 x4", "0 1 2 3 4"}),
+     .help = "scaled dot-product attention: two products over pairs of query and key; the scores are capped, "
+             "then a bias is added; a sink is one more logit of each row"},
     {.name = "sdpa_bwd",
-     .operands = "d q k v o stat",
+     .operands = "d q k v o stat | sink bias",
      .shape = SHAPE_TARGETS,
      .role = ROLE_KERNEL,
      .over = FACTOR_WHOLE,
@@ -320,7 +321,7 @@ static const etch_row rows[] = {
      .flop_width = 4,
      .matmul = true,
      .scores_first = 1,
-     .help = "gradients of q, k, v: five products, the first of them the scores again"},
+     .help = "gradients of q, k, v, sink and bias: five products, the first of them the scores again"},
 
     /* looking up and losses */
     {.name = "gather",

@@ -155,6 +155,9 @@ typedef struct etch_call {
 } etch_call;
 /* Dims of the result by the row's shape rule. False after an error. */
 bool etch_shape_infer(etch_call *call, etch_dim_list *out);
+/* The options of attention: do mask, cap, pairs, sink and bias go together, and with the dims? Forgets a
+ * window that hides nothing. False after an error. */
+bool etch_attend_check(etch_call *call);
 /* Marks `to` as another name for `from`, unless that is so the other way round. */
 void etch_dim_twin(etch_dim *to, const etch_dim *from);
 
@@ -171,8 +174,12 @@ const etch_dim *etch_op_dim_after(const etch_op *op, const etch_dim *dim);
 /* Is it a product with dims of all three kinds (only in the first operand, only in the second, summed), or a
  * row that always counts? */
 bool etch_op_is_matmul(const etch_op *op);
-/* The query dim that a causal attention pairs with its keys; NULL when it cannot be told. */
+/* The query dim that a causal attention, or a masked softmax of scores, pairs with its keys; NULL when it
+ * cannot be told. */
 const etch_dim *etch_op_query_dim(const etch_op *op);
+/* The query dim of an attention whose pairs are counted for all queries together (a mask, or `pairs`); NULL
+ * where every query sees every key. */
+const etch_dim *etch_op_counted_queries(const etch_op *op);
 
 /* FLOP of one execution; `size(data, dim)` says the size of a dim. */
 typedef etch_expr (*etch_size_fn)(const void *data, const etch_dim *dim);

@@ -94,20 +94,7 @@ static bool attend_dims(const etch_call *call, etch_dim_list *out)
             if (!dotted && !etch_dim_among(attrs->over, attrs->over_count, dim))
                 etch_dim_add(graph, out, dim);
         }
-    if (!attrs->causal)
-        return true;
-    const etch_op probe = {
-        .row = row, .ins = (etch_tensor **)(uintptr_t)call->ins, .in_count = 3, .attrs = *attrs};
-    if (etch_op_query_dim(&probe))
-        return true;
-    etch_diag *diag =
-        etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span,
-                   "%s: which dim of %s%s is the sequence that %s pairs with?", row->name, q->name,
-                   etch_dims_text(graph->arena, q->dims, q->rank), attrs->over[0]->name);
-    etch_help(
-        diag,
-        "a causal mask needs keys that were renamed from the queries' dim: x[S->S'], or cache(k, over = S)");
-    return false;
+    return true;
 }
 
 static bool lookup_dims(const etch_call *call, etch_dim_list *out)
@@ -254,7 +241,7 @@ static bool kept_dims(etch_call *call, etch_dim_list *out)
 
 /* ---- the door --------------------------------------------------------------------------------------- */
 
-bool etch_shape_infer(etch_call *call, etch_dim_list *out)
+static bool infer(etch_call *call, etch_dim_list *out)
 {
     switch (call->row->shape) {
     case SHAPE_UNION:
@@ -280,4 +267,9 @@ bool etch_shape_infer(etch_call *call, etch_dim_list *out)
         break;
     }
     return false;
+}
+
+bool etch_shape_infer(etch_call *call, etch_dim_list *out)
+{
+    return infer(call, out) && etch_attend_check(call);
 }

@@ -40,6 +40,17 @@ etch_tensor *exec_slice(exec_model *m, const char *name, etch_tensor *a, const c
 etch_tensor *exec_cache(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to);
 etch_tensor *exec_attend(exec_model *m, const char *name, etch_tensor *q, etch_tensor *k, etch_tensor *v,
                          const char *over, const char *dot, bool causal);
+/* The same with options; operands that are NULL and numbers that are 0 are left out. */
+typedef struct exec_options {
+    etch_tensor *sink, *bias;
+    int window, cap, pairs;
+    bool causal;
+} exec_options;
+etch_tensor *exec_attend_with(exec_model *m, const char *name, etch_tensor *q, etch_tensor *k, etch_tensor *v,
+                              const char *over, const char *dot, exec_options options);
+/* A softmax of scores under a causal mask, with a window unless it is 0. */
+etch_tensor *exec_masked_softmax(exec_model *m, const char *name, etch_tensor *scores, const char *over,
+                                 int window);
 
 void exec_tag(exec_model *m, etch_tensor *tensor, const char *tag);
 /* Cross entropy of a head on `value`, tagged loss. */
