@@ -114,7 +114,8 @@ static etch_state factor_of_demand(const placer *p, const placing *pl, uint32_t 
     const demand *want = &p->wants[pl->op->outs[0]->id];
     etch_state dim = want->known ? want->place[axis] : NULL;
     uint32_t partial = count_partial(pl, axis);
-    if (!can_divide(pl->op, dim) || etch_op_factor(pl->op, dim) != FACTOR_PASS)
+    if (!can_divide(pl->op, dim) || etch_op_factor(pl->op, dim) != FACTOR_PASS ||
+        !etch_op_is_even(pl->op, dim))
         return NULL;
     if (pl->op->row->linear == LINEAR_JOINT && partial == pl->op->in_count)
         return NULL; /* a sum of partial sums stays one */
@@ -290,7 +291,6 @@ static void reduce_statistics(placer *p, const etch_op *op, uint32_t axes)
                                              "a statistic over a sharded dim");
 }
 
-/* A window hides keys from late queries only, so that no two chunks make all ranks do the same. */
 static void refuse_shared_window(placer *p, const placing *pl, const etch_dim *query, uint32_t axes)
 {
     if (etch_group_size(p->placed, axes) == etch_int(p->sym, 1))
@@ -318,7 +318,7 @@ static void balance_causal(placer *p, const placing *pl)
     for (uint32_t a = 0; query && a < p->axis_count; a++)
         if (pl->factor[a] == query)
             axes |= 1u << a;
-    if (axes && pl->op->attrs.window)
+    if (axes && !etch_op_is_even(pl->op, query))
         refuse_shared_window(p, pl, query, axes);
     else if (axes)
         etch_map_require_pairs(p, query, axes);

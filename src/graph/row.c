@@ -123,6 +123,11 @@ const etch_dim *etch_op_query_dim(const etch_op *op)
     return candidates == 1 ? only : NULL;
 }
 
+bool etch_op_is_even(const etch_op *op, const etch_dim *dim)
+{
+    return op->row->basis != BASIS_SCORES || !op->attrs.window || etch_op_query_dim(op) != dim;
+}
+
 const etch_dim *etch_op_counted_queries(const etch_op *op)
 {
     const bool counted = op->row->basis == BASIS_SCORES && (op->attrs.causal || op->attrs.pairs);

@@ -177,6 +177,9 @@ bool etch_op_is_matmul(const etch_op *op);
 /* The query dim that a causal attention, or a masked softmax of scores, pairs with its keys; NULL when it
  * cannot be told. */
 const etch_dim *etch_op_query_dim(const etch_op *op);
+/* Do ranks that share `dim` do equal parts of the op? Queries of an attention with a window do not: it hides
+ * keys from late queries only. */
+bool etch_op_is_even(const etch_op *op, const etch_dim *dim);
 /* The query dim of an attention whose pairs are counted for all queries together (a mask, or `pairs`); NULL
  * where every query sees every key. */
 const etch_dim *etch_op_counted_queries(const etch_op *op);

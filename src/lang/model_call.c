@@ -10,8 +10,7 @@ static const char *const later_functions[] = {
     "subsample",  "token_nll",    "topk",     "triangle", "cast",      "pad",     "transpose"};
 
 /* Keywords of ops that a later version gives meaning to, unless they say "nothing" (0, false, none). */
-static const char *const later_keywords[] = {"window", "sink", "cap",   "bias",  "pairs",
-                                             "groups", "keep", "limit", "slots", "mask"};
+static const char *const later_keywords[] = {"groups", "keep", "limit", "slots", "mask"};
 
 static bool is_among(const char *name, const char *const *list, size_t count)
 {
