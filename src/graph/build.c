@@ -180,7 +180,8 @@ static void add_extra(etch_graph *graph, etch_op *op)
     op->outs[1]->optional_result = true;
 }
 
-static etch_dtype result_dtype(const etch_graph *graph, const etch_row *row, etch_tensor *const *ins)
+static etch_dtype result_dtype(const etch_graph *graph, const etch_row *row, etch_tensor *const *ins,
+                               const etch_attrs *attrs)
 {
     switch (row->dtype) {
     case RESULT_ACT:
@@ -189,6 +190,8 @@ static etch_dtype result_dtype(const etch_graph *graph, const etch_row *row, etc
         return ETCH_F32;
     case RESULT_I32:
         return ETCH_I32;
+    case RESULT_SAID:
+        return (etch_dtype)(attrs->dtype - 1);
     case RESULT_AS_OPERAND:
         return ins[0]->dtype;
     }
@@ -202,7 +205,7 @@ static etch_tensor *emit(etch_graph *graph, const etch_row *row, etch_tensor *co
     if (!dims_are_distinct(graph, "the result", dims->at, dims->count, span))
         return NULL;
     etch_op *op = etch_op_new(graph, row, ins, in_count, row->extra.name ? 2 : 1, attrs, ETCH_FORWARD, span);
-    etch_dtype dtype = result_dtype(graph, row, ins);
+    etch_dtype dtype = result_dtype(graph, row, ins, attrs);
     op->outs[0] = etch_tensor_new(graph, row->name, ETCH_ACT, dtype, dims->at, dims->count, span);
     if (row->extra.name)
         add_extra(graph, op);
@@ -220,12 +223,26 @@ static bool operands_are_there(etch_tensor *const *ins, uint32_t count)
 
 /* ---- calls ----------------------------------------------------------------------------------------- */
 
+/* A sum over dims, times one over their size in the whole job. */
+static etch_tensor *average(etch_graph *graph, etch_tensor *x, const etch_attrs *attrs, etch_dim *const *want,
+                            uint32_t want_rank, etch_span span)
+{
+    etch_expr count = etch_int(graph->sym, 1);
+    for (uint32_t i = 0; i < attrs->over_count; i++)
+        count = attrs->over[i] ? etch_mul(graph->sym, count, attrs->over[i]->size) : count;
+    etch_tensor *sum =
+        etch_graph_call(graph, etch_row_for(graph, USE_REDUCTION), &x, 1, attrs, want, want_rank, span);
+    return etch_graph_scale(graph, sum, etch_div(graph->sym, etch_int(graph->sym, 1), count), span);
+}
+
 etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor *const *ins,
                              uint32_t in_count, const etch_attrs *attrs, etch_dim *const *want,
                              uint32_t want_rank, etch_span span)
 {
     if (!operands_are_there(ins, in_count))
         return NULL;
+    if (row->use == USE_AVERAGE)
+        return average(graph, ins[0], attrs, want, want_rank, span);
     etch_dim_list dims = {0};
     etch_call call = {.graph = graph,
                       .row = row,
@@ -363,7 +380,8 @@ static etch_tensor *with_number(etch_graph *graph, etch_use use, etch_tensor *x,
                                 etch_span span)
 {
     const etch_attrs attrs = {.number = number};
-    return number ? etch_graph_call(graph, etch_row_for(graph, use), &x, 1, &attrs, NULL, 0, span) : NULL;
+    return x && number ? etch_graph_call(graph, etch_row_for(graph, use), &x, 1, &attrs, NULL, 0, span)
+                       : NULL;
 }
 
 etch_tensor *etch_graph_scale(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span)
@@ -374,6 +392,11 @@ etch_tensor *etch_graph_scale(etch_graph *graph, etch_tensor *x, etch_expr numbe
 etch_tensor *etch_graph_shift(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span)
 {
     return with_number(graph, USE_SHIFT, x, number, span);
+}
+
+etch_tensor *etch_graph_reciprocal(etch_graph *graph, etch_tensor *x, etch_span span)
+{
+    return etch_graph_call(graph, etch_row_for(graph, USE_RECIPROCAL), &x, 1, NULL, NULL, 0, span);
 }
 
 etch_tensor *etch_graph_alias(etch_graph *graph, etch_tensor *x, etch_span span)

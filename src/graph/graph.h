@@ -47,20 +47,22 @@ typedef enum etch_keyword {
     ETCH_KW_SLOTS = 1 << 13,  /* the dim of an expert's tokens */
     ETCH_KW_GROUPS = 1 << 14, /* groups of experts that routing chooses among first; 0: none */
     ETCH_KW_KEEP = 1 << 15,   /* how many of those groups it keeps */
-    ETCH_KW_LIMIT = 1 << 16   /* how many groups of ranks a token is sent to at most; 0: any */
+    ETCH_KW_LIMIT = 1 << 16,  /* how many groups of ranks a token is sent to at most; 0: any */
+    ETCH_KW_DTYPE = 1 << 17   /* of the result; also as the last positional argument: cast(x, f8) */
 } etch_keyword;
 
 typedef enum etch_keyword_kind {
-    ETCH_KIND_DIMS,  /* a dim, or several: over = (A, B) */
-    ETCH_KIND_FLAG,  /* true or false */
-    ETCH_KIND_NUMBER /* an expression over params */
+    ETCH_KIND_DIMS,   /* a dim, or several: over = (A, B) */
+    ETCH_KIND_FLAG,   /* true or false */
+    ETCH_KIND_NUMBER, /* an expression over params */
+    ETCH_KIND_DTYPE   /* the name of a dtype */
 } etch_keyword_kind;
 
 typedef struct etch_keyword_info {
     const char *name; /* NULL: positional */
     etch_keyword bit;
     etch_keyword_kind kind;
-    size_t field; /* offset in etch_attrs of the list of dims, the bool or the expression */
+    size_t field; /* offset in etch_attrs of the list of dims, the bool, the expression or the dtype */
     size_t count; /* of the number of dims in the list */
 } etch_keyword_info;
 
@@ -188,6 +190,7 @@ typedef struct etch_attrs {
     bool causal;
     etch_expr number;
     etch_expr window, cap, pairs, stride, size, chunk, groups, keep, limit; /* NULL: not said */
+    uint32_t dtype;  /* an etch_dtype plus one; 0: not said */
     uint32_t absent; /* bits of the optional operands that are left out before one that is given */
 } etch_attrs;
 
@@ -308,6 +311,8 @@ etch_tensor *etch_graph_rename(etch_graph *graph, etch_tensor *a, etch_dim *cons
 /* x times, or plus, a number. */
 etch_tensor *etch_graph_scale(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span);
 etch_tensor *etch_graph_shift(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span);
+/* 1/x. */
+etch_tensor *etch_graph_reciprocal(etch_graph *graph, etch_tensor *x, etch_span span);
 /* Another name for the same value. */
 etch_tensor *etch_graph_alias(etch_graph *graph, etch_tensor *x, etch_span span);
 

@@ -234,6 +234,8 @@ etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, cons
         return etch_mul(sym, c, etch_elements(sym, op->outs[0], size, data));
     case BASIS_OPERAND:
         return etch_mul(sym, c, etch_elements(sym, op->ins[0], size, data));
+    case BASIS_SECOND:
+        return etch_mul(sym, c, etch_elements(sym, op->ins[1], size, data));
     case BASIS_TOTAL:
         return etch_mul(sym, etch_int(sym, (int64_t)op->in_count - 1),
                         etch_elements(sym, op->outs[0], size, data));

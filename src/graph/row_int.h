@@ -16,6 +16,8 @@ typedef enum etch_role {
 /* Dims of the results. */
 typedef enum etch_shape {
     SHAPE_KEPT,    /* those that the caller keeps */
+    SHAPE_LESS,    /* of operand 0 less over */
+    SHAPE_TOKENS,  /* the same, which must be the dims of operand 1 */
     SHAPE_UNION,   /* of all operands: broadcast by name */
     SHAPE_FIRST,   /* of operand 0; `over` must be among them */
     SHAPE_ATTEND,  /* queries and value width: (q + v) less over, less dot where v lacks it */
@@ -23,7 +25,7 @@ typedef enum etch_shape {
     SHAPE_RENAMED, /* of operand 0, mapped */
     SHAPE_CACHED,  /* of operand 0 with `over` replaced by the one new dim that is declared */
     SHAPE_TOP,  /* operand 0 with `over` replaced by the dim `to`, which may be shorter: its first elements */
-    SHAPE_LOSS, /* none: a scalar */
+    SHAPE_LOSS, /* none: a scalar; operand 1 (labels) has the dims of operand 0 less over */
     SHAPE_TARGETS /* derived rows: result i has the dims of the operand that it is the gradient of */
 } etch_shape;
 
@@ -47,6 +49,7 @@ typedef enum etch_basis {
     BASIS_PRODUCT, /* 2 per combination of all dims when a dim is summed, else 1 */
     BASIS_RESULT,  /* `flop` per element of result 0 */
     BASIS_OPERAND, /* `flop` per element of operand 0 */
+    BASIS_SECOND,  /* `flop` per element of operand 1 */
     BASIS_TOTAL,   /* one per element and operand after the first */
     BASIS_SCORES /* per pair of query and key: `flop` per element of the dot dims, `flop_width` per element of
                     the value width */
@@ -70,6 +73,8 @@ typedef enum etch_use {
     USE_SHIFT,        /* plus a number */
     USE_COPY,         /* the value under another name */
     USE_RENAMING,     /* x[S->S'] */
+    USE_AVERAGE,      /* called by its name, and made of others: mean */
+    USE_RECIPROCAL,   /* a / b */
     USE_TOTAL,        /* the cotangents of one value, added */
     USE_ACCUMULATION, /* a gradient added into its accumulator by a node of its own */
     USE_NORM,         /* sum of squares of the gradients */
@@ -84,6 +89,7 @@ typedef enum etch_result {
     RESULT_ACT, /* the dtype of activations */
     RESULT_F32,
     RESULT_I32,
+    RESULT_SAID,      /* the call says it */
     RESULT_AS_OPERAND /* of operand 0 */
 } etch_result;
 

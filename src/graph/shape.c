@@ -111,6 +111,17 @@ static bool lookup_dims(const etch_call *call, etch_dim_list *out)
     return true;
 }
 
+static bool less_dims(const etch_call *call, etch_dim_list *out)
+{
+    const etch_tensor *x = call->ins[0];
+    if (!has_dims(call, x, call->attrs.over, call->attrs.over_count, "over"))
+        return false;
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (!etch_dim_among(call->attrs.over, call->attrs.over_count, x->dims[i]))
+            etch_dim_add(call->graph, out, x->dims[i]);
+    return true;
+}
+
 static bool loss_dims(const etch_call *call)
 {
     etch_graph *graph = call->graph;
@@ -118,14 +129,13 @@ static bool loss_dims(const etch_call *call)
     etch_tensor *const *ins = call->ins;
     const etch_attrs *attrs = &call->attrs;
     etch_span span = call->span;
-    if (!has_dims(call, ins[0], attrs->over, attrs->over_count, "over"))
+    etch_dim_list left = {0};
+    if (!less_dims(call, &left))
         return false;
     if (call->in_count < 2)
         return true;
-    etch_dim_list left = {0};
-    for (uint32_t i = 0; i < ins[0]->rank; i++)
-        if (!etch_dim_among(attrs->over, attrs->over_count, ins[0]->dims[i]))
-            etch_dim_add(graph, &left, ins[0]->dims[i]);
+    if (attrs->over_count == 0)
+        return first_dims(call, &left);
     if (etch_dims_same(left.at, left.count, ins[1]->dims, ins[1]->rank))
         return true;
     etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span, "%s: %s%s less %s does not fit %s%s", row->name,
@@ -229,12 +239,8 @@ static bool cached_dims(etch_call *call, etch_dim_list *out)
 /* sum, when it is called: all but `over`; the kept dims say it from then on. */
 static bool kept_dims(etch_call *call, etch_dim_list *out)
 {
-    const etch_tensor *x = call->ins[0];
-    if (!has_dims(call, x, call->attrs.over, call->attrs.over_count, "over"))
+    if (!less_dims(call, out))
         return false;
-    for (uint32_t i = 0; i < x->rank; i++)
-        if (!etch_dim_among(call->attrs.over, call->attrs.over_count, x->dims[i]))
-            etch_dim_add(call->graph, out, x->dims[i]);
     call->attrs.over_count = 0;
     return true;
 }
@@ -263,6 +269,10 @@ static bool infer(etch_call *call, etch_dim_list *out)
         return true;
     case SHAPE_KEPT:
         return kept_dims(call, out);
+    case SHAPE_LESS:
+        return less_dims(call, out);
+    case SHAPE_TOKENS:
+        return loss_dims(call) && less_dims(call, out);
     case SHAPE_TARGETS:
         break;
     }

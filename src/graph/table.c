@@ -86,6 +86,7 @@ static const etch_keyword_info keywords[] = {
     NUMBER("groups", ETCH_KW_GROUPS, groups),
     NUMBER("keep", ETCH_KW_KEEP, keep),
     NUMBER("limit", ETCH_KW_LIMIT, limit),
+    {"dtype", ETCH_KW_DTYPE, ETCH_KIND_DTYPE, offsetof(etch_attrs, dtype), 0},
 };
 
 const etch_keyword_info *etch_keyword_at(uint32_t index)
@@ -145,6 +146,7 @@ void etch_row_describe(const etch_row *row, etch_buf *out)
                                       "dims",
                                       "element of the result",
                                       "element of the operand",
+                                      "element of the second operand",
                                       "element and addition",
                                       "pair and width"};
     etch_buf_printf(out, "%-18s %-22s ", row->name, row->operands);

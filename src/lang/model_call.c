@@ -5,9 +5,8 @@
 
 /* Functions of the language that a later version gives meaning to. */
 static const char *const later_functions[] = {
-    "batch_norm", "bce",          "clipped",  "collect",  "concat",    "conv",    "dispatch", "gather_sum",
-    "kl",         "load_balance", "max_pool", "mean",     "normalize", "softcap", "split",    "ssd",
-    "subsample",  "token_nll",    "topk",     "triangle", "cast",      "pad",     "transpose"};
+    "batch_norm", "collect", "concat", "conv",      "dispatch", "gather_sum", "load_balance", "max_pool",
+    "normalize",  "split",   "ssd",    "subsample", "topk",     "triangle",   "pad"};
 
 /* Keywords of ops that a later version gives meaning to, unless they say "nothing" (0, false, none). */
 static const char *const later_keywords[] = {"groups", "keep", "limit", "slots", "mask"};
@@ -369,6 +368,28 @@ static bool read_number(etch_env *env, const etch_ast_arg *arg, etch_expr *numbe
     return value || nothing;
 }
 
+/* The name of a dtype of real numbers: to others there is no gradient. */
+static bool read_dtype(etch_env *env, const etch_ast_expr *expr, uint32_t *dtype)
+{
+    etch_dtype found = expr->kind == ETCH_AST_NAME ? etch_dtype_of(expr->name.text) : ETCH_DTYPE_COUNT;
+    *dtype = (uint32_t)found + 1;
+    if (found <= ETCH_F8)
+        return true;
+    etch_spec *spec = env->builder->spec;
+    ETCH_VEC(const char *) known = {0};
+    for (uint32_t i = 0; i <= ETCH_F8; i++)
+        ETCH_PUSH(spec->arena, &known, etch_dtype_name((etch_dtype)i));
+    const char *near =
+        expr->kind == ETCH_AST_NAME ? etch_nearest(expr->name.text, known.at, known.count) : NULL;
+    etch_diag *diag =
+        etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, expr->span, "this is no dtype of real numbers");
+    if (near)
+        etch_help(diag, "did you mean %s?", near);
+    else
+        etch_help(diag, "those are f64, f32, bf16, f16 and f8");
+    return false;
+}
+
 static bool read_keyword(etch_env *env, const etch_keyword_info *info, const etch_ast_arg *arg,
                          etch_attrs *attrs)
 {
@@ -381,6 +402,8 @@ static bool read_keyword(etch_env *env, const etch_keyword_info *info, const etc
         return read_flag(env, arg, (bool *)(void *)field);
     case ETCH_KIND_NUMBER:
         return read_number(env, arg, (etch_expr *)(void *)field);
+    case ETCH_KIND_DTYPE:
+        return read_dtype(env, arg->value, (uint32_t *)(void *)field);
     }
     return false;
 }
@@ -395,6 +418,8 @@ static bool is_said(const etch_keyword_info *info, const etch_attrs *attrs)
         return true;
     case ETCH_KIND_NUMBER:
         return *(const etch_expr *)(const void *)field != NULL;
+    case ETCH_KIND_DTYPE:
+        return *(const uint32_t *)(const void *)field != 0;
     }
     return false;
 }
@@ -411,7 +436,9 @@ static bool needs_are_met(etch_env *env, const etch_row *row, const etch_ast_exp
                        etch_row_name(row), info->name ? info->name : "a number as its last argument");
         if (info->name)
             etch_help(diag, "write %s(..., %s = %s)", etch_row_name(row), info->name,
-                      info->kind == ETCH_KIND_DIMS ? "DIM" : "NUMBER");
+                      info->kind == ETCH_KIND_DIMS    ? "DIM"
+                      : info->kind == ETCH_KIND_DTYPE ? "DTYPE"
+                                                      : "NUMBER");
         return false;
     }
     return true;
@@ -456,6 +483,9 @@ static bool read_positional(etch_env *env, const etch_row *row, const etch_ast_e
         if (!attrs->number)
             return false;
     }
+    bool dtype = (etch_row_takes(row) & ETCH_KW_DTYPE) && given > ins->least;
+    if (dtype && !read_dtype(env, call->args.at[--given].value, &attrs->dtype))
+        return false;
     if (given < ins->least || given > ins->most) {
         etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span,
                    ins->least == ins->most ? "%s takes %u operand%s, %u given"

@@ -165,6 +165,12 @@ etch_tensor *exec_call_number(exec_model *m, const char *name, const char *row, 
     return call_row(m, name, row, &a, 1, &attrs, NULL);
 }
 
+etch_tensor *exec_cast(exec_model *m, const char *name, etch_tensor *a, etch_dtype dtype)
+{
+    const etch_attrs attrs = {.dtype = (uint32_t)dtype + 1};
+    return call_row(m, name, "cast", &a, 1, &attrs, NULL);
+}
+
 etch_tensor *exec_slice(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to)
 {
     etch_attrs attrs = {0};

@@ -38,6 +38,7 @@ etch_tensor *exec_call_number(exec_model *m, const char *name, const char *row, 
                               etch_tensor *a);
 etch_tensor *exec_slice(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to);
 etch_tensor *exec_cache(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to);
+etch_tensor *exec_cast(exec_model *m, const char *name, etch_tensor *a, etch_dtype dtype);
 etch_tensor *exec_attend(exec_model *m, const char *name, etch_tensor *q, etch_tensor *k, etch_tensor *v,
                          const char *over, const char *dot, bool causal);
 /* The same with options; operands that are NULL and numbers that are 0 are left out. */

@@ -685,6 +685,31 @@ static void run_cross_entropy(exec_call *call)
     }
 }
 
+static void run_token_nll(exec_call *call)
+{
+    const exec_array *z = call->ins[0], *labels = call->ins[1];
+    const etch_dim *over = call->op->attrs.over[0];
+    if (!whole(call, z, call->op->attrs.over, call->op->attrs.over_count))
+        return;
+    log_sums(call, z, call->outs[1]);
+    exec_walk w = WALK(call->outs[0], call->outs[1], labels);
+    while (exec_walk_next(&w))
+        call->outs[0]->at[w.at[0]] =
+            call->outs[1]->at[w.at[1]] - element(call, &w, z, over, index_at(call, labels, w.at[2], over));
+}
+
+static void run_token_nll_dx(exec_call *call)
+{
+    const exec_array *d = call->ins[0], *z = call->ins[1], *labels = call->ins[2], *log_sum = call->ins[3];
+    const etch_dim *over = call->op->attrs.over[0];
+    exec_walk w = WALK(call->outs[0], z, labels, log_sum, d);
+    while (exec_walk_next(&w)) {
+        double p = exp(z->at[w.at[1]] - log_sum->at[w.at[3]]);
+        bool target = exec_walk_index(&w, over) == index_at(call, labels, w.at[2], over);
+        call->outs[0]->at[w.at[0]] = d->at[w.at[4]] * (p - target);
+    }
+}
+
 static void run_cross_entropy_dx(exec_call *call)
 {
     const exec_array *d = call->ins[0], *z = call->ins[1], *labels = call->ins[2], *log_sum = call->ins[3];
@@ -699,14 +724,9 @@ static void run_cross_entropy_dx(exec_call *call)
 
 /* ---- the rows --------------------------------------------------------------------------------------- */
 
-/* FLOP of one element of the first result or of the first operand; COUNTED: the evaluation counts them. */
-enum { OPERAND = 100, COUNTED = 1000 };
+enum { OPERAND = EXEC_OPERAND, COUNTED = EXEC_COUNTED };
 
-static const struct {
-    const char *name;
-    void (*run)(exec_call *call);
-    int flop;
-} rows[] = {
+static const exec_rule rows[] = {
     {"einsum", run_einsum, COUNTED},
     {"add", run_add, COUNTED},
     {"sub", run_add, COUNTED},
@@ -716,6 +736,9 @@ static const struct {
     {"scale", run_scale, 1},
     {"shift", run_shift, 1},
     {"identity", run_rename, 0},
+    {"transpose", run_rename, 0},
+    {"cast", run_rename, 0},
+    {"cast_dx", run_rename, 0},
     {"rename", run_rename, 0},
     {"renamed_back", run_rename, 0},
     {"cache", run_rename, 0},
@@ -750,34 +773,40 @@ static const struct {
     {"gather", run_gather, 0},
     {"scatter", run_scatter, OPERAND + 1},
     {"cross_entropy", run_cross_entropy, OPERAND + 5},
+    {"token_nll", run_token_nll, OPERAND + 5},
+    {"token_nll_dx", run_token_nll_dx, 4},
     {"cross_entropy_dx", run_cross_entropy_dx, 4},
     {"add_cotangents", run_total, COUNTED},
     {"accumulate", run_sum, COUNTED},
+    {NULL, NULL, 0},
 };
 
-static int find_row(const char *name)
+static const exec_rule *const tables[] = {rows, exec_function_rules};
+
+static const exec_rule *find_row(const char *name)
 {
-    for (int i = 0; i < (int)(sizeof rows / sizeof *rows); i++)
-        if (strcmp(rows[i].name, name) == 0)
-            return i;
-    return -1;
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        for (const exec_rule *rule = tables[t]; rule->name; rule++)
+            if (strcmp(rule->name, name) == 0)
+                return rule;
+    return NULL;
 }
 
 bool exec_knows(const char *row)
 {
-    return find_row(row) >= 0;
+    return find_row(row) != NULL;
 }
 
 void exec_op(exec_call *call)
 {
-    int row = find_row(etch_row_name(call->op->row));
-    if (row < 0) {
+    const exec_rule *row = find_row(etch_row_name(call->op->row));
+    if (!row) {
         exec_fail(call->env, "the executor has no row %s", etch_row_name(call->op->row));
         return;
     }
-    rows[row].run(call);
-    if (rows[row].flop < OPERAND)
-        call->flop = rows[row].flop * (int64_t)call->outs[0]->size;
-    else if (rows[row].flop < COUNTED)
-        call->flop = (rows[row].flop - OPERAND) * (int64_t)call->ins[0]->size;
+    row->run(call);
+    if (row->flop < OPERAND)
+        call->flop = row->flop * (int64_t)call->outs[0]->size;
+    else if (row->flop < COUNTED)
+        call->flop = (row->flop - OPERAND) * (int64_t)call->ins[0]->size;
 }

@@ -110,6 +110,63 @@ static etch_tensor *relu(exec_model *m)
     return exec_sum(m, "y", up, exec_call_row(m, "down", "relu", "", b, NULL, NULL));
 }
 
+/* Of x^2 + 1, which has a logarithm and a root. */
+static etch_tensor *positive(exec_model *m)
+{
+    static const char *const functions[] = {"log", "sqrt", "rsqrt", "reciprocal"};
+    etch_tensor *x = exec_call_row(m, "x", "square", "", exec_weight(m, "a", "B S"), NULL, NULL), *y = NULL;
+    x = exec_call_number(m, "x", "shift", 1, 1, x);
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        etch_tensor *f = exec_call_row(m, functions[i], functions[i], "", x, NULL, NULL);
+        y = y ? exec_product(m, "y", y, f, "B S") : f;
+    }
+    return exec_call_row(m, "y", "abs", "", exec_call_number(m, "y", "softcap", 3, 2, y), NULL, NULL);
+}
+
+static etch_tensor *largest(exec_model *m)
+{
+    etch_tensor *a = exec_weight(m, "a", "B S H");
+    etch_tensor *over_two = exec_call_row(m, "y", "max", "S H", a, NULL, NULL);
+    return exec_product(m, "y", exec_call_row(m, "y", "max", "H", a, NULL, NULL), over_two, "B S");
+}
+
+static etch_tensor *averaged(exec_model *m)
+{
+    return exec_call_row(m, "y", "mean", "B S", exec_weight(m, "a", "B S H"), NULL, NULL);
+}
+
+static etch_tensor *transposed(exec_model *m)
+{
+    return exec_call_row(m, "y", "transpose", "", exec_weight(m, "a", "B S"), NULL, NULL);
+}
+
+static etch_tensor *cast(exec_model *m)
+{
+    return exec_cast(m, "y", exec_weight(m, "a", "B S"), ETCH_F8);
+}
+
+static etch_tensor *tokens(exec_model *m)
+{
+    return exec_call_row(m, "y", "token_nll", "V", exec_weight(m, "z", "B S V"), exec_ids(m, "labels", "B S"),
+                         NULL);
+}
+
+static etch_tensor *binary_entropy(exec_model *m)
+{
+    return exec_call_row(m, "y", "bce", "", exec_weight(m, "z", "B S"), exec_weight(m, "labels", "B"), NULL);
+}
+
+static etch_tensor *divergence(exec_model *m)
+{
+    return exec_call_row(m, "y", "kl", "", exec_weight(m, "p", "B S"), exec_weight(m, "r", "S"), NULL);
+}
+
+static etch_tensor *clipped_ratio(exec_model *m)
+{
+    etch_tensor *r = exec_call_row(m, "r", "exp", "", exec_weight(m, "a", "B S"), NULL, NULL);
+    return exec_call_row(m, "y", "clipped", "", r, exec_weight(m, "advantage", "B"), NULL);
+}
+
 static etch_tensor *rotated(exec_model *m)
 {
     return exec_call_row(m, "y", "rope", "D", exec_weight(m, "a", "B S K D"), NULL, NULL);
@@ -282,6 +339,15 @@ static const row_case cases[] = {
     {"sliced", sliced},
     {"unary", unary},
     {"relu", relu},
+    {"positive", positive},
+    {"largest", largest},
+    {"averaged", averaged},
+    {"transposed", transposed},
+    {"cast", cast},
+    {"tokens", tokens},
+    {"binary entropy", binary_entropy},
+    {"divergence", divergence},
+    {"clipped ratio", clipped_ratio},
     {"rotated", rotated},
     {"dropped", dropped},
     {"root mean square", root_mean_square},
@@ -410,8 +476,8 @@ static void coverage(etch_arena *arena)
         trained[i] = exec_train(build(arena, &cases[i]), NULL);
     for (uint32_t r = 0; etch_row_at(etch_table_builtin(), r); r++) {
         const etch_row *row = etch_row_at(etch_table_builtin(), r);
-        bool found =
-            row->role == ROLE_MOVE || strcmp(row->name, "adamw") == 0 || strcmp(row->name, "grad_norm") == 0;
+        bool found = row->role == ROLE_MOVE || row->use == USE_AVERAGE /* made of others */ ||
+                     strcmp(row->name, "adamw") == 0 || strcmp(row->name, "grad_norm") == 0;
         for (int i = 0; i < CASES && !found; i++)
             found = has_row(trained[i]->graph->forward, row) || has_row(trained[i]->backward, row);
         ck_assert_msg(found, "no case has the row %s", row->name);
