@@ -213,6 +213,15 @@ static etch_tensor *emit(etch_graph *graph, const etch_row *row, etch_tensor *co
     return op->outs[0];
 }
 
+/* Of a term of a sum: what it lacks, another term has; a statement checks the sum. */
+static bool are_among(etch_dim *const *some, uint32_t count, etch_dim *const *all, uint32_t all_count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!etch_dim_among(all, all_count, some[i]))
+            return false;
+    return true;
+}
+
 static bool operands_are_there(etch_tensor *const *ins, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -255,7 +264,7 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
         call.attrs = *attrs;
     if (!etch_shape_infer(&call, &dims))
         return NULL;
-    if (want && !etch_dims_same(dims.at, dims.count, want, want_rank)) {
+    if (want && !are_among(dims.at, dims.count, want, want_rank)) {
         for (uint32_t i = 0; i < want_rank; i++)
             if (!want[i])
                 return NULL; /* reported where the dim was looked up */

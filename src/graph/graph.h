@@ -288,8 +288,8 @@ etch_tensor *etch_graph_weight(etch_graph *graph, const char *name, etch_dim *co
                                etch_dtype dtype, bool frozen, etch_span span);
 
 /* `row` applied to operands (a missing optional operand is not in `ins`). The row checks dims and infers
- * those of the result. `want` (may be NULL): declared dims of the result; rows that cannot infer need them;
- * others are checked against them. Result 0. */
+ * those of the result. `want` (may be NULL): dims declared for the statement; rows that cannot infer need
+ * them, the results of others have no dims but these. Result 0. */
 etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor *const *ins,
                              uint32_t in_count, const etch_attrs *attrs, etch_dim *const *want,
                              uint32_t want_rank, etch_span span);

@@ -258,5 +258,11 @@ const exec_zoo exec_models[] = {
     {"nested", build_nested, NULL, nested_plans},
     {"nested, inner loop recomputed", build_nested, "inner", nested_plans},
     {"nested, recomputed", build_nested, "outer", nested_plans},
+    {"gemma2", exec_build_gemma2, NULL, exec_gemma2_plans},
+    {"gemma2, recomputed", exec_build_gemma2, "layer", exec_gemma2_plans},
+    {"sinks", exec_build_sinks, NULL, exec_gemma2_plans},
+    {"sinks without windows", exec_build_shared_sinks, NULL, exec_shared_sinks_plans},
+    {"t5", exec_build_t5, NULL, exec_t5_plans},
+    {"t5, recomputed", exec_build_t5, "enc", exec_t5_plans},
     {NULL, NULL, NULL, NULL},
 };

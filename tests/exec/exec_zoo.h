@@ -15,4 +15,11 @@ typedef struct exec_zoo {
 /* Ends with an entry without a name. */
 extern const exec_zoo exec_models[];
 
+/* exec_zoo_attention.c */
+exec_model *exec_build_gemma2(etch_arena *arena, uint32_t micro);
+exec_model *exec_build_sinks(etch_arena *arena, uint32_t micro);
+exec_model *exec_build_shared_sinks(etch_arena *arena, uint32_t micro);
+exec_model *exec_build_t5(etch_arena *arena, uint32_t micro);
+extern const char *const exec_gemma2_plans[], *const exec_shared_sinks_plans[], *const exec_t5_plans[];
+
 #endif
