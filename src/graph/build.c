@@ -276,6 +276,21 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
     return emit(graph, row, ins, in_count, &call.attrs, &dims, span);
 }
 
+etch_tensor *etch_graph_call_operands(etch_graph *graph, const etch_row *row, const etch_operands *operands,
+                                      const etch_attrs *attrs, etch_dim *const *want, uint32_t want_rank,
+                                      etch_span span)
+{
+    etch_tensor *given[ETCH_MAX_OPERANDS];
+    etch_attrs said = *attrs;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < operands->most; i++)
+        if (operands->at[i])
+            given[count++] = operands->at[i];
+        else
+            said.absent |= 1u << i;
+    return etch_graph_call(graph, row, given, count, &said, want, want_rank, span);
+}
+
 /* ---- operators -------------------------------------------------------------------------------------- */
 
 /* Does `a` have dims that neither `b` nor the result has? They would be summed alone, which is nearly always
@@ -504,6 +519,11 @@ etch_dtype etch_dtype_of(const char *name)
         if (strcmp(dtypes[i].name, name) == 0)
             return (etch_dtype)i;
     return ETCH_DTYPE_COUNT;
+}
+
+bool etch_dtype_is_real(etch_dtype dtype)
+{
+    return dtype <= ETCH_F8;
 }
 
 static const char *label_of(const etch_scope *scope, const char *const *labels)

@@ -82,8 +82,6 @@ void etch_row_arity(const etch_row *row, uint32_t *least, uint32_t *most);
 /* Row by index for listings (help, "did you mean"); NULL past the end. Rows that a spec may not call are
  * listed too. */
 const etch_row *etch_row_at(const etch_table *table, uint32_t index);
-/* Name of an operand by its place among all that the row knows, copied into the arena; NULL past the end. */
-const char *etch_row_operand(etch_arena *arena, const etch_row *row, uint32_t slot);
 bool etch_row_is_called(const etch_row *row);
 /* One line for `help ops`: operands, FLOP per element of what, meaning. */
 void etch_row_describe(const etch_row *row, etch_buf *out);
@@ -116,6 +114,8 @@ const char *etch_dtype_name(etch_dtype dtype);
 uint32_t etch_dtype_bytes(etch_dtype dtype);
 /* The dtype called `name`, or ETCH_DTYPE_COUNT. */
 etch_dtype etch_dtype_of(const char *name);
+/* Of floating-point numbers: to others there is no gradient. */
+bool etch_dtype_is_real(etch_dtype dtype);
 
 /* Classes of tensors that `dtype act = bf16, ...` sets. */
 typedef struct etch_dtypes {
@@ -193,6 +193,29 @@ typedef struct etch_attrs {
     uint32_t dtype;  /* an etch_dtype plus one; 0: not said */
     uint32_t absent; /* bits of the optional operands that are left out before one that is given */
 } etch_attrs;
+
+/* Where a keyword is kept: one of the pointers is set. */
+typedef struct etch_keyword_field {
+    etch_dim ***dims;
+    uint32_t *dim_count; /* with `dims` */
+    bool *flag;
+    etch_expr *number; /* NULL when it is not said; a keyword that says 0 is not said */
+    uint32_t *dtype;   /* 0 when it is not said, else an etch_dtype plus one */
+} etch_keyword_field;
+etch_keyword_field etch_keyword_field_of(const etch_keyword_info *info, etch_attrs *attrs);
+/* The first keyword that a call of the row needs and `attrs` does not say; NULL: all are said. */
+const etch_keyword_info *etch_keyword_missing(const etch_row *row, const etch_attrs *attrs);
+
+/* The operands of a call by the place that its row gives them; NULL: left out. */
+enum { ETCH_MAX_OPERANDS = 16 };
+typedef struct etch_operands {
+    etch_tensor *at[ETCH_MAX_OPERANDS];
+    const char *names[ETCH_MAX_OPERANDS];
+    uint32_t least, most; /* operands that must be given, and all */
+} etch_operands;
+etch_operands etch_operands_of(etch_arena *arena, const etch_row *row);
+/* The place of an optional operand; UINT32_MAX: there is none of this name. */
+uint32_t etch_operands_slot(const etch_operands *operands, const char *name);
 
 typedef enum etch_edge { ETCH_NO_EDGE, ETCH_ENTER, ETCH_LEAVE } etch_edge;
 
@@ -293,6 +316,11 @@ etch_tensor *etch_graph_weight(etch_graph *graph, const char *name, etch_dim *co
 etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor *const *ins,
                              uint32_t in_count, const etch_attrs *attrs, etch_dim *const *want,
                              uint32_t want_rank, etch_span span);
+
+/* The same with operands by place. */
+etch_tensor *etch_graph_call_operands(etch_graph *graph, const etch_row *row, const etch_operands *operands,
+                                      const etch_attrs *attrs, etch_dim *const *want, uint32_t want_rank,
+                                      etch_span span);
 
 /* The operators. `etch_graph_product` multiplies two tensors and keeps exactly the dims `keep` (those of the
  * operands that are not kept are summed); keep == NULL: nothing is summed, and one operand's dims must

@@ -72,8 +72,6 @@ static const etch_row rows[] = {
      .needs = ETCH_KW_OVER,
      .called = true,
      .shape = SHAPE_KEPT,
-     .basis = BASIS_OPERAND,
-     .flop = 1,
      .use = USE_AVERAGE,
      .help = "mean over dims: a sum, then a scale by one over the number of elements"},
     {.name = "max",
@@ -567,7 +565,6 @@ static const etch_row rows[] = {
      .basis = BASIS_OPERAND,
      .flop = 2,
      .use = USE_NORM,
-     .dtype = RESULT_F32,
      .help = "sum of squares of the gradients, for clipping"},
 
     /* moves between placements */

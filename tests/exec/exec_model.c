@@ -109,7 +109,14 @@ etch_tensor *exec_ids(exec_model *m, const char *name, const char *dims)
 etch_tensor *exec_weight(exec_model *m, const char *name, const char *dims)
 {
     dim_list list = read_dims(m, dims);
-    return etch_graph_weight(m->graph, name, list.at, list.count, ETCH_BF16, false, nowhere);
+    const bool partial = m->partial & 1;
+    m->partial >>= 1;
+    if (!partial)
+        return etch_graph_weight(m->graph, name, list.at, list.count, ETCH_BF16, false, nowhere);
+    list.at[list.count] = exec_model_dim(m, "Z");
+    etch_tensor *parts =
+        etch_graph_weight(m->graph, name, list.at, list.count + 1, ETCH_BF16, false, nowhere);
+    return named(m, etch_graph_reduce(m->graph, parts, list.at, list.count, nowhere), name);
 }
 
 etch_tensor *exec_product(exec_model *m, const char *name, etch_tensor *a, etch_tensor *b, const char *dims)
