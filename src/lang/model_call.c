@@ -412,7 +412,9 @@ static bool needs_are_met(etch_env *env, const etch_row *row, const etch_ast_exp
                    etch_row_name(row), missing->name ? missing->name : "a number as its last argument");
     if (missing->name)
         etch_help(diag, "write %s(..., %s = %s)", etch_row_name(row), missing->name,
-                  missing->kind == ETCH_KIND_DIMS ? "DIM" : "NUMBER");
+                  missing->kind == ETCH_KIND_DIMS    ? "DIM"
+                  : missing->kind == ETCH_KIND_DTYPE ? "DTYPE"
+                                                     : "NUMBER");
     return false;
 }
 

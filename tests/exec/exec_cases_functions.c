@@ -21,8 +21,9 @@ static etch_tensor *bounded(exec_model *m)
 {
     etch_tensor *a = exec_weight(m, "a", "B S");
     etch_tensor *capped = exec_call_number(m, "capped", "softcap", 3, 2, a);
+    etch_tensor *size = exec_call_row(m, "size", "abs", "", capped, NULL, NULL);
     return exec_sum(m, "y", exec_call_row(m, "size", "abs", "", a, NULL, NULL),
-                    exec_call_row(m, "size", "abs", "", capped, NULL, NULL));
+                    exec_call_number(m, "twice", "softcap", 3, 2, size));
 }
 
 static etch_tensor *largest(exec_model *m)
