@@ -54,6 +54,8 @@ typedef struct etch_session_options {
                            "last"; NULL: the heaviest */
     const char *granularity; /* which work of a rank is one node, and so what `traffic` counts: one of those
                                 of `etch_granularity_at`; NULL: "kernel" */
+    const char *count;       /* what of the work counts as FLOP: a preset, or items, or a preset and what differs from
+                                it, "megatron,causal=full": `etch_describe_counts`; NULL: all of it, as executed */
     const char *const
         *sets; /* `set_count` texts "NAME=EXPR", also several joined by commas; before the config */
     size_t set_count;
@@ -179,7 +181,9 @@ typedef enum etch_breakdown {
     ETCH_BY_AXIS,       /* mesh axes of a collective: dp, or a product (dp,tp) */
     ETCH_BY_STAGE,      /* pipeline stages: 0, 1, ... where they are bound, else first, middle, last; `whole`
                            without pipeline */
-    ETCH_BY_TERM        /* each term of the formula, and what gives it: op, module path, place in the spec */
+    ETCH_BY_TERM,       /* each term of the formula, and what gives it: op, module path, place in the spec */
+    ETCH_BY_LAYER       /* loops of the model, all iterations together: layer, outer.inner; "outside loops"; numbered,
+                           layer#2, where several loops have the same name */
 } etch_breakdown;
 
 /* "op", "module", ...; "" for ETCH_BY_NOTHING; NULL behind the last. */
@@ -198,9 +202,26 @@ typedef struct etch_row_amount {
     etch_amount amount;
 } etch_row_amount;
 
+/* What gives a part of a term. */
+typedef struct etch_reason {
+    etch_amount amount;     /* of the term */
+    const char *op;         /* as in `--by op`, of communication as in `--by collective`; "weight" of parameters */
+    const char *module;     /* dotted path: llama.block.attention */
+    const char *phase;      /* NULL of parameters */
+    const char *tensor;     /* what it computes, by its name in the spec; NULL: nothing that has one */
+    etch_location location; /* in the spec */
+} etch_reason;
+
+typedef struct etch_term {
+    etch_amount amount;
+    const etch_reason *reasons; /* in the order of the program; they add up to the amount */
+    size_t reason_count;
+} etch_term;
+
 typedef struct etch_answer {
     const char *query; /* as asked */
     const char *unit;  /* "elements", "FLOP", "bytes"; "" when the expression is not one quantity alone */
+    const char *count; /* the session's counting convention, every item: "causal=half,..."; NULL: work as executed */
     etch_amount amount;
     const char *by; /* name of the breakdown, "" without */
     const char
@@ -208,6 +229,8 @@ typedef struct etch_answer {
                               of them is the heaviest depends on values: `amount` is the greatest of all */
     const etch_row_amount *rows; /* in the order of the program. Rows of 0 are left out */
     size_t row_count;
+    const etch_term *terms; /* when the query asks why; in the order of the formula */
+    size_t term_count;
 } etch_answer;
 
 /* The value of an expression over params, dims (sizes over the whole job), mesh axes and quantities. Params
@@ -228,6 +251,8 @@ typedef struct etch_answer {
  *   stage =  of a rank of this pipeline stage: its number, or first, middle, last. Left out, it is the heaviest
  *            one; where that depends on values, a single quantity is answered by stage
  *   plan =, run =   instead of the session's
+ *   count =  FLOP by this counting convention instead of the session's; causal = full, router = no, ...: what
+ *            differs from it
  * An axis that is bound to 1 leaves the products that it is part of, and a collective over no other axis does
  * not exist. While axes are symbolic, a value that holds only where they are larger than 1 comes with a
  * remark. */
@@ -279,6 +304,7 @@ typedef struct etch_query_options {
     const char *
         leading; /* only the terms of the highest degree in this param, dim or axis; alone: with a breakdown or a
                                derivative it is ETCH_EINPUT */
+    bool why; /* the terms of the value, of one quantity alone, and what they come from; without a breakdown */
 } etch_query_options;
 
 ETCH_API etch_status etch_session_query_with(etch_session *session, const char *expression,
@@ -468,6 +494,7 @@ ETCH_API etch_status etch_session_verify(etch_session *session, const etch_verif
  * `*text` is the caller's, to be given to `etch_text_free`. ETCH_ENOMEM, or ETCH_OK. */
 ETCH_API etch_status etch_describe_ops(char **text);
 ETCH_API etch_status etch_describe_quantities(char **text);
+ETCH_API etch_status etch_describe_counts(char **text);
 ETCH_API void etch_text_free(char *text);
 
 /* The one of `count` names that `text` was probably meant to be, or NULL. */

@@ -133,6 +133,11 @@ void cli_json_set(json_t *object, const char *key, json_t *value, bool *failed);
 void cli_json_append(json_t *array, json_t *value, bool *failed);
 json_t *cli_json_text(const char *text); /* null for NULL; bytes that are not UTF-8 become ? */
 json_t *cli_json_location(const etch_location *location, bool *failed);
+/* Adds a number or formula to an object. */
+void cli_json_amount(json_t *object, const etch_amount *amount, bool human, bool *failed);
+/* The terms of an answer, and what they come from. */
+void cli_print_why(const etch_answer *answer, bool human);
+json_t *cli_json_why(const etch_answer *answer, bool human, bool *failed);
 /* Closes stdout. A result that could not be written is a failure of its own. */
 cli_exit cli_finish(cli_exit status);
 

@@ -28,7 +28,8 @@ static const cli_command commands[] = {
      "  etch query models/llama.etch 'params(model)' --config llama3_8b\n"
      "  etch query models/llama.etch 'flops(forward, of = block)'\n"
      "  etch query models/llama.etch 'comm(step)' --plan megatron --by axis\n"
-     "  etch query models/llama.etch 'flops(step)/params(model)'\n",
+     "  etch query models/llama.etch 'flops(step)/params(model)'\n"
+     "  etch query models/llama.etch 'flops(step)' --count megatron --why\n",
      cli_query},
     {"prove", CLI_PROVE, "SPEC STATEMENT", 2, 2, "a statement, for all values",
      "STATEMENT is A == B, A != B, A >= B, A <= B, A > B, A < B, D | A (D divides A) or\n"
@@ -96,10 +97,11 @@ static const cli_command commands[] = {
      "  etch dump out --text > out.txt\n"
      "  etch assemble out.txt -o again\n",
      cli_assemble},
-    {"help", CLI_HELP, "[TOPIC]", 0, 1, "help on a command, on `ops`, on `quantities`",
+    {"help", CLI_HELP, "[TOPIC]", 0, 1, "help on a command, on `ops`, `quantities`, `counts`",
      "etch help COMMAND      how to use it\n"
      "etch help ops          the ops of the language, and what each costs\n"
      "etch help quantities   what a query can ask for\n"
+     "etch help counts       what may count as FLOP\n"
      "etch help man          the manual page, for man -l\n",
      cli_help},
 };

@@ -19,6 +19,8 @@ typedef enum option_id {
     OPT_SET,
     OPT_PIPELINE,
     OPT_BY,
+    OPT_COUNT_BY,
+    OPT_WHY,
     OPT_DEFAULTS,
     OPT_BOUND,
     OPT_FORMAT,
@@ -68,7 +70,11 @@ static const option_row rows[OPT_COUNT] = {
                  "config's; repeatable, or joined by commas"},
     [OPT_PIPELINE] = {"pipeline", 0, NULL, CLI_SHOW, "the order in which the stages of a plan work"},
     [OPT_BY] = {"by", 0, "WHAT", CLI_QUERY, "a table by op, module, phase, collective, axis,\n"
-               "stage, term"},
+               "stage, term, layer"},
+    [OPT_COUNT_BY] = {"count", 0, "LIST", CLI_QUERY | CLI_PROVE, "what counts as FLOP: megatron, narayanan, or\n"
+                     "causal=full, router=no, ...: `etch help counts`"},
+    [OPT_WHY] = {"why", 0, NULL, CLI_QUERY, "each term, and the op, module and place in the spec\n"
+                 "behind each part of it"},
     [OPT_DEFAULTS] = {"defaults", 0, NULL, CLI_QUERY | CLI_PROVE, "bind params that have only a default, too"},
     [OPT_BOUND] = {"bound", 0, NULL, CLI_CHECK, "check with everything bound, defaults too"},
     [OPT_FORMAT] = {"format", 0, "FORMAT", CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE, "of the result: plain (the default) or json; of a\n"
@@ -294,6 +300,12 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
         return true;
     case OPT_BY:
         return choose_breakdown(a, value);
+    case OPT_COUNT_BY:
+        a->session.count = value;
+        return true;
+    case OPT_WHY:
+        a->query.why = true;
+        return true;
     case OPT_DEFAULTS:
     case OPT_BOUND:
         a->session.defaults = true;
@@ -468,8 +480,10 @@ static cli_exit check_words(const cli_arguments *a, unsigned long given)
     if (c->bit != CLI_QUERY && a->format != ETCH_PLAIN && a->format != ETCH_JSON)
         return cli_usage_error(c, "`etch %s` has no --format %s: only plain and json", c->name,
                                etch_notation_name(a->format));
-    if (a->query.leading && (a->query.derivative || a->query.by != ETCH_BY_NOTHING))
-        return cli_usage_error(c, "--leading stands without --by and --diff");
+    if (a->query.leading && (a->query.derivative || a->query.why || a->query.by != ETCH_BY_NOTHING))
+        return cli_usage_error(c, "--leading stands without --by, --why and --diff");
+    if (a->query.why && a->query.by != ETCH_BY_NOTHING)
+        return cli_usage_error(c, "--why stands without --by");
     if (a->word_count > c->most)
         return cli_usage_error(c, "unexpected '%s'", a->words[c->most]);
     if (a->word_count == 0 && c->least > 0)

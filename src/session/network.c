@@ -451,7 +451,7 @@ static void end_loop(request *r)
         return;
     for (size_t i = 0; i < r->count; i++)
         r->results[i] = NULL;
-    const uint32_t carried = r->network->graph->region->loop->carries.count;
+    const uint32_t carried = r->network->graph->region->carries.count;
     if (r->count != carried)
         etch_error(r->network->session->diags, ETCH_E_NETWORK, nowhere,
                    "a loop hands on %u values, %zu are given at its end", carried, r->count);

@@ -210,6 +210,13 @@ static etch_tensor *entropy(exec_model *m)
     return exec_call_row(m, "y", "cross_entropy", "V", z, exec_ids(m, "labels", "B S"), NULL);
 }
 
+static etch_tensor *entropy_of_logits(exec_model *m)
+{
+    etch_tensor *z =
+        exec_product(m, "z", exec_weight(m, "a", "B S H"), exec_weight(m, "head", "H V"), "B S V");
+    return exec_call_row(m, "y", "cross_entropy", "V", z, exec_ids(m, "labels", "B S"), NULL);
+}
+
 static const exec_case cases[] = {
     {"product", product},
     {"batched product", batched_product},
@@ -241,6 +248,7 @@ static const exec_case cases[] = {
     {"renamed attention", renamed_attention},
     {"lookup", lookup},
     {"entropy", entropy},
+    {"entropy of logits", entropy_of_logits},
     {NULL, NULL},
 };
 

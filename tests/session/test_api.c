@@ -74,6 +74,49 @@ START_TEST(a_formula_is_written_as_asked)
 }
 END_TEST
 
+START_TEST(flops_count_by_a_convention)
+{
+    const etch_answer *answer;
+    etch_session *session;
+    char path[4096];
+    etch_session_options options = {
+        .spec = spec_path(path, "models/llama.etch"), .config = "llama2_7b", .count = "megatron"};
+    const char *const sets[] = {"batch=1,seq=4096"};
+    options.sets = sets;
+    options.set_count = 1;
+    ck_assert_int_eq(etch_session_open(&options, &session), ETCH_OK);
+    ck_assert_int_eq(etch_session_query(session, "flops(step)", ETCH_BY_NOTHING, &answer), ETCH_OK);
+    ck_assert_str_eq(answer->amount.text, "175569673125888"); /* as Megatron-LM says */
+    ck_assert_ptr_nonnull(strstr(answer->count, "causal=half"));
+    etch_session_close(session);
+    options.count = "megatron,causal=thin";
+    ck_assert_int_eq(etch_session_open(&options, &session), ETCH_EINPUT);
+    ck_assert(has_code(session, "E0638"));
+    etch_session_close(session);
+}
+END_TEST
+
+START_TEST(a_formula_says_why)
+{
+    const etch_answer *answer;
+    etch_session *session = open_spec("models/gpt.etch", NULL);
+    etch_query_options options = {.why = true};
+    ck_assert_int_eq(etch_session_query_with(session, "matmul_flops(forward)", &options, &answer), ETCH_OK);
+    ck_assert_uint_eq(answer->term_count, 3);
+    ck_assert_uint_eq(answer->terms[2].reason_count, 1);
+    const etch_reason *reason = &answer->terms[2].reasons[0];
+    ck_assert_str_eq(reason->amount.text, "2*batch*seq*hidden*vocab");
+    ck_assert_str_eq(reason->op, "einsum");
+    ck_assert_str_eq(reason->module, "gpt");
+    ck_assert_str_eq(reason->phase, "forward");
+    ck_assert_ptr_nonnull(strstr(reason->location.path, "models/gpt.etch"));
+    options.by = ETCH_BY_OP;
+    ck_assert_int_eq(etch_session_query_with(session, "flops(step)", &options, &answer), ETCH_EINPUT);
+    ck_assert(has_code(session, "E0628"));
+    etch_session_close(session);
+}
+END_TEST
+
 START_TEST(a_statement_is_proved_refuted_or_unknown)
 {
     const etch_proof *proof;
@@ -333,6 +376,9 @@ START_TEST(listings_need_no_session)
     ck_assert_int_eq(etch_describe_quantities(&text), ETCH_OK);
     ck_assert_ptr_nonnull(strstr(text, "matmul_flops(P)"));
     etch_text_free(text);
+    ck_assert_int_eq(etch_describe_counts(&text), ETCH_OK);
+    ck_assert_ptr_nonnull(strstr(text, "narayanan"));
+    etch_text_free(text);
     const char *const names[] = {"check", "query"};
     ck_assert_str_eq(etch_suggest("qurey", names, 2), "query");
     ck_assert_ptr_null(etch_suggest("zzzzzz", names, 2));
@@ -347,6 +393,7 @@ Suite *etch_suite(void)
                    answers_live_as_long_as_the_session, a_file_that_is_not_there_is_an_io_error,
                    a_check_reports_names_demands_and_verdicts, a_dry_run_needs_no_folder,
                    a_cancelled_session_writes_nothing, a_memory_limit_ends_a_call_and_not_the_process,
-                   traces_need_no_spec, choices_are_those_of_the_lists, listings_need_no_session);
+                   flops_count_by_a_convention, a_formula_says_why, traces_need_no_spec,
+                   choices_are_those_of_the_lists, listings_need_no_session);
     return suite;
 }
