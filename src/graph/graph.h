@@ -50,7 +50,9 @@ typedef enum etch_keyword {
     ETCH_KW_GROUPS = 1 << 14, /* groups of experts that routing chooses among first; 0: none */
     ETCH_KW_KEEP = 1 << 15,   /* how many of those groups it keeps */
     ETCH_KW_LIMIT = 1 << 16,  /* how many groups of ranks a token is sent to at most; 0: any */
-    ETCH_KW_DTYPE = 1 << 17   /* of the result; also as the last positional argument: cast(x, f8) */
+    ETCH_KW_DTYPE = 1 << 17,  /* of the result; also as the last positional argument: cast(x, f8) */
+    ETCH_KW_KEPT = 1 << 18,   /* dims that statistics are kept apart for: all others are `over` */
+    ETCH_KW_SYNC = 1 << 19    /* true or false: statistics of all ranks */
 } etch_keyword;
 
 typedef enum etch_keyword_kind {
@@ -190,6 +192,9 @@ typedef struct etch_attrs {
     uint32_t state_count;
     etch_dim **slots;
     uint32_t slots_count;
+    etch_dim **kept;
+    uint32_t kept_count;
+    bool sync;
     bool causal;
     etch_expr number;
     etch_expr window, cap, pairs, stride, size, chunk, groups, keep, limit; /* NULL: not said */

@@ -2,7 +2,7 @@
  *
  * FLOP constants: a multiply-add is 2; one for each addition, product, comparison, division or elementary
  * function of an element. sigmoid 4 (negate, exponential, add, divide), silu 5, tanh 5, gelu 8 (tanh form),
- * softplus 3, a square root 1, softcap 7; rms_norm 4 (square and add, scale by the root, gain), layer_norm 5, their backward 9; softmax 5
+ * softplus 3, a square root 1, softcap 7; rms_norm 4 (square and add, scale by the root, gain), layer_norm and batch_norm 5, their backward 9; softmax 5
  * (maximum, subtract, exponential, add, divide), its backward 4; rope 3, dropout 2; adamw 12. */
 #include "graph/row_int.h"
 
@@ -361,6 +361,26 @@ static const etch_row rows[] = {
      .shape = SHAPE_TARGETS,
      .role = ROLE_KERNEL,
      .over = FACTOR_WHOLE,
+     .basis = BASIS_OPERAND,
+     .flop = 9,
+     .help = "gradients of x, of the gain and of the bias; statistics are computed again"},
+    {.name = "batch_norm",
+     .operands = "x | g b",
+     .takes = ETCH_KW_KEPT | ETCH_KW_SYNC,
+     .needs = ETCH_KW_KEPT,
+     .called = true,
+     .shape = SHAPE_REST,
+     .role = ROLE_KERNEL,
+     .basis = BASIS_RESULT,
+     .flop = 5,
+     .grads = GRADS({"batch_norm_bwd", "d0 x0 x1", "0 1 2"}),
+     .help = "x less its mean over its deviation along all dims but those kept, of the part that a rank has; "
+             "times a "
+             "gain, plus a bias"},
+    {.name = "batch_norm_bwd",
+     .operands = "d x | g",
+     .shape = SHAPE_TARGETS,
+     .role = ROLE_KERNEL,
      .basis = BASIS_OPERAND,
      .flop = 9,
      .help = "gradients of x, of the gain and of the bias; statistics are computed again"},

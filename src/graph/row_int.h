@@ -20,6 +20,7 @@ typedef enum etch_shape {
     SHAPE_TOKENS,  /* the same, which must be the dims of operand 1 */
     SHAPE_UNION,   /* of all operands: broadcast by name */
     SHAPE_FIRST,   /* of operand 0; `over` must be among them */
+    SHAPE_REST,    /* of operand 0; `over` becomes what is not kept */
     SHAPE_ATTEND,  /* queries and value width: (q + v) less over, less dot where v lacks it */
     SHAPE_LOOKUP,  /* of the indices and of the table less over */
     SHAPE_RENAMED, /* of operand 0, mapped */

@@ -122,6 +122,29 @@ static bool less_dims(const etch_call *call, etch_dim_list *out)
     return true;
 }
 
+/* batch_norm: statistics along all dims that are not kept. */
+static bool rest_dims(etch_call *call, etch_dim_list *out)
+{
+    const etch_tensor *x = call->ins[0];
+    etch_dim_list rest = {0};
+    if (call->attrs.sync) {
+        etch_error(
+            call->graph->diags, ETCH_E_LATER, call->span,
+            "%s(.., sync = true) is part of the language but is not given meaning yet: each rank takes the "
+            "statistics of what it has",
+            call->row->name);
+        return false;
+    }
+    if (!has_dims(call, x, call->attrs.kept, call->attrs.kept_count, "keep"))
+        return false;
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (!etch_dim_among(call->attrs.kept, call->attrs.kept_count, x->dims[i]))
+            etch_dim_add(call->graph, &rest, x->dims[i]);
+    call->attrs.over = rest.at;
+    call->attrs.over_count = rest.count;
+    return first_dims(call, out);
+}
+
 static bool loss_dims(const etch_call *call)
 {
     etch_graph *graph = call->graph;
@@ -254,6 +277,8 @@ static bool infer(etch_call *call, etch_dim_list *out)
         return union_dims(call, 0, call->in_count, out);
     case SHAPE_FIRST:
         return first_dims(call, out);
+    case SHAPE_REST:
+        return rest_dims(call, out);
     case SHAPE_ATTEND:
         return attend_dims(call, out);
     case SHAPE_LOOKUP:

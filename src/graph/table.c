@@ -86,6 +86,8 @@ static const etch_keyword_info keywords[] = {
     NUMBER("groups", ETCH_KW_GROUPS, groups),
     NUMBER("keep", ETCH_KW_KEEP, keep),
     NUMBER("limit", ETCH_KW_LIMIT, limit),
+    DIMS("keep", ETCH_KW_KEPT, kept),
+    {"sync", ETCH_KW_SYNC, ETCH_KIND_FLAG, offsetof(etch_attrs, sync), 0},
     {"dtype", ETCH_KW_DTYPE, ETCH_KIND_DTYPE, offsetof(etch_attrs, dtype), 0},
 };
 

@@ -5,7 +5,7 @@
 
 /* Functions of the language that a later version gives meaning to. */
 static const char *const later_functions[] = {
-    "batch_norm", "collect", "concat", "conv",      "dispatch", "gather_sum", "load_balance", "max_pool",
+    "collect", "concat", "conv",      "dispatch", "gather_sum", "load_balance", "max_pool",
     "normalize",  "split",   "ssd",    "subsample", "topk",     "triangle",   "pad"};
 
 /* Keywords of ops that a later version gives meaning to, unless they say "nothing" (0, false, none). */

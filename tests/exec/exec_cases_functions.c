@@ -51,6 +51,15 @@ static etch_tensor *cast(exec_model *m)
     return exec_product(m, "y", a, exec_weight(m, "w", "H K"), "B S K");
 }
 
+/* Along dims that no rank shares: statistics of a part are not those of the whole. */
+static etch_tensor *batch_statistics(exec_model *m)
+{
+    etch_tensor *a = exec_weight(m, "a", "B' H' K");
+    etch_tensor *full = exec_batch_norm(m, "n", "K", a, exec_weight(m, "g", "K"), exec_weight(m, "b", "K"));
+    etch_tensor *gain = exec_batch_norm(m, "n", "K", full, exec_weight(m, "h", "K"), NULL);
+    return exec_batch_norm(m, "y", "K H'", gain, NULL, NULL);
+}
+
 static etch_tensor *tokens(exec_model *m)
 {
     return exec_call_row(m, "y", "token_nll", "V", exec_weight(m, "z", "B S V"), exec_ids(m, "labels", "B S"),
@@ -87,6 +96,7 @@ const exec_case exec_function_cases[] = {
     {"averaged", averaged},
     {"transposed", transposed},
     {"cast", cast},
+    {"batch statistics", batch_statistics},
     {"tokens", tokens},
     {"binary entropy", binary_entropy},
     {"divergence", divergence},

@@ -174,6 +174,15 @@ etch_tensor *exec_call_number(exec_model *m, const char *name, const char *row, 
     return call_row(m, name, row, &a, 1, &attrs, NULL);
 }
 
+etch_tensor *exec_batch_norm(exec_model *m, const char *name, const char *keep, etch_tensor *x,
+                             etch_tensor *g, etch_tensor *b)
+{
+    etch_attrs attrs = {0};
+    etch_tensor *ins[] = {x, g, b};
+    attrs.kept = kept_dims(m, keep, &attrs.kept_count);
+    return call_row(m, name, "batch_norm", ins, b ? 3 : g ? 2 : 1, &attrs, NULL);
+}
+
 etch_tensor *exec_cast(exec_model *m, const char *name, etch_tensor *a, etch_dtype dtype)
 {
     const etch_attrs attrs = {.dtype = (uint32_t)dtype + 1};

@@ -341,7 +341,7 @@ static void run_dropout_dx(exec_call *call)
 
 static bool is_centred(const exec_call *call)
 {
-    return strncmp(etch_row_name(call->op->row), "layer", 5) == 0;
+    return strncmp(etch_row_name(call->op->row), "rms", 3) != 0;
 }
 
 /* (x - mean) / deviation, or x / root mean square; `scale` gets one over the divisor of each row. */
@@ -823,6 +823,8 @@ static const exec_rule rows[] = {
     {"rms_norm_bwd", run_norm_bwd, OPERAND + 9},
     {"layer_norm", run_norm, 5},
     {"layer_norm_bwd", run_norm_bwd, OPERAND + 9},
+    {"batch_norm", run_norm, 5},
+    {"batch_norm_bwd", run_norm_bwd, OPERAND + 9},
     {"softmax", run_softmax, 5},
     {"softmax_dx", run_softmax_dx, 4},
     {"sdpa", run_sdpa, COUNTED},

@@ -561,6 +561,9 @@ static const struct {
     const char *row, *change, *why;
 } equals[] = {
     {"einsum", "grads: arguments", "a product commutes"},
+    {"batch_norm", "over: whole", "statistics of parts differ, so no case divides what they are taken of"},
+    {"layer_norm", "grads: another", "that of batch_norm is the same function"},
+    {"batch_norm", "grads: another", "that of layer_norm is the same function"},
     {"square", "grads: arguments", "cotangent and operand commute"},
     {"transpose", "grads: another", "a rotation along no dim is the identity"},
     {"dropout", "grads: arguments", "cotangent and mask commute"},
