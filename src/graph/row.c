@@ -244,7 +244,8 @@ etch_expr etch_op_flop_by(etch_sym *sym, const etch_op *op, const etch_flop_rule
         return etch_mul(sym, etch_int(sym, 2), all_dims(sym, op, size, data));
     if (rule->element)
         return etch_mul(sym, etch_int(sym, rule->element), etch_elements(sym, op->ins[0], size, data));
-    return flop_of_row(sym, op, rule, size, data);
+    etch_expr flop = flop_of_row(sym, op, rule, size, data);
+    return rule->half ? etch_mul(sym, flop, etch_ratio(sym, 1, 2)) : flop;
 }
 
 etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data)
