@@ -325,6 +325,14 @@ static etch_cost item_of_step(const listing *l, etch_measure measure, const etch
     };
 }
 
+/* A cache is there once, whatever runs write to it. */
+static void list_cache(const listing *l, const etch_step *step, place at)
+{
+    etch_cost item = item_of_step(l, ETCH_CACHED, step, at);
+    item.each = etch_value_bytes(l->placed, step->outs[0]);
+    push(l, item);
+}
+
 static void list_kernel(const listing *l, const etch_kernel *kernel, place at)
 {
     if (etch_step_role(kernel->anchor) == ROLE_MOVE) {
@@ -341,6 +349,8 @@ static void list_kernel(const listing *l, const etch_kernel *kernel, place at)
         item.op = item.step->op;
         item.each = etch_step_flop(l->placed, item.step);
         push(l, item);
+        if (kernel->steps.at[i]->row->stays)
+            list_cache(l, kernel->steps.at[i], at);
     }
     etch_cost item = item_of_step(l, ETCH_TRAFFIC, kernel->anchor, at);
     item.each = kernel->bytes;

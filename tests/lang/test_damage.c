@@ -159,8 +159,8 @@ static void use(etch_spec *spec, etch_sym *sym, etch_diags *diags)
         for (uint32_t c = 0; c <= config_count; c++) {
             etch_settings settings;
             errors = etch_error_count(diags);
-            const bool fine = etch_spec_bind(spec, c < config_count ? configs[c] : NULL, sets, c & 1, c & 2,
-                                             plan, &settings);
+            const bool fine = etch_spec_bind(spec, NULL, c < config_count ? configs[c] : NULL, sets, c & 1,
+                                             c & 2, plan, &settings);
             ck_assert(fine == (etch_error_count(diags) == errors));
             if (!fine || i != c % (plan_count + 1))
                 continue;
