@@ -30,6 +30,21 @@ etch_dim *etch_graph_dim(etch_graph *graph, const char *name, etch_expr size, bo
     return dim;
 }
 
+static bool holds(const etch_dim *dim, const etch_dim *other, uint32_t depth)
+{
+    for (const etch_dim *d = dim; d; d = d->twin)
+        for (uint32_t i = 0; i < d->holds.count && depth; i++)
+            if (d->holds.at[i] == other || holds(d->holds.at[i], other, depth - 1))
+                return true;
+    return false;
+}
+
+bool etch_dim_holds(const etch_dim *dim, const etch_dim *other)
+{
+    enum { NESTED_ROUTINGS = 8 };
+    return dim == other || holds(dim, other, NESTED_ROUTINGS);
+}
+
 etch_tensor *etch_tensor_new(etch_graph *graph, const char *name, etch_kind kind, etch_dtype dtype,
                              etch_dim *const *dims, uint32_t rank, etch_span span)
 {
@@ -228,6 +243,8 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
                       .span = span};
     if (attrs)
         call.attrs = *attrs;
+    if (row->compose)
+        return row->compose(&call);
     if (!etch_shape_infer(&call, &dims))
         return NULL;
     if (want && !etch_dims_same(dims.at, dims.count, want, want_rank)) {

@@ -268,7 +268,8 @@ void etch_map_require(placer *p, const etch_tensor *tensor, const etch_state *pl
     for (uint32_t i = 0; i < tensor->rank; i++) {
         const etch_dim *dim = tensor->dims[i];
         uint32_t axes = 0;
-        bool micro = dim == p->training->train.batch && p->training->train.micro != etch_int(p->sym, 1);
+        const etch_dim *batch = p->training->train.batch;
+        bool micro = batch && etch_dim_holds(dim, batch) && p->training->train.micro != etch_int(p->sym, 1);
         etch_expr divisor = micro ? p->training->train.micro : etch_int(p->sym, 1);
         for (uint32_t a = 0; a < p->axis_count; a++)
             if (place[a] == dim) {

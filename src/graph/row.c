@@ -79,6 +79,11 @@ const etch_dim *etch_op_dim_before(const etch_op *op, const etch_dim *dim)
     return mapped(op->attrs.to, op->attrs.from, op->attrs.map_count, dim);
 }
 
+const etch_dim *etch_op_dim_linked(const etch_op *op, const etch_dim *dim)
+{
+    return op->row->links ? etch_op_dim_after(op, dim) : dim;
+}
+
 bool etch_op_is_matmul(const etch_op *op)
 {
     if (!op->row->matmul)
@@ -204,6 +209,8 @@ etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, cons
         return etch_mul(sym, c, etch_elements(sym, op->outs[0], size, data));
     case BASIS_OPERAND:
         return etch_mul(sym, c, etch_elements(sym, op->ins[0], size, data));
+    case BASIS_DIMS:
+        return etch_mul(sym, c, all_dims(sym, op, size, data));
     case BASIS_TOTAL:
         return etch_mul(sym, etch_int(sym, (int64_t)op->in_count - 1),
                         etch_elements(sym, op->outs[0], size, data));

@@ -17,9 +17,8 @@ bool etch_dims_same(etch_dim *const *a, uint32_t a_count, etch_dim *const *b, ui
     return true;
 }
 
-/* Does operand `t` have every dim of `dims`? Reports the first that it lacks. */
-static bool has_dims(const etch_call *call, const etch_tensor *t, etch_dim *const *dims, uint32_t count,
-                     const char *what)
+bool etch_shape_has(const etch_call *call, const etch_tensor *t, etch_dim *const *dims, uint32_t count,
+                    const char *what)
 {
     etch_graph *graph = call->graph;
     for (uint32_t i = 0; i < count; i++) {
@@ -51,7 +50,7 @@ static bool first_dims(const etch_call *call, etch_dim_list *out)
     etch_tensor *const *ins = call->ins;
     const etch_attrs *attrs = &call->attrs;
     etch_span span = call->span;
-    if (!has_dims(call, ins[0], attrs->over, attrs->over_count, "over"))
+    if (!etch_shape_has(call, ins[0], attrs->over, attrs->over_count, "over"))
         return false;
     for (uint32_t i = 1; i < call->in_count; i++)
         for (uint32_t d = 0; d < ins[i]->rank; d++)
@@ -72,10 +71,10 @@ static bool attend_dims(const etch_call *call, etch_dim_list *out)
     const etch_attrs *attrs = &call->attrs;
     etch_span span = call->span;
     const etch_tensor *q = call->ins[0], *k = call->ins[1], *v = call->ins[2];
-    if (!has_dims(call, q, attrs->dot, attrs->dot_count, "dot") ||
-        !has_dims(call, k, attrs->dot, attrs->dot_count, "dot") ||
-        !has_dims(call, k, attrs->over, attrs->over_count, "over") ||
-        !has_dims(call, v, attrs->over, attrs->over_count, "over"))
+    if (!etch_shape_has(call, q, attrs->dot, attrs->dot_count, "dot") ||
+        !etch_shape_has(call, k, attrs->dot, attrs->dot_count, "dot") ||
+        !etch_shape_has(call, k, attrs->over, attrs->over_count, "over") ||
+        !etch_shape_has(call, v, attrs->over, attrs->over_count, "over"))
         return false;
     for (uint32_t i = 0; i < q->rank; i++)
         if (etch_dim_among(attrs->over, attrs->over_count, q->dims[i])) {
@@ -115,7 +114,7 @@ static bool lookup_dims(const etch_call *call, etch_dim_list *out)
     etch_graph *graph = call->graph;
     etch_tensor *const *ins = call->ins;
     const etch_attrs *attrs = &call->attrs;
-    if (!has_dims(call, ins[0], attrs->over, attrs->over_count, "over"))
+    if (!etch_shape_has(call, ins[0], attrs->over, attrs->over_count, "over"))
         return false;
     union_dims(call, 1, 1, out);
     for (uint32_t i = 0; i < ins[0]->rank; i++)
@@ -131,7 +130,7 @@ static bool loss_dims(const etch_call *call)
     etch_tensor *const *ins = call->ins;
     const etch_attrs *attrs = &call->attrs;
     etch_span span = call->span;
-    if (!has_dims(call, ins[0], attrs->over, attrs->over_count, "over"))
+    if (!etch_shape_has(call, ins[0], attrs->over, attrs->over_count, "over"))
         return false;
     if (call->in_count < 2)
         return true;
@@ -170,7 +169,7 @@ static bool top_dims(const etch_call *call, etch_dim_list *out)
     etch_tensor *const *ins = call->ins;
     const etch_attrs *attrs = &call->attrs;
     etch_span span = call->span;
-    if (attrs->map_count != 1 || !attrs->to[0] || !has_dims(call, ins[0], attrs->from, 1, "over"))
+    if (attrs->map_count != 1 || !attrs->to[0] || !etch_shape_has(call, ins[0], attrs->from, 1, "over"))
         return false;
     const etch_dim *from = attrs->from[0], *to = attrs->to[0];
     etch_truth fits = etch_at_least(graph->sym, from->size, to->size, NULL);
@@ -206,7 +205,7 @@ static bool cached_dims(etch_call *call, etch_dim_list *out)
     etch_tensor *const *ins = call->ins;
     etch_attrs *attrs = &call->attrs;
     etch_span span = call->span;
-    if (attrs->over_count != 1 || !has_dims(call, ins[0], attrs->over, 1, "over"))
+    if (attrs->over_count != 1 || !etch_shape_has(call, ins[0], attrs->over, 1, "over"))
         return false;
     etch_dim *from = attrs->over[0], *to = NULL;
     uint32_t fresh = 0;
@@ -243,7 +242,7 @@ static bool cached_dims(etch_call *call, etch_dim_list *out)
 static bool kept_dims(etch_call *call, etch_dim_list *out)
 {
     const etch_tensor *x = call->ins[0];
-    if (!has_dims(call, x, call->attrs.over, call->attrs.over_count, "over"))
+    if (!etch_shape_has(call, x, call->attrs.over, call->attrs.over_count, "over"))
         return false;
     for (uint32_t i = 0; i < x->rank; i++)
         if (!etch_dim_among(call->attrs.over, call->attrs.over_count, x->dims[i]))
@@ -271,6 +270,16 @@ bool etch_shape_infer(etch_call *call, etch_dim_list *out)
         return top_dims(call, out);
     case SHAPE_CACHED:
         return cached_dims(call, out);
+    case SHAPE_CHOSEN:
+        return etch_shape_chosen(call, out);
+    case SHAPE_ROUTED:
+        return etch_shape_routed(call, out);
+    case SHAPE_RETURNED:
+        return etch_shape_returned(call, out);
+    case SHAPE_INDEXED:
+        for (uint32_t i = 0; i < call->attrs.over_count; i++)
+            etch_dim_add(call->graph, out, call->attrs.over[i]);
+        return true;
     case SHAPE_RENAMED:
         replace_dims(call, out);
         return true;

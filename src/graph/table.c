@@ -145,6 +145,7 @@ void etch_row_describe(const etch_row *row, etch_buf *out)
                                       "dims",
                                       "element of the result",
                                       "element of the operand",
+                                      "combination of dims",
                                       "element and addition",
                                       "pair and width"};
     etch_buf_printf(out, "%-18s %-22s ", row->name, row->operands);

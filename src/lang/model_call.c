@@ -4,14 +4,13 @@
 #include "lang/model_int.h"
 
 /* Functions of the language that a later version gives meaning to. */
-static const char *const later_functions[] = {
-    "batch_norm", "bce",          "clipped",  "collect",  "concat",    "conv",    "dispatch", "gather_sum",
-    "kl",         "load_balance", "max_pool", "mean",     "normalize", "softcap", "split",    "ssd",
-    "subsample",  "token_nll",    "topk",     "triangle", "cast",      "pad",     "transpose"};
+static const char *const later_functions[] = {"batch_norm", "bce", "clipped",   "concat",    "conv",
+                                              "gather_sum", "kl",  "max_pool",  "mean",      "softcap",
+                                              "split",      "ssd", "subsample", "token_nll", "triangle",
+                                              "cast",       "pad", "transpose"};
 
 /* Keywords of ops that a later version gives meaning to, unless they say "nothing" (0, false, none). */
-static const char *const later_keywords[] = {"window", "sink", "cap",   "bias",  "pairs",
-                                             "groups", "keep", "limit", "slots", "mask"};
+static const char *const later_keywords[] = {"window", "sink", "cap", "bias", "pairs", "mask"};
 
 static bool is_among(const char *name, const char *const *list, size_t count)
 {

@@ -1,4 +1,5 @@
 #include "exec_ops.h"
+#include "exec_ops_route.h"
 
 #include <math.h>
 #include <string.h>
@@ -665,6 +666,14 @@ static const struct {
     {"scatter", run_scatter, OPERAND + 1},
     {"cross_entropy", run_cross_entropy, OPERAND + 5},
     {"cross_entropy_dx", run_cross_entropy_dx, 4},
+    {"topk", exec_run_topk, COUNTED},
+    {"dispatch", exec_run_dispatch, 0},
+    {"dispatch_dx", exec_run_dispatch_dx, OPERAND + 1},
+    {"collect", exec_run_collect, 0},
+    {"collect_dx", exec_run_collect_dx, 0},
+    {"normalize", exec_run_normalize, 2},
+    {"normalize_dx", exec_run_normalize_dx, 5},
+    {"load", exec_run_load, OPERAND + 1},
     {"add_cotangents", run_total, COUNTED},
     {"accumulate", run_sum, COUNTED},
 };

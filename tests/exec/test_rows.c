@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char dims[] = "B=4 S=8 T=8 H=4 H'=4 K=2 D=4 V=8 P=8 B'=4";
-static const char *const names[] = {"B", "S", "T", "H", "K", "D", "V", "P"};
+static const char dims[] = "B=4 S=8 T=8 H=4 H'=4 K=2 D=4 V=8 P=8 B'=4 E=4 C=16 L=4 ONE=1";
+static const char *const names[] = {"B", "S", "T", "H", "K", "D", "V", "P", "E", "C", "L"};
 
 /* ---- one case for every row that a graph may have --------------------------------------------------- */
 
@@ -172,6 +172,57 @@ static etch_tensor *lookup(exec_model *m)
                          NULL);
 }
 
+/* Rows of a table that the tokens have themselves. */
+static etch_tensor *own_lookup(exec_model *m)
+{
+    return exec_call_row(m, "y", "gather", "V", exec_weight(m, "table", "B S V"), exec_ids(m, "ids", "B S K"),
+                         NULL);
+}
+
+static etch_tensor *chosen(exec_model *m)
+{
+    etch_tensor *p = exec_call_row(m, "p", "softmax", "E", exec_weight(m, "r", "B S E"), NULL, NULL);
+    return exec_call_row(m, "y", "gather", "E", p, exec_topk(m, "idx", p, "E", "K"), NULL);
+}
+
+/* Slots have no names of their own: what is in them is summed. */
+static etch_tensor *dispatched(exec_model *m)
+{
+    etch_tensor *idx = exec_topk(m, "idx", exec_weight(m, "r", "B S E"), "E", "K");
+    etch_tensor *xe = exec_dispatch(m, "xe", exec_weight(m, "x", "B S H"), idx, "B S", "C");
+    return exec_reduce(m, "y", exec_call_row(m, "t", "tanh", "", xe, NULL, NULL), "E H");
+}
+
+static etch_tensor *collected(exec_model *m)
+{
+    etch_tensor *idx = exec_topk(m, "idx", exec_weight(m, "r", "B S E"), "E", "K");
+    etch_tensor *xe = exec_dispatch(m, "xe", exec_weight(m, "x", "B S H"), idx, "B S", "C");
+    etch_tensor *ye = exec_product(m, "ye", xe, exec_weight(m, "w", "E H D"), "E C D");
+    return exec_collect(m, "y", ye, idx, "E", "C");
+}
+
+/* There and back again, one choice for each token, and slots for each sequence. */
+static etch_tensor *routed(exec_model *m)
+{
+    etch_tensor *idx = exec_topk(m, "idx", exec_weight(m, "r", "B S K"), "K", "ONE");
+    etch_tensor *xe = exec_dispatch(m, "xe", exec_weight(m, "x", "B S H"), idx, "S", "L");
+    etch_tensor *ye = exec_product(m, "ye", xe, exec_weight(m, "w", "K H D"), "B K L D");
+    return exec_collect(m, "y", ye, idx, "K", "L");
+}
+
+static etch_tensor *normalized(exec_model *m)
+{
+    etch_tensor *a = exec_call_row(m, "a", "sigmoid", "", exec_weight(m, "a", "B S K"), NULL, NULL);
+    return exec_call_row(m, "y", "normalize", "K", a, NULL, NULL);
+}
+
+static etch_tensor *balanced(exec_model *m)
+{
+    etch_tensor *p = exec_call_row(m, "p", "sigmoid", "", exec_weight(m, "r", "B S E"), NULL, NULL);
+    etch_tensor *idx = exec_topk(m, "idx", p, "E", "K");
+    return exec_call_row(m, "y", "load_balance", "E", p, idx, NULL);
+}
+
 static etch_tensor *entropy(exec_model *m)
 {
     return exec_call_row(m, "y", "cross_entropy", "V", exec_weight(m, "z", "B S V"),
@@ -204,6 +255,13 @@ static const row_case cases[] = {
     {"renamed attention", renamed_attention},
     {"lookup", lookup},
     {"entropy", entropy},
+    {"own lookup", own_lookup},
+    {"chosen", chosen},
+    {"dispatched", dispatched},
+    {"collected", collected},
+    {"routed", routed},
+    {"normalized", normalized},
+    {"balanced", balanced},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -309,8 +367,8 @@ static void coverage(etch_arena *arena)
         trained[i] = exec_train(build(arena, &cases[i]), NULL);
     for (uint32_t r = 0; etch_row_at(etch_table_builtin(), r); r++) {
         const etch_row *row = etch_row_at(etch_table_builtin(), r);
-        bool found =
-            row->role == ROLE_MOVE || strcmp(row->name, "adamw") == 0 || strcmp(row->name, "grad_norm") == 0;
+        bool found = row->role == ROLE_MOVE || row->compose || strcmp(row->name, "adamw") == 0 ||
+                     strcmp(row->name, "grad_norm") == 0;
         for (int i = 0; i < CASES && !found; i++)
             found = has_row(trained[i]->graph->forward, row) || has_row(trained[i]->backward, row);
         ck_assert_msg(found, "no case has the row %s", row->name);
