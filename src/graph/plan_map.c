@@ -168,9 +168,10 @@ void etch_map_edge(placer *p, const etch_op *op, uint32_t touched, const etch_st
         if (!(touched & (1u << a)))
             continue;
         place[a] = map[a];
-        /* A result's dim that the outer map does not name keeps its shards. */
-        bool keeps = op->edge == ETCH_LEAVE && !map[a] && now[a] && now[a] != ETCH_PARTIAL &&
-                     !etch_map_dim(p, scope, now[a]);
+        /* A result's dim that the outer map does not name keeps its shards, and a partial sum stays one: whoever
+         * reads it knows best where to. */
+        bool keeps = op->edge == ETCH_LEAVE && !map[a] && now[a] &&
+                     (now[a] == ETCH_PARTIAL || !etch_map_dim(p, scope, now[a]));
         if (keeps)
             place[a] = now[a];
     }
