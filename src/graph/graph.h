@@ -717,6 +717,7 @@ etch_expr etch_stage_ties(etch_sym *sym, const etch_stage_view *view, const etch
 /* What a cost item counts. */
 typedef enum etch_measure {
     ETCH_PARAMS,     /* elements */
+    ETCH_ACTIVE,     /* of them, those that one token uses */
     ETCH_FLOPS,      /* FLOP, whole job, undivided */
     ETCH_RANK_FLOPS, /* FLOP of one rank */
     ETCH_TRAFFIC,    /* bytes of one rank */

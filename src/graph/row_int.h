@@ -185,6 +185,11 @@ bool etch_shape_returned(etch_call *call, etch_dim_list *out);
 /* The loss that keeps the load of experts even. */
 etch_tensor *etch_compose_load_balance(const etch_call *call);
 
+/* ---- active.c ---- */
+
+/* By tensor id of a weight: how much of it one token uses; NULL where no op reads it. */
+etch_expr *etch_active_shares(const etch_graph *graph, etch_arena *arena);
+
 /* Does the op's row let `dim` be `FACTOR_PASS`, ...? */
 etch_factor etch_op_factor(const etch_op *op, const etch_dim *dim);
 bool etch_dim_among(etch_dim *const *dims, uint32_t count, const etch_dim *dim);
