@@ -179,6 +179,8 @@ void etch_dim_twin(etch_dim *to, const etch_dim *from);
 etch_dim *etch_route_indexed(const etch_tensor *indices);
 /* The tensor behind views: ops that route alike have the same one as indices. */
 const etch_tensor *etch_route_root(const etch_tensor *indices);
+/* Do the indices choose from `dim`, as far as that is known? Reports it when they do not. */
+bool etch_route_fits(const etch_call *call, const etch_tensor *indices, const etch_dim *dim);
 bool etch_shape_chosen(etch_call *call, etch_dim_list *out);
 bool etch_shape_routed(etch_call *call, etch_dim_list *out);
 bool etch_shape_returned(etch_call *call, etch_dim_list *out);

@@ -114,7 +114,8 @@ static bool lookup_dims(const etch_call *call, etch_dim_list *out)
     etch_graph *graph = call->graph;
     etch_tensor *const *ins = call->ins;
     const etch_attrs *attrs = &call->attrs;
-    if (!etch_shape_has(call, ins[0], attrs->over, attrs->over_count, "over"))
+    if (!etch_shape_has(call, ins[0], attrs->over, attrs->over_count, "over") ||
+        (attrs->over_count && !etch_route_fits(call, ins[1], attrs->over[0])))
         return false;
     union_dims(call, 1, 1, out);
     for (uint32_t i = 0; i < ins[0]->rank; i++)

@@ -56,19 +56,59 @@ static bool over_is(const etch_call *call, uint32_t count, const char *what)
     return false;
 }
 
+bool etch_route_fits(const etch_call *call, const etch_tensor *idx, const etch_dim *dim)
+{
+    const etch_dim *indexed = etch_route_indexed(idx);
+    if (!indexed || indexed == dim)
+        return true;
+    etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
+               "%s: the indices %s choose from %s, but `over` says %s", call->row->name, type_text(call, idx),
+               indexed->name, dim->name);
+    return false;
+}
+
 /* ---- topk ------------------------------------------------------------------------------------------- */
+
+/* With the values in force. */
+static etch_expr in_force(const etch_graph *graph, etch_expr number)
+{
+    return etch_subst(graph->sym, number, graph->default_count, graph->default_vars, graph->default_values);
+}
 
 /* Groups are kept only where there are groups, and no more than there are. */
 static bool groups_fit(const etch_call *call)
 {
     etch_graph *graph = call->graph;
-    const etch_expr groups = call->attrs.groups, keep = call->attrs.keep;
-    if (!keep || (groups && etch_at_least(graph->sym, groups, keep, NULL) != ETCH_NO))
+    etch_expr groups = call->attrs.groups, keep = call->attrs.keep;
+    if (!keep)
         return true;
-    etch_diag *diag = etch_error(
-        graph->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s: keep = %s of %s groups", call->row->name,
-        etch_expr_text(graph->sym, keep), groups ? etch_expr_text(graph->sym, groups) : "no");
-    etch_help(diag, "write groups = G, keep = N: the N best of G groups are chosen from");
+    if (groups) {
+        groups = in_force(graph, groups);
+        keep = in_force(graph, keep);
+        bool known = etch_is_constant(groups) && etch_is_constant(keep);
+        if (!known || etch_at_least(graph->sym, groups, keep, NULL) == ETCH_YES)
+            return true;
+    }
+    etch_diag *diag =
+        etch_error(graph->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s: keep = %s, but there %s %s",
+                   call->row->name, etch_expr_text(graph->sym, keep), groups ? "are groups =" : "are no",
+                   groups ? etch_expr_text(graph->sym, groups) : "groups");
+    etch_help(diag, "write groups = G, keep = N: experts of the N best of G groups are chosen");
+    return false;
+}
+
+/* Nothing is chosen twice, as far as sizes are known. */
+static bool choices_are_distinct(const etch_call *call, const etch_dim *choices)
+{
+    etch_graph *graph = call->graph;
+    const etch_dim *from = call->attrs.over[0];
+    etch_expr most = in_force(graph, from->size), count = in_force(graph, choices->size);
+    bool known = etch_is_constant(most) && etch_is_constant(count);
+    if (!known || etch_at_least(graph->sym, most, count, NULL) == ETCH_YES)
+        return true;
+    etch_error(graph->diags, ETCH_E_UNEQUAL_SIZES, call->span, "%s: %s = %s is more than the %s = %s of %s",
+               call->row->name, choices->name, etch_expr_text(graph->sym, count), from->name,
+               etch_expr_text(graph->sym, most), type_text(call, call->ins[0]));
     return false;
 }
 
@@ -92,7 +132,7 @@ bool etch_shape_chosen(etch_call *call, etch_dim_list *out)
         return false;
     }
     etch_dim_add(graph, out, choices);
-    return true;
+    return choices_are_distinct(call, choices);
 }
 
 /* ---- dispatch --------------------------------------------------------------------------------------- */
@@ -111,10 +151,10 @@ static void set_links(etch_call *call, const etch_dim_list *tokens, etch_dim *sl
     }
 }
 
-/* Slots are a dim of their own. */
-static bool slots_are_new(const etch_call *call, const etch_dim *slots)
+/* Slots are a dim of their own: operands from `first` on have others. */
+static bool slots_are_new(const etch_call *call, uint32_t first, const etch_dim *slots)
 {
-    for (uint32_t i = 0; i < call->in_count; i++) {
+    for (uint32_t i = first; i < call->in_count; i++) {
         if (!etch_has_dim(call->ins[i], slots))
             continue;
         etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
@@ -150,7 +190,7 @@ bool etch_shape_routed(etch_call *call, etch_dim_list *out)
     }
     etch_dim *slots = attrs->slots[0];
     if (!etch_shape_has(call, x, attrs->over, attrs->over_count, "over") ||
-        !etch_shape_has(call, idx, attrs->over, attrs->over_count, "over") || !slots_are_new(call, slots))
+        !etch_shape_has(call, idx, attrs->over, attrs->over_count, "over") || !slots_are_new(call, 0, slots))
         return false;
     etch_dim_list tokens = {0}, known = {0};
     for (uint32_t i = 0; i < attrs->over_count; i++)
@@ -173,25 +213,12 @@ bool etch_shape_routed(etch_call *call, etch_dim_list *out)
 
 bool etch_shape_returned(etch_call *call, etch_dim_list *out)
 {
-    etch_graph *graph = call->graph;
     const etch_tensor *y = call->ins[0], *idx = call->ins[1];
     const etch_attrs *attrs = &call->attrs;
     if (!over_is(call, 2, "the dims of experts and of slots") ||
         !etch_shape_has(call, y, attrs->over, 2, "over"))
         return false;
-    const etch_dim *experts = etch_route_indexed(idx);
-    if (experts && experts != attrs->over[0]) {
-        etch_diag *diag =
-            etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
-                       "%s: the indices %s choose from %s, but `over` begins with %s", call->row->name,
-                       type_text(call, idx), experts->name, attrs->over[0]->name);
-        etch_help(diag, "write over = (experts, slots)");
-        return false;
-    }
-    if (!slots_are_new(
-            &(etch_call){
-                .graph = graph, .row = call->row, .ins = &call->ins[1], .in_count = 1, .span = call->span},
-            attrs->over[1]))
+    if (!etch_route_fits(call, idx, attrs->over[0]) || !slots_are_new(call, 1, attrs->over[1]))
         return false;
     etch_dim_list tokens = {0};
     add_dims(call, &tokens, idx, y->dims, y->rank);
@@ -212,12 +239,19 @@ etch_tensor *etch_compose_load_balance(const etch_call *call)
     etch_sym *sym = graph->sym;
     etch_tensor *p = call->ins[0], *idx = call->ins[1];
     etch_dim *const *over = call->attrs.over;
-    if (!over_is(call, 1, "the dim of the experts") || !etch_shape_has(call, p, over, 1, "over"))
+    if (!over_is(call, 1, "the dim of the experts") || !etch_shape_has(call, p, over, 1, "over") ||
+        !etch_route_fits(call, idx, over[0]))
         return NULL;
     etch_dim_list tokens = {0};
     add_dims(call, &tokens, p, over, 1);
-    if (!etch_shape_has(call, idx, tokens.at, tokens.count, "over"))
+    for (uint32_t i = 0; i < tokens.count; i++) {
+        if (etch_has_dim(idx, tokens.at[i]))
+            continue;
+        etch_error(graph->diags, ETCH_E_MISSING_DIM, call->span,
+                   "%s: the scores are %s, and %s has no dim %s", call->row->name, type_text(call, p),
+                   type_text(call, idx), tokens.at[i]->name);
         return NULL;
+    }
     etch_expr count = etch_int(sym, 1);
     for (uint32_t i = 0; i < tokens.count; i++)
         count = etch_mul(sym, count, tokens.at[i]->size);
