@@ -39,10 +39,11 @@ static void look_ahead(actives *a, const etch_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_op *op = region->items.at[i].op;
-        if (!op) {
-            look_ahead(a, region->items.at[i].loop->body);
+        const etch_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            look_ahead(a, loop->bodies.at[k]);
+        if (!op)
             continue;
-        }
         bool all = op->in_count > 0;
         for (uint32_t k = 0; k < op->in_count; k++)
             all = all && a->made_of_weights[op->ins[k]->id];
@@ -75,8 +76,9 @@ static void look_back(actives *a, const etch_region *region)
 {
     for (uint32_t i = region->items.count; i-- > 0;) {
         const etch_op *op = region->items.at[i].op;
-        if (!op)
-            look_back(a, region->items.at[i].loop->body);
+        const etch_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            look_back(a, loop->bodies.at[k]);
         for (uint32_t k = 0; op && k < op->in_count; k++) {
             const etch_tensor *x = op->ins[k];
             if (!a->made_of_weights[x->id])

@@ -13,27 +13,32 @@ typedef struct listing {
 
 /* Where a region's items run. */
 typedef struct place {
-    etch_expr runs; /* executions per microbatch: the product of the loops around it */
-    const etch_loop *loop;
+    etch_expr runs;          /* executions per microbatch: the product of the loops around it */
+    const etch_region *body; /* innermost of the forward pass, or NULL */
 } place;
 
-/* The loop of the forward graph that `loop` undoes or repeats: where the first value that it hands on
- * comes from. */
-static const etch_loop *forward_loop(const etch_loop *loop)
+/* The body of the forward graph that `body` undoes or repeats: where the first value that it is handed comes
+ * from. */
+static const etch_region *forward_body(const etch_region *body)
 {
-    if (loop->forward)
-        loop = loop->forward;
-    if (loop->carries.count == 0)
-        return loop;
-    const etch_tensor *in = loop->carries.at[0].in;
+    if (body->loop->forward)
+        body = body->loop->forward->bodies.at[body->index];
+    if (body->carries.count == 0)
+        return body;
+    const etch_tensor *in = body->carries.at[0].in;
     while (in->of)
         in = in->of;
-    return in->region->loop;
+    return in->region;
 }
 
-static place place_inside(const listing *l, place outer, const etch_loop *loop)
+static place place_inside(const listing *l, place outer, const etch_region *body)
 {
-    return (place){etch_mul(l->sym, outer.runs, loop->count), forward_loop(loop)};
+    return (place){etch_mul(l->sym, outer.runs, body->count), forward_body(body)};
+}
+
+static const etch_loop *loop_of(place at)
+{
+    return at.body ? at.body->loop : NULL;
 }
 
 static place outermost(const listing *l)
@@ -42,14 +47,14 @@ static place outermost(const listing *l)
 }
 
 /* Inside a loop of the top level, as often as the stage runs its iterations. */
-static place place_on_stage(const listing *l, const etch_placed_loop *loop)
+static place place_on_stage(const listing *l, const etch_placed_loop *loop, const etch_region *body)
 {
-    place at = place_inside(l, outermost(l), loop->loop);
+    place at = place_inside(l, outermost(l), body);
     if (!l->stage)
         return at;
-    etch_expr share = etch_stage_share(l->stage, loop->home);
     const bool link = etch_home_is_loop(l->placed->stages, loop->home);
-    at.runs = link ? share : etch_mul(l->sym, at.runs, share);
+    at.runs = link ? etch_stage_iterations(l->sym, l->stage, loop->home, body)
+                   : etch_mul(l->sym, at.runs, etch_stage_share(l->stage, loop->home));
     return at;
 }
 
@@ -88,10 +93,10 @@ static void list_region(const listing *l, const etch_region *region, place at)
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_op *op = region->items.at[i].op;
         const etch_loop *loop = region->items.at[i].loop;
-        if (loop) {
-            list_region(l, loop->body, place_inside(l, at, loop));
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            list_region(l, loop->bodies.at[k], place_inside(l, at, loop->bodies.at[k]));
+        if (loop)
             continue;
-        }
         etch_cost item = {
             .measure = ETCH_FLOPS,
             .each = etch_op_flop(l->sym, op, size_in_graph, l->training),
@@ -100,7 +105,8 @@ static void list_region(const listing *l, const etch_region *region, place at)
             .row = op->row,
             .matmul = etch_op_is_matmul(op),
             .scope = forward_op(op)->scope,
-            .loop = at.loop,
+            .loop = loop_of(at),
+            .body = at.body,
             .tensor = op->outs[0],
             .span = op->span,
         };
@@ -116,9 +122,9 @@ static place place_of_weight(const listing *l, const etch_tensor *weight)
     for (const etch_region *region = weight->region; region; region = region->parent) {
         if (!region->loop)
             continue;
-        at.runs = etch_mul(l->sym, at.runs, region->loop->count);
-        if (!at.loop)
-            at.loop = region->loop;
+        at.runs = etch_mul(l->sym, at.runs, region->count);
+        if (!at.body)
+            at.body = region;
     }
     return at;
 }
@@ -136,7 +142,8 @@ static void list_params(const listing *l)
             .times = at.runs,
             .trainable = l->training->backward ? l->gradients[weight->id] != NULL : !weight->frozen,
             .scope = weight->scope,
-            .loop = at.loop,
+            .loop = loop_of(at),
+            .body = at.body,
             .tensor = weight,
             .span = weight->span,
         };
@@ -161,6 +168,7 @@ typedef struct ending {
 static etch_cost item_of_weight(const listing *l, etch_measure measure, const ending *e, const etch_row *row,
                                 uint32_t constant)
 {
+    const place at = place_of_weight(l, e->weight);
     return (etch_cost){
         .measure = measure,
         .each = etch_mul(l->sym, e->elements, etch_int(l->sym, constant)),
@@ -168,7 +176,8 @@ static etch_cost item_of_weight(const listing *l, etch_measure measure, const en
         .phase = ETCH_OPTIMIZER,
         .row = row,
         .scope = e->weight->scope,
-        .loop = place_of_weight(l, e->weight).loop,
+        .loop = loop_of(at),
+        .body = at.body,
         .tensor = e->weight,
         .span = e->weight->span,
     };
@@ -301,7 +310,8 @@ static etch_cost item_of_step(const listing *l, etch_measure measure, const etch
         .row = step->row,
         .matmul = op && etch_op_is_matmul(op),
         .scope = op ? forward_op(op)->scope : step->scope,
-        .loop = at.loop,
+        .loop = loop_of(at),
+        .body = at.body,
         .tensor = tensor,
         .span = op ? op->span : tensor->span,
     };
@@ -334,8 +344,8 @@ static void list_body(const listing *l, const etch_placed_region *region, place 
         list_kernel(l, region->kernels.at[i], at);
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_placed_loop *loop = region->items.at[i].loop;
-        if (loop)
-            list_body(l, loop->body, place_inside(l, at, loop->loop));
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            list_body(l, loop->bodies.at[k], place_inside(l, at, loop->bodies.at[k]->of));
     }
 }
 
@@ -349,8 +359,8 @@ static void list_top(const listing *l, const etch_placed_region *region)
     }
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_placed_loop *loop = region->items.at[i].loop;
-        if (loop)
-            list_body(l, loop->body, place_on_stage(l, loop));
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            list_body(l, loop->bodies.at[k], place_on_stage(l, loop, loop->bodies.at[k]->of));
     }
 }
 
@@ -403,11 +413,12 @@ typedef struct holding {
 
 static holding holding_of(const listing *l, const etch_unit *unit)
 {
-    etch_expr runs = unit->loop ? unit->loop->count : etch_int(l->sym, 1);
+    etch_expr runs = unit->body ? unit->body->count : etch_int(l->sym, 1);
     const etch_homes *uses = l->stage ? etch_unit_uses(l->placed, unit) : NULL;
     holding all = {runs, runs, etch_int(l->sym, 0)};
     if (uses && uses->count == 0) { /* with the iterations of a loop of the chain */
-        all.copies = all.counted = etch_stage_share(l->stage, etch_stage_home_of(l->placed, unit->loop));
+        all.copies = all.counted =
+            etch_stage_iterations(l->sym, l->stage, etch_stage_home_of(l->placed, unit->loop), unit->body);
     } else if (uses) {
         all.copies = etch_mul(l->sym, runs, etch_stage_presence(l->sym, l->stage, uses));
         all.counted = etch_mul(l->sym, runs, etch_stage_begins(l->sym, l->stage, uses));

@@ -109,11 +109,14 @@ static void use_in_region(const io *x, const etch_placed_region *region)
         const etch_placed_loop *loop = region->items.at[i].loop;
         if (!loop)
             continue;
-        use_in_region(x, loop->body);
-        for (uint32_t k = 0; k < loop->carries.count; k++) {
-            if (loop->carries.at[k].init)
-                use(x, loop->carries.at[k].init, NULL);
-            use(x, loop->carries.at[k].out, NULL);
+        for (uint32_t b = 0; b < loop->bodies.count; b++) {
+            const etch_placed_region *body = loop->bodies.at[b];
+            use_in_region(x, body);
+            for (uint32_t k = 0; k < body->carries.count; k++) {
+                if (body->carries.at[k].init)
+                    use(x, body->carries.at[k].init, NULL);
+                use(x, body->carries.at[k].out, NULL);
+            }
         }
     }
 }
@@ -205,9 +208,11 @@ static void fill_region(io *x, etch_placed_region *region)
 {
     for (uint32_t i = 0; i < region->kernels.count; i++)
         fill_kernel(x, region->kernels.at[i]);
-    for (uint32_t i = 0; i < region->items.count; i++)
-        if (region->items.at[i].loop)
-            fill_region(x, region->items.at[i].loop->body);
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            fill_region(x, loop->bodies.at[k]);
+    }
 }
 
 void etch_kernel_io(etch_placed *placed, etch_kernel *const *made_by)

@@ -493,7 +493,6 @@ static const etch_row rows[] = {
      .basis = BASIS_OPERAND,
      .flop = 2,
      .use = USE_NORM,
-     .dtype = RESULT_F32,
      .help = "sum of squares of the gradients, for clipping"},
 
     /* moves between placements */

@@ -222,6 +222,8 @@ etch_tensor *etch_tensor_new(etch_graph *graph, const char *name, etch_kind kind
                              etch_dim *const *dims, uint32_t rank, etch_span span);
 etch_op *etch_op_new(etch_graph *graph, const etch_row *row, etch_tensor *const *ins, uint32_t in_count,
                      uint32_t out_count, const etch_attrs *attrs, etch_phase phase, etch_span span);
+/* A further body of a loop, which stands in `parent`. */
+etch_region *etch_loop_add_body(etch_graph *graph, etch_loop *loop, etch_region *parent);
 void etch_region_add_op(etch_graph *graph, etch_region *region, etch_op *op);
 
 #endif

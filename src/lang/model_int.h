@@ -25,7 +25,8 @@ typedef struct etch_bound {
     etch_expr number;
     const etch_row *row;
     const etch_symbol *module;
-    etch_span span; /* where it was declared; nowhere for results of statements */
+    struct etch_turn *turn; /* of the loop whose index it is */
+    etch_span span;         /* where it was declared; nowhere for results of statements */
 } etch_bound;
 
 typedef struct etch_dims {
@@ -79,8 +80,25 @@ etch_dims etch_env_result(etch_env *env, const char *name);
 etch_lookup etch_env_lookup(etch_env *env);
 /* Decides a branch by facts, settings, defaults. ETCH_UNKNOWN after an error. */
 etch_truth etch_env_decide(etch_env *env, const etch_ast_expr *test);
+/* Reports an index where its value would be needed. */
+void etch_report_index(etch_spec *spec, etch_span span, const char *index);
 /* Reports syntax that has no meaning yet. */
 void etch_later(etch_spec *spec, etch_span span, const char *what);
+
+/* ---- model_loop.c: loops ---- */
+
+/* The elaboration of one loop. */
+typedef struct etch_turn etch_turn;
+
+/* Names of the values that a loop hands on. */
+typedef ETCH_VEC(const char *) etch_carried;
+
+/* Does the test of a branch speak of the index of a loop? Then this decides it, for the class of iterations
+ * in work. ETCH_UNKNOWN after an error. */
+bool etch_env_has_index(const etch_env *env, const etch_ast_expr *test);
+etch_truth etch_env_decide_index(etch_env *env, const etch_ast_expr *test);
+/* Elaborates the bodies of the loop that has been begun, ends it, and binds what leaves it. */
+void etch_env_iterate(etch_env *env, const etch_ast_stmt *stmt, etch_expr count, const etch_carried *carried);
 
 /* ---- model_expr.c: expressions ---- */
 
@@ -94,6 +112,10 @@ etch_tensor *etch_env_tensor(etch_env *env, const etch_ast_expr *expr, const etc
  * after an error. */
 bool etch_env_call(etch_env *env, const etch_ast_expr *call, const etch_dims *want, etch_tensor **out,
                    uint32_t results);
+
+/* ---- native.c: models that programs build ---- */
+
+void etch_native_build(etch_env *env, const etch_native *native);
 
 /* ---- model.c: statements ---- */
 

@@ -298,8 +298,17 @@ etch_expr etch_picks_sum(etch_session *session, const etch_picks *picks)
 static void report_calls(etch_session *session, const char *selector, etch_span span, const etch_part *first,
                          etch_expr first_value, const etch_part *other, etch_expr other_value)
 {
+    const bool iterations = first->body && other->body && first->body->loop == other->body->loop;
     etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_CALLS, span,
-                                 "'%s' happens in several places, which differ in cost", selector);
+                                 iterations ? "the iterations of loop '%s' differ in cost"
+                                            : "'%s' happens in several places, which differ in cost",
+                                 selector);
+    if (iterations) {
+        etch_note(diag, etch_part_span(first), "one costs %s, another %s",
+                  etch_expr_text(session->sym, first_value), etch_expr_text(session->sym, other_value));
+        etch_help(diag, "ask for a module or tag in them");
+        return;
+    }
     etch_note(diag, etch_part_span(first), "this one costs %s", etch_expr_text(session->sym, first_value));
     etch_note(diag, etch_part_span(other), "this one costs %s", etch_expr_text(session->sym, other_value));
     etch_help(diag, "say which one by the module around it, as `--by module` shows them: caller.%s",

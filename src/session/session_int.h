@@ -6,6 +6,7 @@
 
 #include "emit/emit.h"
 #include "etch/etch.h"
+#include "etch/graph.h"
 #include "lang/lang.h"
 
 /* ---- pipelines -------------------------------------------------------------------------------------- */
@@ -111,6 +112,17 @@ typedef struct etch_style {
 etch_status etch_pipeline_lower(etch_session *session, etch_pipeline *pipeline, const etch_style *style,
                                 const etch_job **job) ETCH_MUST_CHECK;
 
+/* ---- networks ------------------------------------------------------------------------------------------ */
+
+/* A model of the options, and whose it is. */
+typedef struct etch_session_network {
+    etch_session *session;
+    etch_network_model model;
+} etch_session_network;
+
+/* The models of the options as lang takes them. */
+etch_native *etch_session_natives(etch_session *session, const etch_network_model *models, size_t count);
+
 /* ---- quantities ------------------------------------------------------------------------------------- */
 
 typedef enum etch_subject { ETCH_OF_PHASE, ETCH_OF_PART, ETCH_OF_CLASS } etch_subject;
@@ -162,7 +174,7 @@ etch_expr etch_picks_sum(etch_session *session, const etch_picks *picks);
 /* Something in a graph that happens at one place of the program: a call of a module, a loop, a tensor. */
 typedef struct etch_part {
     etch_scope *scope; /* one of the three */
-    const etch_loop *loop;
+    const etch_region *body; /* of a loop: its iterations of one class */
     const etch_tensor *tensor;
     etch_expr around; /* how often it happens in one microbatch: the product of the loops around */
 } etch_part;

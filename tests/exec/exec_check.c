@@ -197,11 +197,12 @@ static bool region_is_even(const etch_placed *placed, const etch_placed_region *
         if (step &&
             !(are_even(placed, step->ins, step->in_count) && are_even(placed, step->outs, step->out_count)))
             return false;
-        for (uint32_t k = 0; loop && k < loop->carries.count; k++)
-            if (!is_even(placed, loop->carries.at[k].in))
+        for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
+            if (!is_even(placed, etch_loop_carries(loop)->at[k].in))
                 return false;
-        if (loop && !region_is_even(placed, loop->body))
-            return false;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            if (!region_is_even(placed, loop->bodies.at[k]))
+                return false;
     }
     return true;
 }

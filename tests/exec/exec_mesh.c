@@ -94,9 +94,10 @@ static void order_region(exec_mesh *mesh, const etch_placed_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_step *step = region->items.at[i].step;
-        if (!step)
-            order_region(mesh, region->items.at[i].loop->body);
-        else if (step->move)
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            order_region(mesh, loop->bodies.at[k]);
+        if (step && step->move)
             order_by_move(mesh, step);
     }
 }

@@ -83,8 +83,11 @@ static bool repeats(const etch_region *region, const etch_loop *loop);
 
 static bool item_repeats(const etch_item *item, const etch_loop *loop)
 {
+    for (uint32_t k = 0; item->loop && k < item->loop->bodies.count; k++)
+        if (repeats(item->loop->bodies.at[k], loop))
+            return true;
     if (item->loop)
-        return repeats(item->loop->body, loop);
+        return false;
     const etch_op *op = item->op;
     return op->phase == ETCH_RECOMPUTE && op->forward->outs[0]->region->loop == loop;
 }
@@ -98,10 +101,10 @@ static bool repeats(const etch_region *region, const etch_loop *loop)
     return false;
 }
 
-static bool enters(const etch_loop *loop, const etch_tensor *tensor)
+static bool enters(const etch_region *body, const etch_tensor *tensor)
 {
-    for (uint32_t i = 0; i < loop->carries.count; i++)
-        if (loop->carries.at[i].in == tensor)
+    for (uint32_t i = 0; i < body->carries.count; i++)
+        if (body->carries.at[i].in == tensor)
             return true;
     return false;
 }
@@ -109,13 +112,13 @@ static bool enters(const etch_loop *loop, const etch_tensor *tensor)
 /* Of a loop that is run again nothing is saved but what enters its iterations, and those of no loop in it. */
 static const char *check_saved(const etch_placed *placed, const etch_tensor *tensor)
 {
-    const etch_loop *loop = tensor->region->loop, *outer = loop ? loop->body->parent->loop : NULL;
+    const etch_loop *loop = tensor->region->loop, *outer = loop ? exec_outer(loop) : NULL;
     const etch_region *backward = placed->training->backward;
     bool given = tensor->kind == ETCH_WEIGHT || tensor->kind == ETCH_INPUT;
     if (!loop || given || !repeats(backward, loop))
         return NULL;
     bool is_forward = !tensor->producer || tensor->producer->phase == ETCH_FORWARD;
-    if (!is_forward || tensor->of || (enters(loop, tensor) && !(outer && repeats(backward, outer))))
+    if (!is_forward || tensor->of || (enters(tensor->region, tensor) && !(outer && repeats(backward, outer))))
         return NULL;
     return etch_text(placed->arena, "backward reads %s of a loop that is run again", tensor->name);
 }
@@ -131,9 +134,12 @@ static const char *check_region(const reductions *r, const etch_placed_region *r
             r->home[step->outs[k]->id] = region;
         if (step && is_row(step, views))
             r->viewed[step->ins[0]->id] = true;
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; loop && k < loop->bodies.count && !failure; k++)
+            failure = check_region(r, loop->bodies.at[k]);
         if (!step)
-            failure = check_region(r, region->items.at[i].loop->body);
-        else if (step->move != ETCH_NO_MOVE)
+            continue;
+        if (step->move != ETCH_NO_MOVE)
             failure = check_move(r, region, step);
         else
             failure = check_step(r->placed, step);
