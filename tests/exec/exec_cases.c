@@ -217,12 +217,14 @@ static etch_tensor *chosen(exec_model *m)
     return exec_call_row(m, "y", "gather", "E", p, exec_topk(m, "idx", p, "E", "K"), NULL);
 }
 
-/* Slots have no names of their own: what is in them is summed. */
+/* Slots have no names of their own: what is in them is summed. What divides V would divide tokens by one operand, and
+ * their width by the other. */
 static etch_tensor *dispatched(exec_model *m)
 {
-    etch_tensor *idx = exec_topk(m, "idx", exec_weight(m, "r", "B S E"), "E", "K");
-    etch_tensor *xe = exec_dispatch(m, "xe", exec_weight(m, "x", "B S H"), idx, "B S", "C");
-    return exec_reduce(m, "y", exec_call_row(m, "t", "tanh", "", xe, NULL, NULL), "E H");
+    etch_tensor *scores = exec_rename(m, "r", exec_weight(m, "r", "B V E"), "V", "S");
+    etch_tensor *idx = exec_topk(m, "idx", scores, "E", "K");
+    etch_tensor *xe = exec_dispatch(m, "xe", exec_weight(m, "x", "B S V"), idx, "B S", "C");
+    return exec_reduce(m, "y", exec_call_row(m, "t", "tanh", "", xe, NULL, NULL), "E V");
 }
 
 static etch_tensor *collected(exec_model *m)
@@ -245,7 +247,8 @@ static etch_tensor *routed(exec_model *m)
 static etch_tensor *normalized(exec_model *m)
 {
     etch_tensor *a = exec_call_row(m, "a", "sigmoid", "", exec_weight(m, "a", "B S K"), NULL, NULL);
-    return exec_call_row(m, "y", "normalize", "K", a, NULL, NULL);
+    return exec_sum(m, "y", exec_call_row(m, "y", "normalize", "K", a, NULL, NULL),
+                    exec_call_row(m, "z", "normalize", "B S", exec_weight(m, "b", "B S"), NULL, NULL));
 }
 
 static etch_tensor *balanced(exec_model *m)

@@ -554,6 +554,9 @@ static const struct {
     {"dropout", "grads: arguments", "cotangent and mask commute"},
     {"gather", "linear: each", "its result has dims that the table lacks, so no partial sum passes"},
     {"broadcast", "linear: no", "likewise"},
+    {"topk", "linear: each", "its result has choices, which scores lack"},
+    {"dispatch", "linear: each", "its result has experts, which tokens lack"},
+    {"load", "linear: each", "indices are no partial sums"},
     {"adamw", "basis: none", "the step's end takes FLOP by element of the weight"},
     {"grad_norm", "basis: none", "likewise"},
 };
