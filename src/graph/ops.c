@@ -456,7 +456,7 @@ static const etch_row rows[] = {
      .needs = ETCH_KW_OVER,
      .called = true,
      .compose = etch_compose_load_balance,
-     .help = "E sum(load mean(p)), from load, sum, product and scale: the loss that keeps experts even"},
+     .help = "E sum(load mean(p)): load, sum, a product and scale; the loss that keeps experts even"},
 
     /* what the derivations add */
     {.name = "add_cotangents",

@@ -203,7 +203,9 @@ void etch_row_describe(const etch_row *row, etch_buf *out)
                                       "element and addition",
                                       "pair and width"};
     etch_buf_printf(out, "%-18s %-22s ", row->name, row->operands);
-    if (row->basis == BASIS_NONE)
+    if (row->compose)
+        etch_buf_puts(out, "FLOP of its parts");
+    else if (row->basis == BASIS_NONE)
         etch_buf_puts(out, "no FLOP");
     else if (row->basis == BASIS_PRODUCT)
         etch_buf_puts(out, "2 FLOP per combination of dims when one is summed, else 1");
