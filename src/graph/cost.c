@@ -17,9 +17,8 @@ typedef struct place {
     const etch_region *body; /* innermost of the forward pass, or NULL */
 } place;
 
-/* The body of the forward graph that `body` undoes or repeats: where the first value that it is handed comes
- * from. */
-static const etch_region *forward_body(const etch_region *body)
+/* Where the first value that it is handed comes from. */
+const etch_region *etch_forward_body(const etch_region *body)
 {
     if (body->loop->forward)
         body = body->loop->forward->bodies.at[body->index];
@@ -33,7 +32,7 @@ static const etch_region *forward_body(const etch_region *body)
 
 static place place_inside(const listing *l, place outer, const etch_region *body)
 {
-    return (place){etch_mul(l->sym, outer.runs, body->count), forward_body(body)};
+    return (place){etch_mul(l->sym, outer.runs, body->count), etch_forward_body(body)};
 }
 
 static const etch_loop *loop_of(place at)
@@ -66,9 +65,15 @@ static etch_expr times_of(const listing *l, place at, etch_phase phase)
     return every_microbatch && micro ? etch_mul(l->sym, micro, at.runs) : at.runs;
 }
 
+/* A lookup does nothing that is FLOP, but conventions may count it as a product. */
+static bool may_count(const etch_cost *item)
+{
+    return !etch_is_zero(item->each) || (item->op && item->op->row->family == FAMILY_LOOKUP);
+}
+
 static void push(const listing *l, etch_cost item)
 {
-    if (!etch_is_zero(item.each) && !etch_is_zero(item.times))
+    if (may_count(&item) && !etch_is_zero(item.times))
         ETCH_PUSH(l->arena, l->out, item);
 }
 
@@ -107,6 +112,7 @@ static void list_region(const listing *l, const etch_region *region, place at)
             .scope = forward_op(op)->scope,
             .loop = loop_of(at),
             .body = at.body,
+            .op = op,
             .tensor = op->outs[0],
             .span = op->span,
         };
@@ -202,10 +208,16 @@ static void list_ending_flop(const listing *l, etch_measure measure, const endin
 static void list_ending_traffic(const listing *l, const ending *e)
 {
     const etch_train *train = &l->training->train;
-    push(l,
-         item_of_weight(l, ETCH_TRAFFIC, e, train->optimizer.row, etch_update_bytes(l->training, e->weight)));
-    if (train->clip)
-        push(l, item_of_norm(l, ETCH_TRAFFIC, e, etch_clip_bytes(l->training)));
+    uint32_t reads;
+    const uint32_t bytes = etch_update_bytes(l->training, e->weight, &reads);
+    etch_cost item = item_of_weight(l, ETCH_TRAFFIC, e, train->optimizer.row, bytes);
+    item.read = etch_mul(l->sym, e->elements, etch_int(l->sym, reads));
+    push(l, item);
+    if (!train->clip)
+        return;
+    item = item_of_norm(l, ETCH_TRAFFIC, e, etch_clip_bytes(l->training));
+    item.read = item.each;
+    push(l, item);
 }
 
 /* ---- communication ------------------------------------------------------------------------------------- */
@@ -281,6 +293,7 @@ static void list_clip_result(const listing *l)
     etch_cost item = {
         .measure = ETCH_TRAFFIC,
         .each = etch_int(l->sym, CLIP_RESULT_BYTES),
+        .read = etch_int(l->sym, 0),
         .times = etch_int(l->sym, 1),
         .phase = ETCH_OPTIMIZER,
         .row = etch_row_for(l->training->graph, USE_NORM),
@@ -329,11 +342,14 @@ static void list_kernel(const listing *l, const etch_kernel *kernel, place at)
     }
     for (uint32_t i = 0; i < kernel->steps.count; i++) {
         etch_cost item = item_of_step(l, ETCH_RANK_FLOPS, kernel->steps.at[i], at);
-        item.each = etch_step_flop(l->placed, kernel->steps.at[i]);
+        item.step = kernel->steps.at[i];
+        item.op = item.step->op;
+        item.each = etch_step_flop(l->placed, item.step);
         push(l, item);
     }
     etch_cost item = item_of_step(l, ETCH_TRAFFIC, kernel->anchor, at);
     item.each = kernel->bytes;
+    item.read = kernel->read;
     push(l, item);
 }
 

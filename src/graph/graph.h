@@ -12,6 +12,7 @@
 #ifndef ETCH_GRAPH_H
 #define ETCH_GRAPH_H
 
+#include "graph/count.h"
 #include "graph/schedule.h"
 #include "symbolic/symbolic.h"
 
@@ -389,6 +390,9 @@ etch_expr etch_smaller(etch_sym *sym, etch_expr a, etch_expr b);
 /* How many of the iterations from `low` to before `high` of a loop are of the class of `body`. */
 etch_expr etch_class_count(etch_sym *sym, const etch_region *body, etch_expr low, etch_expr high);
 
+/* Warns of each weight that nothing reads, or that neither `results` (NULL: failed ones) nor a loss depend on. */
+void etch_graph_warn_unused(const etch_graph *graph, etch_tensor *const *results, uint32_t count);
+
 /* ---- training --------------------------------------------------------------------------------------- */
 
 typedef struct etch_optimizer {
@@ -432,6 +436,17 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train);
 
 /* Size of a dim inside the graph: of one microbatch for the batch dim. */
 etch_expr etch_training_size(const etch_training *training, const etch_dim *dim);
+
+/* The body of the forward graph that a derived loop's undoes or repeats; a forward one itself. */
+const etch_region *etch_forward_body(const etch_region *body);
+
+/* FLOP of one execution of an op; `size(data, dim)` says the size of a dim. */
+typedef etch_expr (*etch_size_fn)(const void *data, const etch_dim *dim);
+etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data);
+/* Elements of a tensor. */
+etch_expr etch_elements(etch_sym *sym, const etch_tensor *tensor, etch_size_fn size, const void *data);
+/* Is the result the operand's memory under the same or other dims (renames, identities)? */
+bool etch_op_is_view(const etch_op *op);
 
 /* ---- plans and placement ---------------------------------------------------------------------------- */
 
@@ -592,6 +607,7 @@ typedef struct etch_kernel {
     ETCH_VEC(etch_value *) writes; /* values that leave */
     etch_expr flop;                /* of one rank, one execution */
     etch_expr bytes;               /* read plus written; of a collective: its payload */
+    etch_expr read;                /* of them, those that are read; of a collective: nothing */
     uint32_t item;                 /* place in the order of the region: index among its items */
 } etch_kernel;
 
@@ -800,6 +816,7 @@ typedef enum etch_measure {
 typedef struct etch_cost {
     etch_measure measure;
     etch_expr each, times;
+    etch_expr read; /* traffic: of `each`, what is read; the rest is written */
     etch_phase phase;
     const etch_row *row; /* op; NULL for params */
     bool matmul;         /* counts as a product */
@@ -807,6 +824,8 @@ typedef struct etch_cost {
     etch_move move;      /* comm, wire */
     uint32_t axes;       /* comm, wire */
     etch_scope *scope;
+    const etch_op *op;         /* flops; NULL: of the step's end */
+    const etch_step *step;     /* rank_flops of an op */
     const etch_loop *loop;     /* innermost forward loop that it runs in, or NULL */
     const etch_region *body;   /* the body of that loop */
     const etch_tensor *tensor; /* the tensor it computes, for tags and names */
@@ -821,5 +840,18 @@ void etch_graph_costs(const etch_training *training, etch_cost_list *out);
 /* All items of one rank (ETCH_RANK_FLOPS, ETCH_TRAFFIC, ETCH_COMM, ETCH_WIRE) of a stage; NULL: of the only
  * one. */
 void etch_placed_costs(const etch_placed *placed, const etch_stage_view *stage, etch_cost_list *out);
+
+/* ---- conventions (graph/count.h) ----------------------------------------------------------------------- */
+
+/* What ops are to conventions: which give the logits, choose experts, ... */
+typedef struct etch_marks etch_marks;
+const etch_marks *etch_marks_of(const etch_training *training, etch_arena *arena);
+/* Is known what the convention needs: which dim is the tokens of a sequence, when only the last one is to count? */
+bool etch_count_fits(const etch_count *count, const etch_marks *marks);
+
+/* An item of FLOP as the convention has it; others stay as they are. `placed`: where the item is of one rank. False:
+ * it does not count. */
+bool etch_count_apply(const etch_count *count, const etch_marks *marks, const etch_training *training,
+                      const etch_placed *placed, etch_cost *item);
 
 #endif

@@ -61,17 +61,23 @@ static etch_expr local_size(const void *data, const etch_dim *dim)
     return dim == l->causal ? size : etch_div(training->graph->sym, size, parts_of(l, dim));
 }
 
-etch_expr etch_step_flop(const etch_placed *placed, const etch_step *step)
+etch_expr etch_step_flop_by(const etch_placed *placed, const etch_step *step, const etch_flop_rule *rule)
 {
     etch_sym *sym = placed->training->graph->sym;
     if (step->move != ETCH_NO_MOVE)
         return etch_int(sym, 0);
     bool causal = step->row->basis == BASIS_SCORES && step->op->attrs.causal;
     local here = {placed, step, causal ? etch_op_query_dim(step->op) : NULL};
-    etch_expr flop = etch_op_flop(sym, step->op, local_size, &here);
+    etch_expr flop = etch_op_flop_by(sym, step->op, rule, local_size, &here);
     /* A rank has the i-th chunk of its queries from the front and the i-th from the back: what the later one
      * sees more, the earlier one sees less, and every rank does an equal part of the pairs. */
     return here.causal ? etch_div(sym, flop, parts_of(&here, here.causal)) : flop;
+}
+
+etch_expr etch_step_flop(const etch_placed *placed, const etch_step *step)
+{
+    const etch_flop_rule as_executed = {0};
+    return etch_step_flop_by(placed, step, &as_executed);
 }
 
 /* ---- uses ---------------------------------------------------------------------------------------------- */
@@ -128,6 +134,12 @@ static void add_bytes(const io *x, etch_kernel *kernel, etch_expr elements, uint
     kernel->bytes = etch_add(x->sym, kernel->bytes, etch_mul(x->sym, elements, etch_int(x->sym, width)));
 }
 
+static void add_read(const io *x, etch_kernel *kernel, etch_expr elements, uint32_t width)
+{
+    kernel->read = etch_add(x->sym, kernel->read, etch_mul(x->sym, elements, etch_int(x->sym, width)));
+    add_bytes(x, kernel, elements, width);
+}
+
 static uint32_t width_of(const etch_value *value)
 {
     return etch_dtype_bytes(value->tensor->dtype);
@@ -147,7 +159,7 @@ static void read_operands(io *x, etch_kernel *kernel, const etch_step *step)
         if (x->reader[root->id] != x->kernels)
             ETCH_PUSH(x->placed->arena, &kernel->reads, root);
         x->reader[root->id] = x->kernels;
-        add_bytes(x, kernel, etch_value_elements(x->placed, rows ? step->outs[0] : root), width_of(root));
+        add_read(x, kernel, etch_value_elements(x->placed, rows ? step->outs[0] : root), width_of(root));
     }
 }
 
@@ -168,8 +180,9 @@ static void add_to_gradient(const io *x, etch_kernel *kernel, const etch_tensor 
         return;
     if (!rows)
         x->adder[gradient->id] = x->kernels;
-    add_bytes(x, kernel, etch_value_elements(x->placed, added),
-              2 * etch_dtype_bytes(x->placed->training->graph->dtypes.grads));
+    const uint32_t width = etch_dtype_bytes(x->placed->training->graph->dtypes.grads);
+    add_read(x, kernel, etch_value_elements(x->placed, added), width);
+    add_bytes(x, kernel, etch_value_elements(x->placed, added), width);
 }
 
 static void write_results(const io *x, etch_kernel *kernel, const etch_step *step)
@@ -190,7 +203,7 @@ static void write_results(const io *x, etch_kernel *kernel, const etch_step *ste
 static void fill_kernel(io *x, etch_kernel *kernel)
 {
     x->kernels++;
-    kernel->flop = kernel->bytes = etch_int(x->sym, 0);
+    kernel->flop = kernel->bytes = kernel->read = etch_int(x->sym, 0);
     for (uint32_t i = 0; i < kernel->steps.count; i++) {
         const etch_step *step = kernel->steps.at[i];
         kernel->flop = etch_add(x->sym, kernel->flop, etch_step_flop(x->placed, step));
@@ -199,7 +212,7 @@ static void fill_kernel(io *x, etch_kernel *kernel)
     }
     if (etch_step_role(kernel->anchor) != ROLE_MOVE)
         return;
-    kernel->bytes = etch_int(x->sym, 0); /* the payload: what a rank puts in */
+    kernel->bytes = kernel->read = etch_int(x->sym, 0); /* the payload: what a rank puts in */
     for (uint32_t i = 0; i < kernel->anchor->in_count; i++)
         kernel->bytes = etch_add(x->sym, kernel->bytes, etch_value_bytes(x->placed, kernel->anchor->ins[i]));
 }

@@ -115,12 +115,20 @@ bool etch_spec_pending_ready(etch_spec *spec, const etch_plan *plan, const etch_
 /* ---- expressions --------------------------------------------------------------------------------------- */
 
 /* A quantity in an expression, as written: comm(step, op = all_reduce, axis = (dp,tp), of = block). */
+/* What a quantity says of its counting convention: `count = megatron`, or an item as `causal = full`. */
+typedef struct etch_count_word {
+    const char *item; /* NULL: a preset */
+    const char *value;
+    etch_span span; /* of the value */
+} etch_count_word;
+
 typedef struct etch_quantity {
     const char *name;
     const char *first;                        /* phase, model, module or class; NULL when there is none */
     const char *of, *op, *run, *plan, *stage; /* NULL when not given; selectors with dots as written */
     const char *const *axes;                  /* of `axis =` */
-    uint32_t axis_count;
+    const etch_count_word *counts;            /* a preset first */
+    uint32_t axis_count, count_words;
     etch_span span, first_span, of_span, op_span, axis_span, plan_span, stage_span;
 } etch_quantity;
 

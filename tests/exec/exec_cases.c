@@ -213,7 +213,8 @@ static etch_tensor *own_lookup(exec_model *m)
 
 static etch_tensor *chosen(exec_model *m)
 {
-    etch_tensor *p = exec_call_row(m, "p", "softmax", "E", exec_weight(m, "r", "B S E"), NULL, NULL);
+    etch_tensor *r = exec_product(m, "r", exec_weight(m, "x", "B S H"), exec_weight(m, "w", "H E"), "B S E");
+    etch_tensor *p = exec_call_row(m, "p", "softmax", "E", r, NULL, NULL);
     return exec_call_row(m, "y", "gather", "E", p, exec_topk(m, "idx", p, "E", "K"), NULL);
 }
 
@@ -264,6 +265,13 @@ static etch_tensor *entropy(exec_model *m)
     return exec_call_row(m, "y", "cross_entropy", "V", z, exec_ids(m, "labels", "B S"), NULL);
 }
 
+static etch_tensor *entropy_of_logits(exec_model *m)
+{
+    etch_tensor *z =
+        exec_product(m, "z", exec_weight(m, "a", "B S H"), exec_weight(m, "head", "H V"), "B S V");
+    return exec_call_row(m, "y", "cross_entropy", "V", z, exec_ids(m, "labels", "B S"), NULL);
+}
+
 static const exec_case cases[] = {
     {"product", product},
     {"batched product", batched_product},
@@ -295,6 +303,7 @@ static const exec_case cases[] = {
     {"renamed attention", renamed_attention},
     {"lookup", lookup},
     {"entropy", entropy},
+    {"entropy of logits", entropy_of_logits},
     {"own lookup", own_lookup},
     {"chosen", chosen},
     {"dispatched", dispatched},

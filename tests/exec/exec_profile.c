@@ -33,15 +33,42 @@ static void write_region(const etch_region *region, etch_buf *out)
     }
 }
 
+static void set_count(etch_count *count, etch_count_item item, const char *value)
+{
+    while (strcmp(etch_count_value_name(item, count->at[item]), value) != 0)
+        count->at[item]++;
+}
+
+/* What becomes of an item under a convention that differs from the work as executed wherever rows say what one needs. */
+static void write_count(const etch_training *training, const etch_marks *marks, const etch_cost *cost,
+                        etch_buf *out)
+{
+    etch_count count = {0};
+    etch_cost item = *cost;
+    set_count(&count, ETCH_COUNT_RESCORE, "no");
+    set_count(&count, ETCH_COUNT_NORMS, "no");
+    set_count(&count, ETCH_COUNT_EMBEDDING, "yes");
+    set_count(&count, ETCH_COUNT_ROUTER, "no");
+    set_count(&count, ETCH_COUNT_LOGITS, "no");
+    if (!etch_count_apply(&count, marks, training, NULL, &item))
+        etch_buf_puts(out, ", not of convention");
+    else if (item.each != cost->each)
+        etch_buf_printf(out, ", %u of convention", exec_integer(item.each));
+}
+
 static void write_flop(const etch_training *training, etch_buf *out)
 {
     etch_cost_list costs = {0};
+    const etch_marks *marks = etch_marks_of(training, out->arena);
     etch_graph_costs(training, &costs);
     for (uint32_t i = 0; i < costs.count; i++) {
         const etch_cost *cost = &costs.at[i];
-        if (cost->measure == ETCH_FLOPS && !etch_is_zero(cost->each))
-            etch_buf_printf(out, "  %s %s: %u FLOP%s\n", etch_phase_name(cost->phase), cost->row->name,
-                            exec_integer(cost->each), cost->matmul ? ", a product" : "");
+        if (cost->measure != ETCH_FLOPS)
+            continue;
+        etch_buf_printf(out, "  %s %s: %u FLOP%s", etch_phase_name(cost->phase), cost->row->name,
+                        exec_integer(cost->each), cost->matmul ? ", a product" : "");
+        write_count(training, marks, cost, out);
+        etch_buf_puts(out, "\n");
     }
 }
 

@@ -403,6 +403,28 @@ static bool no_links(etch_row *row)
     return applies;
 }
 
+static bool nothing_again(etch_row *row)
+{
+    bool applies = row->again > 0;
+    row->again = 0;
+    return applies;
+}
+
+static bool no_family(etch_row *row)
+{
+    bool applies = row->family != FAMILY_NONE;
+    row->family = FAMILY_NONE;
+    return applies;
+}
+
+static bool a_norm(etch_row *row)
+{
+    bool applies = row->family == FAMILY_NONE && !row->matmul && row->role != ROLE_MOVE &&
+                   row->basis != BASIS_NONE && !is_of_step(row);
+    row->family = FAMILY_NORM;
+    return applies;
+}
+
 static bool other_help(etch_row *row)
 {
     row->help = "";
@@ -443,6 +465,9 @@ static const mutation mutations[] = {
     {"use", BY_PROFILE, unused},
     {"lead", BY_PROFILE, no_lead},
     {"links", BY_NUMBERS, no_links},
+    {"again", BY_PROFILE, nothing_again},
+    {"family: none", BY_PROFILE, no_family},
+    {"family: norm", BY_PROFILE, a_norm},
     {"operands", BY_HELP, one_operand_less},
     {"takes", BY_HELP, takes_nothing},
     {"needs", BY_HELP, needs_nothing},
