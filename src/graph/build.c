@@ -30,19 +30,13 @@ etch_dim *etch_graph_dim(etch_graph *graph, const char *name, etch_expr size, bo
     return dim;
 }
 
-static bool holds(const etch_dim *dim, const etch_dim *other, uint32_t depth)
-{
-    for (const etch_dim *d = dim; d; d = d->twin)
-        for (uint32_t i = 0; i < d->holds.count && depth; i++)
-            if (d->holds.at[i] == other || holds(d->holds.at[i], other, depth - 1))
-                return true;
-    return false;
-}
-
 bool etch_dim_holds(const etch_dim *dim, const etch_dim *other)
 {
-    enum { NESTED_ROUTINGS = 8 };
-    return dim == other || holds(dim, other, NESTED_ROUTINGS);
+    for (const etch_dim *d = dim; d; d = d->twin)
+        for (uint32_t i = 0; i < d->holds.count; i++)
+            if (d->holds.at[i] == other)
+                return true;
+    return dim == other;
 }
 
 etch_tensor *etch_tensor_new(etch_graph *graph, const char *name, etch_kind kind, etch_dtype dtype,

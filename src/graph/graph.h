@@ -96,7 +96,8 @@ typedef struct etch_dim {
     const struct etch_dim *twin; /* the dim that this one was first renamed from (keys of a sequence: its
                                     queries); NULL otherwise */
     ETCH_VEC(const struct etch_dim *)
-    holds;          /* of slots: the dims of the tokens and choices that fill them; none for most */
+    holds; /* of slots: the dims of the tokens and choices that fill them, and those that they hold; none for
+              most */
     etch_span span; /* where it is declared */
 } etch_dim;
 /* Is it `other`, or does it hold its elements? Then a microbatch of `other` is one of both. */

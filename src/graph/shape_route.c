@@ -137,6 +137,17 @@ bool etch_shape_chosen(etch_call *call, etch_dim_list *out)
 
 /* ---- dispatch --------------------------------------------------------------------------------------- */
 
+/* And what is held already, when slots are routed once more. */
+static void hold(etch_graph *graph, etch_dim *slots, const etch_dim *token)
+{
+    if (!etch_dim_holds(slots, token))
+        ETCH_PUSH(graph->arena, &slots->holds, token);
+    for (const etch_dim *d = token; d; d = d->twin)
+        for (uint32_t i = 0; i < d->holds.count; i++)
+            if (!etch_dim_holds(slots, d->holds.at[i]))
+                ETCH_PUSH(graph->arena, &slots->holds, d->holds.at[i]);
+}
+
 static void set_links(etch_call *call, const etch_dim_list *tokens, etch_dim *slots)
 {
     etch_arena *arena = call->graph->arena;
@@ -146,8 +157,7 @@ static void set_links(etch_call *call, const etch_dim_list *tokens, etch_dim *sl
     for (uint32_t i = 0; i < tokens->count; i++) {
         call->attrs.from[i] = tokens->at[i];
         call->attrs.to[i] = slots;
-        if (!etch_dim_holds(slots, tokens->at[i]))
-            ETCH_PUSH(arena, &slots->holds, tokens->at[i]);
+        hold(call->graph, slots, tokens->at[i]);
     }
 }
 
