@@ -49,8 +49,9 @@ typedef struct etch_session_options {
     size_t model_count;
     const char *config; /* a config of the spec; NULL: the one that `use config` names, or none */
     const char *plan;   /* a plan of the spec; NULL: the one that `use plan` names, or the only one */
-    const char *run;    /* a named train block; NULL: the only train block, or the only model */
-    const char *stage;  /* pipeline stage that quantities of a rank are of: "0", "1", ..., "first", "middle",
+    const char
+        *run; /* a train or infer block; NULL: the only train block, else the only infer block or model */
+    const char *stage; /* pipeline stage that quantities of a rank are of: "0", "1", ..., "first", "middle",
                            "last"; NULL: the heaviest */
     const char *granularity; /* which work of a rank is one node, and so what `traffic` counts: one of those
                                 of `etch_granularity_at`; NULL: "kernel" */
@@ -182,8 +183,9 @@ typedef enum etch_breakdown {
     ETCH_BY_STAGE,      /* pipeline stages: 0, 1, ... where they are bound, else first, middle, last; `whole`
                            without pipeline */
     ETCH_BY_TERM,       /* each term of the formula, and what gives it: op, module path, place in the spec */
-    ETCH_BY_LAYER       /* loops of the model, all iterations together: layer, outer.inner; "outside loops"; numbered,
-                           layer#2, where several loops have the same name */
+    ETCH_BY_LAYER       /* loops of the model, all iterations of a class together: layer, outer.inner; layer#2 where
+                           several loops have the same name, layer[3] where the iterations that are as this one
+                           differ from others; "outside loops" */
 } etch_breakdown;
 
 /* "op", "module", ...; "" for ETCH_BY_NOTHING; NULL behind the last. */

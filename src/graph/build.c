@@ -228,8 +228,12 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
     if (!operands_are_there(ins, in_count))
         return NULL;
     etch_dim_list dims = {0};
+    const etch_row *called = row;
+    if (graph->serves && row->serving)
+        row = etch_row_named(graph->table, row->serving);
     etch_call call = {.graph = graph,
                       .row = row,
+                      .called = called,
                       .ins = ins,
                       .in_count = in_count,
                       .want = want,

@@ -426,12 +426,34 @@ static bool loop_has_loss(const etch_loop *loop)
     return false;
 }
 
+static bool loop_trains(const deriver *d, const etch_loop *loop);
+
+/* Is there an objective in the region that a trainable weight stands behind? */
+static bool trains_loss(const deriver *d, const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_item *item = &region->items.at[i];
+        if (item->op ? is_loss(item->op->outs[0]) && d->needs[item->op->outs[0]->id]
+                     : loop_trains(d, item->loop))
+            return true;
+    }
+    return false;
+}
+
+static bool loop_trains(const deriver *d, const etch_loop *loop)
+{
+    for (uint32_t i = 0; i < loop->bodies.count; i++)
+        if (trains_loss(d, loop->bodies.at[i]))
+            return true;
+    return false;
+}
+
 static bool loop_matters(const deriver *d, const etch_loop *loop)
 {
     for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
         if (d->parts[etch_loop_carries(loop)->at[i].result->id].count)
             return true;
-    return loop_has_loss(loop);
+    return loop_trains(d, loop);
 }
 
 /* A value that the backward loop hands from iteration to iteration: the cotangent of `of`. */
@@ -718,6 +740,14 @@ static void check_recompute(deriver *d)
     }
 }
 
+static bool trains_anything(const etch_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->weights.count; i++)
+        if (is_trainable(graph->weights.at[i]))
+            return true;
+    return false;
+}
+
 etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
 {
     etch_training *training = ETCH_NEW(graph->arena, etch_training);
@@ -730,6 +760,7 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
     d.parts = ETCH_NEW_ARRAY(graph->arena, d.forward_count, tensor_list);
     d.version = ETCH_NEW_ARRAY(graph->arena, d.forward_count, etch_tensor *);
     d.loop_version = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_loop *);
+    d.failed = !etch_freeze(graph, train);
     for (uint32_t i = 0; i < graph->weights.count; i++)
         d.needs[graph->weights.at[i]->id] = is_trainable(graph->weights.at[i]);
     mark_region(&d, graph->forward);
@@ -740,6 +771,11 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
             etch_error(graph->diags, ETCH_E_NO_LOSS, train->span,
                        "model %s has nothing to train for: no statement is tagged loss", graph->model);
         etch_help(diag, "tag the objective: l[] = cross_entropy(z, labels, over = V)  tag loss");
+        return NULL;
+    }
+    if (graph->weights.count > 0 && !trains_anything(graph)) {
+        etch_error(graph->diags, ETCH_E_NOTHING_TO_TRAIN, train->span,
+                   "all weights of model %s are frozen: nothing is left to train", graph->model);
         return NULL;
     }
     training->backward = ETCH_NEW(graph->arena, etch_region);

@@ -83,6 +83,10 @@ void etch_row_arity(const etch_row *row, uint32_t *least, uint32_t *most);
  * listed too. */
 const etch_row *etch_row_at(const etch_table *table, uint32_t index);
 bool etch_row_is_called(const etch_row *row);
+/* The optimizer that a train block calls so, or NULL; what it is when it keeps a momentum, NULL when it never
+ * does. */
+const etch_row *etch_optimizer_called(const etch_table *table, const char *name);
+const etch_row *etch_optimizer_with_momentum(const etch_table *table, const etch_row *optimizer);
 /* One line for `help ops`: operands, FLOP per element of what, meaning. */
 void etch_row_describe(const etch_row *row, etch_buf *out);
 
@@ -92,6 +96,7 @@ typedef struct etch_dim {
     const char *name;
     etch_expr size;              /* elements, over the whole job */
     bool ragged;                 /* declared with ~: a size on average */
+    bool grows;                  /* what a cache holds, where a served model runs in several steps */
     uint32_t id;                 /* order of creation within the graph */
     const struct etch_dim *twin; /* the dim that this one was first renamed from (keys of a sequence: its
                                     queries); NULL otherwise */
@@ -169,6 +174,7 @@ typedef struct etch_tensor {
     uint32_t tag_count;
     uint32_t first_op, end_op; /* ids of the ops that its statement made; both 0: only the producer */
     bool frozen;               /* weight without a gradient */
+    bool wanted;               /* an infer run asks for it */
     bool optional_result; /* a result that exists for backward only, not written when nobody reads it (dropout
                              mask) */
     struct etch_tensor
@@ -300,6 +306,10 @@ typedef struct etch_graph {
     ETCH_VEC(etch_tensor *) weights; /* in program order of their declaration */
     ETCH_VEC(etch_scope *) scopes;   /* by id; 0 is the model */
     uint32_t op_count, loop_count;
+    bool serves; /* the model is served, not trained: caches hold what runs before it have left there */
+    /* A served model that runs several times, one run behind the other: how often, and the number of the run
+     * (an index, from 0), which sizes of caches and costs have in them. NULL: one run. */
+    etch_expr steps, step;
     /* Defaults of params, for questions that only they decide (is the cache empty when training?). */
     const etch_expr *default_vars, *default_values;
     uint32_t default_count;
@@ -394,10 +404,14 @@ etch_expr etch_class_count(etch_sym *sym, const etch_region *body, etch_expr low
 /* Warns of each weight that nothing reads, or that neither `results` (NULL: failed ones) nor a loss depend on. */
 void etch_graph_warn_unused(const etch_graph *graph, etch_tensor *const *results, uint32_t count);
 
+/* Leaves of a forward graph what `wanted` and the caches need, and marks `wanted` as outputs: no partial sum
+ * is left of them. NULL entries are skipped. */
+void etch_graph_keep(etch_graph *graph, etch_tensor *const *wanted, uint32_t count);
+
 /* ---- training --------------------------------------------------------------------------------------- */
 
 typedef struct etch_optimizer {
-    const etch_row *row; /* adamw */
+    const etch_row *row; /* adamw, sgd, ... */
     bool master;         /* keeps a master copy of the weights in the `optim` dtype */
 } etch_optimizer;
 
@@ -408,7 +422,10 @@ typedef struct etch_train {
     const char *const *recompute; /* names of loops whose iterations are run again in backward */
     uint32_t recompute_count;
     bool recompute_all; /* every outermost loop */
-    bool clip;          /* a global norm of the gradients before the optimizer */
+    const etch_span *freeze_spans;
+    const char *const *freeze; /* modules, loops, tags, module.tensor: their weights are not trained */
+    uint32_t freeze_count;
+    bool clip; /* a global norm of the gradients before the optimizer */
     etch_span span;
 } etch_train;
 
@@ -810,7 +827,8 @@ typedef enum etch_measure {
     ETCH_RANK_FLOPS, /* FLOP of one rank */
     ETCH_TRAFFIC,    /* bytes of one rank */
     ETCH_COMM,       /* bytes of one rank, as comm_size counts them */
-    ETCH_WIRE        /* bytes of one rank that a ring sends */
+    ETCH_WIRE,       /* bytes of one rank that a ring sends */
+    ETCH_CACHED      /* bytes that the caches of one rank hold when the run has ended */
 } etch_measure;
 
 /* One contribution: `each` happens `times` times in a step. */
@@ -838,7 +856,7 @@ typedef ETCH_VEC(etch_cost) etch_cost_list;
 /* All items of the graph itself (ETCH_PARAMS, ETCH_FLOPS). `training` without a backward pass: forward only.
  */
 void etch_graph_costs(const etch_training *training, etch_cost_list *out);
-/* All items of one rank (ETCH_RANK_FLOPS, ETCH_TRAFFIC, ETCH_COMM, ETCH_WIRE) of a stage; NULL: of the only
+/* All items of one rank (ETCH_RANK_FLOPS, ETCH_TRAFFIC, ETCH_COMM, ETCH_WIRE, ETCH_CACHED) of a stage; NULL: of the only
  * one. */
 void etch_placed_costs(const etch_placed *placed, const etch_stage_view *stage, etch_cost_list *out);
 

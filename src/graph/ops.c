@@ -3,7 +3,7 @@
  * FLOP constants: a multiply-add is 2; one for each addition, product, comparison, division or elementary
  * function of an element. sigmoid 4 (negate, exponential, add, divide), silu 5, tanh 5, gelu 8 (tanh form),
  * softplus 3; rms_norm 4 (square and add, scale by the root, gain), layer_norm 5, their backward 9; softmax 5
- * (maximum, subtract, exponential, add, divide), its backward 4; rope 3, dropout 2; adamw 12. */
+ * (maximum, subtract, exponential, add, divide), its backward 4; rope 3, dropout 2; adamw 12, sgd 2, with momentum 4. */
 #include "graph/row_int.h"
 
 #define GRADS(...) ((const etch_grad[]){__VA_ARGS__, {NULL, NULL, NULL}})
@@ -148,7 +148,20 @@ static const etch_row rows[] = {
      .grads = GRADS({"renamed_back", "d0", "0"}),
      .view = true,
      .dtype = RESULT_AS_OPERAND,
+     .serving = "append",
      .help = "keys or values that queries may see; in training a renaming"},
+    {.name = "append",
+     .operands = "x",
+     .takes = ETCH_KW_OVER,
+     .needs = ETCH_KW_OVER,
+     .shape = SHAPE_APPENDED,
+     .role = ROLE_POINTWISE,
+     .over = FACTOR_WHOLE,
+     .basis = BASIS_NONE,
+     .touch = TOUCH_ROWS_WRITTEN,
+     .dtype = RESULT_AS_OPERAND,
+     .stays = true,
+     .help = "what cache is when a model is served: written behind what is kept"},
     {.name = "slice",
      .operands = "x",
      .takes = ETCH_KW_OVER | ETCH_KW_TO,
@@ -492,7 +505,28 @@ static const etch_row rows[] = {
      .role = ROLE_KERNEL,
      .basis = BASIS_OPERAND,
      .flop = 12,
+     .updates = true,
+     .states = 2,
      .help = "AdamW: two moments, bias correction, decay, update"},
+    {.name = "sgd",
+     .operands = "gradient",
+     .shape = SHAPE_TARGETS,
+     .role = ROLE_KERNEL,
+     .basis = BASIS_OPERAND,
+     .flop = 2,
+     .updates = true,
+     .with_momentum = "sgd_momentum",
+     .help = "the weight less the gradient times a rate"},
+    {.name = "sgd_momentum",
+     .operands = "gradient",
+     .shape = SHAPE_TARGETS,
+     .role = ROLE_KERNEL,
+     .basis = BASIS_OPERAND,
+     .flop = 4,
+     .updates = true,
+     .states = 1,
+     .help =
+         "sgd(momentum = m): the gradient is added to m times the momentum, which is taken off the weight"},
     {.name = "grad_norm",
      .operands = "gradient",
      .shape = SHAPE_LOSS,

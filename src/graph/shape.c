@@ -17,8 +17,9 @@ bool etch_dims_same(etch_dim *const *a, uint32_t a_count, etch_dim *const *b, ui
     return true;
 }
 
-bool etch_shape_has(const etch_call *call, const etch_tensor *t, etch_dim *const *dims, uint32_t count,
-                    const char *what)
+/* Does operand `t` have every dim of `dims`? Reports the first that it lacks. */
+static bool has_dims(const etch_call *call, const etch_tensor *t, etch_dim *const *dims, uint32_t count,
+                     const char *what)
 {
     etch_graph *graph = call->graph;
     for (uint32_t i = 0; i < count; i++) {
@@ -27,11 +28,17 @@ bool etch_shape_has(const etch_call *call, const etch_tensor *t, etch_dim *const
         if (etch_has_dim(t, dims[i]))
             continue;
         etch_error(graph->diags, ETCH_E_MISSING_DIM, call->span, "%s: %s%s has no dim %s, which `%s` names",
-                   call->row->name, t->name, etch_dims_text(graph->arena, t->dims, t->rank), dims[i]->name,
+                   call->called->name, t->name, etch_dims_text(graph->arena, t->dims, t->rank), dims[i]->name,
                    what);
         return false;
     }
     return true;
+}
+
+bool etch_shape_has(const etch_call *call, const etch_tensor *t, etch_dim *const *dims, uint32_t count,
+                    const char *what)
+{
+    return has_dims(call, t, dims, count, what);
 }
 
 static bool union_dims(const etch_call *call, uint32_t from, uint32_t count, etch_dim_list *out)
@@ -50,7 +57,7 @@ static bool first_dims(const etch_call *call, etch_dim_list *out)
     etch_tensor *const *ins = call->ins;
     const etch_attrs *attrs = &call->attrs;
     etch_span span = call->span;
-    if (!etch_shape_has(call, ins[0], attrs->over, attrs->over_count, "over"))
+    if (!has_dims(call, ins[0], attrs->over, attrs->over_count, "over"))
         return false;
     for (uint32_t i = 1; i < call->in_count; i++)
         for (uint32_t d = 0; d < ins[i]->rank; d++)
@@ -71,10 +78,10 @@ static bool attend_dims(const etch_call *call, etch_dim_list *out)
     const etch_attrs *attrs = &call->attrs;
     etch_span span = call->span;
     const etch_tensor *q = call->ins[0], *k = call->ins[1], *v = call->ins[2];
-    if (!etch_shape_has(call, q, attrs->dot, attrs->dot_count, "dot") ||
-        !etch_shape_has(call, k, attrs->dot, attrs->dot_count, "dot") ||
-        !etch_shape_has(call, k, attrs->over, attrs->over_count, "over") ||
-        !etch_shape_has(call, v, attrs->over, attrs->over_count, "over"))
+    if (!has_dims(call, q, attrs->dot, attrs->dot_count, "dot") ||
+        !has_dims(call, k, attrs->dot, attrs->dot_count, "dot") ||
+        !has_dims(call, k, attrs->over, attrs->over_count, "over") ||
+        !has_dims(call, v, attrs->over, attrs->over_count, "over"))
         return false;
     for (uint32_t i = 0; i < q->rank; i++)
         if (etch_dim_among(attrs->over, attrs->over_count, q->dims[i])) {
@@ -114,7 +121,7 @@ static bool lookup_dims(const etch_call *call, etch_dim_list *out)
     etch_graph *graph = call->graph;
     etch_tensor *const *ins = call->ins;
     const etch_attrs *attrs = &call->attrs;
-    if (!etch_shape_has(call, ins[0], attrs->over, attrs->over_count, "over") ||
+    if (!has_dims(call, ins[0], attrs->over, attrs->over_count, "over") ||
         (attrs->over_count && !etch_route_fits(call, ins[1], attrs->over[0])))
         return false;
     union_dims(call, 1, 1, out);
@@ -131,7 +138,7 @@ static bool loss_dims(const etch_call *call)
     etch_tensor *const *ins = call->ins;
     const etch_attrs *attrs = &call->attrs;
     etch_span span = call->span;
-    if (!etch_shape_has(call, ins[0], attrs->over, attrs->over_count, "over"))
+    if (!has_dims(call, ins[0], attrs->over, attrs->over_count, "over"))
         return false;
     if (call->in_count < 2)
         return true;
@@ -170,7 +177,7 @@ static bool top_dims(const etch_call *call, etch_dim_list *out)
     etch_tensor *const *ins = call->ins;
     const etch_attrs *attrs = &call->attrs;
     etch_span span = call->span;
-    if (attrs->map_count != 1 || !attrs->to[0] || !etch_shape_has(call, ins[0], attrs->from, 1, "over"))
+    if (attrs->map_count != 1 || !attrs->to[0] || !has_dims(call, ins[0], attrs->from, 1, "over"))
         return false;
     const etch_dim *from = attrs->from[0], *to = attrs->to[0];
     etch_truth fits = etch_at_least(graph->sym, from->size, to->size, NULL);
@@ -198,32 +205,79 @@ void etch_dim_twin(etch_dim *to, const etch_dim *from)
         to->twin = from;
 }
 
-/* cache, when training: the one new dim among `want` takes the size of `over`. */
+static void map_one(etch_call *call, etch_dim *from, etch_dim *to)
+{
+    etch_attrs *attrs = &call->attrs;
+    attrs->from = ETCH_NEW(call->graph->arena, etch_dim *);
+    attrs->to = ETCH_NEW(call->graph->arena, etch_dim *);
+    attrs->from[0] = from, attrs->to[0] = to, attrs->map_count = 1;
+}
+
+/* The one new dim among those that are declared, which takes the place of `over`. NULL after an error. */
+static etch_dim *cache_dim(const etch_call *call)
+{
+    const etch_attrs *attrs = &call->attrs;
+    if (attrs->over_count != 1 || !has_dims(call, call->ins[0], attrs->over, 1, "over"))
+        return NULL;
+    etch_dim *to = NULL;
+    uint32_t fresh = 0;
+    for (uint32_t i = 0; call->want && i < call->want_count; i++)
+        if (call->want[i] && !etch_has_dim(call->ins[0], call->want[i]))
+            to = call->want[i], fresh++;
+    if (fresh == 1)
+        return to;
+    etch_diag *diag = etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
+                                 "%s needs declared result dims with one new dim in place of %s",
+                                 call->called->name, attrs->over[0]->name);
+    etch_help(diag, "write kc[B,T,K,D] = %s(k, over = %s)", call->called->name, attrs->over[0]->name);
+    return NULL;
+}
+
+/* cache, when serving: `over` is added behind what the cache holds already, which makes the new dim. Both
+ * belong to one memory that is filled along them. */
+static bool appended_dims(etch_call *call, etch_dim_list *out)
+{
+    etch_graph *graph = call->graph;
+    etch_attrs *attrs = &call->attrs;
+    etch_dim *to = cache_dim(call), *from = to ? attrs->over[0] : NULL;
+    if (!to)
+        return false;
+    const etch_expr zero = etch_int(graph->sym, 0);
+    etch_expr held = to->grows ? etch_subst(graph->sym, to->size, 1, &graph->step, &zero) : to->size;
+    etch_truth fits = etch_at_least(graph->sym, held, from->size, NULL);
+    if (fits != ETCH_YES) {
+        etch_diag *diag = etch_error(graph->diags, ETCH_E_UNEQUAL_SIZES, call->span,
+                                     "%s: %s = %s %s the %s = %s elements of %s", call->called->name,
+                                     to->name, etch_expr_text(graph->sym, held),
+                                     fits == ETCH_NO ? "cannot hold" : "is not known to hold", from->name,
+                                     etch_expr_text(graph->sym, from->size), call->ins[0]->name);
+        etch_help(diag, "declare what the cache holds after the run: dim %s ~ past + %s", to->name,
+                  from->name);
+        return false;
+    }
+    if (graph->step && !to->grows)
+        to->size = etch_add(graph->sym, to->size, etch_mul(graph->sym, graph->step, from->size));
+    to->grows = graph->step != NULL;
+    etch_dim_twin(to, from);
+    attrs->over = ETCH_NEW_ARRAY(graph->arena, 2, etch_dim *);
+    attrs->over[0] = from, attrs->over[1] = to, attrs->over_count = 2;
+    map_one(call, from, to);
+    replace_dims(call, out);
+    return true;
+}
+
+/* cache, when training: the one new dim takes the size of `over`. */
 static bool cached_dims(etch_call *call, etch_dim_list *out)
 {
     etch_graph *graph = call->graph;
-    const etch_row *row = call->row;
-    etch_tensor *const *ins = call->ins;
     etch_attrs *attrs = &call->attrs;
-    etch_span span = call->span;
-    if (attrs->over_count != 1 || !etch_shape_has(call, ins[0], attrs->over, 1, "over"))
+    etch_dim *to = cache_dim(call), *from = to ? attrs->over[0] : NULL;
+    if (!to)
         return false;
-    etch_dim *from = attrs->over[0], *to = NULL;
-    uint32_t fresh = 0;
-    for (uint32_t i = 0; call->want && i < call->want_count; i++)
-        if (call->want[i] && !etch_has_dim(ins[0], call->want[i]))
-            to = call->want[i], fresh++;
-    if (fresh != 1) {
-        etch_diag *diag = etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span,
-                                     "%s needs declared result dims with one new dim in place of %s",
-                                     row->name, from->name);
-        etch_help(diag, "write kc[B,T,K,D] = %s(k, over = %s)", row->name, from->name);
-        return false;
-    }
     etch_expr extra = etch_sub(graph->sym, to->size, from->size);
     if (!etch_is_zero(etch_subst(graph->sym, extra, graph->default_count, graph->default_vars,
                                  graph->default_values))) {
-        etch_diag *diag = etch_error(graph->diags, ETCH_E_CACHE_NOT_EMPTY, span,
+        etch_diag *diag = etch_error(graph->diags, ETCH_E_CACHE_NOT_EMPTY, call->span,
                                      "%s = %s is not %s = %s, but training starts with an empty cache",
                                      to->name, etch_expr_text(graph->sym, to->size), from->name,
                                      etch_expr_text(graph->sym, from->size));
@@ -232,9 +286,8 @@ static bool cached_dims(etch_call *call, etch_dim_list *out)
     }
     to->size = from->size;
     etch_dim_twin(to, from);
-    attrs->from = ETCH_NEW(graph->arena, etch_dim *);
-    attrs->to = ETCH_NEW(graph->arena, etch_dim *);
-    attrs->from[0] = from, attrs->to[0] = to, attrs->map_count = 1, attrs->over_count = 0;
+    map_one(call, from, to);
+    attrs->over_count = 0;
     replace_dims(call, out);
     return true;
 }
@@ -243,7 +296,7 @@ static bool cached_dims(etch_call *call, etch_dim_list *out)
 static bool kept_dims(etch_call *call, etch_dim_list *out)
 {
     const etch_tensor *x = call->ins[0];
-    if (!etch_shape_has(call, x, call->attrs.over, call->attrs.over_count, "over"))
+    if (!has_dims(call, x, call->attrs.over, call->attrs.over_count, "over"))
         return false;
     for (uint32_t i = 0; i < x->rank; i++)
         if (!etch_dim_among(call->attrs.over, call->attrs.over_count, x->dims[i]))
@@ -281,6 +334,8 @@ bool etch_shape_infer(etch_call *call, etch_dim_list *out)
         for (uint32_t i = 0; i < call->attrs.over_count; i++)
             etch_dim_add(call->graph, out, call->attrs.over[i]);
         return true;
+    case SHAPE_APPENDED:
+        return appended_dims(call, out);
     case SHAPE_RENAMED:
         replace_dims(call, out);
         return true;

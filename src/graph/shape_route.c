@@ -161,9 +161,15 @@ static void set_links(etch_call *call, const etch_dim_list *tokens, etch_dim *sl
     }
 }
 
-/* Slots are a dim of their own: operands from `first` on have others. */
+/* Slots are a dim of their own: they are not what indices choose from, and operands from `first` on have others. */
 static bool slots_are_new(const etch_call *call, uint32_t first, const etch_dim *slots)
 {
+    if (etch_route_indexed(call->ins[1]) == slots) {
+        etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
+                   "%s: the indices %s choose from %s, which is to be that of the slots", call->row->name,
+                   type_text(call, call->ins[1]), slots->name);
+        return false;
+    }
     for (uint32_t i = first; i < call->in_count; i++) {
         if (!etch_has_dim(call->ins[i], slots))
             continue;

@@ -484,7 +484,8 @@ exec_ranks *exec_ranks_new(etch_arena *arena, const etch_placed *placed, exec_ru
         exec_fail(&ranks->env, "slots cannot be numbered so that every part is a range");
     ranks->env.routes = reference->env.routes = ETCH_NEW(arena, exec_routes);
     find_homes(ranks, placed->forward);
-    find_homes(ranks, placed->backward);
+    if (placed->backward)
+        find_homes(ranks, placed->backward);
     return ranks;
 }
 
@@ -494,7 +495,7 @@ void exec_ranks_run(exec_ranks *ranks)
                                    ranks->placed->value_count * ranks->mesh.ranks);
     ranks->env.microbatch = ranks->reference->env.microbatch;
     run_region(ranks, ranks->placed->forward);
-    if (!ranks->env.failure)
+    if (!ranks->env.failure && ranks->placed->backward)
         run_region(ranks, ranks->placed->backward);
     etch_arena_free(ranks->values.arena);
     ranks->values.arena = NULL;
