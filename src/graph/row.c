@@ -79,6 +79,11 @@ const etch_dim *etch_op_dim_before(const etch_op *op, const etch_dim *dim)
     return mapped(op->attrs.to, op->attrs.from, op->attrs.map_count, dim);
 }
 
+const etch_dim *etch_op_dim_linked(const etch_op *op, const etch_dim *dim)
+{
+    return op->row->links ? etch_op_dim_after(op, dim) : dim;
+}
+
 bool etch_op_is_matmul(const etch_op *op)
 {
     if (!op->row->matmul)
@@ -246,6 +251,8 @@ static etch_expr flop_of_row(etch_sym *sym, const etch_op *op, const etch_flop_r
         return etch_mul(sym, c, etch_elements(sym, op->ins[0], size, data));
     case BASIS_SECOND:
         return etch_mul(sym, c, etch_elements(sym, op->ins[1], size, data));
+    case BASIS_DIMS:
+        return etch_mul(sym, c, all_dims(sym, op, size, data));
     case BASIS_TOTAL:
         return etch_mul(sym, etch_int(sym, (int64_t)op->in_count - 1),
                         etch_elements(sym, op->outs[0], size, data));

@@ -229,10 +229,13 @@ void etch_row_describe(const etch_row *row, etch_buf *out)
                                       "element of the result",
                                       "element of the operand",
                                       "element of the second operand",
+                                      "combination of dims",
                                       "element and addition",
                                       "pair and width"};
     etch_buf_printf(out, "%-18s %-22s ", row->name, row->operands);
-    if (row->basis == BASIS_NONE)
+    if (row->compose)
+        etch_buf_puts(out, "FLOP of its parts");
+    else if (row->basis == BASIS_NONE)
         etch_buf_puts(out, "no FLOP");
     else if (row->basis == BASIS_PRODUCT)
         etch_buf_puts(out, "2 FLOP per combination of dims when one is summed, else 1");
