@@ -17,9 +17,8 @@ typedef struct place {
     const etch_region *body; /* innermost of the forward pass, or NULL */
 } place;
 
-/* The body of the forward graph that `body` undoes or repeats: where the first value that it is handed comes
- * from. */
-static const etch_region *forward_body(const etch_region *body)
+/* Where the first value that it is handed comes from. */
+const etch_region *etch_forward_body(const etch_region *body)
 {
     if (body->loop->forward)
         body = body->loop->forward->bodies.at[body->index];
@@ -33,7 +32,7 @@ static const etch_region *forward_body(const etch_region *body)
 
 static place place_inside(const listing *l, place outer, const etch_region *body)
 {
-    return (place){etch_mul(l->sym, outer.runs, body->count), forward_body(body)};
+    return (place){etch_mul(l->sym, outer.runs, body->count), etch_forward_body(body)};
 }
 
 static const etch_loop *loop_of(place at)
@@ -111,9 +110,9 @@ static void list_region(const listing *l, const etch_region *region, place at)
             .row = op->row,
             .matmul = etch_op_is_matmul(op),
             .scope = forward_op(op)->scope,
+            .op = op,
             .loop = loop_of(at),
             .body = at.body,
-            .op = op,
             .tensor = op->outs[0],
             .span = op->span,
         };

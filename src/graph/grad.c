@@ -23,7 +23,7 @@ typedef struct deriver {
     tensor_list *parts;       /* by forward id: contributions to its cotangent in the region in work */
     etch_tensor **version;    /* by forward id: the recomputed copy in force, or NULL */
     etch_loop **loop_version; /* by forward loop: its recomputed copy, or NULL */
-    bool failed;
+    bool failed, found_integer;
 } deriver;
 
 etch_expr etch_training_size(const etch_training *training, const etch_dim *dim)
@@ -140,6 +140,28 @@ static etch_op *derived_op(deriver *d, const etch_row *row, etch_tensor *const *
     return op;
 }
 
+/* Integers have none. Reported once: what an integer is made from is mostly one, too. */
+static bool has_gradient(deriver *d, const etch_tensor *target)
+{
+    const etch_graph *g = d->graph;
+    if (target->dtype < ETCH_I64)
+        return true;
+    while (target->producer && etch_op_is_view(target->producer)) /* named by whoever wrote it */
+        target = target->producer->ins[0];
+    if (!d->found_integer) {
+        etch_diag *diag =
+            etch_error(g->diags, ETCH_E_INTEGER_GRADIENT, target->span,
+                       "%s%s: %s is an integer, but the loss needs its gradient", target->name,
+                       etch_dims_text(g->arena, target->dims, target->rank), etch_dtype_name(target->dtype));
+        if (target->kind == ETCH_WEIGHT)
+            etch_help(diag, "give it another dtype, or keep it from being trained: tag frozen");
+        else
+            etch_help(diag, "give it another dtype: it depends on weights that are trained");
+    }
+    d->found_integer = d->failed = true;
+    return false;
+}
+
 static etch_tensor *gradient_of(const deriver *d, const etch_tensor *weight)
 {
     const etch_graph *g = d->graph;
@@ -153,7 +175,7 @@ static etch_tensor *gradient_of(const deriver *d, const etch_tensor *weight)
  * into a gradient itself. */
 static void contribute(deriver *d, etch_region *region, etch_tensor *target, etch_tensor *part, bool fresh)
 {
-    if (!d->needs[target->id])
+    if (!d->needs[target->id] || !has_gradient(d, target))
         return;
     if (target->kind != ETCH_WEIGHT) {
         ETCH_PUSH(d->graph->arena, &d->parts[target->id], part);

@@ -396,6 +396,9 @@ etch_expr etch_smaller(etch_sym *sym, etch_expr a, etch_expr b);
 /* How many of the iterations from `low` to before `high` of a loop are of the class of `body`. */
 etch_expr etch_class_count(etch_sym *sym, const etch_region *body, etch_expr low, etch_expr high);
 
+/* Warns of each weight that nothing reads, or that neither `results` (NULL: failed ones) nor a loss depend on. */
+void etch_graph_warn_unused(const etch_graph *graph, etch_tensor *const *results, uint32_t count);
+
 /* Leaves of a forward graph what `wanted` and the caches need, and marks `wanted` as outputs: no partial sum
  * is left of them. NULL entries are skipped. */
 void etch_graph_keep(etch_graph *graph, etch_tensor *const *wanted, uint32_t count);
@@ -446,6 +449,17 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train);
 
 /* Size of a dim inside the graph: of one microbatch for the batch dim. */
 etch_expr etch_training_size(const etch_training *training, const etch_dim *dim);
+
+/* The body of the forward graph that a derived loop's undoes or repeats; a forward one itself. */
+const etch_region *etch_forward_body(const etch_region *body);
+
+/* FLOP of one execution of an op; `size(data, dim)` says the size of a dim. */
+typedef etch_expr (*etch_size_fn)(const void *data, const etch_dim *dim);
+etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data);
+/* Elements of a tensor. */
+etch_expr etch_elements(etch_sym *sym, const etch_tensor *tensor, etch_size_fn size, const void *data);
+/* Is the result the operand's memory under the same or other dims (renames, identities)? */
+bool etch_op_is_view(const etch_op *op);
 
 /* ---- plans and placement ---------------------------------------------------------------------------- */
 

@@ -181,8 +181,6 @@ etch_factor etch_op_factor(const etch_op *op, const etch_dim *dim);
 bool etch_dim_among(etch_dim *const *dims, uint32_t count, const etch_dim *dim);
 /* The role of an op: ROLE_PRODUCT decided. */
 etch_role etch_op_role(const etch_op *op);
-/* Is the result the operand's memory under the same or other dims (renames, identities)? */
-bool etch_op_is_view(const etch_op *op);
 /* What a view's operand calls a dim of its result, and the other way round. */
 const etch_dim *etch_op_dim_before(const etch_op *op, const etch_dim *dim);
 const etch_dim *etch_op_dim_after(const etch_op *op, const etch_dim *dim);
@@ -191,10 +189,6 @@ const etch_dim *etch_op_dim_after(const etch_op *op, const etch_dim *dim);
 bool etch_op_is_matmul(const etch_op *op);
 /* The query dim that a causal attention pairs with its keys; NULL when it cannot be told. */
 const etch_dim *etch_op_query_dim(const etch_op *op);
-
-/* FLOP of one execution; `size(data, dim)` says the size of a dim. */
-typedef etch_expr (*etch_size_fn)(const void *data, const etch_dim *dim);
-etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data);
 
 /* How a convention counts an op. All zero: as its row says. */
 typedef struct etch_flop_rule {
@@ -206,8 +200,6 @@ typedef struct etch_flop_rule {
 } etch_flop_rule;
 etch_expr etch_op_flop_by(etch_sym *sym, const etch_op *op, const etch_flop_rule *rule, etch_size_fn size,
                           const void *data);
-/* Elements of a tensor. */
-etch_expr etch_elements(etch_sym *sym, const etch_tensor *tensor, etch_size_fn size, const void *data);
 
 /* Marks the weights that the train block does not train. False after an error. */
 bool etch_freeze(etch_graph *graph, const etch_train *train);

@@ -95,6 +95,19 @@ static etch_dims target_dims(etch_env *env, const etch_ast_tensor *target)
     return dims;
 }
 
+/* Which of several operands brings a dim along. */
+static void note_operands(etch_spec *spec, etch_diag *diag, const etch_tensor *value)
+{
+    const etch_op *op = value->producer;
+    if (!op || op->in_count < 2)
+        return;
+    etch_buf text = {.arena = spec->arena};
+    for (uint32_t i = 0; i < op->in_count; i++)
+        etch_buf_printf(&text, "%s%s%s", i ? ", " : "", op->ins[i]->name,
+                        etch_dims_text(spec->arena, op->ins[i]->dims, op->ins[i]->rank));
+    etch_note(diag, op->span, "%s of %s", etch_row_name(op->row), text.text);
+}
+
 static bool result_fits(etch_spec *spec, const etch_ast_tensor *target, const etch_tensor *value,
                         const etch_dims *want)
 {
@@ -107,6 +120,7 @@ static bool result_fits(etch_spec *spec, const etch_ast_tensor *target, const et
                                  "%s is declared %s, but its value has dims %s", target->name.text,
                                  etch_dims_text(spec->arena, want->at, want->count),
                                  etch_dims_text(spec->arena, value->dims, value->rank));
+    note_operands(spec, diag, value);
     for (uint32_t i = 0; i < value->rank; i++) {
         bool declared = false;
         for (uint32_t k = 0; k < want->count; k++)
@@ -448,8 +462,8 @@ etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_set
     etch_env global = {.builder = &b, .home = block ? block->home : symbol->home};
     if (trains && !etch_train_fill(spec, block, train_dim, &global, &model->train))
         return NULL;
-    if (serves && etch_error_count(spec->diags) == errors &&
-        !keep_outputs(&env, block, results, item->results.count))
+    if (etch_error_count(spec->diags) != errors)
         return NULL;
-    return etch_error_count(spec->diags) == errors ? model : NULL;
+    etch_graph_warn_unused(b.graph, results, item->results.count); /* of the model, whatever a run asks for */
+    return !serves || keep_outputs(&env, block, results, item->results.count) ? model : NULL;
 }

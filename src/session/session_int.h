@@ -210,9 +210,9 @@ etch_span etch_part_span(const etch_part *part);
 
 /* The op's name, of a move the collective's. */
 const char *etch_cost_op_name(const etch_cost *cost);
-/* What `--by layer` calls the forward loop that an item runs in (NULL: none): the names of the loops from the outermost
- * in, and a number where several loops have these. */
-const char *etch_layer_label(etch_session *session, const etch_pipeline *pipeline, const etch_loop *loop);
+/* What `--by layer` calls the body of a forward loop that an item runs in (NULL: none): the names of the loops from the
+ * outermost in, with a number where several loops have the same, and the first iteration where they differ. */
+const char *etch_layer_label(etch_session *session, const etch_pipeline *pipeline, const etch_region *body);
 /* What a table shows for an item. */
 const char *etch_cost_label(etch_session *session, const etch_pipeline *pipeline, const etch_cost *cost,
                             etch_breakdown by);
