@@ -23,7 +23,8 @@ static const item_row items[ETCH_COUNT_ITEMS] = {
     [ETCH_COUNT_CAUSAL] = {"causal",
                            {"exact", "half", "full"},
                            "pairs of query and key where no query sees a later key:\n"
-                           "S*T - S*(S-1)/2, S*T/2 or S*T for S queries and T keys"},
+                           "S*T - S*(S-1)/2, S*T/2 or S*T for S queries and T keys;\n"
+                           "only exact looks at windows"},
     [ETCH_COUNT_RESCORE] = {"rescore",
                             {"yes", "no"},
                             "the scores that backward of fused attention computes a second\n"

@@ -127,6 +127,13 @@ static etch_tensor *derived_tensor(deriver *d, const char *prefix, etch_tensor *
     return t;
 }
 
+/* Cotangents are sums and are no narrower than activations, whatever a value was cast to. */
+static etch_dtype cotangent_dtype(const deriver *d, const etch_tensor *of)
+{
+    const etch_dtype usual = d->graph->dtypes.act;
+    return etch_dtype_bytes(of->dtype) < etch_dtype_bytes(usual) ? usual : of->dtype;
+}
+
 /* An op of the backward pass, placed in `region`; its outs are still to be filled. */
 static etch_op *derived_op(deriver *d, const etch_row *row, etch_tensor *const *ins, uint32_t in_count,
                            uint32_t out_count, const etch_op *forward)
@@ -200,7 +207,7 @@ static etch_tensor *total_of(deriver *d, etch_region *region, etch_tensor *tenso
     etch_op *op = derived_op(d, etch_row_for(d->graph, USE_TOTAL), parts->at, parts->count, 1, NULL);
     op->scope = forward ? forward->scope : tensor->scope;
     op->span = tensor->span;
-    op->outs[0] = derived_tensor(d, "d", version_of(d, tensor), tensor->dtype);
+    op->outs[0] = derived_tensor(d, "d", version_of(d, tensor), cotangent_dtype(d, tensor));
     op->outs[0]->of = version_of(d, tensor);
     etch_region_add_op(d->graph, region, op);
     *parts = (tensor_list){0};
@@ -272,7 +279,7 @@ static void apply_rule(deriver *d, etch_region *region, const etch_op *op, const
     }
     for (uint32_t i = 0; i < count; i++) {
         etch_tensor *target = op->ins[targets[i]];
-        made->outs[i] = derived_tensor(d, "d", target, target->dtype);
+        made->outs[i] = derived_tensor(d, "d", target, cotangent_dtype(d, target));
         made->outs[i]->optional_result = !d->needs[target->id];
     }
     etch_region_add_op(d->graph, region, made);
@@ -458,14 +465,14 @@ static bool loop_matters(const deriver *d, const etch_loop *loop)
 /* A value that the backward loop hands from iteration to iteration: the cotangent of `of`. */
 static etch_tensor *backward_carry(deriver *d, etch_region *back, etch_tensor *of, etch_tensor *init)
 {
-    etch_tensor *in = derived_tensor(d, "d", of, of->dtype);
+    etch_tensor *in = derived_tensor(d, "d", of, cotangent_dtype(d, of));
     ETCH_PUSH(d->graph->arena, &back->carries, (etch_carry){.init = init, .in = in});
     return in;
 }
 
 static etch_tensor *zeros_like(deriver *d, etch_tensor *of)
 {
-    etch_tensor *zeros = derived_tensor(d, "d", of, of->dtype);
+    etch_tensor *zeros = derived_tensor(d, "d", of, cotangent_dtype(d, of));
     zeros->kind = ETCH_CONSTANT;
     return zeros;
 }

@@ -49,20 +49,24 @@ typedef enum etch_keyword {
     ETCH_KW_SLOTS = 1 << 13,  /* the dim of an expert's tokens */
     ETCH_KW_GROUPS = 1 << 14, /* groups of experts that routing chooses among first; 0: none */
     ETCH_KW_KEEP = 1 << 15,   /* how many of those groups it keeps */
-    ETCH_KW_LIMIT = 1 << 16   /* how many groups of ranks a token is sent to at most; 0: any */
+    ETCH_KW_LIMIT = 1 << 16,  /* how many groups of ranks a token is sent to at most; 0: any */
+    ETCH_KW_DTYPE = 1 << 17,  /* of the result; also as the last positional argument: cast(x, f8) */
+    ETCH_KW_KEPT = 1 << 18,   /* dims that statistics are kept apart for: all others are `over` */
+    ETCH_KW_SYNC = 1 << 19    /* true or false: statistics of all ranks */
 } etch_keyword;
 
 typedef enum etch_keyword_kind {
-    ETCH_KIND_DIMS,  /* a dim, or several: over = (A, B) */
-    ETCH_KIND_FLAG,  /* true or false */
-    ETCH_KIND_NUMBER /* an expression over params */
+    ETCH_KIND_DIMS,   /* a dim, or several: over = (A, B) */
+    ETCH_KIND_FLAG,   /* true or false */
+    ETCH_KIND_NUMBER, /* an expression over params */
+    ETCH_KIND_DTYPE   /* the name of a dtype */
 } etch_keyword_kind;
 
 typedef struct etch_keyword_info {
     const char *name; /* NULL: positional */
     etch_keyword bit;
     etch_keyword_kind kind;
-    size_t field; /* offset in etch_attrs of the list of dims, the bool or the expression */
+    size_t field; /* offset in etch_attrs of the list of dims, the bool, the expression or the dtype */
     size_t count; /* of the number of dims in the list */
 } etch_keyword_info;
 
@@ -119,6 +123,8 @@ const char *etch_dtype_name(etch_dtype dtype);
 uint32_t etch_dtype_bytes(etch_dtype dtype);
 /* The dtype called `name`, or ETCH_DTYPE_COUNT. */
 etch_dtype etch_dtype_of(const char *name);
+/* Of floating-point numbers: to others there is no gradient. */
+bool etch_dtype_is_real(etch_dtype dtype);
 
 /* Classes of tensors that `dtype act = bf16, ...` sets. */
 typedef struct etch_dtypes {
@@ -192,9 +198,13 @@ typedef struct etch_attrs {
     uint32_t state_count;
     etch_dim **slots;
     uint32_t slots_count;
+    etch_dim **kept;
+    uint32_t kept_count;
+    bool sync;
     bool causal;
     etch_expr number;
     etch_expr window, cap, pairs, stride, size, chunk, groups, keep, limit; /* NULL: not said */
+    uint32_t dtype;  /* an etch_dtype plus one; 0: not said */
     uint32_t absent; /* bits of the optional operands that are left out before one that is given */
 } etch_attrs;
 
@@ -204,6 +214,7 @@ typedef struct etch_keyword_field {
     uint32_t *dim_count; /* with `dims` */
     bool *flag;
     etch_expr *number; /* NULL when it is not said; a keyword that says 0 is not said */
+    uint32_t *dtype;   /* 0 when it is not said, else an etch_dtype plus one */
 } etch_keyword_field;
 etch_keyword_field etch_keyword_field_of(const etch_keyword_info *info, etch_attrs *attrs);
 /* The first keyword that a call of the row needs and `attrs` does not say; NULL: all are said. */
@@ -339,8 +350,8 @@ etch_tensor *etch_graph_weight(etch_graph *graph, const char *name, etch_dim *co
                                etch_dtype dtype, bool frozen, etch_span span);
 
 /* `row` applied to operands (a missing optional operand is not in `ins`). The row checks dims and infers
- * those of the result. `want` (may be NULL): declared dims of the result; rows that cannot infer need them;
- * others are checked against them. Result 0. */
+ * those of the result. `want` (may be NULL): dims declared for the statement; rows that cannot infer need
+ * them, the results of others have no dims but these. Result 0. */
 etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor *const *ins,
                              uint32_t in_count, const etch_attrs *attrs, etch_dim *const *want,
                              uint32_t want_rank, etch_span span);
@@ -367,6 +378,8 @@ etch_tensor *etch_graph_rename(etch_graph *graph, etch_tensor *a, etch_dim *cons
 /* x times, or plus, a number. */
 etch_tensor *etch_graph_scale(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span);
 etch_tensor *etch_graph_shift(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span);
+/* 1/x. */
+etch_tensor *etch_graph_reciprocal(etch_graph *graph, etch_tensor *x, etch_span span);
 /* Another name for the same value. */
 etch_tensor *etch_graph_alias(etch_graph *graph, etch_tensor *x, etch_span span);
 

@@ -34,7 +34,7 @@ etch_expr etch_group_size(const etch_placed *placed, uint32_t axes)
 typedef struct local {
     const etch_placed *placed;
     const etch_step *step;
-    const etch_dim *causal; /* the queries of a causal attention, or NULL */
+    const etch_dim *counted; /* queries whose pairs are counted all together, or NULL */
 } local;
 
 /* Among how many ranks the step divides its work along a dim. */
@@ -47,13 +47,13 @@ static etch_expr parts_of(const local *l, const etch_dim *dim)
     return etch_group_size(l->placed, axes);
 }
 
-/* Size of a dim in the part of the work that one rank does; causal queries are counted all together. */
+/* Size of a dim in the part of the work that one rank does; queries under a mask are counted all together. */
 static etch_expr local_size(const void *data, const etch_dim *dim)
 {
     const local *l = data;
     const etch_training *training = l->placed->training;
     etch_expr size = etch_training_size(training, dim);
-    return dim == l->causal ? size : etch_div(training->graph->sym, size, parts_of(l, dim));
+    return dim == l->counted ? size : etch_div(training->graph->sym, size, parts_of(l, dim));
 }
 
 etch_expr etch_step_flop_by(const etch_placed *placed, const etch_step *step, const etch_flop_rule *rule)
@@ -61,12 +61,11 @@ etch_expr etch_step_flop_by(const etch_placed *placed, const etch_step *step, co
     etch_sym *sym = placed->training->graph->sym;
     if (step->move != ETCH_NO_MOVE)
         return etch_int(sym, 0);
-    bool causal = step->row->basis == BASIS_SCORES && step->op->attrs.causal;
-    local here = {placed, step, causal ? etch_op_query_dim(step->op) : NULL};
+    local here = {placed, step, etch_op_counted_queries(step->op)};
     etch_expr flop = etch_op_flop_by(sym, step->op, rule, local_size, &here);
     /* A rank has the i-th chunk of its queries from the front and the i-th from the back: what the later one
      * sees more, the earlier one sees less, and every rank does an equal part of the pairs. */
-    return here.causal ? etch_div(sym, flop, parts_of(&here, here.causal)) : flop;
+    return here.counted ? etch_div(sym, flop, parts_of(&here, here.counted)) : flop;
 }
 
 etch_expr etch_step_flop(const etch_placed *placed, const etch_step *step)

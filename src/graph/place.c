@@ -114,7 +114,8 @@ static etch_state factor_of_demand(const placer *p, const placing *pl, uint32_t 
     const demand *want = &p->wants[pl->op->outs[0]->id];
     etch_state dim = want->known ? want->place[axis] : NULL;
     uint32_t partial = count_partial(pl, axis);
-    if (!can_divide(pl->op, dim) || etch_op_factor(pl->op, dim) != FACTOR_PASS)
+    if (!can_divide(pl->op, dim) || etch_op_factor(pl->op, dim) != FACTOR_PASS ||
+        !etch_op_is_even(pl->op, dim))
         return NULL;
     if (pl->op->row->linear == LINEAR_JOINT && partial == pl->op->in_count)
         return NULL; /* a sum of partial sums stays one */
@@ -300,6 +301,22 @@ static void reduce_statistics(placer *p, const etch_op *op, uint32_t axes)
                                              "a statistic over a sharded dim");
 }
 
+static void refuse_shared_window(placer *p, const placing *pl, const etch_dim *query, uint32_t axes)
+{
+    if (etch_group_size(p->placed, axes) == etch_int(p->sym, 1))
+        return;
+    etch_diag *diag = etch_error(p->graph->diags, ETCH_E_PLAN_LATER, p->plan->span,
+                                 "ranks that share the queries %s of an attention with a window would not do "
+                                 "equal parts of it, which is not given meaning yet",
+                                 query->name);
+    etch_note(diag, pl->op->span, "this attention");
+    etch_help(
+        diag,
+        "shard its heads or the batch instead, or gather %s in the module: for MODULE { shard %s @ () }",
+        query->name, query->name);
+    p->failed = true;
+}
+
 /* Causal work grows along the queries. Ranks that share them hold an early and a late chunk each, so that all
  * do the same: the queries must be divisible into that many chunks. */
 static void balance_causal(placer *p, const placing *pl)
@@ -311,7 +328,9 @@ static void balance_causal(placer *p, const placing *pl)
     for (uint32_t a = 0; query && a < p->axis_count; a++)
         if (pl->factor[a] == query)
             axes |= 1u << a;
-    if (axes)
+    if (axes && !etch_op_is_even(pl->op, query))
+        refuse_shared_window(p, pl, query, axes);
+    else if (axes)
         etch_map_require_pairs(p, query, axes);
 }
 

@@ -16,15 +16,18 @@ typedef enum etch_role {
 /* Dims of the results. */
 typedef enum etch_shape {
     SHAPE_KEPT,     /* those that the caller keeps */
+    SHAPE_LESS,     /* of operand 0 less over */
+    SHAPE_TOKENS,   /* the same, which must be the dims of operand 1 */
     SHAPE_UNION,    /* of all operands: broadcast by name */
     SHAPE_FIRST,    /* of operand 0; `over` must be among them */
+    SHAPE_REST,     /* of operand 0; `over` becomes what is not kept */
     SHAPE_ATTEND,   /* queries and value width: (q + v) less over, less dot where v lacks it */
     SHAPE_LOOKUP,   /* of the indices and of the table less over */
     SHAPE_RENAMED,  /* of operand 0, mapped */
     SHAPE_CACHED,   /* of operand 0 with `over` replaced by the one new dim that is declared */
     SHAPE_APPENDED, /* likewise; `over` is a part of the new dim, its last elements */
     SHAPE_TOP,  /* operand 0 with `over` replaced by the dim `to`, which may be shorter: its first elements */
-    SHAPE_LOSS, /* none: a scalar */
+    SHAPE_LOSS, /* none: a scalar; operand 1 (labels) has the dims of operand 0 less over */
     SHAPE_TARGETS /* derived rows: result i has the dims of the operand that it is the gradient of */
 } etch_shape;
 
@@ -48,6 +51,7 @@ typedef enum etch_basis {
     BASIS_PRODUCT, /* 2 per combination of all dims when a dim is summed, else 1 */
     BASIS_RESULT,  /* `flop` per element of result 0 */
     BASIS_OPERAND, /* `flop` per element of operand 0 */
+    BASIS_SECOND,  /* `flop` per element of operand 1 */
     BASIS_TOTAL,   /* one per element and operand after the first */
     BASIS_SCORES /* per pair of query and key: `flop` per element of the dot dims, `flop_width` per element of
                     the value width */
@@ -80,6 +84,8 @@ typedef enum etch_use {
     USE_SHIFT,        /* plus a number */
     USE_COPY,         /* the value under another name */
     USE_RENAMING,     /* x[S->S'] */
+    USE_AVERAGE,      /* called by its name, and made of others: mean */
+    USE_RECIPROCAL,   /* a / b */
     USE_TOTAL,        /* the cotangents of one value, added */
     USE_ACCUMULATION, /* a gradient added into its accumulator by a node of its own */
     USE_NORM,         /* sum of squares of the gradients */
@@ -94,6 +100,7 @@ typedef enum etch_result {
     RESULT_ACT, /* the dtype of activations */
     RESULT_F32,
     RESULT_I32,
+    RESULT_SAID,      /* the call says it */
     RESULT_AS_OPERAND /* of operand 0 */
 } etch_result;
 
@@ -173,6 +180,9 @@ typedef struct etch_call {
 } etch_call;
 /* Dims of the result by the row's shape rule. False after an error. */
 bool etch_shape_infer(etch_call *call, etch_dim_list *out);
+/* The options of attention: do mask, cap, pairs, sink and bias go together, and with the dims? Forgets a
+ * window that hides nothing. False after an error. */
+bool etch_attend_check(etch_call *call);
 /* Marks `to` as another name for `from`, unless that is so the other way round. */
 void etch_dim_twin(etch_dim *to, const etch_dim *from);
 
@@ -187,8 +197,15 @@ const etch_dim *etch_op_dim_after(const etch_op *op, const etch_dim *dim);
 /* Is it a product with dims of all three kinds (only in the first operand, only in the second, summed), or a
  * row that always counts? */
 bool etch_op_is_matmul(const etch_op *op);
-/* The query dim that a causal attention pairs with its keys; NULL when it cannot be told. */
+/* The query dim that a causal attention, or a masked softmax of scores, pairs with its keys; NULL when it
+ * cannot be told. */
 const etch_dim *etch_op_query_dim(const etch_op *op);
+/* Do ranks that share `dim` do equal parts of the op? Queries of an attention with a window do not: it hides
+ * keys from late queries only. */
+bool etch_op_is_even(const etch_op *op, const etch_dim *dim);
+/* The query dim of an attention whose pairs are counted for all queries together (a mask, or `pairs`); NULL
+ * where every query sees every key. */
+const etch_dim *etch_op_counted_queries(const etch_op *op);
 
 /* How a convention counts an op. All zero: as its row says. */
 typedef struct etch_flop_rule {

@@ -94,20 +94,7 @@ static bool attend_dims(const etch_call *call, etch_dim_list *out)
             if (!dotted && !etch_dim_among(attrs->over, attrs->over_count, dim))
                 etch_dim_add(graph, out, dim);
         }
-    if (!attrs->causal)
-        return true;
-    const etch_op probe = {
-        .row = row, .ins = (etch_tensor **)(uintptr_t)call->ins, .in_count = 3, .attrs = *attrs};
-    if (etch_op_query_dim(&probe))
-        return true;
-    etch_diag *diag =
-        etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span,
-                   "%s: which dim of %s%s is the sequence that %s pairs with?", row->name, q->name,
-                   etch_dims_text(graph->arena, q->dims, q->rank), attrs->over[0]->name);
-    etch_help(
-        diag,
-        "a causal mask needs keys that were renamed from the queries' dim: x[S->S'], or cache(k, over = S)");
-    return false;
+    return true;
 }
 
 static bool lookup_dims(const etch_call *call, etch_dim_list *out)
@@ -124,6 +111,40 @@ static bool lookup_dims(const etch_call *call, etch_dim_list *out)
     return true;
 }
 
+static bool less_dims(const etch_call *call, etch_dim_list *out)
+{
+    const etch_tensor *x = call->ins[0];
+    if (!has_dims(call, x, call->attrs.over, call->attrs.over_count, "over"))
+        return false;
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (!etch_dim_among(call->attrs.over, call->attrs.over_count, x->dims[i]))
+            etch_dim_add(call->graph, out, x->dims[i]);
+    return true;
+}
+
+/* batch_norm: statistics along all dims that are not kept. */
+static bool rest_dims(etch_call *call, etch_dim_list *out)
+{
+    const etch_tensor *x = call->ins[0];
+    etch_dim_list rest = {0};
+    if (call->attrs.sync) {
+        etch_error(
+            call->graph->diags, ETCH_E_LATER, call->span,
+            "%s(.., sync = true) is part of the language but is not given meaning yet: each rank takes the "
+            "statistics of what it has",
+            call->row->name);
+        return false;
+    }
+    if (!has_dims(call, x, call->attrs.kept, call->attrs.kept_count, "keep"))
+        return false;
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (!etch_dim_among(call->attrs.kept, call->attrs.kept_count, x->dims[i]))
+            etch_dim_add(call->graph, &rest, x->dims[i]);
+    call->attrs.over = rest.at;
+    call->attrs.over_count = rest.count;
+    return first_dims(call, out);
+}
+
 static bool loss_dims(const etch_call *call)
 {
     etch_graph *graph = call->graph;
@@ -131,14 +152,13 @@ static bool loss_dims(const etch_call *call)
     etch_tensor *const *ins = call->ins;
     const etch_attrs *attrs = &call->attrs;
     etch_span span = call->span;
-    if (!has_dims(call, ins[0], attrs->over, attrs->over_count, "over"))
+    etch_dim_list left = {0};
+    if (!less_dims(call, &left))
         return false;
     if (call->in_count < 2)
         return true;
-    etch_dim_list left = {0};
-    for (uint32_t i = 0; i < ins[0]->rank; i++)
-        if (!etch_dim_among(attrs->over, attrs->over_count, ins[0]->dims[i]))
-            etch_dim_add(graph, &left, ins[0]->dims[i]);
+    if (attrs->over_count == 0)
+        return first_dims(call, &left);
     if (etch_dims_same(left.at, left.count, ins[1]->dims, ins[1]->rank))
         return true;
     etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span, "%s: %s%s less %s does not fit %s%s", row->name,
@@ -288,25 +308,23 @@ static bool cached_dims(etch_call *call, etch_dim_list *out)
 /* sum, when it is called: all but `over`; the kept dims say it from then on. */
 static bool kept_dims(etch_call *call, etch_dim_list *out)
 {
-    const etch_tensor *x = call->ins[0];
-    if (!has_dims(call, x, call->attrs.over, call->attrs.over_count, "over"))
+    if (!less_dims(call, out))
         return false;
-    for (uint32_t i = 0; i < x->rank; i++)
-        if (!etch_dim_among(call->attrs.over, call->attrs.over_count, x->dims[i]))
-            etch_dim_add(call->graph, out, x->dims[i]);
     call->attrs.over_count = 0;
     return true;
 }
 
 /* ---- the door --------------------------------------------------------------------------------------- */
 
-bool etch_shape_infer(etch_call *call, etch_dim_list *out)
+static bool infer(etch_call *call, etch_dim_list *out)
 {
     switch (call->row->shape) {
     case SHAPE_UNION:
         return union_dims(call, 0, call->in_count, out);
     case SHAPE_FIRST:
         return first_dims(call, out);
+    case SHAPE_REST:
+        return rest_dims(call, out);
     case SHAPE_ATTEND:
         return attend_dims(call, out);
     case SHAPE_LOOKUP:
@@ -324,8 +342,17 @@ bool etch_shape_infer(etch_call *call, etch_dim_list *out)
         return true;
     case SHAPE_KEPT:
         return kept_dims(call, out);
+    case SHAPE_LESS:
+        return less_dims(call, out);
+    case SHAPE_TOKENS:
+        return loss_dims(call) && less_dims(call, out);
     case SHAPE_TARGETS:
         break;
     }
     return false;
+}
+
+bool etch_shape_infer(etch_call *call, etch_dim_list *out)
+{
+    return infer(call, out) && etch_attend_check(call);
 }

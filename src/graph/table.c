@@ -86,6 +86,9 @@ static const etch_keyword_info keywords[] = {
     NUMBER("groups", ETCH_KW_GROUPS, groups),
     NUMBER("keep", ETCH_KW_KEEP, keep),
     NUMBER("limit", ETCH_KW_LIMIT, limit),
+    DIMS("keep", ETCH_KW_KEPT, kept),
+    {"sync", ETCH_KW_SYNC, ETCH_KIND_FLAG, offsetof(etch_attrs, sync), 0},
+    {"dtype", ETCH_KW_DTYPE, ETCH_KIND_DTYPE, offsetof(etch_attrs, dtype), 0},
 };
 
 const etch_keyword_info *etch_keyword_at(uint32_t index)
@@ -101,6 +104,8 @@ etch_keyword_field etch_keyword_field_of(const etch_keyword_info *info, etch_att
         return (etch_keyword_field){.dims = field, .dim_count = count};
     case ETCH_KIND_FLAG:
         return (etch_keyword_field){.flag = field};
+    case ETCH_KIND_DTYPE:
+        return (etch_keyword_field){.dtype = field};
     case ETCH_KIND_NUMBER:
         break;
     }
@@ -112,7 +117,8 @@ const etch_keyword_info *etch_keyword_missing(const etch_row *row, const etch_at
     etch_attrs said = *attrs;
     for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++) {
         etch_keyword_field field = etch_keyword_field_of(&keywords[i], &said);
-        bool missing = field.dims ? *field.dim_count == 0 : field.number && !*field.number;
+        bool missing = field.dims ? *field.dim_count == 0
+                                  : (field.number && !*field.number) || (field.dtype && !*field.dtype);
         if (missing && (row->needs & keywords[i].bit))
             return &keywords[i];
     }
@@ -214,6 +220,7 @@ void etch_row_describe(const etch_row *row, etch_buf *out)
                                       "dims",
                                       "element of the result",
                                       "element of the operand",
+                                      "element of the second operand",
                                       "element and addition",
                                       "pair and width"};
     etch_buf_printf(out, "%-18s %-22s ", row->name, row->operands);

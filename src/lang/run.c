@@ -121,6 +121,7 @@ static void report_several(etch_spec *spec, const choice *c)
     const etch_symbol *const *list;
     const uint32_t count = etch_run_candidates(spec, &list);
     etch_buf names = {.arena = spec->arena};
+    etch_buf_puts(&names, "");
     for (uint32_t i = 0; i < count; i++)
         if (list[i]->kind == c->kind)
             etch_buf_printf(&names, "%s%s", names.length ? ", " : "", list[i]->name);

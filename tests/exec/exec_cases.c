@@ -270,7 +270,10 @@ static const exec_case cases[] = {
     {"updated by adamw", product},
     {"updated by sgd", product},
     {"updated by sgd with momentum", product},
+    {NULL, NULL},
 };
+
+static const exec_case *const lists[] = {cases, exec_attention_cases, exec_function_cases};
 
 exec_case_way exec_case_way_of(const exec_case *c)
 {
@@ -289,7 +292,11 @@ exec_case_way exec_case_way_of(const exec_case *c)
 
 const exec_case *exec_case_at(uint32_t index)
 {
-    return index < sizeof cases / sizeof *cases ? &cases[index] : NULL;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        for (const exec_case *c = lists[i]; c->name; c++)
+            if (index-- == 0)
+                return c;
+    return NULL;
 }
 
 /* The case's result times random numbers, summed. */

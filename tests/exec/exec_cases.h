@@ -21,6 +21,9 @@ exec_case_way exec_case_way_of(const exec_case *c);
 /* NULL past the end. */
 const exec_case *exec_case_at(uint32_t index);
 
+/* Of files of their own; each ends with a case without a name. */
+extern const exec_case exec_attention_cases[], exec_function_cases[];
+
 typedef struct exec_case_setting {
     const etch_table *table; /* NULL: the builtin one */
     uint32_t partial; /* bits of weights, in the order in which they are made: sums over a dim Z, and so

@@ -40,8 +40,23 @@ etch_tensor *exec_call_number(exec_model *m, const char *name, const char *row, 
                               etch_tensor *a);
 etch_tensor *exec_slice(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to);
 etch_tensor *exec_cache(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to);
+/* Of `x`, along all dims but `keep`, with gain and bias unless they are NULL. */
+etch_tensor *exec_batch_norm(exec_model *m, const char *name, const char *keep, etch_tensor *x,
+                             etch_tensor *g, etch_tensor *b);
+etch_tensor *exec_cast(exec_model *m, const char *name, etch_tensor *a, etch_dtype dtype);
 etch_tensor *exec_attend(exec_model *m, const char *name, etch_tensor *q, etch_tensor *k, etch_tensor *v,
                          const char *over, const char *dot, bool causal);
+/* The same with options; operands that are NULL and numbers that are 0 are left out. */
+typedef struct exec_options {
+    etch_tensor *sink, *bias;
+    int window, cap, pairs;
+    bool causal;
+} exec_options;
+etch_tensor *exec_attend_with(exec_model *m, const char *name, etch_tensor *q, etch_tensor *k, etch_tensor *v,
+                              const char *over, const char *dot, exec_options options);
+/* A softmax of scores under a causal mask, with a window unless it is 0. */
+etch_tensor *exec_masked_softmax(exec_model *m, const char *name, etch_tensor *scores, const char *over,
+                                 int window);
 
 void exec_tag(exec_model *m, etch_tensor *tensor, const char *tag);
 /* Cross entropy of a head on `value`, tagged loss. */

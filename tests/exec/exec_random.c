@@ -205,15 +205,16 @@ static void add_product(scene *s)
 
 static void add_function(scene *s)
 {
-    static const char *const functions[] = {"silu", "gelu", "tanh", "sigmoid", "softplus"};
+    static const char *const functions[] = {"silu",     "gelu",     "tanh", "sigmoid",
+                                            "softplus", "softplus", "abs",  "transpose"};
     const char *row = functions[exec_roll(s->dice, sizeof functions / sizeof *functions)];
     keep(s, exec_call_row(s->m, fresh(s, "f"), row, "", any_value(s), NULL, NULL));
 }
 
 static void add_number(scene *s)
 {
-    static const char *const rows[] = {"scale", "shift", "dropout"};
-    const char *row = rows[exec_roll(s->dice, 3)];
+    static const char *const rows[] = {"scale", "shift", "dropout", "softcap"};
+    const char *row = rows[exec_roll(s->dice, 4)];
     keep(s, exec_call_number(s->m, fresh(s, "n"), row, 1, 4, any_value(s)));
 }
 
@@ -247,7 +248,10 @@ static void add_reduction(scene *s)
 {
     etch_tensor *x = any_value(s);
     etch_dim *over = any_dim(s, x);
-    if (over && x->rank > 1)
+    if (over && x->rank > 1 && exec_roll(s->dice, 2))
+        keep(s, exec_call_row(s->m, fresh(s, "r"), exec_roll(s->dice, 2) ? "max" : "mean", over->name, x,
+                              NULL, NULL));
+    else if (over && x->rank > 1)
         keep(s, exec_reduce(s->m, fresh(s, "r"), x, text_of(s, without(dims_of(x, NULL), over))));
 }
 
@@ -280,6 +284,46 @@ static void add_lookup(scene *s)
     keep(s, exec_call_row(s->m, fresh(s, "e"), "gather", "V", weight_with(s, set), ids, NULL));
 }
 
+/* A quotient: nowhere near a pole. */
+static void add_quotient(scene *s)
+{
+    etch_tensor *x = any_value(s), *y = any_value(s);
+    if (!is_small(dims_of(x, y)))
+        return;
+    y = exec_call_row(s->m, fresh(s, "u"), "square", "", squashed(s, y), NULL, NULL);
+    y = exec_call_row(s->m, fresh(s, "u"), "rsqrt", "",
+                      exec_call_number(s->m, fresh(s, "u"), "shift", 1, 2, y), NULL, NULL);
+    y = exec_call_row(s->m, fresh(s, "u"), "reciprocal", "", y, NULL, NULL);
+    keep(s, exec_product(s->m, fresh(s, "q"), x, y, text_of(s, dims_of(x, y))));
+}
+
+/* Dims of a bias or a sink: some of those given, at least one. */
+static etch_tensor *some_weight(scene *s, dim_set all)
+{
+    dim_set some = {.count = 0};
+    for (uint32_t i = 0; i < all.count; i++)
+        if (exec_roll(s->dice, 2) || (i + 1 == all.count && some.count == 0))
+            include(&some, all.at[i]);
+    return weight_with(s, some);
+}
+
+static exec_options random_options(scene *s)
+{
+    exec_model *m = s->m;
+    etch_dim *queries = exec_model_dim(m, "S"), *heads = exec_model_dim(m, "K"),
+             *keys = exec_model_dim(m, "T");
+    exec_options options = {.causal = exec_roll(s->dice, 2)};
+    if (options.causal && exec_roll(s->dice, 3) == 0)
+        options.window = 1 + (int)exec_roll(s->dice, 8);
+    if (exec_roll(s->dice, 3) == 0)
+        options.cap = 2;
+    if (exec_roll(s->dice, 3) == 0)
+        options.sink = some_weight(s, (dim_set){.at = {queries, heads}, .count = 2});
+    if (exec_roll(s->dice, 3) == 0)
+        options.bias = some_weight(s, (dim_set){.at = {queries, heads, keys}, .count = 3});
+    return options;
+}
+
 /* On values with B, S and one more dim. */
 static void add_attention(scene *s)
 {
@@ -298,7 +342,7 @@ static void add_attention(scene *s)
     etch_tensor *q = exec_product(m, fresh(s, "q"), x, weight_with(s, of_q), "B S K D");
     etch_tensor *k = exec_product(m, fresh(s, "k"), seen, weight_with(s, shared ? of_k : of_q), keys);
     etch_tensor *v = exec_product(m, fresh(s, "v"), seen, weight_with(s, shared ? of_k : of_q), keys);
-    keep(s, exec_attend(m, fresh(s, "o"), q, k, v, "T", "D", exec_roll(s->dice, 2)));
+    keep(s, exec_attend_with(m, fresh(s, "o"), q, k, v, "T", "D", random_options(s)));
 }
 
 static void add_statements(scene *s, uint32_t count);
@@ -409,9 +453,10 @@ static void add_loop(scene *s)
 static void add_statements(scene *s, uint32_t count)
 {
     static void (*const statements[])(scene *) = {
-        add_projection, add_projection, add_projection, add_gain, add_sum,       add_sum,
-        add_product,    add_function,   add_number,     add_norm, add_reduction, add_view,
-        add_lookup,     add_attention,  add_module,     add_loop, add_objective};
+        add_projection, add_projection, add_projection, add_gain,     add_sum,       add_sum,
+        add_product,    add_function,   add_number,     add_norm,     add_reduction, add_view,
+        add_lookup,     add_attention,  add_attention,  add_quotient, add_module,    add_loop,
+        add_objective};
     for (uint32_t i = 0; i < count && s->value_count < MAX_VALUES - 4; i++)
         statements[exec_roll(s->dice, sizeof statements / sizeof *statements)](s);
 }

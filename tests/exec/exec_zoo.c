@@ -452,5 +452,11 @@ const exec_zoo exec_models[] = {
     {"classes", build_classes, NULL, nested_plans},
     {"classes, inner loop recomputed", build_classes, "inner", nested_plans},
     {"classes, recomputed", build_classes, "all", nested_plans},
+    {"gemma2", exec_build_gemma2, NULL, exec_gemma2_plans},
+    {"gemma2, recomputed", exec_build_gemma2, "layer", exec_gemma2_plans},
+    {"sinks", exec_build_sinks, NULL, exec_gemma2_plans},
+    {"sinks without windows", exec_build_shared_sinks, NULL, exec_shared_sinks_plans},
+    {"t5", exec_build_t5, NULL, exec_t5_plans},
+    {"t5, recomputed", exec_build_t5, "enc", exec_t5_plans},
     {NULL, NULL, NULL, NULL},
 };

@@ -85,10 +85,10 @@ typedef struct mutation {
     bool (*apply)(etch_row *row);
 } mutation;
 
-/* Is it a row of the step's end, or a move: one that no graph has? */
+/* Is it a row of the step's end, a move, or one that calls become others of: one that no graph has? */
 static bool is_of_step(const etch_row *row)
 {
-    return row->role == ROLE_MOVE || row->use == USE_NORM || row->updates;
+    return row->role == ROLE_MOVE || row->use == USE_AVERAGE || row->use == USE_NORM || row->updates;
 }
 
 /* A row that backward alone has: it divides its work as its forward op does, and partial sums pass as that says. */
@@ -119,7 +119,7 @@ static bool no_flop(etch_row *row)
 
 static bool some_flop(etch_row *row)
 {
-    bool applies = row->basis == BASIS_NONE && row->role != ROLE_MOVE;
+    bool applies = row->basis == BASIS_NONE && row->role != ROLE_MOVE && row->use != USE_AVERAGE;
     row->basis = BASIS_RESULT;
     row->flop = 1;
     return applies;
@@ -285,8 +285,8 @@ static bool extra_of_another(etch_row *row)
 {
     bool applies = row->extra.name != NULL;
     row->extra.like = row->extra.like == EXTRA_AS_RESULT ? EXTRA_OF(0) : EXTRA_AS_RESULT;
-    return applies &&
-           row->shape != SHAPE_FIRST; /* where result and operand have the same dims, it says nothing */
+    return applies && row->shape != SHAPE_FIRST &&
+           row->shape != SHAPE_TOKENS; /* where the rows of both have the same dims, it says nothing */
 }
 
 static bool extra_of_all(etch_row *row)
@@ -609,6 +609,11 @@ static const struct {
     const char *row, *change, *why;
 } equals[] = {
     {"einsum", "grads: arguments", "a product commutes"},
+    {"batch_norm", "over: whole", "statistics of parts differ, so no case divides what they are taken of"},
+    {"layer_norm", "grads: another", "that of batch_norm is the same function"},
+    {"batch_norm", "grads: another", "that of layer_norm is the same function"},
+    {"square", "grads: arguments", "cotangent and operand commute"},
+    {"transpose", "grads: another", "a rotation along no dim is the identity"},
     {"dropout", "grads: arguments", "cotangent and mask commute"},
     {"gather", "linear: each", "its result has dims that the table lacks, so no partial sum passes"},
     {"broadcast", "linear: no", "likewise"},
