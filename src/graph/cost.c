@@ -330,7 +330,7 @@ static etch_cost item_of_step(const listing *l, etch_measure measure, const etch
     };
 }
 
-/* A cache is there once, whatever runs write to it. */
+/* What microbatches write is there together. */
 static void list_cache(const listing *l, const etch_step *step, place at)
 {
     etch_cost item = item_of_step(l, ETCH_CACHED, step, at);

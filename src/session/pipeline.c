@@ -54,12 +54,15 @@ bool etch_session_plan(etch_session *session, const etch_plan **plan)
     return *plan || !name;
 }
 
-/* A model that is not trained: its forward pass alone, as one microbatch. */
-static etch_training *forward_only(etch_session *session, etch_graph *graph)
+/* A model that is not trained: its forward pass alone, as one microbatch unless its run says otherwise. */
+static etch_training *forward_only(etch_session *session, const etch_model *model)
 {
     etch_training *training = ETCH_NEW(session->arena, etch_training);
-    training->graph = graph;
-    training->train.micro = etch_int(session->sym, 1);
+    training->graph = model->graph;
+    if (model->serves)
+        training->train = model->train;
+    else
+        training->train.micro = etch_int(session->sym, 1);
     return training;
 }
 
@@ -98,7 +101,7 @@ static void elaborate(etch_session *session, etch_pipeline *p)
     if (!model)
         return;
     p->training =
-        model->trains ? etch_train_derive(model->graph, &model->train) : forward_only(session, model->graph);
+        model->trains ? etch_train_derive(model->graph, &model->train) : forward_only(session, model);
     if (!p->training)
         return;
     etch_graph_costs(p->training, &p->graph_costs);
