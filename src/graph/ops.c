@@ -2,8 +2,9 @@
  *
  * FLOP constants: a multiply-add is 2; one for each addition, product, comparison, division or elementary
  * function of an element. sigmoid 4 (negate, exponential, add, divide), silu 5, tanh 5, gelu 8 (tanh form),
- * softplus 3, a square root 1, softcap 7; rms_norm 4 (square and add, scale by the root, gain), layer_norm and batch_norm 5, their backward 9; softmax 5
- * (maximum, subtract, exponential, add, divide), its backward 4; rope 3, dropout 2; adamw 12. */
+ * softplus 3, a square root 1, softcap 7; rms_norm 4 (square and add, scale by the root, gain), layer_norm and
+ * batch_norm 5, their backward 9; softmax 5 (maximum, subtract, exponential, add, divide), its backward 4; rope 3,
+ * dropout 2; adamw 12. */
 #include "graph/row_int.h"
 
 #define GRADS(...) ((const etch_grad[]){__VA_ARGS__, {NULL, NULL, NULL}})
