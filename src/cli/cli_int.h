@@ -24,7 +24,7 @@ cli_exit cli_exit_of(etch_status status);
 
 typedef enum cli_color { CLI_COLOR_AUTO, CLI_COLOR_ALWAYS, CLI_COLOR_NEVER } cli_color;
 /* What `show` shows. */
-typedef enum cli_view { CLI_NO_VIEW, CLI_VIEW_PIPELINE, CLI_VIEW_COUNT } cli_view;
+typedef enum cli_view { CLI_VIEW_GRAPH, CLI_VIEW_PIPELINE, CLI_VIEW_COUNT } cli_view;
 
 enum { CLI_MAX_WORDS = 3 };
 
@@ -46,6 +46,7 @@ typedef struct cli_arguments {
     bool rendezvous;
     const char *ranks; /* a list: "0,2,8-15" */
     bool text;         /* dump in the text form */
+    bool dot;          /* a graph for Graphviz; `format` is ETCH_PLAIN then */
     bool human, json, quiet, verbose, help, version;
 } cli_arguments;
 

@@ -253,8 +253,12 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
     if (row->use == USE_AVERAGE)
         return average(graph, ins[0], attrs, want, want_rank, span);
     etch_dim_list dims = {0};
+    const etch_row *called = row;
+    if (graph->serves && row->serving)
+        row = etch_row_named(graph->table, row->serving);
     etch_call call = {.graph = graph,
                       .row = row,
+                      .called = called,
                       .ins = ins,
                       .in_count = in_count,
                       .want = want,
@@ -484,11 +488,13 @@ static void end_body(etch_graph *graph, etch_tensor *const *outs, uint32_t count
         etch_carry *carry = &body->carries.at[i];
         const etch_tensor *in = carry->in;
         carry->out = outs[i] ? outs[i] : carry->in;
-        if (outs[i] && !etch_dims_same(in->dims, in->rank, outs[i]->dims, outs[i]->rank))
+        if (outs[i] && (in->dtype != outs[i]->dtype ||
+                        !etch_dims_same(in->dims, in->rank, outs[i]->dims, outs[i]->rank)))
             etch_error(graph->diags, ETCH_E_CARRIED_TYPE, outs[i]->span,
-                       "%s enters the loop as %s and leaves an iteration as %s", in->name,
-                       etch_dims_text(graph->arena, in->dims, in->rank),
-                       etch_dims_text(graph->arena, outs[i]->dims, outs[i]->rank));
+                       "%s enters the loop as %s: %s and leaves an iteration as %s: %s", in->name,
+                       etch_dims_text(graph->arena, in->dims, in->rank), etch_dtype_name(in->dtype),
+                       etch_dims_text(graph->arena, outs[i]->dims, outs[i]->rank),
+                       etch_dtype_name(outs[i]->dtype));
     }
 }
 

@@ -17,9 +17,8 @@ typedef struct place {
     const etch_region *body; /* innermost of the forward pass, or NULL */
 } place;
 
-/* The body of the forward graph that `body` undoes or repeats: where the first value that it is handed comes
- * from. */
-static const etch_region *forward_body(const etch_region *body)
+/* Where the first value that it is handed comes from. */
+const etch_region *etch_forward_body(const etch_region *body)
 {
     if (body->loop->forward)
         body = body->loop->forward->bodies.at[body->index];
@@ -33,7 +32,7 @@ static const etch_region *forward_body(const etch_region *body)
 
 static place place_inside(const listing *l, place outer, const etch_region *body)
 {
-    return (place){etch_mul(l->sym, outer.runs, body->count), forward_body(body)};
+    return (place){etch_mul(l->sym, outer.runs, body->count), etch_forward_body(body)};
 }
 
 static const etch_loop *loop_of(place at)
@@ -111,9 +110,9 @@ static void list_region(const listing *l, const etch_region *region, place at)
             .row = op->row,
             .matmul = etch_op_is_matmul(op),
             .scope = forward_op(op)->scope,
+            .op = op,
             .loop = loop_of(at),
             .body = at.body,
-            .op = op,
             .tensor = op->outs[0],
             .span = op->span,
         };
@@ -326,6 +325,14 @@ static etch_cost item_of_step(const listing *l, etch_measure measure, const etch
     };
 }
 
+/* A cache is there once, whatever runs write to it. */
+static void list_cache(const listing *l, const etch_step *step, place at)
+{
+    etch_cost item = item_of_step(l, ETCH_CACHED, step, at);
+    item.each = etch_value_bytes(l->placed, step->outs[0]);
+    push(l, item);
+}
+
 static void list_kernel(const listing *l, const etch_kernel *kernel, place at)
 {
     if (etch_step_role(kernel->anchor) == ROLE_MOVE) {
@@ -342,6 +349,8 @@ static void list_kernel(const listing *l, const etch_kernel *kernel, place at)
         item.op = item.step->op;
         item.each = etch_step_flop(l->placed, item.step);
         push(l, item);
+        if (kernel->steps.at[i]->row->stays)
+            list_cache(l, kernel->steps.at[i], at);
     }
     etch_cost item = item_of_step(l, ETCH_TRAFFIC, kernel->anchor, at);
     item.each = kernel->bytes;

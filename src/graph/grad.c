@@ -23,7 +23,7 @@ typedef struct deriver {
     tensor_list *parts;       /* by forward id: contributions to its cotangent in the region in work */
     etch_tensor **version;    /* by forward id: the recomputed copy in force, or NULL */
     etch_loop **loop_version; /* by forward loop: its recomputed copy, or NULL */
-    bool failed;
+    bool failed, found_integer;
 } deriver;
 
 etch_expr etch_training_size(const etch_training *training, const etch_dim *dim)
@@ -147,6 +147,28 @@ static etch_op *derived_op(deriver *d, const etch_row *row, etch_tensor *const *
     return op;
 }
 
+/* Integers have none. Reported once: what an integer is made from is mostly one, too. */
+static bool has_gradient(deriver *d, const etch_tensor *target)
+{
+    const etch_graph *g = d->graph;
+    if (target->dtype < ETCH_I64)
+        return true;
+    while (target->producer && etch_op_is_view(target->producer)) /* named by whoever wrote it */
+        target = target->producer->ins[0];
+    if (!d->found_integer) {
+        etch_diag *diag =
+            etch_error(g->diags, ETCH_E_INTEGER_GRADIENT, target->span,
+                       "%s%s: %s is an integer, but the loss needs its gradient", target->name,
+                       etch_dims_text(g->arena, target->dims, target->rank), etch_dtype_name(target->dtype));
+        if (target->kind == ETCH_WEIGHT)
+            etch_help(diag, "give it another dtype, or keep it from being trained: tag frozen");
+        else
+            etch_help(diag, "give it another dtype: it depends on weights that are trained");
+    }
+    d->found_integer = d->failed = true;
+    return false;
+}
+
 static etch_tensor *gradient_of(const deriver *d, const etch_tensor *weight)
 {
     const etch_graph *g = d->graph;
@@ -160,7 +182,7 @@ static etch_tensor *gradient_of(const deriver *d, const etch_tensor *weight)
  * into a gradient itself. */
 static void contribute(deriver *d, etch_region *region, etch_tensor *target, etch_tensor *part, bool fresh)
 {
-    if (!d->needs[target->id])
+    if (!d->needs[target->id] || !has_gradient(d, target))
         return;
     if (target->kind != ETCH_WEIGHT) {
         ETCH_PUSH(d->graph->arena, &d->parts[target->id], part);
@@ -410,12 +432,34 @@ static bool loop_has_loss(const etch_loop *loop)
     return false;
 }
 
+static bool loop_trains(const deriver *d, const etch_loop *loop);
+
+/* Is there an objective in the region that a trainable weight stands behind? */
+static bool trains_loss(const deriver *d, const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_item *item = &region->items.at[i];
+        if (item->op ? is_loss(item->op->outs[0]) && d->needs[item->op->outs[0]->id]
+                     : loop_trains(d, item->loop))
+            return true;
+    }
+    return false;
+}
+
+static bool loop_trains(const deriver *d, const etch_loop *loop)
+{
+    for (uint32_t i = 0; i < loop->bodies.count; i++)
+        if (trains_loss(d, loop->bodies.at[i]))
+            return true;
+    return false;
+}
+
 static bool loop_matters(const deriver *d, const etch_loop *loop)
 {
     for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
         if (d->parts[etch_loop_carries(loop)->at[i].result->id].count)
             return true;
-    return loop_has_loss(loop);
+    return loop_trains(d, loop);
 }
 
 /* A value that the backward loop hands from iteration to iteration: the cotangent of `of`. */
@@ -702,6 +746,14 @@ static void check_recompute(deriver *d)
     }
 }
 
+static bool trains_anything(const etch_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->weights.count; i++)
+        if (is_trainable(graph->weights.at[i]))
+            return true;
+    return false;
+}
+
 etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
 {
     etch_training *training = ETCH_NEW(graph->arena, etch_training);
@@ -714,6 +766,7 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
     d.parts = ETCH_NEW_ARRAY(graph->arena, d.forward_count, tensor_list);
     d.version = ETCH_NEW_ARRAY(graph->arena, d.forward_count, etch_tensor *);
     d.loop_version = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_loop *);
+    d.failed = !etch_freeze(graph, train);
     for (uint32_t i = 0; i < graph->weights.count; i++)
         d.needs[graph->weights.at[i]->id] = is_trainable(graph->weights.at[i]);
     mark_region(&d, graph->forward);
@@ -724,6 +777,11 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
             etch_error(graph->diags, ETCH_E_NO_LOSS, train->span,
                        "model %s has nothing to train for: no statement is tagged loss", graph->model);
         etch_help(diag, "tag the objective: l[] = cross_entropy(z, labels, over = V)  tag loss");
+        return NULL;
+    }
+    if (graph->weights.count > 0 && !trains_anything(graph)) {
+        etch_error(graph->diags, ETCH_E_NOTHING_TO_TRAIN, train->span,
+                   "all weights of model %s are frozen: nothing is left to train", graph->model);
         return NULL;
     }
     training->backward = ETCH_NEW(graph->arena, etch_region);

@@ -87,6 +87,10 @@ void etch_row_arity(const etch_row *row, uint32_t *least, uint32_t *most);
  * listed too. */
 const etch_row *etch_row_at(const etch_table *table, uint32_t index);
 bool etch_row_is_called(const etch_row *row);
+/* The optimizer that a train block calls so, or NULL; what it is when it keeps a momentum, NULL when it never
+ * does. */
+const etch_row *etch_optimizer_called(const etch_table *table, const char *name);
+const etch_row *etch_optimizer_with_momentum(const etch_table *table, const etch_row *optimizer);
 /* One line for `help ops`: operands, FLOP per element of what, meaning. */
 void etch_row_describe(const etch_row *row, etch_buf *out);
 
@@ -96,6 +100,7 @@ typedef struct etch_dim {
     const char *name;
     etch_expr size;              /* elements, over the whole job */
     bool ragged;                 /* declared with ~: a size on average */
+    bool grows;                  /* what a cache holds, where a served model runs in several steps */
     uint32_t id;                 /* order of creation within the graph */
     const struct etch_dim *twin; /* the dim that this one was first renamed from (keys of a sequence: its
                                     queries); NULL otherwise */
@@ -170,6 +175,7 @@ typedef struct etch_tensor {
     uint32_t tag_count;
     uint32_t first_op, end_op; /* ids of the ops that its statement made; both 0: only the producer */
     bool frozen;               /* weight without a gradient */
+    bool wanted;               /* an infer run asks for it */
     bool optional_result; /* a result that exists for backward only, not written when nobody reads it (dropout
                              mask) */
     struct etch_tensor
@@ -306,6 +312,10 @@ typedef struct etch_graph {
     ETCH_VEC(etch_tensor *) weights; /* in program order of their declaration */
     ETCH_VEC(etch_scope *) scopes;   /* by id; 0 is the model */
     uint32_t op_count, loop_count;
+    bool serves; /* the model is served, not trained: caches hold what runs before it have left there */
+    /* A served model that runs several times, one run behind the other: how often, and the number of the run
+     * (an index, from 0), which sizes of caches and costs have in them. NULL: one run. */
+    etch_expr steps, step;
     /* Defaults of params, for questions that only they decide (is the cache empty when training?). */
     const etch_expr *default_vars, *default_values;
     uint32_t default_count;
@@ -399,10 +409,17 @@ etch_expr etch_smaller(etch_sym *sym, etch_expr a, etch_expr b);
 /* How many of the iterations from `low` to before `high` of a loop are of the class of `body`. */
 etch_expr etch_class_count(etch_sym *sym, const etch_region *body, etch_expr low, etch_expr high);
 
+/* Warns of each weight that nothing reads, or that neither `results` (NULL: failed ones) nor a loss depend on. */
+void etch_graph_warn_unused(const etch_graph *graph, etch_tensor *const *results, uint32_t count);
+
+/* Leaves of a forward graph what `wanted` and the caches need, and marks `wanted` as outputs: no partial sum
+ * is left of them. NULL entries are skipped. */
+void etch_graph_keep(etch_graph *graph, etch_tensor *const *wanted, uint32_t count);
+
 /* ---- training --------------------------------------------------------------------------------------- */
 
 typedef struct etch_optimizer {
-    const etch_row *row; /* adamw */
+    const etch_row *row; /* adamw, sgd, ... */
     bool master;         /* keeps a master copy of the weights in the `optim` dtype */
 } etch_optimizer;
 
@@ -413,7 +430,10 @@ typedef struct etch_train {
     const char *const *recompute; /* names of loops whose iterations are run again in backward */
     uint32_t recompute_count;
     bool recompute_all; /* every outermost loop */
-    bool clip;          /* a global norm of the gradients before the optimizer */
+    const etch_span *freeze_spans;
+    const char *const *freeze; /* modules, loops, tags, module.tensor: their weights are not trained */
+    uint32_t freeze_count;
+    bool clip; /* a global norm of the gradients before the optimizer */
     etch_span span;
 } etch_train;
 
@@ -442,6 +462,17 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train);
 
 /* Size of a dim inside the graph: of one microbatch for the batch dim. */
 etch_expr etch_training_size(const etch_training *training, const etch_dim *dim);
+
+/* The body of the forward graph that a derived loop's undoes or repeats; a forward one itself. */
+const etch_region *etch_forward_body(const etch_region *body);
+
+/* FLOP of one execution of an op; `size(data, dim)` says the size of a dim. */
+typedef etch_expr (*etch_size_fn)(const void *data, const etch_dim *dim);
+etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data);
+/* Elements of a tensor. */
+etch_expr etch_elements(etch_sym *sym, const etch_tensor *tensor, etch_size_fn size, const void *data);
+/* Is the result the operand's memory under the same or other dims (renames, identities)? */
+bool etch_op_is_view(const etch_op *op);
 
 /* ---- plans and placement ---------------------------------------------------------------------------- */
 
@@ -803,7 +834,8 @@ typedef enum etch_measure {
     ETCH_RANK_FLOPS, /* FLOP of one rank */
     ETCH_TRAFFIC,    /* bytes of one rank */
     ETCH_COMM,       /* bytes of one rank, as comm_size counts them */
-    ETCH_WIRE        /* bytes of one rank that a ring sends */
+    ETCH_WIRE,       /* bytes of one rank that a ring sends */
+    ETCH_CACHED      /* bytes that the caches of one rank hold when the run has ended */
 } etch_measure;
 
 /* One contribution: `each` happens `times` times in a step. */
@@ -831,7 +863,7 @@ typedef ETCH_VEC(etch_cost) etch_cost_list;
 /* All items of the graph itself (ETCH_PARAMS, ETCH_FLOPS). `training` without a backward pass: forward only.
  */
 void etch_graph_costs(const etch_training *training, etch_cost_list *out);
-/* All items of one rank (ETCH_RANK_FLOPS, ETCH_TRAFFIC, ETCH_COMM, ETCH_WIRE) of a stage; NULL: of the only
+/* All items of one rank (ETCH_RANK_FLOPS, ETCH_TRAFFIC, ETCH_COMM, ETCH_WIRE, ETCH_CACHED) of a stage; NULL: of the only
  * one. */
 void etch_placed_costs(const etch_placed *placed, const etch_stage_view *stage, etch_cost_list *out);
 

@@ -139,18 +139,25 @@ static uint32_t width_of(const etch_value *value)
     return etch_dtype_bytes(value->tensor->dtype);
 }
 
+/* Is it memory that outlives the run? Most of what is read of it was there before. */
+static bool stays(const etch_value *value)
+{
+    return value->step && value->step->row->stays;
+}
+
 static void read_operands(io *x, etch_kernel *kernel, const etch_step *step)
 {
     for (uint32_t i = 0; i < step->in_count; i++) {
-        if (x->made_by[etch_value_memory(step->ins[i], NULL)->id] == kernel)
-            continue;
         etch_value *root = etch_value_root(step->ins[i]);
+        bool own = x->made_by[etch_value_memory(step->ins[i], NULL)->id] == kernel;
+        if (own && !stays(root))
+            continue;
         if (x->whole[root->id] == x->kernels)
             continue;
         bool rows = step->row->touch == TOUCH_ROWS_READ && i == 0;
         if (!rows)
             x->whole[root->id] = x->kernels;
-        if (x->reader[root->id] != x->kernels)
+        if (!own && x->reader[root->id] != x->kernels)
             ETCH_PUSH(x->placed->arena, &kernel->reads, root);
         x->reader[root->id] = x->kernels;
         add_read(x, kernel, etch_value_elements(x->placed, rows ? step->outs[0] : root), width_of(root));
@@ -163,7 +170,7 @@ static bool is_written(const io *x, const etch_step *step, uint32_t result)
 {
     const etch_value *value = step->outs[result];
     bool wanted = result == 0 && !value->tensor->optional_result;
-    return x->leaves[value->id] || (wanted && !x->used[value->id]);
+    return x->leaves[value->id] || stays(value) || (wanted && !x->used[value->id]);
 }
 
 /* A gradient is read, added to and written back, by all steps of a kernel at once. */

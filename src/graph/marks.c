@@ -54,15 +54,14 @@ static void find_sequence(const marking *m, const etch_op *op)
 
 static void pass_forward(const marking *m, const etch_op *op)
 {
-    fate *result = &m->of[op->outs[0]->id];
+    const bool projection = is_projection(m, op), view = etch_op_is_view(op);
     find_sequence(m, op);
     if (op->row->family == FAMILY_LOOKUP && m->of[op->ins[0]->id].weight)
         mark(m, op, MARK_EMBEDDING);
-    if (etch_op_is_view(op)) {
-        result->weight = m->of[op->ins[0]->id].weight;
-        result->projected = m->of[op->ins[0]->id].projected;
-    } else {
-        result->projected = is_projection(m, op);
+    for (uint32_t i = 0; i < op->out_count; i++) {
+        fate *result = &m->of[op->outs[i]->id];
+        result->weight = view && m->of[op->ins[0]->id].weight;
+        result->projected = view ? m->of[op->ins[0]->id].projected : projection;
     }
 }
 
@@ -88,10 +87,24 @@ static bool covers(const etch_tensor *operand, const etch_tensor *result)
     return true;
 }
 
+/* Of all results of an op together. */
+static fate fate_of_results(const marking *m, const etch_op *op)
+{
+    fate all = {0};
+    for (uint32_t i = 0; i < op->out_count; i++) {
+        const fate *result = &m->of[op->outs[i]->id];
+        all.read = all.read || result->read;
+        all.elsewhere = all.elsewhere || result->elsewhere;
+        all.decides = all.decides || result->decides;
+        all.chooses = all.chooses || result->chooses;
+    }
+    return all;
+}
+
 /* What the op says of its operands: their readers have been seen. */
 static void pass_backward(const marking *m, const etch_op *op)
 {
-    const fate result = m->of[op->outs[0]->id];
+    const fate result = fate_of_results(m, op);
     const bool view = etch_op_is_view(op), projection = is_projection(m, op);
     const bool decides = result.decides || !result.read; /* what nobody reads, the caller gets */
     const bool elementwise = etch_op_role(op) == ROLE_POINTWISE || view;
@@ -113,7 +126,7 @@ static void pass_backward(const marking *m, const etch_op *op)
         mark(m, op, MARK_LATENT_NORM);
 }
 
-/* What an iteration hands on is read by whoever reads what comes out of the loop, and by the next iteration. */
+/* What a body hands on is read by whoever reads what comes out of the loop, and by the next iteration. */
 static void leave_body(const marking *m, const etch_region *body)
 {
     for (uint32_t i = 0; i < body->carries.count; i++) {
@@ -142,7 +155,7 @@ static void walk_backward(const marking *m, const etch_region *region)
             pass_backward(m, region->items.at[i].op);
             continue;
         }
-        for (uint32_t k = 0; k < loop->bodies.count; k++) {
+        for (uint32_t k = loop->bodies.count; k-- > 0;) {
             leave_body(m, loop->bodies.at[k]);
             walk_backward(m, loop->bodies.at[k]);
         }

@@ -263,6 +263,13 @@ static void add_to_gradient(placer *p, etch_step *step, uint32_t output)
     add->accumulate_into[0] = gradient;
 }
 
+/* Where a value is, but whole where it is a partial sum. */
+static void without_partial(const placer *p, const etch_value *value, etch_state *place)
+{
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        place[a] = value->place[a] == ETCH_PARTIAL ? NULL : value->place[a];
+}
+
 /* Results go to where their pin or their loop holds them (R1, R7). */
 static void hold_result(placer *p, const etch_op *op)
 {
@@ -272,9 +279,12 @@ static void hold_result(placer *p, const etch_op *op)
     etch_state place[ETCH_MAX_AXES] = {NULL};
     if (!etch_map_pin(p, tensor, place)) {
         const handing value = etch_demand_handed_on(tensor);
-        if (!value.loop)
+        if (!value.loop && !tensor->wanted)
             return;
-        etch_demand_carry(p, value, place);
+        if (value.loop)
+            etch_demand_carry(p, value, place);
+        else
+            without_partial(p, p->made[tensor->id], place);
     }
     const char *reason = etch_text(p->arena, "%s is held as %s", tensor->name, dim_list_text(p, place));
     etch_value *moved = bring(p, p->made[tensor->id], place, ALL_AXES, op->phase, op->scope, reason);

@@ -15,16 +15,17 @@ typedef enum etch_role {
 
 /* Dims of the results. */
 typedef enum etch_shape {
-    SHAPE_KEPT,    /* those that the caller keeps */
-    SHAPE_LESS,    /* of operand 0 less over */
-    SHAPE_TOKENS,  /* the same, which must be the dims of operand 1 */
-    SHAPE_UNION,   /* of all operands: broadcast by name */
-    SHAPE_FIRST,   /* of operand 0; `over` must be among them */
-    SHAPE_REST,    /* of operand 0; `over` becomes what is not kept */
-    SHAPE_ATTEND,  /* queries and value width: (q + v) less over, less dot where v lacks it */
-    SHAPE_LOOKUP,  /* of the indices and of the table less over */
-    SHAPE_RENAMED, /* of operand 0, mapped */
-    SHAPE_CACHED,  /* of operand 0 with `over` replaced by the one new dim that is declared */
+    SHAPE_KEPT,     /* those that the caller keeps */
+    SHAPE_LESS,     /* of operand 0 less over */
+    SHAPE_TOKENS,   /* the same, which must be the dims of operand 1 */
+    SHAPE_UNION,    /* of all operands: broadcast by name */
+    SHAPE_FIRST,    /* of operand 0; `over` must be among them */
+    SHAPE_REST,     /* of operand 0; `over` becomes what is not kept */
+    SHAPE_ATTEND,   /* queries and value width: (q + v) less over, less dot where v lacks it */
+    SHAPE_LOOKUP,   /* of the indices and of the table less over */
+    SHAPE_RENAMED,  /* of operand 0, mapped */
+    SHAPE_CACHED,   /* of operand 0 with `over` replaced by the one new dim that is declared */
+    SHAPE_APPENDED, /* likewise; `over` is a part of the new dim, its last elements */
     SHAPE_TOP,  /* operand 0 with `over` replaced by the dim `to`, which may be shorter: its first elements */
     SHAPE_LOSS, /* none: a scalar; operand 1 (labels) has the dims of operand 0 less over */
     SHAPE_TARGETS /* derived rows: result i has the dims of the operand that it is the gradient of */
@@ -141,10 +142,15 @@ struct etch_row {
     etch_extra extra;
     unsigned extra_reads; /* EXTRA_OF(..) of the operands that the extra result is made of; 0: all */
     etch_use use;
-    bool view;              /* the result is operand 0's memory, under the same or other dims */
-    bool elide_same;        /* is nothing when the result has the dims of operand 0 */
-    bool inverts_map;       /* derived from a row with a map: from and to trade places */
-    const etch_grad *grads; /* ends with {NULL}; NULL: no gradient */
+    bool view;  /* the result is operand 0's memory, under the same or other dims */
+    bool stays; /* the result is memory that outlives the run: written and read by all that name it */
+    const char *serving; /* the row that takes its place when a model is served; NULL: itself */
+    bool updates;        /* an optimizer: `flop` per element of a weight */
+    uint32_t states;     /* an optimizer: tensors of the weight's size that it keeps, read and written */
+    const char *with_momentum; /* an optimizer: the row that takes its place when it keeps a momentum */
+    bool elide_same;           /* is nothing when the result has the dims of operand 0 */
+    bool inverts_map;          /* derived from a row with a map: from and to trade places */
+    const etch_grad *grads;    /* ends with {NULL}; NULL: no gradient */
     const char *help;
 };
 
@@ -164,6 +170,7 @@ bool etch_dims_same(etch_dim *const *a, uint32_t a_count, etch_dim *const *b, ui
 typedef struct etch_call {
     etch_graph *graph;
     const etch_row *row;
+    const etch_row *called; /* the row that was asked for: another one when a model is served */
     etch_tensor *const *ins;
     uint32_t in_count;
     etch_attrs attrs;      /* a rule may complete them */
@@ -184,8 +191,6 @@ etch_factor etch_op_factor(const etch_op *op, const etch_dim *dim);
 bool etch_dim_among(etch_dim *const *dims, uint32_t count, const etch_dim *dim);
 /* The role of an op: ROLE_PRODUCT decided. */
 etch_role etch_op_role(const etch_op *op);
-/* Is the result the operand's memory under the same or other dims (renames, identities)? */
-bool etch_op_is_view(const etch_op *op);
 /* What a view's operand calls a dim of its result, and the other way round. */
 const etch_dim *etch_op_dim_before(const etch_op *op, const etch_dim *dim);
 const etch_dim *etch_op_dim_after(const etch_op *op, const etch_dim *dim);
@@ -202,10 +207,6 @@ bool etch_op_is_even(const etch_op *op, const etch_dim *dim);
  * where every query sees every key. */
 const etch_dim *etch_op_counted_queries(const etch_op *op);
 
-/* FLOP of one execution; `size(data, dim)` says the size of a dim. */
-typedef etch_expr (*etch_size_fn)(const void *data, const etch_dim *dim);
-etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data);
-
 /* How a convention counts an op. All zero: as its row says. */
 typedef struct etch_flop_rule {
     enum { PAIRS_EXACT, PAIRS_HALF, PAIRS_FULL } pairs; /* of causal attention */
@@ -216,8 +217,9 @@ typedef struct etch_flop_rule {
 } etch_flop_rule;
 etch_expr etch_op_flop_by(etch_sym *sym, const etch_op *op, const etch_flop_rule *rule, etch_size_fn size,
                           const void *data);
-/* Elements of a tensor. */
-etch_expr etch_elements(etch_sym *sym, const etch_tensor *tensor, etch_size_fn size, const void *data);
+
+/* Marks the weights that the train block does not train. False after an error. */
+bool etch_freeze(etch_graph *graph, const etch_train *train);
 
 /* Building, shared by the builder and the derivations. New tensors and ops go to the given region. */
 etch_tensor *etch_tensor_new(etch_graph *graph, const char *name, etch_kind kind, etch_dtype dtype,

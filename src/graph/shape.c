@@ -28,7 +28,7 @@ static bool has_dims(const etch_call *call, const etch_tensor *t, etch_dim *cons
         if (etch_has_dim(t, dims[i]))
             continue;
         etch_error(graph->diags, ETCH_E_MISSING_DIM, call->span, "%s: %s%s has no dim %s, which `%s` names",
-                   call->row->name, t->name, etch_dims_text(graph->arena, t->dims, t->rank), dims[i]->name,
+                   call->called->name, t->name, etch_dims_text(graph->arena, t->dims, t->rank), dims[i]->name,
                    what);
         return false;
     }
@@ -218,32 +218,79 @@ void etch_dim_twin(etch_dim *to, const etch_dim *from)
         to->twin = from;
 }
 
-/* cache, when training: the one new dim among `want` takes the size of `over`. */
+static void map_one(etch_call *call, etch_dim *from, etch_dim *to)
+{
+    etch_attrs *attrs = &call->attrs;
+    attrs->from = ETCH_NEW(call->graph->arena, etch_dim *);
+    attrs->to = ETCH_NEW(call->graph->arena, etch_dim *);
+    attrs->from[0] = from, attrs->to[0] = to, attrs->map_count = 1;
+}
+
+/* The one new dim among those that are declared, which takes the place of `over`. NULL after an error. */
+static etch_dim *cache_dim(const etch_call *call)
+{
+    const etch_attrs *attrs = &call->attrs;
+    if (attrs->over_count != 1 || !has_dims(call, call->ins[0], attrs->over, 1, "over"))
+        return NULL;
+    etch_dim *to = NULL;
+    uint32_t fresh = 0;
+    for (uint32_t i = 0; call->want && i < call->want_count; i++)
+        if (call->want[i] && !etch_has_dim(call->ins[0], call->want[i]))
+            to = call->want[i], fresh++;
+    if (fresh == 1)
+        return to;
+    etch_diag *diag = etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
+                                 "%s needs declared result dims with one new dim in place of %s",
+                                 call->called->name, attrs->over[0]->name);
+    etch_help(diag, "write kc[B,T,K,D] = %s(k, over = %s)", call->called->name, attrs->over[0]->name);
+    return NULL;
+}
+
+/* cache, when serving: `over` is added behind what the cache holds already, which makes the new dim. Both
+ * belong to one memory that is filled along them. */
+static bool appended_dims(etch_call *call, etch_dim_list *out)
+{
+    etch_graph *graph = call->graph;
+    etch_attrs *attrs = &call->attrs;
+    etch_dim *to = cache_dim(call), *from = to ? attrs->over[0] : NULL;
+    if (!to)
+        return false;
+    const etch_expr zero = etch_int(graph->sym, 0);
+    etch_expr held = to->grows ? etch_subst(graph->sym, to->size, 1, &graph->step, &zero) : to->size;
+    etch_truth fits = etch_at_least(graph->sym, held, from->size, NULL);
+    if (fits != ETCH_YES) {
+        etch_diag *diag = etch_error(graph->diags, ETCH_E_UNEQUAL_SIZES, call->span,
+                                     "%s: %s = %s %s the %s = %s elements of %s", call->called->name,
+                                     to->name, etch_expr_text(graph->sym, held),
+                                     fits == ETCH_NO ? "cannot hold" : "is not known to hold", from->name,
+                                     etch_expr_text(graph->sym, from->size), call->ins[0]->name);
+        etch_help(diag, "declare what the cache holds after the run: dim %s ~ past + %s", to->name,
+                  from->name);
+        return false;
+    }
+    if (graph->step && !to->grows)
+        to->size = etch_add(graph->sym, to->size, etch_mul(graph->sym, graph->step, from->size));
+    to->grows = graph->step != NULL;
+    etch_dim_twin(to, from);
+    attrs->over = ETCH_NEW_ARRAY(graph->arena, 2, etch_dim *);
+    attrs->over[0] = from, attrs->over[1] = to, attrs->over_count = 2;
+    map_one(call, from, to);
+    replace_dims(call, out);
+    return true;
+}
+
+/* cache, when training: the one new dim takes the size of `over`. */
 static bool cached_dims(etch_call *call, etch_dim_list *out)
 {
     etch_graph *graph = call->graph;
-    const etch_row *row = call->row;
-    etch_tensor *const *ins = call->ins;
     etch_attrs *attrs = &call->attrs;
-    etch_span span = call->span;
-    if (attrs->over_count != 1 || !has_dims(call, ins[0], attrs->over, 1, "over"))
+    etch_dim *to = cache_dim(call), *from = to ? attrs->over[0] : NULL;
+    if (!to)
         return false;
-    etch_dim *from = attrs->over[0], *to = NULL;
-    uint32_t fresh = 0;
-    for (uint32_t i = 0; call->want && i < call->want_count; i++)
-        if (call->want[i] && !etch_has_dim(ins[0], call->want[i]))
-            to = call->want[i], fresh++;
-    if (fresh != 1) {
-        etch_diag *diag = etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span,
-                                     "%s needs declared result dims with one new dim in place of %s",
-                                     row->name, from->name);
-        etch_help(diag, "write kc[B,T,K,D] = %s(k, over = %s)", row->name, from->name);
-        return false;
-    }
     etch_expr extra = etch_sub(graph->sym, to->size, from->size);
     if (!etch_is_zero(etch_subst(graph->sym, extra, graph->default_count, graph->default_vars,
                                  graph->default_values))) {
-        etch_diag *diag = etch_error(graph->diags, ETCH_E_CACHE_NOT_EMPTY, span,
+        etch_diag *diag = etch_error(graph->diags, ETCH_E_CACHE_NOT_EMPTY, call->span,
                                      "%s = %s is not %s = %s, but training starts with an empty cache",
                                      to->name, etch_expr_text(graph->sym, to->size), from->name,
                                      etch_expr_text(graph->sym, from->size));
@@ -252,9 +299,8 @@ static bool cached_dims(etch_call *call, etch_dim_list *out)
     }
     to->size = from->size;
     etch_dim_twin(to, from);
-    attrs->from = ETCH_NEW(graph->arena, etch_dim *);
-    attrs->to = ETCH_NEW(graph->arena, etch_dim *);
-    attrs->from[0] = from, attrs->to[0] = to, attrs->map_count = 1, attrs->over_count = 0;
+    map_one(call, from, to);
+    attrs->over_count = 0;
     replace_dims(call, out);
     return true;
 }
@@ -289,6 +335,8 @@ static bool infer(etch_call *call, etch_dim_list *out)
         return top_dims(call, out);
     case SHAPE_CACHED:
         return cached_dims(call, out);
+    case SHAPE_APPENDED:
+        return appended_dims(call, out);
     case SHAPE_RENAMED:
         replace_dims(call, out);
         return true;

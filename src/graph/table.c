@@ -168,6 +168,21 @@ bool etch_row_is_called(const etch_row *row)
     return row->called;
 }
 
+const etch_row *etch_optimizer_with_momentum(const etch_table *table, const etch_row *optimizer)
+{
+    const etch_row *row = optimizer->with_momentum ? etch_row_named(table, optimizer->with_momentum) : NULL;
+    return row && row->updates ? row : NULL;
+}
+
+const etch_row *etch_optimizer_called(const etch_table *table, const char *name)
+{
+    const etch_row *row = etch_row_named(table, name);
+    for (uint32_t i = 0; row && i < table->count; i++)
+        if (etch_optimizer_with_momentum(table, &table->rows[i]) == row)
+            return NULL; /* it is asked for by its argument */
+    return row && row->updates ? row : NULL;
+}
+
 void etch_row_arity(const etch_row *row, uint32_t *least, uint32_t *most)
 {
     uint32_t words = 0;

@@ -48,8 +48,9 @@ typedef struct etch_builder {
     const etch_settings *settings;
     etch_dim **global_dims; /* by symbol id; made on first use */
     ETCH_VEC(etch_prime) primes;
-    uint32_t depth; /* of module calls */
-    bool stopped;   /* a limit was reached: nothing more is elaborated */
+    uint32_t depth;                      /* of module calls */
+    ETCH_VEC(const etch_symbol *) calls; /* modules that are being called, the outermost first */
+    bool stopped;                        /* a limit was reached: nothing more is elaborated */
 } etch_builder;
 
 /* The body of one module call or model. */
@@ -116,6 +117,14 @@ bool etch_env_call(etch_env *env, const etch_ast_expr *call, const etch_dims *wa
 /* ---- native.c: models that programs build ---- */
 
 void etch_native_build(etch_env *env, const etch_native *native);
+
+/* ---- model_signature.c: what calls look like ---- */
+
+/* "mlp(x[B,S,H]) -> y[B,S,H]"; "gelu(x)" */
+const char *etch_module_signature(etch_spec *spec, const etch_ast_item *item);
+const char *etch_row_signature(etch_spec *spec, const etch_row *row);
+/* The way from a module that is being called to the call of it: "a -> b -> a". NULL: it is not being called. */
+const char *etch_calls_itself(const etch_builder *b, const etch_symbol *module);
 
 /* ---- model.c: statements ---- */
 

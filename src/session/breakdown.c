@@ -64,7 +64,7 @@ const char *etch_cost_label(etch_session *session, const etch_pipeline *p, const
     case ETCH_BY_STAGE: /* every item of a share is of its stage */
         break;
     case ETCH_BY_LAYER:
-        return etch_layer_label(session, p, cost->loop);
+        return etch_layer_label(session, p, cost->body);
     case ETCH_BY_TERM:
         return source_label(session, p, cost);
     }

@@ -40,7 +40,7 @@ static const etch_quantity_row rows[] = {
      "payload of the collectives of one rank"},
     {"wire", ETCH_OF_PHASE, ETCH_WIRE, ETCH_ALL, OF_COLLECTIVES, false, "bytes",
      "what one rank sends for them, in rings"},
-    {"memory", ETCH_OF_CLASS, ETCH_TRAFFIC, ETCH_ALL, OF_RANK, true, "bytes", "memory that one rank holds"},
+    {"memory", ETCH_OF_CLASS, ETCH_CACHED, ETCH_ALL, OF_RANK, false, "bytes", "memory that one rank holds: memory(cache)"},
     {"saved", ETCH_OF_CLASS, ETCH_TRAFFIC, ETCH_ALL, OF_RANK, true, "bytes",
      "what a part keeps for its backward pass"},
 };
@@ -133,6 +133,33 @@ static bool check_arguments(etch_session *session, const etch_quantity *q, const
         fine = false;
     }
     return fine;
+}
+
+/* Of what a rank holds, `memory` knows the caches. */
+static bool find_class(etch_session *session, const etch_quantity *q)
+{
+    static const char *const known[] = {"cache"}, *const later[] = {"weights",     "grads",  "optim",
+                                                                    "activations", "states", "peak"};
+    const etch_span span = q->first ? q->first_span : q->span;
+    if (q->first && strcmp(q->first, known[0]) == 0)
+        return true;
+    for (size_t i = 0; q->first && i < sizeof later / sizeof *later; i++)
+        if (strcmp(later[i], q->first) == 0) {
+            etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_LATER, span,
+                                         "'%s(%s)' is not given meaning yet", q->name, q->first);
+            etch_note(diag, (etch_span){0, 0}, "this is etch %s; a later version computes it", ETCH_VERSION);
+            return false;
+        }
+    etch_diag *diag = q->first ? etch_error(session->diags, ETCH_E_QUERY_PHASE, span,
+                                            "'%s' is nothing that a rank holds", q->first)
+                               : etch_error(session->diags, ETCH_E_QUERY_PHASE, span,
+                                            "'%s' needs to know of what: %s(cache)", q->name, q->name);
+    if (q->first) {
+        const char *near = etch_nearest(q->first, known, 1);
+        if (near)
+            etch_help(diag, "did you mean '%s'?", near);
+    }
+    return false;
 }
 
 static bool find_phases(etch_session *session, const etch_quantity *q, unsigned *phases)
@@ -286,6 +313,16 @@ static etch_expr amount_of(etch_sym *sym, const filter *f, const etch_cost *cost
                                                : cost->each;
 }
 
+/* Of all steps of a served model; a cache holds what it does behind the last. */
+static etch_expr of_all_steps(etch_sym *sym, const etch_graph *graph, const etch_cost *cost, etch_expr amount)
+{
+    if (!graph->steps || !amount || cost->measure == ETCH_PARAMS)
+        return amount;
+    const etch_expr last = etch_sub(sym, graph->steps, etch_int(sym, 1));
+    return cost->measure == ETCH_CACHED ? etch_subst(sym, amount, 1, &graph->step, &last)
+                                        : etch_sum_over(sym, graph->step, etch_int(sym, 0), last, amount);
+}
+
 static void pick(etch_session *session, const etch_pipeline *p, const etch_cost_list *costs, const filter *f,
                  etch_picks *out)
 {
@@ -300,6 +337,7 @@ static void pick(etch_session *session, const etch_pipeline *p, const etch_cost_
         etch_expr amount = etch_mul(sym, amount_of(sym, f, &counted), cost->times);
         if (f->part)
             amount = etch_div(sym, amount, f->part->around);
+        amount = of_all_steps(sym, p->training->graph, cost, amount);
         amount = etch_pipeline_apply(session, p, amount);
         if (amount && etch_is_zero(amount))
             continue;
@@ -360,8 +398,16 @@ static bool pick_part(etch_session *session, const etch_pipeline *p, const etch_
 
 static bool is_trained(etch_session *session, const etch_pipeline *p, const etch_quantity *q, const filter *f)
 {
-    if (f->row->subject != ETCH_OF_PHASE || f->phases == 1u << ETCH_FORWARD || p->model->trains)
+    const bool forward = f->phases >> ETCH_FORWARD & 1;
+    if (f->row->subject != ETCH_OF_PHASE || f->phases == 1u << ETCH_FORWARD || p->model->trains ||
+        (forward && p->model->serves))
         return true;
+    if (p->model->serves) {
+        etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_TRAIN, q->first_span,
+                                     "'%s' needs a train block: an infer block runs forward only", q->first);
+        etch_help(diag, "ask for 'forward', or name a train block: run = NAME");
+        return false;
+    }
     etch_diag *diag =
         etch_error(session->diags, ETCH_E_QUERY_TRAIN, q->first_span,
                    "'%s' needs a train block: model '%s' is not trained", q->first, p->model->name);
@@ -440,7 +486,7 @@ etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *q,
     filter f = {.row = row, .op = q->op};
     if (!check_arguments(session, q, row) ||
         (row->subject == ETCH_OF_PHASE && !find_phases(session, q, &f.phases)) ||
-        (q->op && !find_op(session, q, row)))
+        (row->subject == ETCH_OF_CLASS && !find_class(session, q)) || (q->op && !find_op(session, q, row)))
         return NULL;
     if (row->subject == ETCH_OF_PART && !q->first) {
         etch_error(session->diags, ETCH_E_QUERY_PART, q->span, "'%s' needs a model or a module: %s(model)",

@@ -32,8 +32,9 @@ typedef struct etch_pipeline {
     ETCH_VEC(etch_stage_costs *) stage_costs; /* of one rank, as far as they were asked for */
 } etch_pipeline;
 
-/* The values in force with one plan. */
+/* The values in force with one run and plan. */
 typedef struct etch_in_force {
+    const char *run;       /* as asked; NULL: the spec's choice */
     const etch_plan *plan; /* may be NULL */
     bool defaults;
     etch_settings settings;
@@ -66,6 +67,7 @@ struct etch_session {
     etch_sym *sym;
     etch_spec *spec;
     ETCH_VEC(etch_in_force *) in_force;
+    bool warned_of_hidden; /* values that the run hides */
     ETCH_VEC(etch_pipeline *) pipelines;
     const etch_pipeline *latest;            /* the last one that a quantity asked for */
     ETCH_VEC(etch_open_axis) open_axes;     /* since `latest` was reset */
@@ -75,6 +77,8 @@ struct etch_session {
 
 /* The values in force with a plan, which may be NULL. NULL after a reported error. */
 const etch_settings *etch_session_settings(etch_session *session, const etch_plan *plan);
+/* The same of a run (NULL: the spec's choice), which may bind params itself. */
+const etch_settings *etch_run_settings(etch_session *session, const char *run, const etch_plan *plan);
 /* The plan that the options, or the spec, name. False after a reported error; the plan may be NULL when
  * nothing names one. */
 bool etch_session_plan(etch_session *session, const etch_plan **plan);
@@ -206,9 +210,9 @@ etch_span etch_part_span(const etch_part *part);
 
 /* The op's name, of a move the collective's. */
 const char *etch_cost_op_name(const etch_cost *cost);
-/* What `--by layer` calls the forward loop that an item runs in (NULL: none): the names of the loops from the outermost
- * in, and a number where several loops have these. */
-const char *etch_layer_label(etch_session *session, const etch_pipeline *pipeline, const etch_loop *loop);
+/* What `--by layer` calls the body of a forward loop that an item runs in (NULL: none): the names of the loops from the
+ * outermost in, with a number where several loops have the same, and the first iteration where they differ. */
+const char *etch_layer_label(etch_session *session, const etch_pipeline *pipeline, const etch_region *body);
 /* What a table shows for an item. */
 const char *etch_cost_label(etch_session *session, const etch_pipeline *pipeline, const etch_cost *cost,
                             etch_breakdown by);

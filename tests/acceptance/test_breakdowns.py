@@ -49,6 +49,35 @@ model loops(x[B,H], labels[B]: i32) -> z[B,V] {
 train { model = loops, optimizer = adamw }
 """
 
+# The first layers are wider than the others, and of these every third is as it is by itself.
+CLASSES = """etch 1
+param batch, hidden, vocab, layers, dense
+dim B = batch, H = hidden, V = vocab
+model classes(x[B,H], labels[B]: i32) -> z[B,V] {
+  weight head[H,V]
+  repeat layers as layer {
+    weight w[H,H']
+    if layer < dense {
+      weight v[H,H']
+      y[B,H'] = x * w
+      t = y[H'->H]
+      u[B,H'] = t * v
+      x = u[H'->H]
+    } else if layer % 3 == 1 {
+      s = relu(x)
+      y[B,H'] = s * w
+      x = y[H'->H]
+    } else {
+      y[B,H'] = x * w
+      x = y[H'->H]
+    }
+  }
+  z[B,V] = x * head
+  l[] = cross_entropy(z, labels, over = V)  tag loss
+}
+train { model = classes, optimizer = adamw }
+"""
+
 SIZES = {"batch": 3, "seq": 5, "hidden": 7, "vocab": 11, "dp": 1}
 BF16, F32, I32 = 2, 4, 4
 
@@ -140,6 +169,15 @@ class Layers(Case):
         self.assertEqual({label: 2 * 2 * amount for label, amount in rows.items()}, products)
         both, _ = table(spec, "flops(optimizer)", "layer", sets=sets)
         self.assertEqual({label: 12 * amount for label, amount in rows.items()}, both)
+
+    def test_classes_of_iterations(self):
+        """A class is called by its first iteration."""
+        spec = self.write("classes.etch", CLASSES)
+        sets = {"batch": 2, "hidden": 3, "vocab": 5, "layers": 12, "dense": 5}
+        rows, _ = table(spec, "params(model)", "layer", sets=sets)
+        self.assertEqual({"layer[0]": 5 * 2 * 9, "layer[7]": 2 * 9, "layer[5]": 5 * 9, "outside loops": 15}, rows)
+        rows, _ = table(spec, "elementwise(forward)", "layer", sets=sets)
+        self.assertEqual({"layer[7]": 2 * 2 * 3, "outside loops": 5 * 2 * 5}, rows)
 
 
 if __name__ == "__main__":

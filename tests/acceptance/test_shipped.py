@@ -11,7 +11,7 @@ SMALL = dict(batch=16, seq=32, src=32, tgt=16, layers=4, enc_layers=3, dec_layer
              kv_heads=4, head_dim=8, ffn=96, vocab=128, positions=64, micro=2, experts=8, topk=2, expert_ffn=32, shared=1,
              groups=4, top_groups=2, q_rank=24, kv_rank=16, nope=8, rope_dim=8, v_dim=8, window=8, buckets=8,
              inner=128, m_heads=8, m_state=16, m_groups=4, conv=4, chunk=8,
-             dp=2, tp=2, pp=2, cp=2, ep=2, edp=1, etp=1)
+             context=32, new=8, gen=4, dp=2, tp=2, pp=2, cp=2, ep=2, edp=1, etp=1)
 SPECS = sorted(path for path in MODELS.glob("*.etch") if re.search(r"^model |^import ", path.read_text(encoding="utf-8"), re.M))
 
 
@@ -44,23 +44,31 @@ def axes_of(spec, plan):
     return set()
 
 
+def runs_of(spec):
+    """Names of the runs to choose from; None: there is one. Traces are of one step."""
+    text = spec.read_text(encoding="utf-8")
+    named = re.findall(r"^(?:train|infer)\s+(\w+)\s*\{(?!.*steps =)", text, re.M)
+    return named if len(named) > 1 else [None]
+
+
 class Shipped(Case):
-    def lower(self, spec, plan):
+    def lower(self, spec, plan, run):
         """Small traces of all ranks; those without stages are held against the formulas."""
         names = params_of(spec) | axes_of(spec, plan)
         sets = {name: size for name, size in SMALL.items() if name in names}
-        folder = self.scratch / f"{spec.stem}.{plan}"
-        succeed("lower", spec, "--plan", plan, "--set", settings(sets), "-o", folder)
+        folder = self.scratch / f"{spec.stem}.{plan}.{run}"
+        succeed("lower", spec, "--plan", plan, "--set", settings(sets), "-o", folder, *(["--run", run] if run else []))
         succeed("verify", folder)
-        if len(json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["stages"]) == 1:
+        if not run and len(json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["stages"]) == 1:
             self.assertTotals(folder, spec, None, plan, sets)
         self.assertFine(folder)
 
     def test_lowered(self):
         for spec in SPECS:
             for plan in listing(spec)["plans"]:
-                with self.subTest(spec=spec.name, plan=plan):
-                    self.lower(spec, plan)
+                for run in runs_of(spec):
+                    with self.subTest(spec=spec.name, plan=plan, run=run):
+                        self.lower(spec, plan, run)
 
     def test_no_warning(self):
         for spec in SPECS:

@@ -217,6 +217,22 @@ static etch_tensor *entropy_of_logits(exec_model *m)
     return exec_call_row(m, "y", "cross_entropy", "V", z, exec_ids(m, "labels", "B S"), NULL);
 }
 
+/* Eight tokens behind eight, read in the kernel that writes them. */
+static etch_tensor *kept(exec_model *m)
+{
+    etch_tensor *k = exec_product(m, "k", exec_weight(m, "x", "B S H"), exec_weight(m, "w", "H D"), "B S D");
+    return exec_call_row(m, "y", "tanh", "", exec_cache(m, "c", k, "S", "P"), NULL, NULL);
+}
+
+static etch_tensor *kept_for_attention(exec_model *m)
+{
+    etch_tensor *x = exec_weight(m, "x", "B S H");
+    etch_tensor *q = exec_product(m, "q", x, exec_weight(m, "wq", "H K D"), "B S K D");
+    etch_tensor *k = exec_product(m, "k", x, exec_weight(m, "wk", "H D"), "B S D");
+    k = exec_cache(m, "c", k, "S", "P");
+    return exec_attend(m, "y", q, k, k, "P", "D", true);
+}
+
 static const exec_case cases[] = {
     {"product", product},
     {"batched product", batched_product},
@@ -249,10 +265,30 @@ static const exec_case cases[] = {
     {"lookup", lookup},
     {"entropy", entropy},
     {"entropy of logits", entropy_of_logits},
+    {"kept", kept},
+    {"kept for attention", kept_for_attention},
+    {"updated by adamw", product},
+    {"updated by sgd", product},
+    {"updated by sgd with momentum", product},
     {NULL, NULL},
 };
 
 static const exec_case *const lists[] = {cases, exec_attention_cases, exec_function_cases};
+
+exec_case_way exec_case_way_of(const exec_case *c)
+{
+    static const exec_case_way ways[] = {
+        {.name = "kept", .serves = true},
+        {.name = "kept for attention", .serves = true},
+        {.name = "updated by adamw", .optimizer = "adamw"},
+        {.name = "updated by sgd", .optimizer = "sgd"},
+        {.name = "updated by sgd with momentum", .optimizer = "sgd", .momentum = true},
+    };
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        if (strcmp(ways[i].name, c->name) == 0)
+            return ways[i];
+    return (exec_case_way){.name = c->name};
+}
 
 const exec_case *exec_case_at(uint32_t index)
 {
@@ -270,8 +306,12 @@ exec_model *exec_case_build(etch_arena *arena, const exec_case *c, const exec_ca
     if (setting && setting->table)
         m->graph->table = setting->table;
     m->partial = setting ? setting->partial : 0;
+    m->graph->serves = exec_case_way_of(c).serves;
     etch_tensor *y = c->build(m);
     m->partial = 0;
+    m->served = y;
+    if (m->graph->serves)
+        return m;
     etch_buf text = {.arena = arena};
     etch_buf_puts(&text, "");
     for (uint32_t i = 0; i < y->rank; i++)

@@ -318,8 +318,20 @@ etch_tensor *exec_end(exec_model *m, etch_tensor *value)
     return result;
 }
 
+etch_training *exec_serve(exec_model *m, etch_tensor *wanted)
+{
+    etch_training *training = ETCH_NEW(m->arena, etch_training);
+    etch_graph_keep(m->graph, &wanted, 1);
+    training->graph = m->graph;
+    training->train.micro = etch_int(m->sym, 1);
+    fail_on_errors(m);
+    return training;
+}
+
 etch_training *exec_train(exec_model *m, const char *recompute)
 {
+    if (m->graph->serves)
+        return exec_serve(m, m->served);
     const char **names = ETCH_NEW(m->arena, const char *);
     names[0] = recompute;
     m->train.recompute_all = recompute && strcmp(recompute, "all") == 0;

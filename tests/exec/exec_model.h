@@ -10,7 +10,8 @@ typedef struct exec_model {
     etch_diags *diags;
     etch_graph *graph;
     etch_train train;
-    uint32_t partial; /* bits of the weights that are made next: such a one is a sum over the dim Z */
+    etch_tensor *served; /* of a graph that is served: what is asked for */
+    uint32_t partial;    /* bits of the weights that are made next: such a one is a sum over the dim Z */
 } exec_model;
 
 /* `dims`: "B=8 S=4 H=8"; B is the batch. */
@@ -71,7 +72,9 @@ etch_tensor *exec_or(exec_model *m, etch_tensor *value);
 void exec_classes(exec_model *m, const char *digits);
 etch_tensor *exec_end(exec_model *m, etch_tensor *value);
 
-/* Derives backward; fails the test on a diagnostic. `recompute`: name of a loop, "all" or NULL. */
+/* Leaves of the graph what `wanted` needs: a model that is served. */
+etch_training *exec_serve(exec_model *m, etch_tensor *wanted);
+/* Derives backward, unless the graph is served; fails the test on a diagnostic. `recompute`: name of a loop, "all" or NULL. */
 etch_training *exec_train(exec_model *m, const char *recompute);
 
 /* A plan from text: axes first, then lines. A pin stands at the end of its line.

@@ -78,8 +78,10 @@ static bool is_hidden(const exec_call *call, const exec_walk *w, mask hide)
 {
     if (!hide.key)
         return false;
+    /* The queries are the last of the sequence: keys before the first of them come out of a cache. */
+    const uint32_t before = exec_size(call->env, hide.key) - exec_size(call->env, hide.query);
     const uint32_t key = exec_position(call->env, hide.key, exec_walk_index(w, hide.key));
-    const uint32_t query = exec_position(call->env, hide.query, exec_walk_index(w, hide.query));
+    const uint32_t query = before + exec_position(call->env, hide.query, exec_walk_index(w, hide.query));
     return key > query || (hide.window && query - key >= hide.window);
 }
 
@@ -171,6 +173,31 @@ static void run_rename(exec_call *call)
     exec_walk w = WALK(call->outs[0], &seen);
     while (exec_walk_next(&w))
         call->outs[0]->at[w.at[0]] = seen.at[w.at[1]];
+}
+
+/* What earlier runs have left depends on the place in the cache alone. */
+static double left_before(exec_call *call, const exec_walk *w)
+{
+    const exec_array *y = call->outs[0];
+    uint64_t element = 0;
+    for (uint32_t d = 0; d < y->rank; d++)
+        element += exec_mix(y->dims[d]->id, exec_walk_index(w, y->dims[d]));
+    return 2 * exec_random(call->salt, element) - 1;
+}
+
+static void run_append(exec_call *call)
+{
+    const exec_array *x = call->ins[0];
+    etch_dim *const *from = call->op->attrs.from, *const *to = call->op->attrs.to;
+    if (!whole(call, x, from, 1) || !whole(call, call->outs[0], to, 1))
+        return;
+    const uint32_t past = exec_size(call->env, to[0]) - exec_size(call->env, from[0]);
+    exec_walk w = WALK(call->outs[0]);
+    while (exec_walk_next(&w)) {
+        const uint32_t index = exec_walk_index(&w, to[0]);
+        call->outs[0]->at[w.at[0]] =
+            index < past ? left_before(call, &w) : element(call, &w, x, from[0], index - past);
+    }
 }
 
 static void run_slice(exec_call *call)
@@ -799,6 +826,7 @@ static const exec_rule rows[] = {
     {"rename", run_rename, 0},
     {"renamed_back", run_rename, 0},
     {"cache", run_rename, 0},
+    {"append", run_append, 0},
     {"slice", run_slice, 0},
     {"slice_dx", run_slice_dx, COUNTED},
     {"relu", run_unary, 1},

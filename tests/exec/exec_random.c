@@ -268,6 +268,14 @@ static void add_view(scene *s)
                      : exec_slice(s->m, fresh(s, "v"), x, from, to));
 }
 
+/* An objective of its own, wherever it stands: at top level, in a loop or in a module. */
+static void add_objective(scene *s)
+{
+    etch_tensor *x = any_value(s);
+    if (exec_roll(s->dice, 3) == 0)
+        exec_sum_loss(s->m, x, text_of(s, dims_of(x, NULL)));
+}
+
 static void add_lookup(scene *s)
 {
     etch_dim *dim = exec_model_dim(s->m, exec_roll(s->dice, 2) ? "H" : "F");
@@ -447,7 +455,8 @@ static void add_statements(scene *s, uint32_t count)
     static void (*const statements[])(scene *) = {
         add_projection, add_projection, add_projection, add_gain,     add_sum,       add_sum,
         add_product,    add_function,   add_number,     add_norm,     add_reduction, add_view,
-        add_lookup,     add_attention,  add_attention,  add_quotient, add_module,    add_loop};
+        add_lookup,     add_attention,  add_attention,  add_quotient, add_module,    add_loop,
+        add_objective};
     for (uint32_t i = 0; i < count && s->value_count < MAX_VALUES - 4; i++)
         statements[exec_roll(s->dice, sizeof statements / sizeof *statements)](s);
 }
@@ -468,6 +477,15 @@ static void add_loss(scene *s)
     exec_sum_loss(s->m, x, text_of(s, dims_of(x, NULL)));
 }
 
+/* All but the last weight may stay as they are. */
+static void freeze_some(scene *s)
+{
+    const etch_graph *graph = s->m->graph;
+    const bool some = exec_roll(s->dice, 2);
+    for (uint32_t i = 0; some && i + 1 < graph->weights.count; i++)
+        graph->weights.at[i]->frozen = exec_roll(s->dice, 2);
+}
+
 static exec_model *random_model(etch_arena *arena, exec_dice *dice, const char *dims, const char **recompute)
 {
     scene s = {.m = exec_model_new(arena, dims, 1 + exec_roll(dice, 2)), .dice = dice};
@@ -479,6 +497,7 @@ static exec_model *random_model(etch_arena *arena, exec_dice *dice, const char *
     keep(&s, s.values[s.value_count - 1]);
     add_projection(&s); /* at least one weight */
     add_loss(&s);
+    freeze_some(&s);
     static const char *const what[] = {NULL, NULL, "all", "loop0"};
     *recompute = what[exec_roll(dice, 4)];
     if (*recompute && s.loops == 0)

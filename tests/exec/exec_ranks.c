@@ -422,7 +422,8 @@ exec_ranks *exec_ranks_new(etch_arena *arena, const etch_placed *placed, exec_ru
     };
     ranks->gradients = exec_store_new(arena, placed->training->graph->tensors.count * ranks->mesh.ranks);
     find_homes(ranks, placed->forward);
-    find_homes(ranks, placed->backward);
+    if (placed->backward)
+        find_homes(ranks, placed->backward);
     return ranks;
 }
 
@@ -432,7 +433,7 @@ void exec_ranks_run(exec_ranks *ranks)
                                    ranks->placed->value_count * ranks->mesh.ranks);
     ranks->env.microbatch = ranks->reference->env.microbatch;
     run_region(ranks, ranks->placed->forward);
-    if (!ranks->env.failure)
+    if (!ranks->env.failure && ranks->placed->backward)
         run_region(ranks, ranks->placed->backward);
     etch_arena_free(ranks->values.arena);
     ranks->values.arena = NULL;

@@ -158,5 +158,5 @@ const char *exec_check_rules(const etch_placed *placed)
         .viewed = ETCH_NEW_ARRAY(placed->arena, placed->value_count, bool),
     };
     const char *failure = check_region(&r, placed->forward);
-    return failure ? failure : check_region(&r, placed->backward);
+    return failure || !placed->backward ? failure : check_region(&r, placed->backward);
 }
