@@ -30,6 +30,15 @@ etch_dim *etch_graph_dim(etch_graph *graph, const char *name, etch_expr size, bo
     return dim;
 }
 
+bool etch_dim_holds(const etch_dim *dim, const etch_dim *other)
+{
+    for (const etch_dim *d = dim; d; d = d->twin)
+        for (uint32_t i = 0; i < d->holds.count; i++)
+            if (d->holds.at[i] == other)
+                return true;
+    return dim == other;
+}
+
 etch_tensor *etch_tensor_new(etch_graph *graph, const char *name, etch_kind kind, etch_dtype dtype,
                              etch_dim *const *dims, uint32_t rank, etch_span span)
 {
@@ -266,6 +275,8 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
                       .span = span};
     if (attrs)
         call.attrs = *attrs;
+    if (row->compose)
+        return row->compose(&call);
     if (!etch_shape_infer(&call, &dims))
         return NULL;
     if (want && !are_among(dims.at, dims.count, want, want_rank)) {

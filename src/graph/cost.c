@@ -110,9 +110,9 @@ static void list_region(const listing *l, const etch_region *region, place at)
             .row = op->row,
             .matmul = etch_op_is_matmul(op),
             .scope = forward_op(op)->scope,
-            .op = op,
             .loop = loop_of(at),
             .body = at.body,
+            .op = op,
             .tensor = op->outs[0],
             .span = op->span,
         };
@@ -138,6 +138,7 @@ static place place_of_weight(const listing *l, const etch_tensor *weight)
 static void list_params(const listing *l)
 {
     const etch_graph *graph = l->training->graph;
+    const etch_expr *active = etch_active_shares(graph, l->arena);
     for (uint32_t i = 0; i < graph->weights.count; i++) {
         const etch_tensor *weight = graph->weights.at[i];
         place at = place_of_weight(l, weight);
@@ -152,6 +153,10 @@ static void list_params(const listing *l)
             .tensor = weight,
             .span = weight->span,
         };
+        push(l, item);
+        item.measure = ETCH_ACTIVE;
+        if (active[weight->id])
+            item.each = etch_mul(l->sym, item.each, active[weight->id]);
         push(l, item);
     }
 }

@@ -29,7 +29,8 @@ typedef struct deriver {
 etch_expr etch_training_size(const etch_training *training, const etch_dim *dim)
 {
     etch_sym *sym = training->graph->sym;
-    return dim == training->train.batch ? etch_div(sym, dim->size, training->train.micro) : dim->size;
+    const bool divided = training->train.batch && etch_dim_holds(dim, training->train.batch);
+    return divided ? etch_div(sym, dim->size, training->train.micro) : dim->size;
 }
 
 static bool has_tag(const etch_tensor *tensor, const char *tag)

@@ -104,8 +104,13 @@ typedef struct etch_dim {
     uint32_t id;                 /* order of creation within the graph */
     const struct etch_dim *twin; /* the dim that this one was first renamed from (keys of a sequence: its
                                     queries); NULL otherwise */
-    etch_span span;              /* where it is declared */
+    ETCH_VEC(const struct etch_dim *)
+    holds; /* of slots: the dims of the tokens and choices that fill them, and those that they hold; none for
+              most */
+    etch_span span; /* where it is declared */
 } etch_dim;
+/* Is it `other`, or does it hold its elements? Then a microbatch of `other` is one of both. */
+bool etch_dim_holds(const etch_dim *dim, const etch_dim *other);
 
 typedef enum etch_dtype {
     ETCH_F64,
@@ -190,7 +195,7 @@ typedef struct etch_attrs {
     uint32_t over_count;
     etch_dim **dot;
     uint32_t dot_count;
-    etch_dim **from, **to; /* renaming, pairwise; slice: over -> to[0] */
+    etch_dim **from, **to; /* renaming, pairwise; slice: over -> to[0]; routing: tokens -> slots */
     uint32_t map_count;
     etch_dim **kernel;
     uint32_t kernel_count;
@@ -217,6 +222,8 @@ typedef struct etch_keyword_field {
     uint32_t *dtype;   /* 0 when it is not said, else an etch_dtype plus one */
 } etch_keyword_field;
 etch_keyword_field etch_keyword_field_of(const etch_keyword_info *info, etch_attrs *attrs);
+/* Is it said? */
+bool etch_keyword_is_said(const etch_keyword_field *field);
 /* The first keyword that a call of the row needs and `attrs` does not say; NULL: all are said. */
 const etch_keyword_info *etch_keyword_missing(const etch_row *row, const etch_attrs *attrs);
 
@@ -830,6 +837,7 @@ etch_expr etch_stage_ties(etch_sym *sym, const etch_stage_view *view, const etch
 /* What a cost item counts. */
 typedef enum etch_measure {
     ETCH_PARAMS,     /* elements */
+    ETCH_ACTIVE,     /* of them, those that one token uses */
     ETCH_FLOPS,      /* FLOP, whole job, undivided */
     ETCH_RANK_FLOPS, /* FLOP of one rank */
     ETCH_TRAFFIC,    /* bytes of one rank */

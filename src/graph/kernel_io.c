@@ -37,12 +37,17 @@ typedef struct local {
     const etch_dim *counted; /* queries whose pairs are counted all together, or NULL */
 } local;
 
-/* Among how many ranks the step divides its work along a dim. */
+static bool is_linked(const etch_step *step, etch_state factor, const etch_dim *dim)
+{
+    return factor && step->op && etch_op_dim_linked(step->op, factor) == dim;
+}
+
+/* Among how many ranks the step divides its work along a dim, or along one that it holds. */
 static etch_expr parts_of(const local *l, const etch_dim *dim)
 {
     uint32_t axes = 0;
     for (uint32_t i = 0; i < l->placed->plan->mesh.count; i++)
-        if (l->step->factor[i] == dim)
+        if (l->step->factor[i] == dim || is_linked(l->step, l->step->factor[i], dim))
             axes |= 1u << i;
     return etch_group_size(l->placed, axes);
 }

@@ -122,17 +122,42 @@ static etch_state factor_of_demand(const placer *p, const placing *pl, uint32_t 
     return partial || !any_sharded(pl, axis) ? dim : NULL;
 }
 
-static etch_state choose_factor(const placer *p, const placing *pl, uint32_t axis)
+static etch_state *route_of(placer *p, const etch_tensor *indices)
+{
+    const etch_tensor *root = etch_route_root(indices);
+    for (uint32_t i = 0; i < p->routes.count; i++)
+        if (p->routes.at[i].indices == root)
+            return p->routes.at[i].tokens;
+    ETCH_PUSH(p->arena, &p->routes, (route){.indices = root});
+    return p->routes.at[p->routes.count - 1].tokens;
+}
+
+/* A rank's slots are those of its tokens, in all ops that route alike: where one of them is divided along a
+ * token dim, so are the others. */
+static etch_state factor_of_route(placer *p, const etch_op *op, uint32_t axis, etch_state state)
+{
+    if (!state || !op->row->links)
+        return state;
+    etch_state *token = &route_of(p, op->ins[op->row->lead])[axis];
+    bool of_tokens = etch_op_dim_linked(op, state) != state;
+    bool of_slots = etch_dim_among(op->attrs.to, op->attrs.map_count, state);
+    if (of_tokens && !*token)
+        *token = state;
+    return (of_tokens || of_slots) && can_divide(op, *token) ? *token : state;
+}
+
+static etch_state choose_factor(placer *p, const placing *pl, uint32_t axis)
 {
     const etch_op *op = pl->op;
     if (op->forward) {
         etch_state state = p->steps[op->forward->id]->factor[axis];
         return can_divide(op, state) ? state : NULL;
     }
-    etch_state state = factor_of_operands(pl, axis, true);
+    etch_state lead = op->row->lead ? pl->ins[op->row->lead]->place[axis] : NULL;
+    etch_state state = can_divide(op, lead) ? lead : factor_of_operands(pl, axis, true);
     if (!state)
         state = factor_of_operands(pl, axis, false);
-    return state ? state : factor_of_demand(p, pl, axis);
+    return factor_of_route(p, op, axis, state ? state : factor_of_demand(p, pl, axis));
 }
 
 /* Does the operand have `dim`, under either of its names where the op maps dims (the gradient of a slice)? */
@@ -175,7 +200,17 @@ static bool is_untouched(const etch_op *op, uint32_t result, const etch_dim *dim
     return true;
 }
 
-static void place_axis(const placer *p, placing *pl, uint32_t axis)
+/* How a tensor is held where the op divides its work along `f`; `otherwise` when it has no part in that. */
+static etch_state state_under(const etch_op *op, const etch_tensor *tensor, etch_state f,
+                              etch_state otherwise)
+{
+    if (etch_has_dim(tensor, f))
+        return f;
+    const etch_dim *linked = etch_op_dim_linked(op, f);
+    return etch_has_dim(tensor, linked) ? linked : otherwise;
+}
+
+static void place_axis(placer *p, placing *pl, uint32_t axis)
 {
     const etch_op *op = pl->op;
     etch_state f = choose_factor(p, pl, axis);
@@ -188,7 +223,7 @@ static void place_axis(const placer *p, placing *pl, uint32_t axis)
         return;
     }
     for (uint32_t i = 0; i < op->in_count; i++)
-        pl->need[i][axis] = f && etch_has_dim(op->ins[i], f) ? f : NULL;
+        pl->need[i][axis] = f ? state_under(op, op->ins[i], f, NULL) : NULL;
     if (!f)
         return;
     bool stat = etch_op_factor(op, f) == FACTOR_STAT;
@@ -196,7 +231,7 @@ static void place_axis(const placer *p, placing *pl, uint32_t axis)
         pl->stat_axes |= 1u << axis;
     for (uint32_t i = 0; i < op->out_count; i++) {
         bool whole = stat || is_untouched(op, i, f);
-        pl->result[i][axis] = etch_has_dim(op->outs[i], f) ? f : whole ? NULL : ETCH_PARTIAL;
+        pl->result[i][axis] = state_under(op, op->outs[i], f, whole ? NULL : ETCH_PARTIAL);
     }
 }
 

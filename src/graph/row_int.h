@@ -28,7 +28,11 @@ typedef enum etch_shape {
     SHAPE_APPENDED, /* likewise; `over` is a part of the new dim, its last elements */
     SHAPE_TOP,  /* operand 0 with `over` replaced by the dim `to`, which may be shorter: its first elements */
     SHAPE_LOSS, /* none: a scalar; operand 1 (labels) has the dims of operand 0 less over */
-    SHAPE_TARGETS /* derived rows: result i has the dims of the operand that it is the gradient of */
+    SHAPE_CHOSEN,   /* of operand 0 with `over` replaced by the one new dim that is declared */
+    SHAPE_ROUTED,   /* tokens to the slots of experts: see shape_route.c */
+    SHAPE_RETURNED, /* and back, one for each choice */
+    SHAPE_INDEXED,  /* `over`: what the indices of operand 0 choose among */
+    SHAPE_TARGETS   /* derived rows: result i has the dims of the operand that it is the gradient of */
 } etch_shape;
 
 /* What a dim is to an op: decides along which dims an axis may divide the work. */
@@ -52,6 +56,7 @@ typedef enum etch_basis {
     BASIS_RESULT,  /* `flop` per element of result 0 */
     BASIS_OPERAND, /* `flop` per element of operand 0 */
     BASIS_SECOND,  /* `flop` per element of operand 1 */
+    BASIS_DIMS,    /* `flop` per combination of all dims of operands and results */
     BASIS_TOTAL,   /* one per element and operand after the first */
     BASIS_SCORES /* per pair of query and key: `flop` per element of the dot dims, `flop_width` per element of
                     the value width */
@@ -89,6 +94,7 @@ typedef enum etch_use {
     USE_TOTAL,        /* the cotangents of one value, added */
     USE_ACCUMULATION, /* a gradient added into its accumulator by a node of its own */
     USE_NORM,         /* sum of squares of the gradients */
+    USE_LOAD,         /* how choices are spread over what they choose among */
     USE_SLICE_SHARD,  /* moves */
     USE_REDUCE_SCATTER,
     USE_ALL_TO_ALL,
@@ -121,6 +127,8 @@ typedef struct etch_grad {
     const char *row, *args, *into;
 } etch_grad;
 
+struct etch_call;
+
 struct etch_row {
     const char *name;
     const char *operands;  /* names, for messages and help; those after `|` are optional */
@@ -137,6 +145,8 @@ struct etch_row {
     bool matmul;        /* counts in matmul_flops (a product also needs dims of all three kinds) */
     etch_touch touch;
     uint32_t scores_first;    /* BASIS_SCORES: index of q among the operands (k and v follow) */
+    uint32_t lead;            /* the operand whose shards decide before those of the others */
+    bool links;               /* operands and results that lack a dim `from` may be sharded on its `to` */
     uint32_t stat_reductions; /* all-reduces of result 1 when `over` is sharded */
     etch_result dtype;        /* of result 0 */
     etch_extra extra;
@@ -151,6 +161,8 @@ struct etch_row {
     bool elide_same;           /* is nothing when the result has the dims of operand 0 */
     bool inverts_map;          /* derived from a row with a map: from and to trade places */
     const etch_grad *grads;    /* ends with {NULL}; NULL: no gradient */
+    /* A call is made of calls of other rows: no op has this row. NULL for most. */
+    etch_tensor *(*compose)(const struct etch_call *call);
     const char *help;
 };
 
@@ -183,8 +195,30 @@ bool etch_shape_infer(etch_call *call, etch_dim_list *out);
 /* The options of attention: do mask, cap, pairs, sink and bias go together, and with the dims? Forgets a
  * window that hides nothing. False after an error. */
 bool etch_attend_check(etch_call *call);
+/* Does operand `t` have every dim of `dims`? Reports the first that it lacks, which keyword `what` names. */
+bool etch_shape_has(const etch_call *call, const etch_tensor *t, etch_dim *const *dims, uint32_t count,
+                    const char *what);
 /* Marks `to` as another name for `from`, unless that is so the other way round. */
 void etch_dim_twin(etch_dim *to, const etch_dim *from);
+
+/* ---- shape_route.c: routing ---- */
+
+/* The dim that the elements of `indices` choose among, when an op of the graph has chosen them; else NULL. */
+etch_dim *etch_route_indexed(const etch_tensor *indices);
+/* The tensor behind views: ops that route alike have the same one as indices. */
+const etch_tensor *etch_route_root(const etch_tensor *indices);
+/* Do the indices choose from `dim`, as far as that is known? Reports it when they do not. */
+bool etch_route_fits(const etch_call *call, const etch_tensor *indices, const etch_dim *dim);
+bool etch_shape_chosen(etch_call *call, etch_dim_list *out);
+bool etch_shape_routed(etch_call *call, etch_dim_list *out);
+bool etch_shape_returned(etch_call *call, etch_dim_list *out);
+/* The loss that keeps the load of experts even. */
+etch_tensor *etch_compose_load_balance(const etch_call *call);
+
+/* ---- active.c ---- */
+
+/* By tensor id of a weight: how much of it one token uses; NULL where no op reads it. */
+etch_expr *etch_active_shares(const etch_graph *graph, etch_arena *arena);
 
 /* Does the op's row let `dim` be `FACTOR_PASS`, ...? */
 etch_factor etch_op_factor(const etch_op *op, const etch_dim *dim);
@@ -194,6 +228,9 @@ etch_role etch_op_role(const etch_op *op);
 /* What a view's operand calls a dim of its result, and the other way round. */
 const etch_dim *etch_op_dim_before(const etch_op *op, const etch_dim *dim);
 const etch_dim *etch_op_dim_after(const etch_op *op, const etch_dim *dim);
+/* Where the op links dims: the dim that those of operands and results that lack `dim` have in its place; else
+ * `dim` itself. */
+const etch_dim *etch_op_dim_linked(const etch_op *op, const etch_dim *dim);
 /* Is it a product with dims of all three kinds (only in the first operand, only in the second, summed), or a
  * row that always counts? */
 bool etch_op_is_matmul(const etch_op *op);
@@ -210,6 +247,7 @@ const etch_dim *etch_op_counted_queries(const etch_op *op);
 /* How a convention counts an op. All zero: as its row says. */
 typedef struct etch_flop_rule {
     enum { PAIRS_EXACT, PAIRS_HALF, PAIRS_FULL } pairs; /* of causal attention */
+    bool half;                                          /* of whatever it is */
     bool once;                                          /* not what the row says is done again */
     bool product;       /* 2 for each combination of all dims, whatever the row says */
     uint32_t element;   /* not 0: so many for each element of operand 0, whatever the row says */

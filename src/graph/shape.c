@@ -35,6 +35,12 @@ static bool has_dims(const etch_call *call, const etch_tensor *t, etch_dim *cons
     return true;
 }
 
+bool etch_shape_has(const etch_call *call, const etch_tensor *t, etch_dim *const *dims, uint32_t count,
+                    const char *what)
+{
+    return has_dims(call, t, dims, count, what);
+}
+
 static bool union_dims(const etch_call *call, uint32_t from, uint32_t count, etch_dim_list *out)
 {
     for (uint32_t i = from; i < from + count; i++)
@@ -102,7 +108,8 @@ static bool lookup_dims(const etch_call *call, etch_dim_list *out)
     etch_graph *graph = call->graph;
     etch_tensor *const *ins = call->ins;
     const etch_attrs *attrs = &call->attrs;
-    if (!has_dims(call, ins[0], attrs->over, attrs->over_count, "over"))
+    if (!has_dims(call, ins[0], attrs->over, attrs->over_count, "over") ||
+        (attrs->over_count && !etch_route_fits(call, ins[1], attrs->over[0])))
         return false;
     union_dims(call, 1, 1, out);
     for (uint32_t i = 0; i < ins[0]->rank; i++)
@@ -335,6 +342,16 @@ static bool infer(etch_call *call, etch_dim_list *out)
         return top_dims(call, out);
     case SHAPE_CACHED:
         return cached_dims(call, out);
+    case SHAPE_CHOSEN:
+        return etch_shape_chosen(call, out);
+    case SHAPE_ROUTED:
+        return etch_shape_routed(call, out);
+    case SHAPE_RETURNED:
+        return etch_shape_returned(call, out);
+    case SHAPE_INDEXED:
+        for (uint32_t i = 0; i < call->attrs.over_count; i++)
+            etch_dim_add(call->graph, out, call->attrs.over[i]);
+        return true;
     case SHAPE_APPENDED:
         return appended_dims(call, out);
     case SHAPE_RENAMED:

@@ -112,13 +112,21 @@ etch_keyword_field etch_keyword_field_of(const etch_keyword_info *info, etch_att
     return (etch_keyword_field){.number = field};
 }
 
+bool etch_keyword_is_said(const etch_keyword_field *field)
+{
+    if (field->dims)
+        return *field->dim_count > 0;
+    if (field->flag)
+        return *field->flag;
+    return field->dtype ? *field->dtype != 0 : *field->number != NULL;
+}
+
 const etch_keyword_info *etch_keyword_missing(const etch_row *row, const etch_attrs *attrs)
 {
     etch_attrs said = *attrs;
     for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++) {
         etch_keyword_field field = etch_keyword_field_of(&keywords[i], &said);
-        bool missing = field.dims ? *field.dim_count == 0
-                                  : (field.number && !*field.number) || (field.dtype && !*field.dtype);
+        bool missing = !field.flag && !etch_keyword_is_said(&field);
         if (missing && (row->needs & keywords[i].bit))
             return &keywords[i];
     }
@@ -221,10 +229,13 @@ void etch_row_describe(const etch_row *row, etch_buf *out)
                                       "element of the result",
                                       "element of the operand",
                                       "element of the second operand",
+                                      "combination of dims",
                                       "element and addition",
                                       "pair and width"};
     etch_buf_printf(out, "%-18s %-22s ", row->name, row->operands);
-    if (row->basis == BASIS_NONE)
+    if (row->compose)
+        etch_buf_puts(out, "FLOP of its parts");
+    else if (row->basis == BASIS_NONE)
         etch_buf_puts(out, "no FLOP");
     else if (row->basis == BASIS_PRODUCT)
         etch_buf_puts(out, "2 FLOP per combination of dims when one is summed, else 1");

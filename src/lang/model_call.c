@@ -4,12 +4,11 @@
 #include "lang/model_int.h"
 
 /* Functions of the language that a later version gives meaning to. */
-static const char *const later_functions[] = {
-    "collect", "concat", "conv",      "dispatch", "gather_sum", "load_balance", "max_pool",
-    "normalize",  "split",   "ssd",    "subsample", "topk",     "triangle",   "pad"};
+static const char *const later_functions[] = {"concat", "conv", "gather_sum", "max_pool", "pad",
+                                              "split",  "ssd",  "subsample",  "triangle"};
 
 /* Keywords of ops that a later version gives meaning to, unless they say "nothing" (0, false, none). */
-static const char *const later_keywords[] = {"groups", "keep", "limit", "slots", "mask"};
+static const char *const later_keywords[] = {"mask"};
 
 static bool is_among(const char *name, const char *const *list, size_t count)
 {

@@ -23,7 +23,7 @@ static const etch_quantity_row rows[] = {
     {"params", ETCH_OF_PART, ETCH_PARAMS, ETCH_ALL, OF_WEIGHTS, false, "elements", "weights"},
     {"trainable", ETCH_OF_PART, ETCH_PARAMS, ETCH_ONLY_TRAINABLE, OF_WEIGHTS, false, "elements",
      "weights that have a gradient"},
-    {"active_params", ETCH_OF_PART, ETCH_PARAMS, ETCH_ALL, OF_WEIGHTS, false, "elements",
+    {"active_params", ETCH_OF_PART, ETCH_ACTIVE, ETCH_ALL, OF_WEIGHTS, false, "elements",
      "weights that one token uses"},
     {"flops", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ALL, OF_JOB, false, "FLOP",
      "work of the whole job; a multiply-add is 2"},
@@ -57,7 +57,7 @@ const etch_quantity_row *etch_quantity_row_of(const char *name)
 
 bool etch_quantity_of_rank(const etch_quantity_row *row)
 {
-    return row->measure != ETCH_PARAMS && row->measure != ETCH_FLOPS;
+    return row->subject != ETCH_OF_PART && row->measure != ETCH_FLOPS;
 }
 
 static bool of_collectives(const etch_quantity_row *row)

@@ -36,7 +36,8 @@ def axes_of(spec, plan):
     body = re.search(rf"^parallel\s+{plan}\s*\{{(.*?)^\}}", text, re.M | re.S)
     if body:
         mesh = re.search(r"mesh\s*\[(.*?)\]", body[1], re.S)[1]
-        return set(re.findall(r"[a-z_]\w*", mesh))
+        computed = set(re.findall(r"([a-z_]\w*)\s*=", mesh))
+        return set(re.findall(r"[a-z_]\w*", mesh)) - computed
     for name in re.findall(r'^import "([^"]+)"', text, re.M):
         found = axes_of(spec.parent / name, plan)
         if found:

@@ -248,6 +248,36 @@ etch_tensor *exec_masked_softmax(exec_model *m, const char *name, etch_tensor *s
     return call_row(m, name, "softmax", &scores, 1, &attrs, NULL);
 }
 
+etch_tensor *exec_topk(exec_model *m, const char *name, etch_tensor *scores, const char *over,
+                       const char *choices)
+{
+    etch_attrs attrs = {0};
+    etch_buf want = {.arena = m->arena};
+    attrs.over = kept_dims(m, over, &attrs.over_count);
+    for (uint32_t i = 0; i < scores->rank; i++)
+        etch_buf_printf(&want, "%s ", scores->dims[i] == attrs.over[0] ? choices : scores->dims[i]->name);
+    return call_row(m, name, "topk", &scores, 1, &attrs, want.text);
+}
+
+etch_tensor *exec_dispatch(exec_model *m, const char *name, etch_tensor *x, etch_tensor *idx,
+                           const char *over, const char *slots)
+{
+    etch_attrs attrs = {0};
+    etch_tensor *ins[] = {x, idx};
+    attrs.over = kept_dims(m, over, &attrs.over_count);
+    attrs.slots = kept_dims(m, slots, &attrs.slots_count);
+    return call_row(m, name, "dispatch", ins, 2, &attrs, NULL);
+}
+
+etch_tensor *exec_collect(exec_model *m, const char *name, etch_tensor *y, etch_tensor *idx,
+                          const char *experts, const char *slots)
+{
+    etch_attrs attrs = {0};
+    etch_tensor *ins[] = {y, idx};
+    attrs.over = kept_dims(m, etch_text(m->arena, "%s %s", experts, slots), &attrs.over_count);
+    return call_row(m, name, "collect", ins, 2, &attrs, NULL);
+}
+
 void exec_tag(exec_model *m, etch_tensor *tensor, const char *tag)
 {
     const char **tags = ETCH_NEW_ARRAY(m->arena, tensor->tag_count + 1, const char *);

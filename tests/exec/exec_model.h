@@ -58,6 +58,14 @@ etch_tensor *exec_attend_with(exec_model *m, const char *name, etch_tensor *q, e
 etch_tensor *exec_masked_softmax(exec_model *m, const char *name, etch_tensor *scores, const char *over,
                                  int window);
 
+/* Routing. `over` of dispatch: the tokens' dims; the other words are one dim each. */
+etch_tensor *exec_topk(exec_model *m, const char *name, etch_tensor *scores, const char *over,
+                       const char *choices);
+etch_tensor *exec_dispatch(exec_model *m, const char *name, etch_tensor *x, etch_tensor *idx,
+                           const char *over, const char *slots);
+etch_tensor *exec_collect(exec_model *m, const char *name, etch_tensor *y, etch_tensor *idx,
+                          const char *experts, const char *slots);
+
 void exec_tag(exec_model *m, etch_tensor *tensor, const char *tag);
 /* Cross entropy of a head on `value`, tagged loss. */
 void exec_head_loss(exec_model *m, etch_tensor *value, etch_tensor *head);

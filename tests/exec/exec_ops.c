@@ -1,4 +1,5 @@
 #include "exec_ops.h"
+#include "exec_ops_route.h"
 
 #include "graph/row_int.h"
 
@@ -863,6 +864,14 @@ static const exec_rule rows[] = {
     {"token_nll", run_token_nll, OPERAND + 5},
     {"token_nll_dx", run_token_nll_dx, 4},
     {"cross_entropy_dx", run_cross_entropy_dx, 4},
+    {"topk", exec_run_topk, COUNTED},
+    {"dispatch", exec_run_dispatch, 0},
+    {"dispatch_dx", exec_run_dispatch_dx, OPERAND + 1},
+    {"collect", exec_run_collect, 0},
+    {"collect_dx", exec_run_collect_dx, 0},
+    {"normalize", exec_run_normalize, 2},
+    {"normalize_dx", exec_run_normalize_dx, 5},
+    {"load", exec_run_load, OPERAND + 1},
     {"add_cotangents", run_total, COUNTED},
     {"accumulate", run_sum, COUNTED},
     {"bend", run_bend, 3},

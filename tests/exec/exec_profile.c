@@ -54,6 +54,7 @@ static void write_count(const etch_training *training, const etch_marks *marks, 
     set_count(&count, ETCH_COUNT_RESCORE, "no");
     set_count(&count, ETCH_COUNT_NORMS, "no");
     set_count(&count, ETCH_COUNT_EMBEDDING, "yes");
+    set_count(&count, ETCH_COUNT_ROUTER, "no");
     set_count(&count, ETCH_COUNT_LOGITS, "no");
     if (!etch_count_apply(&count, marks, training, NULL, &item))
         etch_buf_puts(out, ", not of convention");

@@ -7,11 +7,12 @@
 static const etch_span nowhere = {0, 0};
 
 /* Sizes that all meshes below can divide, and others. Dims that are renamed into each other are equal. */
-static const char sizes[] = "B=8 S=8 T=8 H=4 H'=4 F=8 K=4 D=4 V=8";
-static const char *const odd_sizes[] = {"B=8 S=6 T=6 H=4 H'=4 F=8 K=4 D=4 V=8",
-                                        "B=4 S=4 T=4 H=8 H'=8 F=6 K=2 D=4 V=12",
-                                        "B=12 S=8 T=8 H=2 H'=2 F=4 K=8 D=4 V=8"};
+static const char sizes[] = "B=8 S=8 T=8 H=4 H'=4 F=8 K=4 D=4 V=8 E=4 Q=2 C=32";
+static const char *const odd_sizes[] = {"B=8 S=6 T=6 H=4 H'=4 F=8 K=4 D=4 V=8 E=4 Q=2 C=24",
+                                        "B=4 S=4 T=4 H=8 H'=8 F=6 K=2 D=4 V=12 E=4 Q=2 C=8",
+                                        "B=12 S=8 T=8 H=2 H'=2 F=4 K=8 D=4 V=8 E=4 Q=2 C=48"};
 static const char *const inner[] = {"S", "T", "H", "H'", "F", "K", "D", "V"};
+static const char *const of_experts[] = {"E", "C", "Q"};
 enum { INNER = sizeof inner / sizeof *inner, MAX_VALUES = 64, MAX_ELEMENTS = 1024 };
 
 uint32_t exec_roll(exec_dice *dice, uint32_t sides)
@@ -345,6 +346,42 @@ static void add_attention(scene *s)
     keep(s, exec_attend_with(m, fresh(s, "o"), q, k, v, "T", "D", random_options(s)));
 }
 
+/* Experts on values with B, S and one more dim, at times as a module of their own. */
+static void add_experts(scene *s)
+{
+    exec_model *m = s->m;
+    etch_tensor *x = any_value(s);
+    etch_dim *from = any_dim(s, x), *to = new_dim(s, x), *e = exec_model_dim(m, "E");
+    if (x->rank != 3 || !etch_has_dim(x, exec_model_dim(m, "S")) || !from || from->id == 1 || !to ||
+        !etch_has_dim(x, exec_model_dim(m, "B")))
+        return;
+    dim_set of_router = {.at = {from, e}, .count = 2}, of_expert = {.at = {e, from, to}, .count = 3};
+    bool apart = exec_roll(s->dice, 2), sums = exec_roll(s->dice, 3);
+    etch_tensor *r = exec_product(m, fresh(s, "r"), x, weight_with(s, of_router), "B S E");
+    etch_tensor *p = exec_call_row(m, fresh(s, "p"), "sigmoid", "", r, NULL, NULL);
+    etch_tensor *idx = exec_topk(m, fresh(s, "idx"), p, "E", "Q");
+    etch_tensor *w = exec_call_row(m, fresh(s, "w"), "gather", "E", p, idx, NULL);
+    w = exec_call_row(m, fresh(s, "w"), exec_roll(s->dice, 2) ? "normalize" : "softmax", "Q", w, NULL, NULL);
+    etch_tensor *in = exec_dispatch(m, fresh(s, "xe"), x, idx, "B S", "C");
+    if (apart)
+        in = exec_enter(m, etch_text(m->arena, "m%u", exec_roll(s->dice, 2)), in);
+    etch_tensor *y = exec_product(m, fresh(s, "ye"), in, weight_with(s, of_expert),
+                                  etch_text(m->arena, "E C %s", to->name));
+    y = squashed(s, y);
+    if (apart)
+        y = exec_leave(m, fresh(s, "ye"), y);
+    y = exec_collect(m, fresh(s, "z"), y, idx, "E", "C");
+    y = exec_product(m, fresh(s, "y"), y, w, etch_text(m->arena, sums ? "B S %s" : "B S Q %s", to->name));
+    if (exec_roll(s->dice, 3) == 0) {
+        etch_tensor *aux = exec_call_row(m, fresh(s, "aux"), "load_balance", "E", p, idx, NULL);
+        exec_tag(m, exec_call_number(m, fresh(s, "aux"), "scale", 1, 4, aux), "loss");
+    }
+    if (sums)
+        keep(s, y);
+    else
+        keep(s, exec_reduce(m, fresh(s, "y"), y, etch_text(m->arena, "B S %s", to->name)));
+}
+
 static void add_statements(scene *s, uint32_t count);
 
 static void add_module(scene *s)
@@ -456,7 +493,7 @@ static void add_statements(scene *s, uint32_t count)
         add_projection, add_projection, add_projection, add_gain,     add_sum,       add_sum,
         add_product,    add_function,   add_number,     add_norm,     add_reduction, add_view,
         add_lookup,     add_attention,  add_attention,  add_quotient, add_module,    add_loop,
-        add_objective};
+        add_objective,  add_experts,    add_experts};
     for (uint32_t i = 0; i < count && s->value_count < MAX_VALUES - 4; i++)
         statements[exec_roll(s->dice, sizeof statements / sizeof *statements)](s);
 }
@@ -556,13 +593,14 @@ static void add_shards(planner *p, etch_dim *const *dims, uint32_t count)
 /* The model's map: a dim or two for every axis. Dims that meet in one tensor are rare in one map. */
 static void add_map(planner *p)
 {
-    static const char *const groups[] = {"B", "K", "S", "F", "V", "H", "T", "D", "H'"};
-    uint32_t axes_of[9] = {0};
+    static const char *const groups[] = {"B", "K", "S", "F", "V", "H", "T", "D", "H'", "E", "C", "Q"};
+    enum { GROUPS = sizeof groups / sizeof *groups };
+    uint32_t axes_of[GROUPS] = {0};
     for (uint32_t a = 0; a < p->axes; a++)
         for (uint32_t k = 0; k < 1 + exec_roll(p->dice, 2); k++)
-            axes_of[exec_roll(p->dice, 9)] |= 1u << a;
+            axes_of[exec_roll(p->dice, GROUPS)] |= 1u << a;
     etch_buf_puts(&p->text, " |");
-    for (uint32_t i = 0; i < 9; i++)
+    for (uint32_t i = 0; i < GROUPS; i++)
         if (axes_of[i] && axes_of[i] != 7) {
             etch_buf_printf(&p->text, " %s", groups[i]);
             add_axes(p, axes_of[i]);
@@ -602,6 +640,9 @@ static void add_override(planner *p)
     uint32_t first = exec_roll(p->dice, INNER);
     etch_dim *some[] = {exec_model_dim(p->m, inner[first]), exec_model_dim(p->m, inner[(first + 3) % INNER])};
     add_shards(p, some, 2);
+    etch_dim *slots[] = {exec_model_dim(p->m, of_experts[0]), exec_model_dim(p->m, of_experts[1])};
+    if (exec_roll(p->dice, 2))
+        add_shards(p, slots, 2);
     if (exec_roll(p->dice, 2))
         etch_buf_printf(&p->text, " %s@", inner[(first + 1) % INNER]);
     if (exec_roll(p->dice, 3) == 0)

@@ -22,15 +22,16 @@ static const char *const views[] = {"identity", "transpose", "rename",   "rename
 static bool may_pass(const etch_step *step, uint32_t i, uint32_t axis)
 {
     static const char *const joint[] = {"add", "sub", "add_cotangents", NULL};
-    static const char *const each[] = {"cast",  "cast_dx", "einsum",  "sum",        "negated_sum",
-                                       "scale", "rope",    "rope_dx", "accumulate", NULL};
+    static const char *const each[] = {"cast", "cast_dx", "einsum",     "sum",     "negated_sum", "scale",
+                                       "rope", "rope_dx", "accumulate", "collect", "dispatch_dx", NULL};
     for (uint32_t k = 0; k < step->in_count; k++) {
         bool partial = step->ins[k]->place[axis] == ETCH_PARTIAL;
         if (k != i && partial != is_row(step, joint))
             return false;
     }
     for (uint32_t d = 0; d < step->op->outs[0]->rank && is_row(step, each); d++)
-        if (!etch_has_dim(step->op->ins[i], step->op->outs[0]->dims[d]))
+        if (!etch_has_dim(step->op->ins[i], etch_op_dim_linked(step->op, step->op->outs[0]->dims[d])) &&
+            !etch_has_dim(step->op->ins[i], step->op->outs[0]->dims[d]))
             return false;
     return is_row(step, joint) || is_row(step, each) || is_row(step, views);
 }

@@ -432,6 +432,96 @@ static exec_model *build_classes(etch_arena *arena, uint32_t micro)
     return m;
 }
 
+/* ---- experts that tokens choose, a shared one, and the loss that balances them ------------------------- */
+
+static etch_tensor *experts(exec_model *m, etch_tensor *xe)
+{
+    etch_tensor *in = exec_enter(m, "experts", xe);
+    etch_tensor *g = exec_product(m, "g", in, exec_weight(m, "wg", "E H I"), "E C I");
+    etch_tensor *u = exec_product(m, "u", in, exec_weight(m, "wu", "E H I"), "E C I");
+    g = exec_sum(m, "g", g, exec_weight(m, "bg", "E I"));
+    etch_tensor *h = exec_product(m, "h", exec_call_row(m, "s", "silu", "", g, NULL, NULL), u, "E C I");
+    return exec_leave(m, "y", exec_product(m, "y", h, exec_weight(m, "wd", "E I H"), "E C H"));
+}
+
+/* `top`: the tokens' weights are normalized after the choice, as softmax of what was chosen; else before. */
+static etch_tensor *moe(exec_model *m, etch_tensor *x, bool top)
+{
+    etch_tensor *in = exec_enter(m, "moe", x);
+    etch_tensor *r = exec_product(m, "r", in, exec_weight(m, "wr", "H E"), "B S E"), *p = r;
+    if (!top)
+        p = exec_call_row(m, "p", "sigmoid", "", r, NULL, NULL);
+    etch_tensor *idx = exec_topk(m, "idx", p, "E", "Q");
+    etch_tensor *w = exec_call_row(m, "w", "gather", "E", p, idx, NULL);
+    w = exec_call_row(m, "w", top ? "softmax" : "normalize", "Q", w, NULL, NULL);
+    etch_tensor *ye = experts(m, exec_dispatch(m, "xe", in, idx, "B S", "C"));
+    etch_tensor *z = exec_collect(m, "z", ye, idx, "E", "C");
+    etch_tensor *y = exec_product(m, "y", z, w, "B S H");
+    if (!top) {
+        etch_tensor *aux = exec_call_row(m, "balance", "load_balance", "E", p, idx, NULL);
+        exec_tag(m, exec_call_number(m, "aux", "scale", 1, 8, aux), "loss");
+        y = exec_sum(m, "y", y, plain_mlp(m, in));
+    }
+    return exec_leave(m, "y", y);
+}
+
+static exec_model *build_experts(etch_arena *arena, uint32_t micro, bool top)
+{
+    exec_model *m = exec_model_new(arena, "B=8 S=8 H=4 F=4 V=4 E=4 Q=2 C=32 I=4", micro);
+    etch_tensor *x = embedding(m, exec_weight(m, "emb", "V H"));
+    exec_tag(m, x, "residual");
+    x = exec_repeat(m, "layer", 2, x);
+    x = residual(m, x, moe(m, rms(m, x), top));
+    x = exec_end(m, x);
+    exec_head_loss(m, rms(m, x), exec_weight(m, "head", "H V"));
+    return m;
+}
+
+static exec_model *build_moe(etch_arena *arena, uint32_t micro)
+{
+    return build_experts(arena, micro, false);
+}
+
+static exec_model *build_top_moe(etch_arena *arena, uint32_t micro)
+{
+    return build_experts(arena, micro, true);
+}
+
+static const char *const moe_plans[] = {
+    "",
+    "dp=2 | B@dp",
+    "tp=2 | F@tp | for experts I@tp",
+    "tp=2 | F@tp V@tp | pin residual S@tp | for experts I@tp",
+    "dp=2 | S@dp",
+    "ep=2 | B@ep | for experts E@ep",
+    "ep=4 | B@ep | for experts E@ep",
+    "ep=2 | E@ep",
+    "ep=2 | for experts E@ep",
+    "a=2 | Q@a",
+    "a=2 | Q@a | for experts E@a",
+    "edp=2 ep=2 | B@edp,ep | for experts E@ep C@edp",
+    "edp=2 ep=2 | B@edp,ep | for experts E@ep C@edp | zero edp,ep",
+    "a=2 b=2 | B@b,a | for experts E@a C@b",
+    "a=2 b=2 | B@a,b | for experts E@b,a",
+    "a=2 b=2 | B@a Q@b | for experts E@a C@b",
+    "ep=2 cp=2 | B@ep S@cp | for experts E@ep C@cp",
+    "dp=2 cp=2 | B@dp S@cp | for experts E@cp C@dp",
+    "dp=2 cp=2 | B@dp S@cp | for experts E@dp,cp",
+    "a=2 b=2 | B@a | for experts E@b",
+    "a=2 b=2 | B@a | for experts C@a,b",
+    "a=2 b=2 | B@a | for experts C@b",
+    "a=2 b=2 | B@a | for experts C@ E@b",
+    "ep=2 tp=2 | B@ep F@tp V@tp | for experts E@ep I@tp",
+    "ep=2 tp=2 | B@ep F@tp V@tp | pin residual B@ep S@tp | for experts E@ep I@tp",
+    "ep=2 tp=2 | B@ep F@tp V@tp | pin residual B@ep S@tp | for experts E@ep,tp",
+    "ep=2 tp=2 | B@ep F@tp V@tp | for experts E@tp,ep",
+    "ep=2 tp=2 | B@ep F@tp V@tp | pin residual B@ep H@tp | for experts E@ep I@tp",
+    "edp=2 ep=2 tp=2 | B@edp,ep F@tp V@tp | pin residual B@edp,ep S@tp | for experts E@ep C@edp I@tp",
+    "edp=2 ep=2 tp=2 | B@edp,ep F@tp V@tp | pin residual B@edp,ep S@tp | for experts E@ep C@edp I@tp | zero "
+    "edp,ep",
+    NULL,
+};
+
 const exec_zoo exec_models[] = {
     {"llama", build_llama, NULL, llama_plans},
     {"llama, recomputed", build_llama, "all", llama_plans},
@@ -458,5 +548,8 @@ const exec_zoo exec_models[] = {
     {"sinks without windows", exec_build_shared_sinks, NULL, exec_shared_sinks_plans},
     {"t5", exec_build_t5, NULL, exec_t5_plans},
     {"t5, recomputed", exec_build_t5, "enc", exec_t5_plans},
+    {"experts", build_moe, NULL, moe_plans},
+    {"experts, recomputed", build_moe, "all", moe_plans},
+    {"experts with normalized choices", build_top_moe, NULL, moe_plans},
     {NULL, NULL, NULL, NULL},
 };

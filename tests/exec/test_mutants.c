@@ -389,6 +389,20 @@ static bool needs_nothing(etch_row *row)
     return applies;
 }
 
+static bool no_lead(etch_row *row)
+{
+    bool applies = row->lead != 0 && !is_derived(row);
+    row->lead = 0;
+    return applies;
+}
+
+static bool no_links(etch_row *row)
+{
+    bool applies = row->links;
+    row->links = false;
+    return applies;
+}
+
 static bool nothing_again(etch_row *row)
 {
     bool applies = row->again > 0;
@@ -483,6 +497,8 @@ static const mutation mutations[] = {
     {"elide_same", BY_PROFILE, never_elided},
     {"shape", BY_NUMBERS, other_shape},
     {"use", BY_PROFILE, unused},
+    {"lead", BY_PROFILE, no_lead},
+    {"links", BY_NUMBERS, no_links},
     {"again", BY_PROFILE, nothing_again},
     {"family: none", BY_PROFILE, no_family},
     {"family: norm", BY_PROFILE, a_norm},
@@ -617,6 +633,9 @@ static const struct {
     {"dropout", "grads: arguments", "cotangent and mask commute"},
     {"gather", "linear: each", "its result has dims that the table lacks, so no partial sum passes"},
     {"broadcast", "linear: no", "likewise"},
+    {"topk", "linear: each", "its result has choices, which scores lack"},
+    {"dispatch", "linear: each", "its result has experts, which tokens lack"},
+    {"load", "linear: each", "indices are no partial sums"},
     {"adamw", "basis: none", "the step's end takes FLOP by element of the weight"},
     {"sgd", "basis: none", "likewise"},
     {"sgd_momentum", "basis: none", "likewise"},
@@ -650,6 +669,8 @@ static void try_mutation(etch_arena *arena, uint32_t index, const mutation *m, c
                          etch_buf *missed)
 {
     const char *row = etch_table_builtin()->rows[index].name;
+    if (etch_table_builtin()->rows[index].compose && m->seen != BY_HELP)
+        return; /* its calls are those of other rows */
     const etch_table *table = mutant(arena, index, m);
     const trial t = {.table = table, .row = row, .seen = m->seen, .profiles = profiles};
     if (table && is_noticed(arena, &t) != makes_a_difference(row, m->name))

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const names[] = {"B", "S", "T", "H", "K", "D", "V", "P"};
+static const char *const names[] = {"B", "S", "T", "H", "K", "D", "V", "P", "E", "C"};
 
 static void each_case(etch_arena *arena, void (*body)(etch_arena *arena, const exec_case *c))
 {
@@ -130,7 +130,7 @@ static void coverage(etch_arena *arena)
 {
     const etch_row *row;
     for (uint32_t r = 0; (row = etch_row_at(etch_table_builtin(), r)) != NULL; r++) {
-        bool of_step = row->role == ROLE_MOVE || row->use == USE_NORM || row->updates ||
+        bool of_step = row->role == ROLE_MOVE || row->compose || row->use == USE_NORM || row->updates ||
                        row->use == USE_AVERAGE; /* made of others */
         ck_assert_msg(of_step || is_covered(arena, row), "no case has the row %s", row->name);
     }
