@@ -8,6 +8,7 @@ typedef struct listing {
     etch_sym *sym;
     etch_arena *arena;
     etch_tensor **gradients; /* by weight */
+    const bool *weight_gradients;
     etch_cost_list *out;
 } listing;
 
@@ -17,18 +18,12 @@ typedef struct place {
     const etch_loop *loop;
 } place;
 
-/* The loop of the forward graph that `loop` undoes or repeats: where the first value that it hands on
- * comes from. */
+/* The loop of the forward graph that `loop` undoes or repeats. */
 static const etch_loop *forward_loop(const etch_loop *loop)
 {
     if (loop->forward)
         loop = loop->forward;
-    if (loop->carries.count == 0)
-        return loop;
-    const etch_tensor *in = loop->carries.at[0].in;
-    while (in->of)
-        in = in->of;
-    return in->region->loop;
+    return loop->repeats ? loop->repeats : loop;
 }
 
 static place place_inside(const listing *l, place outer, const etch_loop *loop)
@@ -99,10 +94,36 @@ static void list_region(const listing *l, const etch_region *region, place at)
             .phase = op->phase,
             .row = op->row,
             .matmul = etch_op_is_matmul(op),
+            .of_weights = etch_is_weight_gradient(l->weight_gradients, op),
             .scope = forward_op(op)->scope,
             .loop = at.loop,
             .tensor = op->outs[0],
             .span = op->span,
+        };
+        push(l, item);
+    }
+}
+
+/* A value belongs to the module that needs it, where that keeps one for each of its own calls; else to the module
+ * that makes it. */
+static void list_saved(const listing *l)
+{
+    etch_saved_list saved = {0};
+    etch_graph_saved(l->training, &saved);
+    for (uint32_t i = 0; i < saved.count; i++) {
+        const etch_saved *s = &saved.at[i];
+        const etch_op *reader = forward_op(s->reader);
+        const bool own = reader->outs[0]->region->loop == s->loop;
+        etch_cost item = {
+            .measure = ETCH_SAVED,
+            .each = etch_mul(l->sym, s->elements, etch_int(l->sym, s->width)),
+            .times = s->times,
+            .phase = ETCH_FORWARD,
+            .row = s->reader->row,
+            .scope = own ? reader->scope : s->tensor->scope,
+            .loop = s->loop,
+            .tensor = s->tensor,
+            .span = s->tensor->span,
         };
         push(l, item);
     }
@@ -295,6 +316,8 @@ static etch_cost item_of_step(const listing *l, etch_measure measure, const etch
         .phase = step->phase,
         .row = step->row,
         .matmul = op && etch_op_is_matmul(op),
+        .of_weights = op ? etch_is_weight_gradient(l->weight_gradients, op)
+                         : step->phase == ETCH_BACKWARD && l->weight_gradients[tensor->id],
         .scope = op ? forward_op(op)->scope : step->scope,
         .loop = at.loop,
         .tensor = tensor,
@@ -444,6 +467,7 @@ void etch_graph_costs(const etch_training *training, etch_cost_list *out)
         .sym = graph->sym,
         .arena = graph->arena,
         .gradients = etch_gradients_by_weight(training, graph->arena),
+        .weight_gradients = etch_weight_gradients(training),
         .out = out,
     };
     list_params(&l);
@@ -451,6 +475,7 @@ void etch_graph_costs(const etch_training *training, etch_cost_list *out)
     if (!training->backward)
         return;
     list_region(&l, training->backward, outermost(&l));
+    list_saved(&l);
     list_endings(&l);
 }
 
@@ -463,6 +488,7 @@ void etch_placed_costs(const etch_placed *placed, const etch_stage_view *stage, 
         .sym = placed->training->graph->sym,
         .arena = placed->arena,
         .gradients = etch_gradients_by_weight(placed->training, placed->arena),
+        .weight_gradients = etch_weight_gradients(placed->training),
         .out = out,
     };
     list_top(&l, placed->forward);

@@ -10,20 +10,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "graph/row_int.h"
-
-typedef ETCH_VEC(etch_tensor *) tensor_list;
-
-typedef struct deriver {
-    etch_graph *graph;
-    etch_training *training;
-    uint32_t forward_count;   /* tensors of the forward graph: ids below it */
-    bool *needs;              /* by forward id: does a trainable weight stand behind it? */
-    tensor_list *parts;       /* by forward id: contributions to its cotangent in the region in work */
-    etch_tensor **version;    /* by forward id: the recomputed copy in force, or NULL */
-    etch_loop **loop_version; /* by forward loop: its recomputed copy, or NULL */
-    bool failed;
-} deriver;
+#include "graph/grad_int.h"
 
 etch_expr etch_training_size(const etch_training *training, const etch_dim *dim)
 {
@@ -31,7 +18,7 @@ etch_expr etch_training_size(const etch_training *training, const etch_dim *dim)
     return dim == training->train.batch ? etch_div(sym, dim->size, training->train.micro) : dim->size;
 }
 
-static bool has_tag(const etch_tensor *tensor, const char *tag)
+bool etch_has_tag(const etch_tensor *tensor, const char *tag)
 {
     for (uint32_t i = 0; i < tensor->tag_count; i++)
         if (strcmp(tensor->tags[i], tag) == 0)
@@ -41,7 +28,7 @@ static bool has_tag(const etch_tensor *tensor, const char *tag)
 
 static bool is_loss(const etch_tensor *tensor)
 {
-    return has_tag(tensor, "loss");
+    return etch_has_tag(tensor, "loss");
 }
 
 static bool is_trainable(const etch_tensor *tensor)
@@ -93,13 +80,6 @@ static void mark_region(deriver *d, const etch_region *region)
 }
 
 /* ---- contributions ---------------------------------------------------------------------------------- */
-
-/* The tensor that backward reads for a forward one: its recomputed copy where there is one. */
-static etch_tensor *version_of(const deriver *d, etch_tensor *tensor)
-{
-    etch_tensor *copy = tensor->id < d->forward_count ? d->version[tensor->id] : NULL;
-    return copy ? copy : tensor;
-}
 
 static etch_tensor *derived_tensor(deriver *d, const char *prefix, etch_tensor *of, etch_dtype dtype)
 {
@@ -162,8 +142,8 @@ static etch_tensor *total_of(deriver *d, etch_region *region, etch_tensor *tenso
     etch_op *op = derived_op(d, etch_row_for(d->graph, USE_TOTAL), parts->at, parts->count, 1, NULL);
     op->scope = forward ? forward->scope : tensor->scope;
     op->span = tensor->span;
-    op->outs[0] = derived_tensor(d, "d", version_of(d, tensor), tensor->dtype);
-    op->outs[0]->of = version_of(d, tensor);
+    op->outs[0] = derived_tensor(d, "d", etch_recompute_version(d, tensor), tensor->dtype);
+    op->outs[0]->of = etch_recompute_version(d, tensor);
     etch_region_add_op(d->graph, region, op);
     *parts = (tensor_list){0};
     return op->outs[0];
@@ -184,15 +164,15 @@ static uint32_t gather_args(deriver *d, const etch_op *op, const char *args, etc
         if (*at == 'd')
             ETCH_PUSH(arena, out, cotangent);
         else if (*at == 'x' && index != UINT32_MAX)
-            ETCH_PUSH(arena, out, version_of(d, op->ins[index]));
+            ETCH_PUSH(arena, out, etch_recompute_read(d, op->ins[index]));
         else if (*at == 'x')
             absent |= 1u << slot;
         else if (*at == 'y' && n < op->out_count)
-            ETCH_PUSH(arena, out, version_of(d, op->outs[n]));
+            ETCH_PUSH(arena, out, etch_recompute_read(d, op->outs[n]));
         else if (*at == 'o')
             for (uint32_t i = 0; i < op->in_count; i++)
                 if (i != target)
-                    ETCH_PUSH(arena, out, version_of(d, op->ins[i]));
+                    ETCH_PUSH(arena, out, etch_recompute_read(d, op->ins[i]));
         at += length;
         slot++;
     }
@@ -278,74 +258,6 @@ static void derive_op(deriver *d, etch_region *region, const etch_op *op)
     }
 }
 
-/* ---- recomputation ---------------------------------------------------------------------------------- */
-
-static etch_tensor *cloned_tensor(deriver *d, etch_tensor *of)
-{
-    etch_tensor *copy =
-        etch_tensor_new(d->graph, of->name, of->kind, of->dtype, of->dims, of->rank, of->span);
-    uint32_t id = copy->id;
-    *copy = *of;
-    copy->id = id;
-    copy->of = of;
-    copy->producer = NULL;
-    copy->region = d->graph->region;
-    d->version[of->id] = copy;
-    return copy;
-}
-
-static void clone_op(deriver *d, const etch_op *op, etch_region *into)
-{
-    etch_op *copy = etch_op_new(d->graph, op->row, op->ins, op->in_count, op->out_count, &op->attrs,
-                                ETCH_RECOMPUTE, op->span);
-    copy->scope = op->scope;
-    copy->edge = op->edge;
-    copy->forward = (etch_op *)(uintptr_t)op;
-    for (uint32_t i = 0; i < op->in_count; i++)
-        copy->ins[i] = version_of(d, op->ins[i]);
-    for (uint32_t i = 0; i < op->out_count; i++)
-        copy->outs[i] = cloned_tensor(d, op->outs[i]);
-    etch_region_add_op(d->graph, into, copy);
-}
-
-/* Copies a forward region to the end of `into`: everything is run again, also what nobody reads. */
-static void clone_region(deriver *d, const etch_region *region, etch_region *into)
-{
-    etch_graph *g = d->graph;
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_item *item = &region->items.at[i];
-        if (item->op) {
-            clone_op(d, item->op, into);
-            continue;
-        }
-        g->region = into;
-        etch_loop *loop = item->loop, *copy = etch_graph_begin(g, loop->name, loop->count, loop->span);
-        d->loop_version[loop->id] = copy;
-        for (uint32_t c = 0; c < loop->carries.count; c++) {
-            etch_tensor *init = version_of(d, loop->carries.at[c].init);
-            ETCH_PUSH(g->arena, &copy->carries,
-                      (etch_carry){.init = init, .in = cloned_tensor(d, loop->carries.at[c].in)});
-        }
-        clone_region(d, loop->body, copy->body);
-        g->region = into;
-        for (uint32_t c = 0; c < loop->carries.count; c++) {
-            copy->carries.at[c].out = version_of(d, loop->carries.at[c].out);
-            copy->carries.at[c].result = cloned_tensor(d, loop->carries.at[c].result);
-        }
-    }
-}
-
-static bool is_recomputed(const deriver *d, const etch_loop *loop, const etch_region *parent)
-{
-    const etch_train *train = &d->training->train;
-    if (train->recompute_all && !parent->loop)
-        return true;
-    for (uint32_t i = 0; i < train->recompute_count; i++)
-        if (strcmp(train->recompute[i], loop->name) == 0)
-            return true;
-    return false;
-}
-
 /* ---- loops ------------------------------------------------------------------------------------------ */
 
 static void derive_region(deriver *d, const etch_region *forward, etch_region *into);
@@ -366,6 +278,12 @@ static bool loop_matters(const deriver *d, const etch_loop *loop)
         if (d->parts[loop->carries.at[i].result->id].count)
             return true;
     return region_has_loss(loop->body);
+}
+
+static bool op_matters(const deriver *d, const etch_op *op)
+{
+    const etch_tensor *result = op->outs[0];
+    return d->needs[result->id] && (d->parts[result->id].count || is_loss(result));
 }
 
 /* A value that the backward loop hands from iteration to iteration: the cotangent of `of`. */
@@ -390,14 +308,14 @@ static void accumulate_outer(deriver *d, etch_loop *back, tensor_list *outer)
         etch_tensor *tensor = d->graph->tensors.at[id];
         if (d->parts[id].count == 0)
             continue;
-        etch_tensor *in = backward_carry(d, back, version_of(d, tensor), NULL);
+        etch_tensor *in = backward_carry(d, back, etch_recompute_version(d, tensor), NULL);
         ETCH_PUSH(d->graph->arena, &d->parts[id], in);
         back->carries.at[back->carries.count - 1].out = total_of(d, back->body, tensor, NULL);
         ETCH_PUSH(d->graph->arena, outer, tensor);
     }
 }
 
-static void derive_loop(deriver *d, const etch_loop *loop, const etch_region *parent, etch_region *into)
+static void derive_loop(deriver *d, const etch_loop *loop, etch_region *into)
 {
     etch_graph *g = d->graph;
     if (!loop_matters(d, loop))
@@ -415,13 +333,14 @@ static void derive_loop(deriver *d, const etch_loop *loop, const etch_region *pa
     d->parts = ETCH_NEW_ARRAY(g->arena, d->forward_count, tensor_list);
 
     uint32_t *kept = ETCH_NEW_ARRAY(g->arena, loop->carries.count, uint32_t), kept_count = 0;
-    if (is_recomputed(d, loop, parent))
-        clone_region(d, loop->body, back->body);
+    d->undone_by[loop->id] = back->body;
+    etch_recompute_loop(d, loop, back->body);
     for (uint32_t i = 0; i < loop->carries.count; i++) {
         const etch_carry *c = &loop->carries.at[i];
         if (!d->needs[c->in->id])
             continue;
-        ETCH_PUSH(g->arena, &d->parts[c->out->id], backward_carry(d, back, version_of(d, c->in), inits[i]));
+        ETCH_PUSH(g->arena, &d->parts[c->out->id],
+                  backward_carry(d, back, etch_recompute_version(d, c->in), inits[i]));
         kept[kept_count++] = i;
     }
     g->region = back->body;
@@ -449,10 +368,12 @@ static void derive_region(deriver *d, const etch_region *forward, etch_region *i
     for (uint32_t i = forward->items.count; i-- > 0;) {
         const etch_item *item = &forward->items.at[i];
         d->graph->region = into;
+        if (item->op ? op_matters(d, item->op) : loop_matters(d, item->loop))
+            etch_recompute_blocks(d, forward, i, into);
         if (item->op)
             derive_op(d, into, item->op);
         else
-            derive_loop(d, item->loop, forward, into);
+            derive_loop(d, item->loop, into);
     }
 }
 
@@ -543,49 +464,6 @@ static void make_gradients(deriver *d)
     }
 }
 
-static bool loop_exists(const etch_region *region, const char *name)
-{
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_loop *loop = region->items.at[i].loop;
-        if (loop && (strcmp(loop->name, name) == 0 || loop_exists(loop->body, name)))
-            return true;
-    }
-    return false;
-}
-
-/* Is it a module that is called, or a tag? */
-static bool is_other_part(const etch_graph *graph, const char *name)
-{
-    for (uint32_t i = 0; i < graph->scopes.count; i++)
-        if (strcmp(graph->scopes.at[i]->module, name) == 0)
-            return true;
-    for (uint32_t i = 0; i < graph->tensors.count; i++)
-        if (has_tag(graph->tensors.at[i], name))
-            return true;
-    return false;
-}
-
-static void check_recompute(deriver *d)
-{
-    const etch_train *train = &d->training->train;
-    for (uint32_t i = 0; i < train->recompute_count; i++) {
-        if (loop_exists(d->graph->forward, train->recompute[i]))
-            continue;
-        d->failed = true;
-        if (is_other_part(d->graph, train->recompute[i])) {
-            etch_error(d->graph->diags, ETCH_E_LATER, train->span,
-                       "recomputation of '%s' is part of the language but is not given meaning yet: loops "
-                       "are recomputed",
-                       train->recompute[i]);
-            continue;
-        }
-        etch_diag *diag =
-            etch_error(d->graph->diags, ETCH_E_RECOMPUTE_UNKNOWN, train->span,
-                       "recompute = %s: the model has no loop of this name", train->recompute[i]);
-        etch_help(diag, "name a loop of the model (`repeat n as NAME`), or write full or none");
-    }
-}
-
 etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
 {
     etch_training *training = ETCH_NEW(graph->arena, etch_training);
@@ -596,12 +474,12 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
     deriver d = {.graph = graph, .training = training, .forward_count = graph->tensors.count};
     d.needs = ETCH_NEW_ARRAY(graph->arena, d.forward_count, bool);
     d.parts = ETCH_NEW_ARRAY(graph->arena, d.forward_count, tensor_list);
-    d.version = ETCH_NEW_ARRAY(graph->arena, d.forward_count, etch_tensor *);
     d.loop_version = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_loop *);
+    d.undone_by = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_region *);
     for (uint32_t i = 0; i < graph->weights.count; i++)
         d.needs[graph->weights.at[i]->id] = is_trainable(graph->weights.at[i]);
     mark_region(&d, graph->forward);
-    check_recompute(&d);
+    etch_recompute_begin(&d);
     make_gradients(&d);
     if (!region_has_loss(graph->forward)) {
         etch_diag *diag =
@@ -612,6 +490,7 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
     }
     training->backward = ETCH_NEW(graph->arena, etch_region);
     derive_region(&d, graph->forward, training->backward);
+    etch_recompute_end(&d);
     uint32_t segment = 0;
     bool *seen = ETCH_NEW_ARRAY(graph->arena, graph->tensors.count, bool);
     unit_region(&d, graph->forward, NULL, &segment, seen);

@@ -174,6 +174,12 @@ bool etch_op_is_matmul(const etch_op *op);
 /* The query dim that a causal attention pairs with its keys; NULL when it cannot be told. */
 const etch_dim *etch_op_query_dim(const etch_op *op);
 
+/* By tensor id, for what backward computes: is it the gradient of a weight, or of what is computed from weights alone?
+ */
+const bool *etch_weight_gradients(const etch_training *training);
+/* Does the op compute nothing else? */
+bool etch_is_weight_gradient(const bool *weight_gradients, const etch_op *op);
+
 /* FLOP of one execution; `size(data, dim)` says the size of a dim. */
 typedef etch_expr (*etch_size_fn)(const void *data, const etch_dim *dim);
 etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data);

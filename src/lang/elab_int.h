@@ -150,6 +150,9 @@ etch_expr etch_dim_size(etch_spec *spec, const etch_symbol *symbol);
 /* ---- train blocks -------------------------------------------------------------------------------------- */
 
 /* The train block called `run`, or the only one that trains a model the spec sees, or NULL. */
+/* What a `recompute` option of a train block or a plan says. False after an error. */
+bool etch_recompute_of(etch_spec *spec, const etch_ast_def *def, etch_recompute *out);
+
 const etch_symbol *etch_train_symbol(etch_spec *spec, const char *run, etch_span asked);
 /* The model that a train block names; the only model when it names none. NULL after an error. */
 const etch_symbol *etch_train_model(etch_spec *spec, const etch_symbol *train);

@@ -237,28 +237,9 @@ static void read_optimizer(filling *f, const etch_ast_def *def)
 
 static void read_recompute(filling *f, const etch_ast_def *def)
 {
-    const etch_ast_expr *value = def->value;
-    const bool several = value->kind == ETCH_AST_TUPLE;
-    const uint32_t count = several ? value->items.count : 1;
-    const char **names = ETCH_NEW_ARRAY(f->spec->arena, count, const char *);
-    for (uint32_t i = 0; i < count; i++) {
-        const etch_ast_expr *item = several ? value->items.at[i] : value;
-        if (item->kind != ETCH_AST_NAME) {
-            wrong(f, item->span, "recompute is a loop, a list of loops, full or none");
-            return;
-        }
-        names[i] = item->name.text;
-    }
-    if (!several && strcmp(names[0], "none") == 0)
-        return;
-    if (!several && strcmp(names[0], "full") == 0) {
-        f->train->recompute_all = true;
-    } else if (!several && strcmp(names[0], "needed") == 0) {
-        later(f, value->span, "'recompute = needed'");
-    } else {
-        f->train->recompute = names;
-        f->train->recompute_count = count;
-    }
+    etch_recompute recompute;
+    if (etch_recompute_of(f->spec, def, &recompute))
+        etch_train_recompute(f->train, &recompute);
 }
 
 static void read_clip(filling *f, const etch_ast_def *def)

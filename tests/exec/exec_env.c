@@ -88,27 +88,12 @@ exec_array *exec_whole(const exec_env *env, etch_arena *arena, const etch_tensor
 
 /* ---- loops --------------------------------------------------------------------------------------------- */
 
-/* Of a loop that runs a forward loop again: that loop; NULL for others. */
-static const etch_loop *repeated(const etch_loop *loop)
-{
-    for (uint32_t i = 0; i < loop->body->items.count && !loop->forward; i++) {
-        const etch_item *item = &loop->body->items.at[i];
-        if (item->loop) {
-            const etch_loop *inner = repeated(item->loop);
-            return inner ? inner->body->parent->loop : NULL;
-        }
-        return item->op->phase == ETCH_RECOMPUTE ? item->op->forward->outs[0]->region->loop : NULL;
-    }
-    return NULL;
-}
-
 void exec_iterate(exec_env *env, const etch_loop *loop, uint32_t iteration)
 {
     env->now[loop->id] = iteration;
     env->open[loop->id] = true;
-    const etch_loop *again = repeated(loop);
-    if (again)
-        exec_iterate(env, again, iteration);
+    if (loop->repeats)
+        exec_iterate(env, loop->repeats, iteration);
     if (loop->forward)
         exec_iterate(env, loop->forward, exec_integer(loop->count) - 1 - iteration);
 }
@@ -116,9 +101,8 @@ void exec_iterate(exec_env *env, const etch_loop *loop, uint32_t iteration)
 void exec_iterated(exec_env *env, const etch_loop *loop)
 {
     env->open[loop->id] = false;
-    const etch_loop *again = repeated(loop);
-    if (again)
-        exec_iterated(env, again);
+    if (loop->repeats)
+        exec_iterated(env, loop->repeats);
     if (loop->forward)
         exec_iterated(env, loop->forward);
 }

@@ -2,6 +2,8 @@
 
 #include "exec_env.h"
 
+#include "graph/row_int.h"
+
 #include <string.h>
 
 static const etch_span nowhere = {0, 0};
@@ -325,6 +327,13 @@ static etch_tensor *changed(scene *s, etch_tensor *x)
     return exec_sum(s->m, fresh(s, "x"), x, squashed(s, part));
 }
 
+static const etch_tensor *behind_views(const etch_tensor *x)
+{
+    while (x->producer && x->producer->row->role == ROLE_FREE)
+        x = x->producer->ins[0];
+    return x;
+}
+
 /* Hands on one value or two. */
 static void add_loop(scene *s)
 {
@@ -346,6 +355,8 @@ static void add_loop(scene *s)
     add_statements(&inside, 2 + exec_roll(s->dice, 4));
     for (uint32_t i = 0; i < count; i++)
         outs[i] = changed(&inside, ins[i]);
+    if (count == 2 && behind_views(outs[0]) == ins[1] && behind_views(outs[1]) == ins[0])
+        outs[1] = ins[1]; /* which one leaves the loop would depend on the number of iterations */
     etch_graph_end(m->graph, outs, results, count);
     s->names = inside.names;
     s->loops = inside.loops;
@@ -379,6 +390,29 @@ static void add_loss(scene *s)
     exec_sum_loss(s->m, x, text_of(s, dims_of(x, NULL)));
 }
 
+/* Nothing, everything, or some of the loops, modules and tagged values. */
+static const char *random_recompute(scene *s)
+{
+    const etch_graph *graph = s->m->graph;
+    ETCH_VEC(const char *) names = {0};
+    for (uint32_t i = 0; i < s->loops; i++)
+        ETCH_PUSH(s->m->arena, &names, etch_text(s->m->arena, "loop%u", i));
+    for (uint32_t i = 1; i < graph->scopes.count; i++)
+        ETCH_PUSH(s->m->arena, &names, graph->scopes.at[i]->module);
+    for (uint32_t i = 0; i < graph->tensors.count; i++)
+        if (graph->tensors.at[i]->producer && graph->tensors.at[i]->tag_count)
+            ETCH_PUSH(s->m->arena, &names, graph->tensors.at[i]->tags[0]);
+    static const char *const what[] = {NULL, NULL, "all", "needed"};
+    uint32_t choice = exec_roll(s->dice, 8), count = 1 + exec_roll(s->dice, 3);
+    if (choice < 4 || names.count == 0)
+        return what[choice % 4];
+    etch_buf text = {.arena = s->m->arena};
+    etch_buf_puts(&text, choice < 6 ? "" : "needed(");
+    for (uint32_t i = 0; i < count; i++)
+        etch_buf_printf(&text, ",%s", names.at[exec_roll(s->dice, names.count)]);
+    return text.text;
+}
+
 static exec_model *random_model(etch_arena *arena, exec_dice *dice, const char *dims, const char **recompute)
 {
     scene s = {.m = exec_model_new(arena, dims, 1 + exec_roll(dice, 2)), .dice = dice};
@@ -390,10 +424,7 @@ static exec_model *random_model(etch_arena *arena, exec_dice *dice, const char *
     keep(&s, s.values[s.value_count - 1]);
     add_projection(&s); /* at least one weight */
     add_loss(&s);
-    static const char *const what[] = {NULL, NULL, "all", "loop0"};
-    *recompute = what[exec_roll(dice, 4)];
-    if (*recompute && s.loops == 0)
-        *recompute = NULL;
+    *recompute = random_recompute(&s);
     return s.m;
 }
 

@@ -78,23 +78,25 @@ static const char *check_move(const reductions *r, const etch_placed_region *her
 
 /* ---- recomputation ---------------------------------------------------------------------------------- */
 
-static bool repeats(const etch_region *region, const etch_loop *loop);
-
-static bool item_repeats(const etch_item *item, const etch_loop *loop)
+/* Does the region run the op again? */
+static bool repeats_op(const etch_region *region, const etch_op *op)
 {
-    if (item->loop)
-        return repeats(item->loop->body, loop);
-    const etch_op *op = item->op;
-    return op->phase == ETCH_RECOMPUTE && op->forward->outs[0]->region->loop == loop;
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_item *item = &region->items.at[i];
+        if (item->loop ? repeats_op(item->loop->body, op)
+                       : item->op->phase == ETCH_RECOMPUTE && item->op->forward == op)
+            return true;
+    }
+    return false;
 }
 
-/* Does the region run ops of the loop's body again? */
+/* Does the region run all ops of the loop's body again? */
 static bool repeats(const etch_region *region, const etch_loop *loop)
 {
-    for (uint32_t i = 0; i < region->items.count; i++)
-        if (item_repeats(&region->items.at[i], loop))
-            return true;
-    return false;
+    for (uint32_t i = 0; i < loop->body->items.count; i++)
+        if (loop->body->items.at[i].op && !repeats_op(region, loop->body->items.at[i].op))
+            return false;
+    return true;
 }
 
 static bool enters(const etch_loop *loop, const etch_tensor *tensor)
