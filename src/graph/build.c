@@ -242,6 +242,21 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
     return emit(graph, row, ins, in_count, &call.attrs, &dims, span);
 }
 
+etch_tensor *etch_graph_call_operands(etch_graph *graph, const etch_row *row, const etch_operands *operands,
+                                      const etch_attrs *attrs, etch_dim *const *want, uint32_t want_rank,
+                                      etch_span span)
+{
+    etch_tensor *given[ETCH_MAX_OPERANDS];
+    etch_attrs said = *attrs;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < operands->most; i++)
+        if (operands->at[i])
+            given[count++] = operands->at[i];
+        else
+            said.absent |= 1u << i;
+    return etch_graph_call(graph, row, given, count, &said, want, want_rank, span);
+}
+
 /* ---- operators -------------------------------------------------------------------------------------- */
 
 /* Does `a` have dims that neither `b` nor the result has? They would be summed alone, which is nearly always
@@ -378,7 +393,11 @@ etch_tensor *etch_graph_alias(etch_graph *graph, etch_tensor *x, etch_span span)
 void etch_graph_enter(etch_graph *graph, const char *module, etch_span call)
 {
     etch_scope *scope = ETCH_NEW(graph->arena, etch_scope);
-    *scope = (etch_scope){.module = module, .parent = graph->scope, .id = graph->scopes.count, .span = call};
+    *scope = (etch_scope){.module = module,
+                          .parent = graph->scope,
+                          .region = graph->region,
+                          .id = graph->scopes.count,
+                          .span = call};
     ETCH_PUSH(graph->arena, &graph->scopes, scope);
     graph->scope = scope;
 }
@@ -403,11 +422,8 @@ etch_loop *etch_graph_begin(etch_graph *graph, const char *name, etch_expr count
 {
     etch_loop *loop = ETCH_NEW(graph->arena, etch_loop);
     *loop = (etch_loop){.name = name, .count = count, .id = graph->loop_count++, .span = span};
-    loop->body = ETCH_NEW(graph->arena, etch_region);
-    loop->body->loop = loop;
-    loop->body->parent = graph->region;
     ETCH_PUSH(graph->arena, &graph->region->items, (etch_item){.loop = loop});
-    graph->region = loop->body;
+    graph->region = etch_loop_add_body(graph, loop, graph->region);
     return loop;
 }
 
@@ -416,25 +432,52 @@ etch_tensor *etch_graph_carry(etch_graph *graph, etch_tensor *init, etch_span sp
     if (!init)
         return NULL;
     etch_tensor *in = etch_tensor_new(graph, init->name, ETCH_ACT, init->dtype, init->dims, init->rank, span);
-    ETCH_PUSH(graph->arena, &graph->region->loop->carries, (etch_carry){.init = init, .in = in});
+    ETCH_PUSH(graph->arena, &graph->region->carries, (etch_carry){.init = init, .in = in});
     return in;
+}
+
+/* The body in work ends with these versions of what it was handed. */
+static void end_body(etch_graph *graph, etch_tensor *const *outs, uint32_t count)
+{
+    etch_region *body = graph->region;
+    for (uint32_t i = 0; i < count && i < body->carries.count; i++) {
+        etch_carry *carry = &body->carries.at[i];
+        const etch_tensor *in = carry->in;
+        carry->out = outs[i] ? outs[i] : carry->in;
+        if (outs[i] && (in->dtype != outs[i]->dtype ||
+                        !etch_dims_same(in->dims, in->rank, outs[i]->dims, outs[i]->rank)))
+            etch_error(graph->diags, ETCH_E_CARRIED_TYPE, outs[i]->span,
+                       "%s enters the loop as %s: %s and leaves an iteration as %s: %s", in->name,
+                       etch_dims_text(graph->arena, in->dims, in->rank), etch_dtype_name(in->dtype),
+                       etch_dims_text(graph->arena, outs[i]->dims, outs[i]->rank),
+                       etch_dtype_name(outs[i]->dtype));
+    }
+}
+
+void etch_graph_next_body(etch_graph *graph, etch_tensor *const *outs, etch_tensor **ins, uint32_t count)
+{
+    const etch_region *body = graph->region;
+    end_body(graph, outs, count);
+    graph->region = etch_loop_add_body(graph, body->loop, body->parent);
+    for (uint32_t i = 0; i < body->carries.count; i++) {
+        const etch_tensor *first = body->carries.at[i].in;
+        etch_tensor *in = etch_graph_carry(graph, body->carries.at[i].init, first->span);
+        in->name = first->name;
+        if (i < count)
+            ins[i] = in;
+    }
 }
 
 void etch_graph_end(etch_graph *graph, etch_tensor *const *outs, etch_tensor **results, uint32_t count)
 {
     etch_loop *loop = graph->region->loop;
+    end_body(graph, outs, count);
     graph->region = graph->region->parent;
-    for (uint32_t i = 0; i < count && i < loop->carries.count; i++) {
-        etch_carry *carry = &loop->carries.at[i];
-        const etch_tensor *in = carry->in;
-        carry->out = outs[i] ? outs[i] : carry->in;
-        if (outs[i] && !etch_dims_same(in->dims, in->rank, outs[i]->dims, outs[i]->rank))
-            etch_error(graph->diags, ETCH_E_CARRIED_TYPE, outs[i]->span,
-                       "%s enters the loop as %s and leaves an iteration as %s", in->name,
-                       etch_dims_text(graph->arena, in->dims, in->rank),
-                       etch_dims_text(graph->arena, outs[i]->dims, outs[i]->rank));
-        carry->result = etch_tensor_new(graph, in->name, ETCH_ACT, in->dtype, in->dims, in->rank, loop->span);
-        results[i] = carry->result;
+    for (uint32_t i = 0; i < count && i < etch_loop_carries(loop)->count; i++) {
+        const etch_tensor *in = etch_loop_carries(loop)->at[i].in;
+        results[i] = etch_tensor_new(graph, in->name, ETCH_ACT, in->dtype, in->dims, in->rank, loop->span);
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            loop->bodies.at[k]->carries.at[i].result = results[i];
     }
 }
 

@@ -14,21 +14,26 @@ typedef struct listing {
 
 /* Where a region's items run. */
 typedef struct place {
-    etch_expr runs; /* executions per microbatch: the product of the loops around it */
-    const etch_loop *loop;
+    etch_expr runs;          /* executions per microbatch: the product of the loops around it */
+    const etch_region *body; /* innermost of the forward pass, or NULL */
 } place;
 
-/* The loop of the forward graph that `loop` undoes or repeats. */
-static const etch_loop *forward_loop(const etch_loop *loop)
+/* What the body undoes or repeats. */
+const etch_region *etch_forward_body(const etch_region *body)
 {
-    if (loop->forward)
-        loop = loop->forward;
-    return loop->repeats ? loop->repeats : loop;
+    if (body->loop->forward)
+        body = body->loop->forward->bodies.at[body->index];
+    return body->loop->repeats ? body->loop->repeats->bodies.at[body->index] : body;
 }
 
-static place place_inside(const listing *l, place outer, const etch_loop *loop)
+static place place_inside(const listing *l, place outer, const etch_region *body)
 {
-    return (place){etch_mul(l->sym, outer.runs, loop->count), forward_loop(loop)};
+    return (place){etch_mul(l->sym, outer.runs, body->count), etch_forward_body(body)};
+}
+
+static const etch_loop *loop_of(place at)
+{
+    return at.body ? at.body->loop : NULL;
 }
 
 static place outermost(const listing *l)
@@ -37,14 +42,14 @@ static place outermost(const listing *l)
 }
 
 /* Inside a loop of the top level, as often as the stage runs its iterations. */
-static place place_on_stage(const listing *l, const etch_placed_loop *loop)
+static place place_on_stage(const listing *l, const etch_placed_loop *loop, const etch_region *body)
 {
-    place at = place_inside(l, outermost(l), loop->loop);
+    place at = place_inside(l, outermost(l), body);
     if (!l->stage)
         return at;
-    etch_expr share = etch_stage_share(l->stage, loop->home);
     const bool link = etch_home_is_loop(l->placed->stages, loop->home);
-    at.runs = link ? share : etch_mul(l->sym, at.runs, share);
+    at.runs = link ? etch_stage_iterations(l->sym, l->stage, loop->home, body)
+                   : etch_mul(l->sym, at.runs, etch_stage_share(l->stage, loop->home));
     return at;
 }
 
@@ -56,9 +61,15 @@ static etch_expr times_of(const listing *l, place at, etch_phase phase)
     return every_microbatch && micro ? etch_mul(l->sym, micro, at.runs) : at.runs;
 }
 
+/* A lookup does nothing that is FLOP, but conventions may count it as a product. */
+static bool may_count(const etch_cost *item)
+{
+    return !etch_is_zero(item->each) || (item->op && item->op->row->family == FAMILY_LOOKUP);
+}
+
 static void push(const listing *l, etch_cost item)
 {
-    if (!etch_is_zero(item.each) && !etch_is_zero(item.times))
+    if (may_count(&item) && !etch_is_zero(item.times))
         ETCH_PUSH(l->arena, l->out, item);
 }
 
@@ -83,10 +94,10 @@ static void list_region(const listing *l, const etch_region *region, place at)
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_op *op = region->items.at[i].op;
         const etch_loop *loop = region->items.at[i].loop;
-        if (loop) {
-            list_region(l, loop->body, place_inside(l, at, loop));
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            list_region(l, loop->bodies.at[k], place_inside(l, at, loop->bodies.at[k]));
+        if (loop)
             continue;
-        }
         etch_cost item = {
             .measure = ETCH_FLOPS,
             .each = etch_op_flop(l->sym, op, size_in_graph, l->training),
@@ -96,7 +107,9 @@ static void list_region(const listing *l, const etch_region *region, place at)
             .matmul = etch_op_is_matmul(op),
             .of_weights = etch_is_weight_gradient(l->weight_gradients, op),
             .scope = forward_op(op)->scope,
-            .loop = at.loop,
+            .op = op,
+            .loop = loop_of(at),
+            .body = at.body,
             .tensor = op->outs[0],
             .span = op->span,
         };
@@ -113,7 +126,7 @@ static void list_saved(const listing *l)
     for (uint32_t i = 0; i < saved.count; i++) {
         const etch_saved *s = &saved.at[i];
         const etch_op *reader = forward_op(s->reader);
-        const bool own = reader->outs[0]->region->loop == s->loop;
+        const bool own = reader->outs[0]->region == s->body || (!s->body && !reader->outs[0]->region->loop);
         etch_cost item = {
             .measure = ETCH_SAVED,
             .each = etch_mul(l->sym, s->elements, etch_int(l->sym, s->width)),
@@ -121,7 +134,8 @@ static void list_saved(const listing *l)
             .phase = ETCH_FORWARD,
             .row = s->reader->row,
             .scope = own ? reader->scope : s->tensor->scope,
-            .loop = s->loop,
+            .loop = s->body ? s->body->loop : NULL,
+            .body = s->body,
             .tensor = s->tensor,
             .span = s->tensor->span,
         };
@@ -137,9 +151,9 @@ static place place_of_weight(const listing *l, const etch_tensor *weight)
     for (const etch_region *region = weight->region; region; region = region->parent) {
         if (!region->loop)
             continue;
-        at.runs = etch_mul(l->sym, at.runs, region->loop->count);
-        if (!at.loop)
-            at.loop = region->loop;
+        at.runs = etch_mul(l->sym, at.runs, region->count);
+        if (!at.body)
+            at.body = region;
     }
     return at;
 }
@@ -156,7 +170,8 @@ static void list_params(const listing *l)
             .times = at.runs,
             .trainable = l->training->backward ? l->gradients[weight->id] != NULL : !weight->frozen,
             .scope = weight->scope,
-            .loop = at.loop,
+            .loop = loop_of(at),
+            .body = at.body,
             .tensor = weight,
             .span = weight->span,
         };
@@ -177,6 +192,7 @@ typedef struct ending {
 static etch_cost item_of_weight(const listing *l, etch_measure measure, const ending *e, const etch_row *row,
                                 uint32_t constant)
 {
+    const place at = place_of_weight(l, e->weight);
     return (etch_cost){
         .measure = measure,
         .each = etch_mul(l->sym, e->elements, etch_int(l->sym, constant)),
@@ -184,7 +200,8 @@ static etch_cost item_of_weight(const listing *l, etch_measure measure, const en
         .phase = ETCH_OPTIMIZER,
         .row = row,
         .scope = e->weight->scope,
-        .loop = place_of_weight(l, e->weight).loop,
+        .loop = loop_of(at),
+        .body = at.body,
         .tensor = e->weight,
         .span = e->weight->span,
     };
@@ -209,10 +226,16 @@ static void list_ending_flop(const listing *l, etch_measure measure, const endin
 static void list_ending_traffic(const listing *l, const ending *e)
 {
     const etch_train *train = &l->training->train;
-    push(l,
-         item_of_weight(l, ETCH_TRAFFIC, e, train->optimizer.row, etch_update_bytes(l->training, e->weight)));
-    if (train->clip)
-        push(l, item_of_norm(l, ETCH_TRAFFIC, e, etch_clip_bytes(l->training)));
+    uint32_t reads;
+    const uint32_t bytes = etch_update_bytes(l->training, e->weight, &reads);
+    etch_cost item = item_of_weight(l, ETCH_TRAFFIC, e, train->optimizer.row, bytes);
+    item.read = etch_mul(l->sym, e->elements, etch_int(l->sym, reads));
+    push(l, item);
+    if (!train->clip)
+        return;
+    item = item_of_norm(l, ETCH_TRAFFIC, e, etch_clip_bytes(l->training));
+    item.read = item.each;
+    push(l, item);
 }
 
 /* ---- communication ------------------------------------------------------------------------------------- */
@@ -288,6 +311,7 @@ static void list_clip_result(const listing *l)
     etch_cost item = {
         .measure = ETCH_TRAFFIC,
         .each = etch_int(l->sym, CLIP_RESULT_BYTES),
+        .read = etch_int(l->sym, 0),
         .times = etch_int(l->sym, 1),
         .phase = ETCH_OPTIMIZER,
         .row = etch_row_for(l->training->graph, USE_NORM),
@@ -319,7 +343,8 @@ static etch_cost item_of_step(const listing *l, etch_measure measure, const etch
         .of_weights = op ? etch_is_weight_gradient(l->weight_gradients, op)
                          : step->phase == ETCH_BACKWARD && l->weight_gradients[tensor->id],
         .scope = op ? forward_op(op)->scope : step->scope,
-        .loop = at.loop,
+        .loop = loop_of(at),
+        .body = at.body,
         .tensor = tensor,
         .span = op ? op->span : tensor->span,
     };
@@ -337,11 +362,14 @@ static void list_kernel(const listing *l, const etch_kernel *kernel, place at)
     }
     for (uint32_t i = 0; i < kernel->steps.count; i++) {
         etch_cost item = item_of_step(l, ETCH_RANK_FLOPS, kernel->steps.at[i], at);
-        item.each = etch_step_flop(l->placed, kernel->steps.at[i]);
+        item.step = kernel->steps.at[i];
+        item.op = item.step->op;
+        item.each = etch_step_flop(l->placed, item.step);
         push(l, item);
     }
     etch_cost item = item_of_step(l, ETCH_TRAFFIC, kernel->anchor, at);
     item.each = kernel->bytes;
+    item.read = kernel->read;
     push(l, item);
 }
 
@@ -352,8 +380,8 @@ static void list_body(const listing *l, const etch_placed_region *region, place 
         list_kernel(l, region->kernels.at[i], at);
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_placed_loop *loop = region->items.at[i].loop;
-        if (loop)
-            list_body(l, loop->body, place_inside(l, at, loop->loop));
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            list_body(l, loop->bodies.at[k], place_inside(l, at, loop->bodies.at[k]->of));
     }
 }
 
@@ -367,8 +395,8 @@ static void list_top(const listing *l, const etch_placed_region *region)
     }
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_placed_loop *loop = region->items.at[i].loop;
-        if (loop)
-            list_body(l, loop->body, place_on_stage(l, loop));
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            list_body(l, loop->bodies.at[k], place_on_stage(l, loop, loop->bodies.at[k]->of));
     }
 }
 
@@ -421,11 +449,12 @@ typedef struct holding {
 
 static holding holding_of(const listing *l, const etch_unit *unit)
 {
-    etch_expr runs = unit->loop ? unit->loop->count : etch_int(l->sym, 1);
+    etch_expr runs = unit->body ? unit->body->count : etch_int(l->sym, 1);
     const etch_homes *uses = l->stage ? etch_unit_uses(l->placed, unit) : NULL;
     holding all = {runs, runs, etch_int(l->sym, 0)};
     if (uses && uses->count == 0) { /* with the iterations of a loop of the chain */
-        all.copies = all.counted = etch_stage_share(l->stage, etch_stage_home_of(l->placed, unit->loop));
+        all.copies = all.counted =
+            etch_stage_iterations(l->sym, l->stage, etch_stage_home_of(l->placed, unit->loop), unit->body);
     } else if (uses) {
         all.copies = etch_mul(l->sym, runs, etch_stage_presence(l->sym, l->stage, uses));
         all.counted = etch_mul(l->sym, runs, etch_stage_begins(l->sym, l->stage, uses));

@@ -6,7 +6,8 @@
  * undone; when its producer is reached they become one op `add_cotangents`, and placement decides how they
  * are added and moved. Gradients of weights are not collected: each contribution is added into the
  * accumulator in place. A loop is undone by a loop that runs the iterations backwards; with recomputation its
- * body begins with a copy of the forward body. Only what a trainable weight needs is derived. */
+ * body begins with a copy of the forward body; each class of iterations is undone by a body of its own. Only what a
+ * trainable weight needs is derived. */
 #include <ctype.h>
 #include <string.h>
 
@@ -49,22 +50,37 @@ static void mark_op(deriver *d, const etch_op *op)
         d->needs[op->outs[0]->id] = true;
 }
 
-/* A value that an iteration hands on needs one when its first or any later version does. */
+/* Does a version of the i-th value of a loop need one, which the iterations do not know of yet? */
+static bool leaves_with_more(const deriver *d, const etch_loop *loop, uint32_t i)
+{
+    bool any = d->needs[etch_loop_carries(loop)->at[i].init->id];
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        any = any || d->needs[loop->bodies.at[k]->carries.at[i].out->id];
+    return any && !d->needs[etch_loop_carries(loop)->at[i].in->id];
+}
+
+static bool mark_carry(deriver *d, const etch_loop *loop, uint32_t i)
+{
+    if (!leaves_with_more(d, loop, i))
+        return false;
+    d->needs[etch_loop_carries(loop)->at[i].result->id] = true;
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        d->needs[loop->bodies.at[k]->carries.at[i].in->id] = true;
+    return true;
+}
+
+/* A value that an iteration hands on needs one when its first or any later version does, of any class. */
 static void mark_loop(deriver *d, const etch_loop *loop)
 {
     bool changed = true;
     while (changed) {
         changed = false;
-        for (uint32_t i = 0; i < loop->carries.count; i++) {
-            const etch_carry *c = &loop->carries.at[i];
-            bool any = d->needs[c->init->id] || d->needs[c->out->id];
-            if (any && !d->needs[c->in->id])
-                d->needs[c->in->id] = d->needs[c->result->id] = changed = true;
-        }
-        mark_region(d, loop->body);
-        for (uint32_t i = 0; i < loop->carries.count; i++)
-            changed =
-                changed || (d->needs[loop->carries.at[i].out->id] && !d->needs[loop->carries.at[i].in->id]);
+        for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
+            changed = mark_carry(d, loop, i) || changed;
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            mark_region(d, loop->bodies.at[k]);
+        for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
+            changed = changed || leaves_with_more(d, loop, i);
     }
 }
 
@@ -104,6 +120,28 @@ static etch_op *derived_op(deriver *d, const etch_row *row, etch_tensor *const *
     return op;
 }
 
+/* Integers have none. Reported once: what an integer is made from is mostly one, too. */
+static bool has_gradient(deriver *d, const etch_tensor *target)
+{
+    const etch_graph *g = d->graph;
+    if (target->dtype < ETCH_I64)
+        return true;
+    while (target->producer && etch_op_is_view(target->producer)) /* named by whoever wrote it */
+        target = target->producer->ins[0];
+    if (!d->found_integer) {
+        etch_diag *diag =
+            etch_error(g->diags, ETCH_E_INTEGER_GRADIENT, target->span,
+                       "%s%s: %s is an integer, but the loss needs its gradient", target->name,
+                       etch_dims_text(g->arena, target->dims, target->rank), etch_dtype_name(target->dtype));
+        if (target->kind == ETCH_WEIGHT)
+            etch_help(diag, "give it another dtype, or keep it from being trained: tag frozen");
+        else
+            etch_help(diag, "give it another dtype: it depends on weights that are trained");
+    }
+    d->found_integer = d->failed = true;
+    return false;
+}
+
 static etch_tensor *gradient_of(const deriver *d, const etch_tensor *weight)
 {
     const etch_graph *g = d->graph;
@@ -117,7 +155,7 @@ static etch_tensor *gradient_of(const deriver *d, const etch_tensor *weight)
  * into a gradient itself. */
 static void contribute(deriver *d, etch_region *region, etch_tensor *target, etch_tensor *part, bool fresh)
 {
-    if (!d->needs[target->id])
+    if (!d->needs[target->id] || !has_gradient(d, target))
         return;
     if (target->kind != ETCH_WEIGHT) {
         ETCH_PUSH(d->graph->arena, &d->parts[target->id], part);
@@ -262,22 +300,32 @@ static void derive_op(deriver *d, etch_region *region, const etch_op *op)
 
 static void derive_region(deriver *d, const etch_region *forward, etch_region *into);
 
+static bool loop_has_loss(const etch_loop *loop);
+
 static bool region_has_loss(const etch_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_item *item = &region->items.at[i];
-        if (item->op ? is_loss(item->op->outs[0]) : region_has_loss(item->loop->body))
+        if (item->op ? is_loss(item->op->outs[0]) : loop_has_loss(item->loop))
             return true;
     }
     return false;
 }
 
+static bool loop_has_loss(const etch_loop *loop)
+{
+    for (uint32_t i = 0; i < loop->bodies.count; i++)
+        if (region_has_loss(loop->bodies.at[i]))
+            return true;
+    return false;
+}
+
 static bool loop_matters(const deriver *d, const etch_loop *loop)
 {
-    for (uint32_t i = 0; i < loop->carries.count; i++)
-        if (d->parts[loop->carries.at[i].result->id].count)
+    for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
+        if (d->parts[etch_loop_carries(loop)->at[i].result->id].count)
             return true;
-    return region_has_loss(loop->body);
+    return loop_has_loss(loop);
 }
 
 static bool op_matters(const deriver *d, const etch_op *op)
@@ -287,7 +335,7 @@ static bool op_matters(const deriver *d, const etch_op *op)
 }
 
 /* A value that the backward loop hands from iteration to iteration: the cotangent of `of`. */
-static etch_tensor *backward_carry(deriver *d, etch_loop *back, etch_tensor *of, etch_tensor *init)
+static etch_tensor *backward_carry(deriver *d, etch_region *back, etch_tensor *of, etch_tensor *init)
 {
     etch_tensor *in = derived_tensor(d, "d", of, of->dtype);
     ETCH_PUSH(d->graph->arena, &back->carries, (etch_carry){.init = init, .in = in});
@@ -301,18 +349,95 @@ static etch_tensor *zeros_like(deriver *d, etch_tensor *of)
     return zeros;
 }
 
-/* Cotangents of values from outside the loop: each iteration adds its part to what earlier ones left. */
-static void accumulate_outer(deriver *d, etch_loop *back, tensor_list *outer)
+/* A loop that is being undone: body by body, each with its own contributions. */
+typedef struct undoing {
+    const etch_loop *loop;
+    etch_loop *back;
+    etch_tensor **inits; /* by value that the loop hands on: the cotangent of its result, or NULL */
+    tensor_list **parts; /* by class, then forward id: as d->parts */
+} undoing;
+
+/* What follows adds to the contributions of a class, in its backward body. */
+static etch_region *enter_class(deriver *d, const undoing *u, uint32_t class)
+{
+    d->parts = u->parts[class];
+    return d->graph->region = u->back->bodies.at[class];
+}
+
+/* Derives one body. Its carries are the values that need a cotangent, in the order of the loop. */
+static void derive_body(deriver *d, const undoing *u, uint32_t class)
+{
+    const etch_region *body = u->loop->bodies.at[class];
+    etch_region *back = enter_class(d, u, class);
+    back->count = body->count;
+    d->undone_by[u->loop->id] = back;
+    etch_recompute_body(d, body, back);
+    d->graph->region = back;
+    for (uint32_t i = 0; i < body->carries.count; i++) {
+        const etch_carry *c = &body->carries.at[i];
+        if (d->needs[c->in->id])
+            ETCH_PUSH(d->graph->arena, &d->parts[c->out->id],
+                      backward_carry(d, back, etch_recompute_version(d, c->in), u->inits[i]));
+    }
+    derive_region(d, body, back);
+    d->graph->region = back;
+    for (uint32_t i = 0, k = 0; i < body->carries.count; i++) {
+        etch_tensor *in = body->carries.at[i].in;
+        if (!d->needs[in->id])
+            continue;
+        etch_tensor *total = total_of(d, back, in, NULL);
+        back->carries.at[k++].out = total ? total : zeros_like(d, in);
+    }
+}
+
+/* Cotangents of values from outside the loop: each iteration adds its part to what earlier ones left, if it
+ * has one. */
+static void accumulate_outer(deriver *d, const undoing *u, tensor_list *outer)
 {
     for (uint32_t id = 0; id < d->forward_count; id++) {
         etch_tensor *tensor = d->graph->tensors.at[id];
-        if (d->parts[id].count == 0)
+        bool any = false;
+        for (uint32_t k = 0; k < u->loop->bodies.count; k++)
+            any = any || u->parts[k][id].count;
+        if (!any)
             continue;
-        etch_tensor *in = backward_carry(d, back, etch_recompute_version(d, tensor), NULL);
-        ETCH_PUSH(d->graph->arena, &d->parts[id], in);
-        back->carries.at[back->carries.count - 1].out = total_of(d, back->body, tensor, NULL);
+        for (uint32_t k = 0; k < u->loop->bodies.count; k++) {
+            etch_region *back = enter_class(d, u, k);
+            const bool adds = d->parts[id].count > 0;
+            etch_tensor *in = backward_carry(d, back, etch_recompute_version(d, tensor), NULL), *out = in;
+            if (adds) {
+                ETCH_PUSH(d->graph->arena, &d->parts[id], in);
+                out = total_of(d, back, tensor, NULL);
+            }
+            back->carries.at[back->carries.count - 1].out = out;
+        }
         ETCH_PUSH(d->graph->arena, outer, tensor);
     }
+}
+
+/* The backward loop, without its bodies' contents. */
+static etch_loop *begin_backward(deriver *d, const etch_loop *loop, etch_region *into)
+{
+    d->graph->region = into;
+    etch_loop *back = etch_graph_begin(d->graph, loop->name, loop->count, loop->span);
+    etch_loop *undone = d->loop_version[loop->id];
+    back->forward = undone ? undone : (etch_loop *)(uintptr_t)loop;
+    back->pattern = loop->pattern;
+    for (uint32_t k = 1; k < loop->bodies.count; k++)
+        etch_loop_add_body(d->graph, back, into);
+    return back;
+}
+
+/* The i-th value that leaves the backward loop: the cotangent of what `target` was when the loop began. */
+static void leave_backward(deriver *d, const etch_loop *back, uint32_t i, etch_tensor *target,
+                           etch_region *into)
+{
+    const etch_tensor *in = etch_loop_carries(back)->at[i].in;
+    etch_tensor *result = derived_tensor(d, "", (etch_tensor *)(uintptr_t)in, in->dtype);
+    result->of = in->of;
+    for (uint32_t k = 0; k < back->bodies.count; k++)
+        back->bodies.at[k]->carries.at[i].result = result;
+    contribute(d, into, target, result, false);
 }
 
 static void derive_loop(deriver *d, const etch_loop *loop, etch_region *into)
@@ -320,47 +445,27 @@ static void derive_loop(deriver *d, const etch_loop *loop, etch_region *into)
     etch_graph *g = d->graph;
     if (!loop_matters(d, loop))
         return;
-    etch_tensor **inits = ETCH_NEW_ARRAY(g->arena, loop->carries.count, etch_tensor *);
-    for (uint32_t i = 0; i < loop->carries.count; i++)
-        inits[i] =
-            d->needs[loop->carries.at[i].in->id] ? total_of(d, into, loop->carries.at[i].result, NULL) : NULL;
-
-    g->region = into;
-    etch_loop *back = etch_graph_begin(g, loop->name, loop->count, loop->span);
-    etch_loop *undone = d->loop_version[loop->id];
-    back->forward = undone ? undone : (etch_loop *)(uintptr_t)loop;
-    tensor_list *outside = d->parts, outer = {0};
-    d->parts = ETCH_NEW_ARRAY(g->arena, d->forward_count, tensor_list);
-
-    uint32_t *kept = ETCH_NEW_ARRAY(g->arena, loop->carries.count, uint32_t), kept_count = 0;
-    d->undone_by[loop->id] = back->body;
-    etch_recompute_loop(d, loop, back->body);
-    for (uint32_t i = 0; i < loop->carries.count; i++) {
-        const etch_carry *c = &loop->carries.at[i];
-        if (!d->needs[c->in->id])
-            continue;
-        ETCH_PUSH(g->arena, &d->parts[c->out->id],
-                  backward_carry(d, back, etch_recompute_version(d, c->in), inits[i]));
-        kept[kept_count++] = i;
+    const uint32_t classes = loop->bodies.count, count = etch_loop_carries(loop)->count;
+    undoing u = {.loop = loop};
+    u.inits = ETCH_NEW_ARRAY(g->arena, count, etch_tensor *);
+    u.parts = ETCH_NEW_ARRAY(g->arena, classes, tensor_list *);
+    tensor_list *outside = d->parts, handed = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        const etch_carry *c = &etch_loop_carries(loop)->at[i];
+        u.inits[i] = d->needs[c->in->id] ? total_of(d, into, c->result, NULL) : NULL;
+        if (d->needs[c->in->id])
+            ETCH_PUSH(g->arena, &handed, c->init);
     }
-    g->region = back->body;
-    derive_region(d, loop->body, back->body);
-    g->region = back->body;
-    for (uint32_t k = 0; k < kept_count; k++) {
-        etch_tensor *in = loop->carries.at[kept[k]].in, *total = total_of(d, back->body, in, NULL);
-        back->carries.at[k].out = total ? total : zeros_like(d, in);
+    u.back = begin_backward(d, loop, into);
+    for (uint32_t k = 0; k < classes; k++) {
+        u.parts[k] = ETCH_NEW_ARRAY(g->arena, d->forward_count, tensor_list);
+        derive_body(d, &u, k);
     }
-    accumulate_outer(d, back, &outer);
-
+    accumulate_outer(d, &u, &handed);
     g->region = into;
     d->parts = outside;
-    for (uint32_t i = 0; i < back->carries.count; i++) {
-        etch_carry *c = &back->carries.at[i];
-        c->result = derived_tensor(d, "", c->in, c->in->dtype);
-        c->result->of = c->in->of;
-        etch_tensor *target = i < kept_count ? loop->carries.at[kept[i]].init : outer.at[i - kept_count];
-        contribute(d, into, target, c->result, false);
-    }
+    for (uint32_t i = 0; i < handed.count; i++)
+        leave_backward(d, u.back, i, handed.at[i], into);
 }
 
 static void derive_region(deriver *d, const etch_region *forward, etch_region *into)
@@ -379,14 +484,16 @@ static void derive_region(deriver *d, const etch_region *forward, etch_region *i
 
 /* ---- units ------------------------------------------------------------------------------------------ */
 
-static etch_unit *unit_at(etch_training *training, uint32_t segment, etch_loop *loop)
+/* `body`: of an outermost loop, or NULL. */
+static etch_unit *unit_at(etch_training *training, uint32_t segment, etch_region *body)
 {
     for (uint32_t i = 0; i < training->units.count; i++)
-        if (training->units.at[i]->segment == segment)
+        if (training->units.at[i]->segment == segment && training->units.at[i]->body == body)
             return training->units.at[i];
     etch_unit *unit = ETCH_NEW(training->graph->arena, etch_unit);
     unit->segment = segment;
-    unit->loop = loop;
+    unit->loop = body ? body->loop : NULL;
+    unit->body = body;
     ETCH_PUSH(training->graph->arena, &training->units, unit);
     return unit;
 }
@@ -397,7 +504,7 @@ static etch_expr copies_in_unit(etch_sym *sym, const etch_tensor *weight)
 {
     etch_expr copies = etch_int(sym, 1);
     for (const etch_region *r = weight->region; r && r->loop && r->parent->loop; r = r->parent)
-        copies = etch_mul(sym, copies, r->loop->count);
+        copies = etch_mul(sym, copies, r->count);
     return copies;
 }
 
@@ -413,14 +520,16 @@ static void add_weight(deriver *d, etch_unit *unit, etch_tensor *weight, bool *s
 /* Assigns weights in order of first use. Segments count up over the items of the top level: even between
  * loops, odd for loops. A weight of the top level that a loop uses first is complete only when the loop has
  * been undone: it belongs to the segment before. */
-static void unit_region(deriver *d, const etch_region *region, etch_loop *outermost, uint32_t *segment,
+static void unit_region(deriver *d, const etch_region *region, etch_region *outermost, uint32_t *segment,
                         bool *seen)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_item *item = &region->items.at[i];
         if (item->loop) {
             *segment += !outermost;
-            unit_region(d, item->loop->body, outermost ? outermost : item->loop, segment, seen);
+            for (uint32_t k = 0; k < item->loop->bodies.count; k++)
+                unit_region(d, item->loop->bodies.at[k], outermost ? outermost : item->loop->bodies.at[k],
+                            segment, seen);
             *segment += !outermost;
             continue;
         }

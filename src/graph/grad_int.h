@@ -31,7 +31,7 @@ typedef struct deriver {
     etch_loop **loop_version; /* by forward loop: its recomputed copy, or NULL */
     etch_region **undone_by;  /* by forward loop: the body in work that undoes it */
     etch_recomputing again;
-    bool failed;
+    bool failed, found_integer;
 } deriver;
 
 bool etch_has_tag(const etch_tensor *tensor, const char *tag);
@@ -42,8 +42,8 @@ void etch_recompute_begin(deriver *d);
 etch_tensor *etch_recompute_version(const deriver *d, etch_tensor *tensor);
 /* The same for reading it: a value that was not kept is made again first. */
 etch_tensor *etch_recompute_read(deriver *d, etch_tensor *tensor);
-/* Runs the body of a loop again at the begin of `into`, which undoes it, where that is asked for. */
-void etch_recompute_loop(deriver *d, const etch_loop *loop, etch_region *into);
+/* Runs a body of a loop again at the begin of `into`, which undoes it, where that is asked for. */
+void etch_recompute_body(deriver *d, const etch_region *body, etch_region *into);
 /* The same at the end of `into` for blocks that hold item `item` of a region, before it is undone. */
 void etch_recompute_blocks(deriver *d, const etch_region *region, uint32_t item, etch_region *into);
 /* Leaves out what nobody reads, where that is asked for. */

@@ -3,7 +3,8 @@
  *     builder -> forward graph -> etch_train_derive -> training graph
  *             -> etch_place -> placed graph, its kernels and costs
  *
- * A graph is symbolic and knows no loop count: a loop is one body and a count. Sizes are those of the whole
+ * A graph is symbolic and knows no loop count: a loop is a count, and one body for each class of iterations
+ * that are alike. Sizes are those of the whole
  * job, except the dim that `accumulate` names: inside a training graph it is the size of one microbatch (see
  * `etch_training_size`). Graphs live in the arena that they were made with and are not changed once the next
  * stage has begun. Errors go to the diagnostics of the graph; a builder call that reports one returns NULL,
@@ -11,6 +12,7 @@
 #ifndef ETCH_GRAPH_H
 #define ETCH_GRAPH_H
 
+#include "graph/count.h"
 #include "graph/schedule.h"
 #include "symbolic/symbolic.h"
 
@@ -80,8 +82,6 @@ void etch_row_arity(const etch_row *row, uint32_t *least, uint32_t *most);
 /* Row by index for listings (help, "did you mean"); NULL past the end. Rows that a spec may not call are
  * listed too. */
 const etch_row *etch_row_at(const etch_table *table, uint32_t index);
-/* Name of an operand by its place among all that the row knows, copied into the arena; NULL past the end. */
-const char *etch_row_operand(etch_arena *arena, const etch_row *row, uint32_t slot);
 bool etch_row_is_called(const etch_row *row);
 /* One line for `help ops`: operands, FLOP per element of what, meaning. */
 void etch_row_describe(const etch_row *row, etch_buf *out);
@@ -140,8 +140,9 @@ const char *etch_phase_name(etch_phase phase);
 
 /* One call of a module: where an op belongs, and what a plan's `for MODULE` speaks of. */
 typedef struct etch_scope {
-    const char *module;        /* name of the module or model */
-    struct etch_scope *parent; /* the caller's; NULL for the model */
+    const char *module;         /* name of the module or model */
+    struct etch_scope *parent;  /* the caller's; NULL for the model */
+    struct etch_region *region; /* where the call stands */
     uint32_t id;
     etch_span span; /* the call */
 } etch_scope;
@@ -191,6 +192,28 @@ typedef struct etch_attrs {
     uint32_t absent; /* bits of the optional operands that are left out before one that is given */
 } etch_attrs;
 
+/* Where a keyword is kept: one of the pointers is set. */
+typedef struct etch_keyword_field {
+    etch_dim ***dims;
+    uint32_t *dim_count; /* with `dims` */
+    bool *flag;
+    etch_expr *number; /* NULL when it is not said; a keyword that says 0 is not said */
+} etch_keyword_field;
+etch_keyword_field etch_keyword_field_of(const etch_keyword_info *info, etch_attrs *attrs);
+/* The first keyword that a call of the row needs and `attrs` does not say; NULL: all are said. */
+const etch_keyword_info *etch_keyword_missing(const etch_row *row, const etch_attrs *attrs);
+
+/* The operands of a call by the place that its row gives them; NULL: left out. */
+enum { ETCH_MAX_OPERANDS = 16 };
+typedef struct etch_operands {
+    etch_tensor *at[ETCH_MAX_OPERANDS];
+    const char *names[ETCH_MAX_OPERANDS];
+    uint32_t least, most; /* operands that must be given, and all */
+} etch_operands;
+etch_operands etch_operands_of(etch_arena *arena, const etch_row *row);
+/* The place of an optional operand; UINT32_MAX: there is none of this name. */
+uint32_t etch_operands_slot(const etch_operands *operands, const char *name);
+
 typedef enum etch_edge { ETCH_NO_EDGE, ETCH_ENTER, ETCH_LEAVE } etch_edge;
 
 typedef struct etch_op {
@@ -210,17 +233,31 @@ typedef struct etch_op {
 } etch_op;
 
 /* A value that iterations hand on: body(in) -> out; `init` enters the first iteration, `result` leaves the
- * last. */
+ * last. These two are the loop's, the same in all of its bodies; each body has its own `in` and `out`. */
 typedef struct etch_carry {
     etch_tensor *init; /* NULL: starts as zeros */
     etch_tensor *in, *out, *result;
 } etch_carry;
 
+/* Iterations from `first` to before `end`; none where end <= first. Both are integers from 0 to the count of
+ * the loop. */
+typedef struct etch_segment {
+    etch_expr first, end;
+    uint32_t *class_of; /* by residue: the iteration modulo the period */
+} etch_segment;
+#define ETCH_NO_CLASS UINT32_MAX /* of residues that no iteration of the segment has */
+
+/* Which iteration is of which class. The segments are disjoint and hold every iteration. */
+typedef struct etch_pattern {
+    uint32_t period; /* at least 1 */
+    ETCH_VEC(etch_segment) segments;
+} etch_pattern;
+
 typedef struct etch_loop {
     const char *name; /* index name, or "loop" */
     etch_expr count;
-    struct etch_region *body;
-    ETCH_VEC(etch_carry) carries;
+    ETCH_VEC(struct etch_region *) bodies; /* by class of iterations; at least one */
+    const etch_pattern *pattern;           /* NULL: one class */
     struct etch_loop
         *forward; /* backward loop: the forward loop that it undoes, in reverse order of iterations */
     struct etch_loop *repeats; /* copy made by recomputation: the forward loop that it runs again */
@@ -235,9 +272,16 @@ typedef struct etch_item {
 
 typedef struct etch_region {
     ETCH_VEC(etch_item) items; /* program order */
-    etch_loop *loop;           /* whose body it is; NULL at top level */
     struct etch_region *parent;
+    etch_loop *loop; /* whose body it is; NULL at top level */
+    /* of a body: */
+    uint32_t index;  /* its class of iterations */
+    etch_expr count; /* how many iterations of one run of the loop are of the class */
+    ETCH_VEC(etch_carry) carries;
 } etch_region;
+
+/* What enters and leaves a loop: the carries of its first body, as `init` and `result` are those of all. */
+#define etch_loop_carries(loop) (&(loop)->bodies.at[0]->carries)
 
 typedef struct etch_graph {
     etch_arena *arena;
@@ -292,6 +336,11 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
                              uint32_t in_count, const etch_attrs *attrs, etch_dim *const *want,
                              uint32_t want_rank, etch_span span);
 
+/* The same with operands by place. */
+etch_tensor *etch_graph_call_operands(etch_graph *graph, const etch_row *row, const etch_operands *operands,
+                                      const etch_attrs *attrs, etch_dim *const *want, uint32_t want_rank,
+                                      etch_span span);
+
 /* The operators. `etch_graph_product` multiplies two tensors and keeps exactly the dims `keep` (those of the
  * operands that are not kept are summed); keep == NULL: nothing is summed, and one operand's dims must
  * contain the other's (else an error that asks "outer product or contraction?"). `etch_graph_sum` adds or
@@ -326,7 +375,20 @@ void etch_graph_state(const etch_graph *graph, etch_tensor *tensor, uint32_t op_
  */
 etch_loop *etch_graph_begin(etch_graph *graph, const char *name, etch_expr count, etch_span span);
 etch_tensor *etch_graph_carry(etch_graph *graph, etch_tensor *init, etch_span span);
+/* Ends a body with its last versions and begins that of another class; fills `ins` with its versions of the
+ * carried values. `etch_graph_classes` says, before or after the end, which iterations are of which class. */
+void etch_graph_next_body(etch_graph *graph, etch_tensor *const *outs, etch_tensor **ins, uint32_t count);
+void etch_graph_classes(etch_graph *graph, etch_loop *loop, const etch_pattern *pattern);
 void etch_graph_end(etch_graph *graph, etch_tensor *const *outs, etch_tensor **results, uint32_t count);
+
+/* As etch_max and etch_min, simpler where facts tell which of the two it is. */
+etch_expr etch_larger(etch_sym *sym, etch_expr a, etch_expr b);
+etch_expr etch_smaller(etch_sym *sym, etch_expr a, etch_expr b);
+/* How many of the iterations from `low` to before `high` of a loop are of the class of `body`. */
+etch_expr etch_class_count(etch_sym *sym, const etch_region *body, etch_expr low, etch_expr high);
+
+/* Warns of each weight that nothing reads, or that neither `results` (NULL: failed ones) nor a loss depend on. */
+void etch_graph_warn_unused(const etch_graph *graph, etch_tensor *const *results, uint32_t count);
 
 /* ---- training --------------------------------------------------------------------------------------- */
 
@@ -359,10 +421,11 @@ typedef struct etch_train {
 } etch_train;
 
 /* Weights that are synchronised and updated together: one iteration of an outermost loop, or what lies
- * between loops. */
+ * between loops. Each class of iterations has its own. */
 typedef struct etch_unit {
-    etch_loop *loop;  /* forward loop, or NULL */
-    uint32_t segment; /* order of first use at top level */
+    etch_loop *loop;   /* forward loop, or NULL */
+    etch_region *body; /* of its iterations: the class; NULL without a loop */
+    uint32_t segment;  /* order of first use at top level */
     ETCH_VEC(etch_tensor *) weights;
     ETCH_VEC(etch_expr) copies; /* how often each weight exists in one unit: 1, or the count of inner loops */
 } etch_unit;
@@ -390,7 +453,7 @@ etch_expr etch_training_size(const etch_training *training, const etch_dim *dim)
  * whatever it is called, once. Weights and inputs are there anyway. */
 typedef struct etch_saved {
     const etch_tensor *tensor; /* behind renames, slices and what passes in and out of modules */
-    const etch_loop *loop;     /* innermost loop whose iterations keep one each; NULL: kept once */
+    const etch_region *body;   /* of the innermost loop whose iterations keep one each; NULL: kept once */
     etch_expr elements;        /* of one, of one microbatch */
     uint32_t width;            /* bytes of an element */
     etch_expr times;           /* how many of them one microbatch keeps */
@@ -400,6 +463,17 @@ typedef ETCH_VEC(etch_saved) etch_saved_list;
 
 /* All of them, always in the same order. Empty without a backward pass. */
 void etch_graph_saved(const etch_training *training, etch_saved_list *out);
+
+/* The body of the forward graph that a derived loop's undoes or repeats; a forward one itself. */
+const etch_region *etch_forward_body(const etch_region *body);
+
+/* FLOP of one execution of an op; `size(data, dim)` says the size of a dim. */
+typedef etch_expr (*etch_size_fn)(const void *data, const etch_dim *dim);
+etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data);
+/* Elements of a tensor. */
+etch_expr etch_elements(etch_sym *sym, const etch_tensor *tensor, etch_size_fn size, const void *data);
+/* Is the result the operand's memory under the same or other dims (renames, identities)? */
+bool etch_op_is_view(const etch_op *op);
 
 /* ---- plans and placement ---------------------------------------------------------------------------- */
 
@@ -561,23 +635,25 @@ typedef struct etch_kernel {
     ETCH_VEC(etch_value *) writes; /* values that leave */
     etch_expr flop;                /* of one rank, one execution */
     etch_expr bytes;               /* read plus written; of a collective: its payload */
+    etch_expr read;                /* of them, those that are read; of a collective: nothing */
     uint32_t item;                 /* place in the order of the region: index among its items */
 } etch_kernel;
+
+typedef struct etch_placed_carry {
+    etch_value *init, *in, *out, *result; /* init NULL: zeros; as in etch_carry */
+} etch_placed_carry;
 
 typedef struct etch_placed_region {
     ETCH_VEC(etch_placed_item) items;
     ETCH_VEC(etch_kernel *) kernels; /* in issue order */
-    struct etch_placed_loop *loop;
+    struct etch_placed_loop *loop;   /* whose body it is; NULL at top level */
+    const etch_region *of;           /* the region that it places */
+    ETCH_VEC(etch_placed_carry) carries;
 } etch_placed_region;
-
-typedef struct etch_placed_carry {
-    etch_value *init, *in, *out, *result; /* init NULL: zeros */
-} etch_placed_carry;
 
 typedef struct etch_placed_loop {
     etch_loop *loop;
-    etch_placed_region *body;
-    ETCH_VEC(etch_placed_carry) carries;
+    ETCH_VEC(etch_placed_region *) bodies; /* by class, as those of the loop */
     struct etch_placed_loop *forward;
     etch_home home; /* of the top level: ETCH_ALL_OF an entry that is this loop, or where all of it runs */
 } etch_placed_loop;
@@ -701,10 +777,18 @@ void etch_placed_dump(const etch_placed *placed, etch_buf *out);
 
 /* ---- one stage ---------------------------------------------------------------------------------------- */
 
+/* Units that a stage holds of an entry, counted from its first one. */
+typedef struct etch_stretch {
+    etch_expr low, high; /* to before it */
+} etch_stretch;
+
+typedef ETCH_VEC(etch_stretch) etch_stretches;
+
 /* What one stage holds of the chain, as numbers or as formulas. */
 typedef struct etch_stage_view {
     const etch_stages *stages;
     etch_expr (*shares)[ETCH_SIDES]; /* by entry and side: units */
+    etch_stretches *ranges;          /* by entry: where the units are, for a loop that has classes */
     bool *held;                      /* by entry: is there any of it? */
     bool *whole;                     /* by entry: is that all of it? */
     etch_expr *forward, *backward;   /* by cut: messages of a microbatch that the stage sends there */
@@ -734,6 +818,9 @@ const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_sta
 
 /* Units of a home that the stage holds. */
 etch_expr etch_stage_share(const etch_stage_view *view, etch_home home);
+/* Those of them, at the home of a loop, that are iterations of the class of `body`. */
+etch_expr etch_stage_iterations(etch_sym *sym, const etch_stage_view *view, etch_home home,
+                                const etch_region *body);
 /* 1 when the stage uses a weight with these uses, else 0; 1 when it is the first stage that does; and 1 when other
  * stages use it as well. */
 etch_expr etch_stage_presence(etch_sym *sym, const etch_stage_view *view, const etch_homes *uses);
@@ -757,6 +844,7 @@ typedef enum etch_measure {
 typedef struct etch_cost {
     etch_measure measure;
     etch_expr each, times;
+    etch_expr read; /* traffic: of `each`, what is read; the rest is written */
     etch_phase phase;
     const etch_row *row; /* op; NULL for params; saved: what it is kept for */
     bool matmul;         /* counts as a product */
@@ -765,7 +853,10 @@ typedef struct etch_cost {
     etch_move move;      /* comm, wire */
     uint32_t axes;       /* comm, wire */
     etch_scope *scope;
+    const etch_op *op;         /* flops; NULL: of the step's end */
+    const etch_step *step;     /* rank_flops of an op */
     const etch_loop *loop;     /* innermost forward loop that it runs in, or NULL */
+    const etch_region *body;   /* the body of that loop */
     const etch_tensor *tensor; /* the tensor it computes, or keeps, for tags and names */
     etch_span span;
 } etch_cost;
@@ -778,5 +869,18 @@ void etch_graph_costs(const etch_training *training, etch_cost_list *out);
 /* All items of one rank (ETCH_RANK_FLOPS, ETCH_TRAFFIC, ETCH_COMM, ETCH_WIRE) of a stage; NULL: of the only
  * one. */
 void etch_placed_costs(const etch_placed *placed, const etch_stage_view *stage, etch_cost_list *out);
+
+/* ---- conventions (graph/count.h) ----------------------------------------------------------------------- */
+
+/* What ops are to conventions: which give the logits, choose experts, ... */
+typedef struct etch_marks etch_marks;
+const etch_marks *etch_marks_of(const etch_training *training, etch_arena *arena);
+/* Is known what the convention needs: which dim is the tokens of a sequence, when only the last one is to count? */
+bool etch_count_fits(const etch_count *count, const etch_marks *marks);
+
+/* An item of FLOP as the convention has it; others stay as they are. `placed`: where the item is of one rank. False:
+ * it does not count. */
+bool etch_count_apply(const etch_count *count, const etch_marks *marks, const etch_training *training,
+                      const etch_placed *placed, etch_cost *item);
 
 #endif

@@ -41,8 +41,8 @@ static bool has_partial(const placer *p, const etch_value *value)
 /* Is the walk where the tensor is made, and not deeper in a loop? */
 static bool is_at_home(const placer *p, const etch_tensor *tensor)
 {
-    const etch_loop *here = p->region->loop ? p->region->loop->loop : NULL;
-    return tensor->region && tensor->region->loop == here;
+    const etch_region *home = tensor->region, *here = p->region->of;
+    return home && home->loop == here->loop && home->index == here->index;
 }
 
 static etch_value *bring(placer *p, etch_value *value, const etch_state *need, uint32_t mask,
@@ -271,10 +271,10 @@ static void hold_result(placer *p, const etch_op *op)
     etch_tensor *tensor = op->outs[0];
     etch_state place[ETCH_MAX_AXES] = {NULL};
     if (!etch_map_pin(p, tensor, place)) {
-        const etch_carry *carry = etch_demand_handed_on(tensor);
-        if (!carry)
+        const handing value = etch_demand_handed_on(tensor);
+        if (!value.loop)
             return;
-        etch_demand_carry(p, carry, place);
+        etch_demand_carry(p, value, place);
     }
     const char *reason = etch_text(p->arena, "%s is held as %s", tensor->name, dim_list_text(p, place));
     etch_value *moved = bring(p, p->made[tensor->id], place, ALL_AXES, op->phase, op->scope, reason);
@@ -500,41 +500,54 @@ static etch_phase phase_of_loop(const etch_loop *loop)
     return loop->forward ? ETCH_BACKWARD : loop->repeats ? ETCH_RECOMPUTE : ETCH_FORWARD;
 }
 
+/* `held`: by value that the loop hands on. */
+static void place_body(placer *p, etch_placed_region *placed, etch_state (*held)[ETCH_MAX_AXES],
+                       etch_phase phase)
+{
+    const etch_region *body = placed->of;
+    place_region(p, body, placed);
+    for (uint32_t i = 0; i < body->carries.count && !p->failed; i++) {
+        const etch_carry *c = &body->carries.at[i];
+        p->region = placed;
+        placed->carries.at[i].out = bring(p, value_or_constant(p, c->out, held[i], phase), held[i], ALL_AXES,
+                                          phase, c->in->scope, "a loop hands the value on");
+    }
+}
+
 static void place_loop(placer *p, etch_loop *loop)
 {
     etch_placed_region *parent = p->region;
     etch_placed_loop *placed = ETCH_NEW(p->arena, etch_placed_loop);
     etch_phase phase = phase_of_loop(loop);
-    etch_state(*held)[ETCH_MAX_AXES] = etch_alloc_array(p->arena, loop->carries.count, sizeof *held);
+    const uint32_t count = etch_loop_carries(loop)->count;
+    etch_state(*held)[ETCH_MAX_AXES] = etch_alloc_array(p->arena, count, sizeof *held);
     placed->loop = loop;
     placed->forward = loop->forward ? p->loops[loop->forward->id] : NULL;
     p->loops[loop->id] = placed;
-    for (uint32_t i = 0; i < loop->carries.count; i++) {
-        const etch_carry *c = &loop->carries.at[i];
+    for (uint32_t k = 0; k < loop->bodies.count; k++) {
+        etch_placed_region *body = ETCH_NEW(p->arena, etch_placed_region);
+        body->loop = placed;
+        body->of = loop->bodies.at[k];
+        ETCH_PUSH(p->arena, &placed->bodies, body);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const etch_carry *c = &etch_loop_carries(loop)->at[i];
         etch_placed_carry carry = {0};
-        etch_demand_carry(p, c, held[i]);
+        etch_demand_carry(p, (handing){loop, i}, held[i]);
         if (c->init)
             carry.init = bring(p, value_or_constant(p, c->init, held[i], phase), held[i], ALL_AXES, phase,
                                c->in->scope, "a loop hands the value on");
-        carry.in = p->made[c->in->id] = etch_value_new(p, c->in, held[i]);
-        carry.result = p->made[c->result->id] = etch_value_new(p, c->result, held[i]);
-        ETCH_PUSH(p->arena, &placed->carries, carry);
+        for (uint32_t k = 0; k < loop->bodies.count; k++) {
+            etch_tensor *in = loop->bodies.at[k]->carries.at[i].in;
+            carry.in = p->made[in->id] = etch_value_new(p, in, held[i]);
+            if (k == 0)
+                carry.result = p->made[c->result->id] = etch_value_new(p, c->result, held[i]);
+            ETCH_PUSH(p->arena, &placed->bodies.at[k]->carries, carry);
+        }
     }
-    placed->body = ETCH_NEW(p->arena, etch_placed_region);
-    placed->body->loop = placed;
     ETCH_PUSH(p->arena, &parent->items, (etch_placed_item){.loop = placed});
-    place_region(p, loop->body, placed->body);
-    if (p->failed) {
-        p->region = parent;
-        return;
-    }
-    p->region = placed->body;
-    for (uint32_t i = 0; i < loop->carries.count; i++) {
-        const etch_carry *c = &loop->carries.at[i];
-        etch_value *out = value_or_constant(p, c->out, held[i], phase);
-        placed->carries.at[i].out =
-            bring(p, out, held[i], ALL_AXES, phase, c->in->scope, "a loop hands the value on");
-    }
+    for (uint32_t k = 0; k < loop->bodies.count && !p->failed; k++)
+        place_body(p, placed->bodies.at[k], held, phase);
     p->region = parent;
 }
 
@@ -542,6 +555,7 @@ static void place_region(placer *p, const etch_region *region, etch_placed_regio
 {
     etch_placed_region *outer = p->region;
     etch_demand_region(p, region);
+    into->of = region;
     p->region = into;
     for (uint32_t i = 0; i < region->items.count && !p->failed; i++) {
         etch_op *op = region->items.at[i].op;

@@ -35,7 +35,8 @@ static bool find_loops(deriver *d, const etch_region *region, const char *name)
         const bool called = name ? strcmp(loop->name, name) == 0 : !region->loop;
         d->again.loops[loop->id] = d->again.loops[loop->id] || called;
         found = found || called;
-        found = find_loops(d, loop->body, name) || found;
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            found = find_loops(d, loop->bodies.at[k], name) || found;
     }
     return found;
 }
@@ -52,20 +53,24 @@ static const etch_region *region_of_call(const etch_region *region, const etch_s
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_item *item = &region->items.at[i];
-        const etch_region *inside = item->loop ? region_of_call(item->loop->body, scope) : NULL;
-        if (inside)
-            return inside;
+        for (uint32_t k = 0; item->loop && k < item->loop->bodies.count; k++) {
+            const etch_region *inside = region_of_call(item->loop->bodies.at[k], scope);
+            if (inside)
+                return inside;
+        }
         if (item->op && item->op->scope == scope && item->op->edge != ETCH_NO_EDGE)
             return region;
     }
     return NULL;
 }
 
-/* Of an item of that region: a loop belongs to the call when its first op does. */
+/* Of an item of that region: a loop belongs to the call when an op of it does. */
 static bool is_of_call(const etch_item *item, const etch_scope *scope)
 {
-    while (item->loop && item->loop->body->items.count > 0)
-        item = &item->loop->body->items.at[0];
+    for (uint32_t k = 0; item->loop && k < item->loop->bodies.count; k++)
+        for (uint32_t i = 0; i < item->loop->bodies.at[k]->items.count; i++)
+            if (is_of_call(&item->loop->bodies.at[k]->items.at[i], scope))
+                return true;
     return item->op && in_scope(item->op->scope, scope);
 }
 
@@ -177,7 +182,8 @@ static void list_loops(deriver *d, const etch_region *region, name_list *out)
         if (!loop)
             continue;
         ETCH_PUSH(d->graph->arena, out, loop->name);
-        list_loops(d, loop->body, out);
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            list_loops(d, loop->bodies.at[k], out);
     }
 }
 
@@ -274,25 +280,41 @@ static void clone_op(deriver *d, const etch_op *op, etch_region *into)
 static void clone_items(deriver *d, const etch_region *region, uint32_t first, uint32_t end,
                         etch_region *into);
 
+/* `inits`: of the values that the loop hands on. */
+static void clone_body(deriver *d, const etch_region *body, etch_tensor *const *inits, etch_region *copy)
+{
+    etch_graph *g = d->graph;
+    g->region = copy;
+    copy->count = body->count;
+    for (uint32_t c = 0; c < body->carries.count; c++)
+        ETCH_PUSH(g->arena, &copy->carries,
+                  (etch_carry){.init = inits[c], .in = cloned_tensor(d, body->carries.at[c].in)});
+    clone_items(d, body, 0, body->items.count, copy);
+    for (uint32_t c = 0; c < body->carries.count; c++)
+        copy->carries.at[c].out = etch_recompute_read(d, body->carries.at[c].out);
+}
+
 static void clone_loop(deriver *d, const etch_loop *loop, etch_region *into)
 {
     etch_graph *g = d->graph;
-    etch_tensor **inits = ETCH_NEW_ARRAY(g->arena, loop->carries.count, etch_tensor *);
+    const uint32_t count = etch_loop_carries(loop)->count;
+    etch_tensor **inits = ETCH_NEW_ARRAY(g->arena, count, etch_tensor *);
     g->region = into;
-    for (uint32_t c = 0; c < loop->carries.count; c++)
-        inits[c] = etch_recompute_read(d, loop->carries.at[c].init);
+    for (uint32_t c = 0; c < count; c++)
+        inits[c] = etch_recompute_read(d, etch_loop_carries(loop)->at[c].init);
     etch_loop *copy = etch_graph_begin(g, loop->name, loop->count, loop->span);
     copy->repeats = (etch_loop *)(uintptr_t)loop;
+    copy->pattern = loop->pattern;
     d->loop_version[loop->id] = copy;
-    for (uint32_t c = 0; c < loop->carries.count; c++)
-        ETCH_PUSH(g->arena, &copy->carries,
-                  (etch_carry){.init = inits[c], .in = cloned_tensor(d, loop->carries.at[c].in)});
-    clone_items(d, loop->body, 0, loop->body->items.count, copy->body);
-    for (uint32_t c = 0; c < loop->carries.count; c++)
-        copy->carries.at[c].out = etch_recompute_read(d, loop->carries.at[c].out);
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        clone_body(d, loop->bodies.at[k], inits,
+                   k == 0 ? copy->bodies.at[0] : etch_loop_add_body(g, copy, into));
     g->region = into;
-    for (uint32_t c = 0; c < loop->carries.count; c++)
-        copy->carries.at[c].result = cloned_tensor(d, loop->carries.at[c].result);
+    for (uint32_t c = 0; c < count; c++) {
+        etch_tensor *result = cloned_tensor(d, etch_loop_carries(loop)->at[c].result);
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            copy->bodies.at[k]->carries.at[c].result = result;
+    }
 }
 
 /* Copies items of a forward region to the end of `into`: everything is run again, also what nobody reads. */
@@ -309,10 +331,10 @@ static void clone_items(deriver *d, const etch_region *region, uint32_t first, u
     d->graph->region = into;
 }
 
-void etch_recompute_loop(deriver *d, const etch_loop *loop, etch_region *into)
+void etch_recompute_body(deriver *d, const etch_region *body, etch_region *into)
 {
-    if (d->again.loops[loop->id])
-        clone_items(d, loop->body, 0, loop->body->items.count, into);
+    if (d->again.loops[body->loop->id])
+        clone_items(d, body, 0, body->items.count, into);
 }
 
 void etch_recompute_blocks(deriver *d, const etch_region *region, uint32_t item, etch_region *into)
@@ -396,19 +418,41 @@ static bool op_is_read(const sifting *s, const etch_op *op)
     return op->phase != ETCH_RECOMPUTE;
 }
 
-static bool loop_is_read(const sifting *s, const etch_loop *loop)
+static bool loop_is_read(const sifting *s, const etch_loop *loop);
+
+static bool body_is_read(const sifting *s, const etch_region *body)
 {
-    if (loop->forward) /* undoes another */
-        return true;
-    for (uint32_t i = 0; i < loop->carries.count; i++)
-        if (s->read[loop->carries.at[i].result->id] || s->read[loop->carries.at[i].in->id])
+    for (uint32_t i = 0; i < body->carries.count; i++)
+        if (s->read[body->carries.at[i].result->id] || s->read[body->carries.at[i].in->id])
             return true;
-    for (uint32_t i = 0; i < loop->body->items.count; i++) {
-        const etch_item *item = &loop->body->items.at[i];
+    for (uint32_t i = 0; i < body->items.count; i++) {
+        const etch_item *item = &body->items.at[i];
         if (item->op ? op_is_read(s, item->op) : loop_is_read(s, item->loop))
             return true;
     }
     return false;
+}
+
+static bool loop_is_read(const sifting *s, const etch_loop *loop)
+{
+    bool any = loop->forward; /* undoes another */
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        any = any || body_is_read(s, loop->bodies.at[k]);
+    return any;
+}
+
+static void note_region(sifting *s, const etch_region *region);
+
+static void note_loop(sifting *s, const etch_loop *loop)
+{
+    for (uint32_t k = 0; k < loop->bodies.count; k++) {
+        const etch_region *body = loop->bodies.at[k];
+        for (uint32_t i = 0; i < body->carries.count; i++) {
+            note_read(s, body->carries.at[i].out);
+            note_read(s, body->carries.at[i].init);
+        }
+        note_region(s, body);
+    }
 }
 
 /* Notes what those items read that are read themselves, last item first. */
@@ -418,13 +462,8 @@ static void note_region(sifting *s, const etch_region *region)
         const etch_item *item = &region->items.at[i];
         for (uint32_t k = 0; item->op && op_is_read(s, item->op) && k < item->op->in_count; k++)
             note_read(s, item->op->ins[k]);
-        if (!item->loop || !loop_is_read(s, item->loop))
-            continue;
-        for (uint32_t k = 0; k < item->loop->carries.count; k++) {
-            note_read(s, item->loop->carries.at[k].out);
-            note_read(s, item->loop->carries.at[k].init);
-        }
-        note_region(s, item->loop->body);
+        if (item->loop && loop_is_read(s, item->loop))
+            note_loop(s, item->loop);
     }
 }
 
@@ -436,25 +475,25 @@ static void leave_out(const sifting *s, etch_region *region)
         if (!(item.op ? op_is_read(s, item.op) : loop_is_read(s, item.loop)))
             continue;
         region->items.at[count++] = item;
-        if (item.loop)
-            leave_out(s, item.loop->body);
+        for (uint32_t k = 0; item.loop && k < item.loop->bodies.count; k++)
+            leave_out(s, item.loop->bodies.at[k]);
     }
     region->items.count = count;
 }
 
 static void note_made(const sifting *s, const etch_region *region)
 {
+    for (uint32_t i = 0; i < region->carries.count; i++)
+        s->made[region->carries.at[i].in->id] = s->made[region->carries.at[i].result->id] = true;
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_op *op = region->items.at[i].op;
         const etch_loop *loop = region->items.at[i].loop;
         for (uint32_t k = 0; op && k < op->out_count; k++)
             s->made[op->outs[k]->id] = true;
-        for (uint32_t k = 0; loop && k < loop->carries.count; k++)
-            s->made[loop->carries.at[k].in->id] = s->made[loop->carries.at[k].result->id] = true;
-        if (loop) {
+        if (loop)
             s->loop_left[loop->id] = true;
-            note_made(s, loop->body);
-        }
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            note_made(s, loop->bodies.at[k]);
     }
 }
 
@@ -467,7 +506,8 @@ static void point_back(const sifting *s, const etch_graph *graph, const etch_reg
             continue;
         while (loop->forward && loop->forward->repeats && !s->loop_left[loop->forward->id])
             loop->forward = loop->forward->repeats;
-        point_back(s, graph, loop->body);
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            point_back(s, graph, loop->bodies.at[k]);
     }
     for (uint32_t i = 0; i < graph->tensors.count && !region->loop; i++) {
         etch_tensor *tensor = graph->tensors.at[i];

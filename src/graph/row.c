@@ -143,8 +143,8 @@ static etch_expr all_dims(etch_sym *sym, const etch_op *op, etch_size_fn size, c
 }
 
 /* Pairs of query and key: S*T, or S*T - S(S-1)/2 when a query sees no later key. */
-static etch_expr score_pairs(etch_sym *sym, const etch_op *op, const etch_dim *query, etch_size_fn size,
-                             const void *data)
+static etch_expr score_pairs(etch_sym *sym, const etch_op *op, const etch_flop_rule *rule,
+                             const etch_dim *query, etch_size_fn size, const void *data)
 {
     etch_expr keys = etch_int(sym, 1);
     for (uint32_t i = 0; i < op->attrs.over_count; i++)
@@ -152,8 +152,10 @@ static etch_expr score_pairs(etch_sym *sym, const etch_op *op, const etch_dim *q
     if (!query)
         return keys;
     etch_expr s = size(data, query), pairs = etch_mul(sym, s, keys);
-    if (!op->attrs.causal)
+    if (!op->attrs.causal || rule->pairs == PAIRS_FULL)
         return pairs;
+    if (rule->pairs == PAIRS_HALF)
+        return etch_mul(sym, pairs, etch_ratio(sym, 1, 2));
     etch_expr later =
         etch_mul(sym, etch_mul(sym, s, etch_sub(sym, s, etch_int(sym, 1))), etch_ratio(sym, 1, 2));
     return etch_sub(sym, pairs, later);
@@ -166,7 +168,8 @@ static bool is_scored(const etch_op *op, const etch_dim *dim)
            etch_dim_among(op->attrs.over, op->attrs.over_count, dim);
 }
 
-static etch_expr scores_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data)
+static etch_expr scores_flop(etch_sym *sym, const etch_op *op, const etch_flop_rule *rule, etch_size_fn size,
+                             const void *data)
 {
     const etch_tensor *q = op->ins[op->row->scores_first], *k = op->ins[op->row->scores_first + 1],
                       *v = op->ins[op->row->scores_first + 2];
@@ -186,13 +189,15 @@ static etch_expr scores_flop(etch_sym *sym, const etch_op *op, etch_size_fn size
         if (dotted || !shared)
             width = etch_mul(sym, width, size(data, v->dims[i]));
     }
-    etch_expr pairs = etch_mul(sym, rows, score_pairs(sym, op, query, size, data));
-    etch_expr work = etch_add(sym, etch_mul(sym, etch_int(sym, op->row->flop), dot),
+    etch_expr pairs = etch_mul(sym, rows, score_pairs(sym, op, rule, query, size, data));
+    const uint32_t per_dot = op->row->flop - (rule->once ? op->row->again : 0);
+    etch_expr work = etch_add(sym, etch_mul(sym, etch_int(sym, per_dot), dot),
                               etch_mul(sym, etch_int(sym, op->row->flop_width), width));
     return etch_mul(sym, pairs, work);
 }
 
-etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data)
+static etch_expr flop_of_row(etch_sym *sym, const etch_op *op, const etch_flop_rule *rule, etch_size_fn size,
+                             const void *data)
 {
     etch_expr c = etch_int(sym, op->row->flop);
     switch (op->row->basis) {
@@ -208,7 +213,42 @@ etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, cons
         return etch_mul(sym, etch_int(sym, (int64_t)op->in_count - 1),
                         etch_elements(sym, op->outs[0], size, data));
     case BASIS_SCORES:
-        return scores_flop(sym, op, size, data);
+        return scores_flop(sym, op, rule, size, data);
     }
     return NULL;
+}
+
+/* Sizes under a rule. */
+typedef struct narrowed {
+    etch_sym *sym;
+    const bool *single;
+    etch_size_fn size;
+    const void *data;
+} narrowed;
+
+static etch_expr narrowed_size(const void *data, const etch_dim *dim)
+{
+    const narrowed *n = data;
+    return n->single[dim->id] ? etch_int(n->sym, 1) : n->size(n->data, dim);
+}
+
+etch_expr etch_op_flop_by(etch_sym *sym, const etch_op *op, const etch_flop_rule *rule, etch_size_fn size,
+                          const void *data)
+{
+    const narrowed n = {sym, rule->single, size, data};
+    if (rule->single) {
+        size = narrowed_size;
+        data = &n;
+    }
+    if (rule->product)
+        return etch_mul(sym, etch_int(sym, 2), all_dims(sym, op, size, data));
+    if (rule->element)
+        return etch_mul(sym, etch_int(sym, rule->element), etch_elements(sym, op->ins[0], size, data));
+    return flop_of_row(sym, op, rule, size, data);
+}
+
+etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data)
+{
+    const etch_flop_rule as_executed = {0};
+    return etch_op_flop_by(sym, op, &as_executed, size, data);
 }

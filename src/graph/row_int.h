@@ -52,6 +52,15 @@ typedef enum etch_basis {
                     the value width */
 } etch_basis;
 
+/* What an op is about, where conventions of counting FLOP differ. */
+typedef enum etch_family {
+    FAMILY_NONE,
+    FAMILY_NORM,   /* normalises operand 0 */
+    FAMILY_LOOKUP, /* reads or adds to rows of a table: the product with a matrix of one-hot rows */
+    FAMILY_LOSS,   /* judges operand 0 */
+    FAMILY_CHOICE  /* chooses by operand 0 */
+} etch_family;
+
 /* How much of an operand or result an op touches. */
 typedef enum etch_touch {
     TOUCH_ALL,
@@ -115,7 +124,9 @@ struct etch_row {
     etch_linear linear;
     etch_basis basis;
     uint32_t flop, flop_width;
-    bool matmul; /* counts in matmul_flops (a product also needs dims of all three kinds) */
+    uint32_t again;     /* of `flop`, what backward does a second time because forward has not kept it */
+    etch_family family; /* for conventions of counting */
+    bool matmul;        /* counts in matmul_flops (a product also needs dims of all three kinds) */
     etch_touch touch;
     uint32_t scores_first;    /* BASIS_SCORES: index of q among the operands (k and v follow) */
     uint32_t stat_reductions; /* all-reduces of result 1 when `over` is sharded */
@@ -163,8 +174,6 @@ etch_factor etch_op_factor(const etch_op *op, const etch_dim *dim);
 bool etch_dim_among(etch_dim *const *dims, uint32_t count, const etch_dim *dim);
 /* The role of an op: ROLE_PRODUCT decided. */
 etch_role etch_op_role(const etch_op *op);
-/* Is the result the operand's memory under the same or other dims (renames, identities)? */
-bool etch_op_is_view(const etch_op *op);
 /* What a view's operand calls a dim of its result, and the other way round. */
 const etch_dim *etch_op_dim_before(const etch_op *op, const etch_dim *dim);
 const etch_dim *etch_op_dim_after(const etch_op *op, const etch_dim *dim);
@@ -180,17 +189,24 @@ const bool *etch_weight_gradients(const etch_training *training);
 /* Does the op compute nothing else? */
 bool etch_is_weight_gradient(const bool *weight_gradients, const etch_op *op);
 
-/* FLOP of one execution; `size(data, dim)` says the size of a dim. */
-typedef etch_expr (*etch_size_fn)(const void *data, const etch_dim *dim);
-etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data);
-/* Elements of a tensor. */
-etch_expr etch_elements(etch_sym *sym, const etch_tensor *tensor, etch_size_fn size, const void *data);
+/* How a convention counts an op. All zero: as its row says. */
+typedef struct etch_flop_rule {
+    enum { PAIRS_EXACT, PAIRS_HALF, PAIRS_FULL } pairs; /* of causal attention */
+    bool once;                                          /* not what the row says is done again */
+    bool product;       /* 2 for each combination of all dims, whatever the row says */
+    uint32_t element;   /* not 0: so many for each element of operand 0, whatever the row says */
+    const bool *single; /* by dim id: these have one element; NULL: none has */
+} etch_flop_rule;
+etch_expr etch_op_flop_by(etch_sym *sym, const etch_op *op, const etch_flop_rule *rule, etch_size_fn size,
+                          const void *data);
 
 /* Building, shared by the builder and the derivations. New tensors and ops go to the given region. */
 etch_tensor *etch_tensor_new(etch_graph *graph, const char *name, etch_kind kind, etch_dtype dtype,
                              etch_dim *const *dims, uint32_t rank, etch_span span);
 etch_op *etch_op_new(etch_graph *graph, const etch_row *row, etch_tensor *const *ins, uint32_t in_count,
                      uint32_t out_count, const etch_attrs *attrs, etch_phase phase, etch_span span);
+/* A further body of a loop, which stands in `parent`. */
+etch_region *etch_loop_add_body(etch_graph *graph, etch_loop *loop, etch_region *parent);
 void etch_region_add_op(etch_graph *graph, etch_region *region, etch_op *op);
 
 #endif

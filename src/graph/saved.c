@@ -6,7 +6,10 @@
  * is in memory: views (renames, slices, the edges of modules) are looked through. A loop hands a value on from
  * iteration to iteration: what enters one iteration is what the one before has made. Such a chain of n iterations has
  * n + 1 places, the first of which came from outside and the last of which leaves; either may belong to another chain
- * as well, and is counted there or here, not twice. */
+ * as well, and is counted there or here, not twice.
+ *
+ * Where iterations are not alike, a chain is counted exactly when every class that changes the value reads what enters
+ * it, or none does. Else a value that one class reads when it has made it, and another when it enters, counts twice. */
 #include "graph/row_int.h"
 
 typedef struct keeping {
@@ -25,22 +28,40 @@ typedef struct keeping {
 
 static const etch_carry *carry_in(const etch_tensor *tensor)
 {
-    const etch_loop *loop = tensor->region ? tensor->region->loop : NULL;
-    for (uint32_t i = 0; loop && i < loop->carries.count; i++)
-        if (loop->carries.at[i].in == tensor)
-            return &loop->carries.at[i];
+    const etch_region *body = tensor->region;
+    for (uint32_t i = 0; body && i < body->carries.count; i++)
+        if (body->carries.at[i].in == tensor)
+            return &body->carries.at[i];
     return NULL;
 }
 
+/* In the first body of the loop. */
 static const etch_carry *carry_result(const etch_tensor *tensor)
 {
     for (uint32_t i = 0; tensor->region && !tensor->producer && i < tensor->region->items.count; i++) {
         const etch_loop *loop = tensor->region->items.at[i].loop;
-        for (uint32_t k = 0; loop && k < loop->carries.count; k++)
-            if (loop->carries.at[k].result == tensor)
-                return &loop->carries.at[k];
+        for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
+            if (etch_loop_carries(loop)->at[k].result == tensor)
+                return &etch_loop_carries(loop)->at[k];
     }
     return NULL;
+}
+
+static const etch_loop *loop_of(const etch_carry *carry)
+{
+    return carry->in->region->loop;
+}
+
+static bool is_single(const etch_carry *carry)
+{
+    return loop_of(carry)->bodies.count == 1;
+}
+
+/* The same value in another class of iterations. */
+static const etch_carry *in_class(const etch_carry *carry, uint32_t class)
+{
+    const etch_region *body = carry->in->region;
+    return &body->loop->bodies.at[class]->carries.at[carry - body->carries.at];
 }
 
 /* Behind views of one region and of those around it. */
@@ -51,6 +72,8 @@ static const etch_tensor *behind_views(const etch_tensor *tensor)
     return tensor;
 }
 
+static bool passes(const etch_carry *carry);
+
 /* What an iteration hands on: made in it, or what has entered it as this or another value, or older than the loop. Goes
  * as deep as loops are nested. */
 static const etch_tensor *handed_on(const etch_carry *carry)
@@ -60,7 +83,8 @@ static const etch_tensor *handed_on(const etch_carry *carry)
         tensor = behind_views(tensor);
         const etch_carry *other = carry_in(tensor);
         const bool here = tensor->region == carry->in->region;
-        if (here && other && other != carry && other->init && behind_views(other->out) == tensor) {
+        if (here && other && other != carry && other->init && is_single(other) &&
+            behind_views(other->out) == tensor) {
             tensor = other->init;
             continue;
         }
@@ -68,23 +92,36 @@ static const etch_tensor *handed_on(const etch_carry *carry)
         if (!inner || !inner->init)
             return tensor;
         const etch_tensor *last = handed_on(inner);
-        if (last == inner->in)
+        if (passes(inner))
             tensor = inner->init;
-        else if (last->region == inner->in->region)
+        else if (!is_single(inner) || last->region == inner->in->region)
             return tensor;
         else
             tensor = last;
     }
 }
 
+/* Does an iteration hand on what has entered it? Does every iteration? */
+static bool rests(const etch_carry *carry)
+{
+    return handed_on(carry) == carry->in;
+}
+static bool passes(const etch_carry *carry)
+{
+    for (uint32_t k = 0; k < loop_of(carry)->bodies.count; k++)
+        if (!rests(in_class(carry, k)))
+            return false;
+    return true;
+}
+
 /* The first value of the loop that is handed on as this one is: both leave the loop as one. */
 static const etch_carry *first_alike(const etch_carry *carry)
 {
-    const etch_loop *loop = carry->in->region->loop;
+    const etch_region *body = carry->in->region;
     const etch_tensor *out = handed_on(carry);
-    for (uint32_t i = 0; i < loop->carries.count; i++)
-        if (handed_on(&loop->carries.at[i]) == out)
-            return &loop->carries.at[i];
+    for (uint32_t i = 0; is_single(carry) && i < body->carries.count; i++)
+        if (handed_on(&body->carries.at[i]) == out)
+            return &body->carries.at[i];
     return carry;
 }
 
@@ -99,7 +136,7 @@ static bool makes(const etch_carry *carry)
  * for others. */
 static const etch_carry *ahead_of(const etch_carry *carry)
 {
-    const etch_carry *ahead = carry_in(handed_on(carry));
+    const etch_carry *ahead = is_single(carry) ? carry_in(handed_on(carry)) : NULL;
     return ahead && ahead != carry && ahead->in->region == carry->in->region && makes(ahead) ? ahead : NULL;
 }
 
@@ -113,9 +150,9 @@ static const etch_tensor *place_of(const etch_tensor *tensor)
         if (!carry || !carry->init)
             return tensor;
         const etch_tensor *last = handed_on(carry);
-        if (last == carry->in || behind_views(carry->init) == last)
+        if (passes(carry) || (is_single(carry) && behind_views(carry->init) == last))
             tensor = carry->init;
-        else if (in)
+        else if (in || !is_single(carry))
             return tensor;
         else if (last->region == carry->in->region)
             return first_alike(carry)->result;
@@ -150,9 +187,56 @@ static void note_region(keeping *k, const etch_region *region)
         const etch_loop *loop = region->items.at[i].loop;
         for (uint32_t n = 0; op && op->row->role != ROLE_FREE && n < op->in_count; n++)
             note(k, op->ins[n], op);
-        if (loop)
-            note_region(k, loop->body);
+        for (uint32_t n = 0; loop && n < loop->bodies.count; n++)
+            note_region(k, loop->bodies.at[n]);
     }
+}
+
+/* The class of the first iteration. */
+static uint32_t first_class(etch_sym *sym, const etch_loop *loop)
+{
+    const etch_pattern *pattern = loop->pattern;
+    for (uint32_t i = 0; pattern && i < pattern->segments.count; i++) {
+        const etch_segment *s = &pattern->segments.at[i];
+        if (etch_is_zero(s->first) && etch_at_least(sym, s->end, etch_int(sym, 1), NULL) == ETCH_YES)
+            return s->class_of[0];
+    }
+    return 0;
+}
+
+/* Do all classes that change the value read what enters them? */
+static bool all_read(const keeping *k, const etch_carry *carry)
+{
+    for (uint32_t n = 0; n < loop_of(carry)->bodies.count; n++) {
+        const etch_carry *c = in_class(carry, n);
+        if (!rests(c) && !k->reader[c->in->id])
+            return false;
+    }
+    return true;
+}
+
+/* The ends of a chain whose iterations are not alike. */
+static void note_class(keeping *k, const etch_carry *c)
+{
+    const etch_op *in = k->reader[c->in->id], *out = k->reader[place_of(c->out)->id];
+    if (in && c->in->region->index == first_class(k->sym, loop_of(c)))
+        note(k, c->init, in);
+    if ((in && rests(c)) || (out && makes(c) && all_read(k, c)))
+        note(k, c->result, in ? in : out);
+    if (in && !makes(c) && !rests(c))
+        note(k, c->out, in);
+}
+
+static void note_chain(keeping *k, const etch_carry *c)
+{
+    const etch_op *in = k->reader[c->in->id], *out = k->reader[place_of(c->out)->id];
+    const etch_carry *ahead = ahead_of(c);
+    if (in)
+        note(k, c->init, in);
+    if (in && !makes(c))
+        note(k, ahead ? ahead->init : c->out, in);
+    if (out && makes(c))
+        note(k, c->result, out);
 }
 
 /* Whoever reads what enters every iteration reads what enters the loop; whoever reads what every iteration makes reads
@@ -161,19 +245,15 @@ static void note_ends(keeping *k, const etch_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_loop *loop = region->items.at[i].loop;
-        for (uint32_t n = 0; loop && !loop->forward && n < loop->carries.count; n++) {
-            const etch_carry *c = &loop->carries.at[n];
-            const etch_op *in = k->reader[c->in->id], *out = k->reader[place_of(c->out)->id];
-            const etch_carry *ahead = ahead_of(c);
-            if (in)
-                note(k, c->init, in);
-            if (in && !makes(c))
-                note(k, ahead ? ahead->init : c->out, in);
-            if (out && makes(c))
-                note(k, c->result, out);
+        for (uint32_t b = 0; loop && b < loop->bodies.count; b++) {
+            const etch_region *body = loop->bodies.at[b];
+            for (uint32_t n = 0; !loop->forward && n < body->carries.count; n++)
+                if (loop->bodies.count == 1)
+                    note_chain(k, &body->carries.at[n]);
+                else
+                    note_class(k, &body->carries.at[n]);
+            note_ends(k, body);
         }
-        if (loop)
-            note_ends(k, loop->body);
     }
 }
 
@@ -188,7 +268,7 @@ static etch_expr iterations(const keeping *k, const etch_region *region)
 {
     etch_expr product = etch_int(k->sym, 1);
     for (; region && region->loop; region = region->parent)
-        product = etch_mul(k->sym, product, region->loop->count);
+        product = etch_mul(k->sym, product, region->count);
     return product;
 }
 
@@ -197,7 +277,7 @@ static etch_saved *item_of(keeping *k, const etch_tensor *tensor)
     if (!k->item[tensor->id]) {
         const etch_saved item = {
             .tensor = tensor,
-            .loop = tensor->region->loop,
+            .body = tensor->region->loop ? tensor->region : NULL,
             .elements = etch_elements(k->sym, tensor, size_in_graph, k->training),
             .width = etch_dtype_bytes(tensor->dtype),
             .times = iterations(k, tensor->region),
@@ -297,6 +377,46 @@ static void count_behind(keeping *k, const etch_carry *c, const etch_carry *ahea
     claim(k, c->in, c, place_of(ahead->init));
 }
 
+static void count_loop(keeping *k, const etch_region *body)
+{
+    for (uint32_t n = 0; n < body->carries.count; n++)
+        if (makes(&body->carries.at[n]))
+            count_chain(k, &body->carries.at[n]);
+    for (uint32_t n = 0; n < body->carries.count; n++) {
+        const etch_carry *c = &body->carries.at[n], *ahead = ahead_of(c);
+        if (ahead)
+            count_behind(k, c, ahead);
+        else if (!makes(c)) /* older places, which are counted where they are made */
+            k->reader[c->in->id] = NULL;
+    }
+}
+
+/* One value of a loop whose iterations are not alike. */
+static void count_classes(keeping *k, const etch_carry *first)
+{
+    const etch_loop *loop = loop_of(first);
+    const bool all = all_read(k, first);
+    const uint32_t begin = first_class(k->sym, loop);
+    for (uint32_t n = 0; n < loop->bodies.count; n++) {
+        const etch_carry *c = in_class(first, n);
+        if ((all && rests(c)) ||
+            (!rests(c) && !makes(c))) /* is what enters a later one, or leaves, or is older */
+            k->reader[c->in->id] = NULL;
+        if (!k->reader[c->in->id])
+            continue;
+        const bool counted = k->item[c->in->id];
+        item_of(k, c->in);
+        if (n == begin && !counted)
+            claim(k, c->in, c, place_of(c->init));
+    }
+    for (uint32_t n = 0; all && n < loop->bodies.count; n++) {
+        const etch_carry *c = in_class(first, n);
+        const etch_tensor *out = place_of(c->out);
+        if (makes(c) && !k->item[out->id] && same_bytes(k, c->in, out))
+            k->item[out->id] = k->item[c->in->id];
+    }
+}
+
 /* Inner loops first: what they count, those around them do not. */
 static void count_loops(keeping *k, const etch_region *region)
 {
@@ -304,17 +424,12 @@ static void count_loops(keeping *k, const etch_region *region)
         const etch_loop *loop = region->items.at[i].loop;
         if (!loop)
             continue;
-        count_loops(k, loop->body);
-        for (uint32_t n = 0; n < loop->carries.count; n++)
-            if (makes(&loop->carries.at[n]))
-                count_chain(k, &loop->carries.at[n]);
-        for (uint32_t n = 0; n < loop->carries.count; n++) {
-            const etch_carry *c = &loop->carries.at[n], *ahead = ahead_of(c);
-            if (ahead)
-                count_behind(k, c, ahead);
-            else if (!makes(c)) /* older places, which are counted where they are made */
-                k->reader[c->in->id] = NULL;
-        }
+        for (uint32_t b = 0; b < loop->bodies.count; b++)
+            count_loops(k, loop->bodies.at[b]);
+        if (loop->bodies.count == 1)
+            count_loop(k, loop->bodies.at[0]);
+        for (uint32_t n = 0; loop->bodies.count > 1 && n < etch_loop_carries(loop)->count; n++)
+            count_classes(k, &etch_loop_carries(loop)->at[n]);
     }
 }
 

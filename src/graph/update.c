@@ -11,8 +11,10 @@ uint32_t etch_update_flop(const etch_training *training)
 
 /* Reads the gradient, the weight (its master copy when there is one) and two moments; writes all but the
  * gradient back, and the weight as well when it has a master copy. */
-uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *weight)
+uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *weight, uint32_t *reads)
 {
+    if (reads)
+        *reads = 0;
     if (!training->train.optimizer.row)
         return 0;
     uint32_t gradient = etch_dtype_bytes(training->graph->dtypes.grads);
@@ -21,6 +23,8 @@ uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *wei
     bool master = training->train.optimizer.master;
     uint32_t read = gradient + (master ? state : own) + 2 * state;
     uint32_t written = own + (master ? state : 0) + 2 * state;
+    if (reads)
+        *reads = read;
     return read + written;
 }
 
@@ -163,7 +167,7 @@ static void add_update(const ending *e, etch_unit *unit)
         ETCH_PUSH(e->placed->arena, &update.gradients, e->gradients[weight->id]);
         update.flop = etch_add(e->sym, update.flop, times(e, elements, etch_update_flop(e->training)));
         update.bytes =
-            etch_add(e->sym, update.bytes, times(e, elements, etch_update_bytes(e->training, weight)));
+            etch_add(e->sym, update.bytes, times(e, elements, etch_update_bytes(e->training, weight, NULL)));
     }
     if (update.gradients.count > 0)
         ETCH_PUSH(e->placed->arena, &e->placed->updates, update);

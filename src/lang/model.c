@@ -87,12 +87,25 @@ static etch_dims target_dims(etch_env *env, const etch_ast_tensor *target)
     const etch_region *region = env->builder->graph->region;
     if (!region->loop || !bound || bound->kind != BOUND_TENSOR || !bound->tensor)
         return dims;
-    for (uint32_t i = 0; i < region->loop->carries.count; i++)
-        if (strcmp(region->loop->carries.at[i].in->name, target->name.text) == 0) {
-            const etch_tensor *in = region->loop->carries.at[i].in;
+    for (uint32_t i = 0; i < region->carries.count; i++)
+        if (strcmp(region->carries.at[i].in->name, target->name.text) == 0) {
+            const etch_tensor *in = region->carries.at[i].in;
             return (etch_dims){.at = (etch_dim **)(uintptr_t)in->dims, .count = in->rank, .known = true};
         }
     return dims;
+}
+
+/* Which of several operands brings a dim along. */
+static void note_operands(etch_spec *spec, etch_diag *diag, const etch_tensor *value)
+{
+    const etch_op *op = value->producer;
+    if (!op || op->in_count < 2)
+        return;
+    etch_buf text = {.arena = spec->arena};
+    for (uint32_t i = 0; i < op->in_count; i++)
+        etch_buf_printf(&text, "%s%s%s", i ? ", " : "", op->ins[i]->name,
+                        etch_dims_text(spec->arena, op->ins[i]->dims, op->ins[i]->rank));
+    etch_note(diag, op->span, "%s of %s", etch_row_name(op->row), text.text);
 }
 
 static bool result_fits(etch_spec *spec, const etch_ast_tensor *target, const etch_tensor *value,
@@ -107,6 +120,7 @@ static bool result_fits(etch_spec *spec, const etch_ast_tensor *target, const et
                                  "%s is declared %s, but its value has dims %s", target->name.text,
                                  etch_dims_text(spec->arena, want->at, want->count),
                                  etch_dims_text(spec->arena, value->dims, value->rank));
+    note_operands(spec, diag, value);
     for (uint32_t i = 0; i < value->rank; i++) {
         bool declared = false;
         for (uint32_t k = 0; k < want->count; k++)
@@ -166,9 +180,7 @@ static void let_several(etch_env *env, const etch_ast_stmt *stmt)
 
 /* ---- loops ------------------------------------------------------------------------------------------ */
 
-typedef ETCH_VEC(const char *) name_list;
-
-static void add_name(etch_arena *arena, name_list *list, const char *name)
+static void add_name(etch_arena *arena, etch_carried *list, const char *name)
 {
     for (uint32_t i = 0; i < list->count; i++)
         if (list->at[i] == name)
@@ -177,7 +189,7 @@ static void add_name(etch_arena *arena, name_list *list, const char *name)
 }
 
 /* Names that the statements assign, in order. The tree's height bounds the recursion. */
-static void assigned_names(etch_arena *arena, const etch_ast_body *body, name_list *out)
+static void assigned_names(etch_arena *arena, const etch_ast_body *body, etch_carried *out)
 {
     for (uint32_t i = 0; i < body->count; i++) {
         const etch_ast_stmt *stmt = &body->at[i];
@@ -198,12 +210,11 @@ static void repeat(etch_env *env, const etch_ast_stmt *stmt)
     etch_graph *graph = env->builder->graph;
     etch_lookup lookup = etch_env_lookup(env);
     etch_expr count = etch_value_of(spec, stmt->count, &lookup);
-    name_list assigned = {0}, carried = {0};
+    etch_carried assigned = {0}, carried = {0};
     if (!count)
         return;
     assigned_names(spec->arena, &stmt->body, &assigned);
     etch_graph_begin(graph, stmt->index.text ? stmt->index.text : "loop", count, stmt->span);
-    uint32_t outer = env->names.count;
     for (uint32_t i = 0; i < assigned.count; i++) {
         etch_bound *bound = etch_env_find(env, assigned.at[i]);
         if (!bound || bound->kind != BOUND_TENSOR || !bound->tensor)
@@ -212,23 +223,13 @@ static void repeat(etch_env *env, const etch_ast_stmt *stmt)
         bound->tensor->name = assigned.at[i];
         ETCH_PUSH(spec->arena, &carried, assigned.at[i]);
     }
-    if (stmt->index.text)
-        etch_env_bind(env, (etch_bound){.name = stmt->index.text, .kind = BOUND_INDEX});
-    etch_env_body(env, &stmt->body);
-    etch_tensor **outs = ETCH_NEW_ARRAY(spec->arena, carried.count, etch_tensor *),
-                **results = ETCH_NEW_ARRAY(spec->arena, carried.count, etch_tensor *);
-    for (uint32_t i = 0; i < carried.count; i++)
-        outs[i] = etch_env_find(env, carried.at[i])->tensor;
-    etch_graph_end(graph, outs, results, carried.count);
-    env->names.count = outer; /* what the body made ends with it */
-    for (uint32_t i = 0; i < carried.count; i++)
-        etch_env_find(env, carried.at[i])->tensor = results[i];
+    etch_env_iterate(env, stmt, count, &carried);
 }
 
 /* What a branch would have assigned is not known: its uses stay silent. */
 static void leave_unknown(etch_env *env, const etch_ast_stmt *stmt)
 {
-    name_list names = {0};
+    etch_carried names = {0};
     for (uint32_t i = 0; i < stmt->arms.count; i++)
         assigned_names(env->builder->spec->arena, &stmt->arms.at[i].body, &names);
     for (uint32_t i = 0; i < names.count; i++)
@@ -391,6 +392,9 @@ etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_set
     etch_env env = {.builder = &b, .home = symbol->home, .results = &item->results};
     for (uint32_t i = 0; i < item->defs.count; i++)
         etch_later(spec, item->defs.at[i].span, "a parameter of a model");
+    const etch_native *native = etch_native_of(spec, symbol);
+    if (native)
+        etch_native_build(&env, native);
     declare_inputs(&env, item);
     etch_env_body(&env, &item->body);
     etch_tensor **results = ETCH_NEW_ARRAY(spec->arena, item->results.count, etch_tensor *);
@@ -401,5 +405,8 @@ etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_set
     etch_env global = {.builder = &b, .home = train ? train->home : symbol->home};
     if (train && !etch_train_fill(spec, train, train_dim, &global, &model->train))
         return NULL;
-    return etch_error_count(spec->diags) == errors ? model : NULL;
+    if (etch_error_count(spec->diags) != errors)
+        return NULL;
+    etch_graph_warn_unused(b.graph, results, item->results.count);
+    return model;
 }

@@ -221,7 +221,7 @@ static bool evaluate_arguments(etch_env *caller, const etch_ast_item *item, cons
         etch_diag *diag =
             etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s takes %u argument%s, %u given",
                        item->name.text, wanted, wanted == 1 ? "" : "s", given);
-        etch_note(diag, item->name.span, "%s is declared here", item->name.text);
+        etch_note(diag, item->name.span, "it is %s", etch_module_signature(spec, item));
         return false;
     }
     etch_tensor **values = ETCH_NEW_ARRAY(spec->arena, wanted, etch_tensor *);
@@ -233,22 +233,36 @@ static bool evaluate_arguments(etch_env *caller, const etch_ast_item *item, cons
     return true;
 }
 
+/* Calls end somewhere. A module without parameters does the same again in itself, for ever; one that has some may
+ * count them down. */
+static bool may_enter(etch_builder *b, const etch_symbol *symbol, const etch_ast_expr *call)
+{
+    const char *way = etch_calls_itself(b, symbol), *name = symbol->item->name.text;
+    const bool deep = b->depth >= ETCH_CALL_DEPTH;
+    if (!deep && (!way || symbol->item->defs.count > 0))
+        return true;
+    etch_diag *diag = way ? etch_error(b->spec->diags, ETCH_E_CALL_DEPTH, call->span,
+                                       "%s calls itself without end: %s", name, way)
+                          : etch_error(b->spec->diags, ETCH_E_CALL_DEPTH, call->span,
+                                       "more than %d calls inside each other", ETCH_CALL_DEPTH);
+    etch_note(diag, symbol->item->name.span, "%s is declared here", name);
+    etch_help(diag, "what repeats is written as `repeat n { ... }`");
+    b->stopped = true;
+    return false;
+}
+
 static bool call_module(etch_env *caller, const etch_symbol *symbol, const etch_ast_expr *call,
                         etch_tensor **out, uint32_t results)
 {
     etch_builder *b = caller->builder;
     const etch_ast_item *item = symbol->item;
-    if (b->depth >= ETCH_CALL_DEPTH) {
-        etch_diag *diag = etch_error(b->spec->diags, ETCH_E_CALL_DEPTH, call->span,
-                                     "more than %d calls inside each other: does %s call itself?",
-                                     ETCH_CALL_DEPTH, item->name.text);
-        etch_note(diag, item->name.span, "%s is declared here", item->name.text);
-        b->stopped = true;
+    if (!may_enter(b, symbol, call))
         return false;
-    }
     if (item->results.count != results) {
-        etch_error(b->spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s has %u result%s, %u taken",
-                   item->name.text, item->results.count, item->results.count == 1 ? "" : "s", results);
+        etch_diag *diag =
+            etch_error(b->spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s has %u result%s, %u taken",
+                       item->name.text, item->results.count, item->results.count == 1 ? "" : "s", results);
+        etch_note(diag, item->name.span, "it is %s", etch_module_signature(b->spec, item));
         return false;
     }
     etch_tensor **values;
@@ -256,6 +270,7 @@ static bool call_module(etch_env *caller, const etch_symbol *symbol, const etch_
         return false;
     etch_env callee = {.builder = b, .home = symbol->home, .results = &item->results};
     b->depth++;
+    ETCH_PUSH(b->spec->arena, &b->calls, symbol);
     etch_graph_enter(b->graph, item->name.text, call->span);
     bool good =
         bind_parameters(caller, &callee, item, call) && bind_arguments(caller, &callee, item, call, values);
@@ -266,6 +281,7 @@ static bool call_module(etch_env *caller, const etch_symbol *symbol, const etch_
     for (uint32_t i = 0; good && i < results; i++)
         out[i] = etch_graph_pass(b->graph, ETCH_LEAVE, out[i], item->results.at[i].name.text, call->span);
     etch_graph_leave(b->graph);
+    b->calls.count--;
     b->depth--;
     return good;
 }
@@ -322,12 +338,12 @@ static const char *nearest_keyword(etch_spec *spec, const etch_row *row, const c
 {
     ETCH_VEC(const char *) known = {0};
     const etch_keyword_info *info;
-    const char *operand;
+    const etch_operands operands = etch_operands_of(spec->arena, row);
     for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++)
         if (info->name && (etch_row_takes(row) & info->bit))
             ETCH_PUSH(spec->arena, &known, info->name);
-    for (uint32_t i = 0; (operand = etch_row_operand(spec->arena, row, i)) != NULL; i++)
-        ETCH_PUSH(spec->arena, &known, operand);
+    for (uint32_t i = operands.least; i < operands.most; i++)
+        ETCH_PUSH(spec->arena, &known, operands.names[i]);
     return etch_nearest(name, known.at, known.count);
 }
 
@@ -373,60 +389,28 @@ static bool read_number(etch_env *env, const etch_ast_arg *arg, etch_expr *numbe
 static bool read_keyword(etch_env *env, const etch_keyword_info *info, const etch_ast_arg *arg,
                          etch_attrs *attrs)
 {
-    char *field = (char *)attrs + info->field;
-    switch (info->kind) {
-    case ETCH_KIND_DIMS:
-        return keyword_dims(env, arg->value, (etch_dim ***)(void *)field,
-                            (uint32_t *)(void *)((char *)attrs + info->count));
-    case ETCH_KIND_FLAG:
-        return read_flag(env, arg, (bool *)(void *)field);
-    case ETCH_KIND_NUMBER:
-        return read_number(env, arg, (etch_expr *)(void *)field);
-    }
-    return false;
-}
-
-static bool is_said(const etch_keyword_info *info, const etch_attrs *attrs)
-{
-    const char *field = (const char *)attrs + info->field;
-    switch (info->kind) {
-    case ETCH_KIND_DIMS:
-        return *(const uint32_t *)(const void *)((const char *)attrs + info->count) > 0;
-    case ETCH_KIND_FLAG:
-        return true;
-    case ETCH_KIND_NUMBER:
-        return *(const etch_expr *)(const void *)field != NULL;
-    }
-    return false;
+    const etch_keyword_field field = etch_keyword_field_of(info, attrs);
+    if (field.dims)
+        return keyword_dims(env, arg->value, field.dims, field.dim_count);
+    return field.flag ? read_flag(env, arg, field.flag) : read_number(env, arg, field.number);
 }
 
 static bool needs_are_met(etch_env *env, const etch_row *row, const etch_ast_expr *call,
                           const etch_attrs *attrs)
 {
-    const etch_keyword_info *info;
-    for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++) {
-        if (!(etch_row_needs(row) & info->bit) || is_said(info, attrs))
-            continue;
-        etch_diag *diag =
-            etch_error(env->builder->spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s needs %s",
-                       etch_row_name(row), info->name ? info->name : "a number as its last argument");
-        if (info->name)
-            etch_help(diag, "write %s(..., %s = %s)", etch_row_name(row), info->name,
-                      info->kind == ETCH_KIND_DIMS ? "DIM" : "NUMBER");
-        return false;
-    }
-    return true;
+    const etch_keyword_info *missing = etch_keyword_missing(row, attrs);
+    if (!missing)
+        return true;
+    etch_diag *diag =
+        etch_error(env->builder->spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s needs %s",
+                   etch_row_name(row), missing->name ? missing->name : "a number as its last argument");
+    if (missing->name)
+        etch_help(diag, "write %s(..., %s = %s)", etch_row_name(row), missing->name,
+                  missing->kind == ETCH_KIND_DIMS ? "DIM" : "NUMBER");
+    return false;
 }
 
 /* ---- operands of ops -------------------------------------------------------------------------------- */
-
-enum { MAX_SLOTS = 16 };
-
-/* Operands by the slot that the row gives them; NULL: left out. */
-typedef struct slots {
-    etch_tensor *at[MAX_SLOTS];
-    uint32_t least, most; /* operands that must be given, and all */
-} slots;
 
 static bool is_nothing(etch_env *env, const etch_ast_expr *arg)
 {
@@ -436,7 +420,7 @@ static bool is_nothing(etch_env *env, const etch_ast_expr *arg)
     return bound ? bound->kind == BOUND_NOTHING : strcmp(arg->name.text, "none") == 0;
 }
 
-static bool read_operand(etch_env *env, const etch_ast_expr *arg, uint32_t slot, slots *ins)
+static bool read_operand(etch_env *env, const etch_ast_expr *arg, uint32_t slot, etch_operands *ins)
 {
     bool fresh;
     if (slot >= ins->least && is_nothing(env, arg))
@@ -446,7 +430,7 @@ static bool read_operand(etch_env *env, const etch_ast_expr *arg, uint32_t slot,
 }
 
 static bool read_positional(etch_env *env, const etch_row *row, const etch_ast_expr *call, etch_attrs *attrs,
-                            slots *ins)
+                            etch_operands *ins)
 {
     etch_spec *spec = env->builder->spec;
     uint32_t given = positional_count(call);
@@ -458,10 +442,12 @@ static bool read_positional(etch_env *env, const etch_row *row, const etch_ast_e
             return false;
     }
     if (given < ins->least || given > ins->most) {
-        etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span,
-                   ins->least == ins->most ? "%s takes %u operand%s, %u given"
-                                           : "%s takes at least %u operand%s, %u given",
-                   etch_row_name(row), ins->least, ins->least == 1 ? "" : "s", given);
+        const uint32_t bound = given < ins->least ? ins->least : ins->most;
+        const char *limit = ins->least == ins->most ? "" : given < ins->least ? "at least " : "at most ";
+        etch_diag *diag =
+            etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s takes %s%u operand%s, %u given",
+                       etch_row_name(row), limit, bound, bound == 1 ? "" : "s", given);
+        etch_help(diag, "write %s", etch_row_signature(spec, row));
         return false;
     }
     bool good = true;
@@ -470,22 +456,14 @@ static bool read_positional(etch_env *env, const etch_row *row, const etch_ast_e
     return good;
 }
 
-/* `sink = s`: an optional operand by its name. UINT32_MAX: the row has none of this name. */
-static uint32_t slot_named(etch_env *env, const etch_row *row, const slots *ins, const char *name)
-{
-    for (uint32_t i = ins->least; i < ins->most; i++)
-        if (strcmp(etch_row_operand(env->builder->spec->arena, row, i), name) == 0)
-            return i;
-    return UINT32_MAX;
-}
-
+/* `over = X`, or `sink = s`: an optional operand by its name. */
 static bool read_named(etch_env *env, const etch_row *row, const etch_ast_arg *arg, etch_attrs *attrs,
-                       slots *ins)
+                       etch_operands *ins)
 {
     const etch_keyword_info *info = find_keyword(row, arg->name.text);
     if (info)
         return read_keyword(env, info, arg, attrs);
-    uint32_t slot = slot_named(env, row, ins, arg->name.text);
+    uint32_t slot = etch_operands_slot(ins, arg->name.text);
     if (slot == UINT32_MAX)
         return unknown_keyword(env, row, arg);
     if (!ins->at[slot])
@@ -495,31 +473,17 @@ static bool read_named(etch_env *env, const etch_row *row, const etch_ast_arg *a
     return false;
 }
 
-/* Closes up the operands that are given, and says which are not. */
-static uint32_t pack(slots *ins, etch_attrs *attrs)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < ins->most; i++)
-        if (ins->at[i]) {
-            ins->at[count++] = ins->at[i];
-        } else {
-            attrs->absent |= 1u << i;
-        }
-    return count;
-}
-
 static bool call_row(etch_env *env, const etch_row *row, const etch_ast_expr *call, const etch_dims *want,
                      etch_tensor **out, uint32_t results)
 {
     etch_spec *spec = env->builder->spec;
     etch_attrs attrs = {0};
-    slots ins = {0};
+    etch_operands ins = etch_operands_of(spec->arena, row);
     if (results != 1) {
         etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s has one result, %u taken",
                    etch_row_name(row), results);
         return false;
     }
-    etch_row_arity(row, &ins.least, &ins.most);
     if (!read_positional(env, row, call, &attrs, &ins))
         return false;
     for (uint32_t i = 0; i < call->args.count; i++)
@@ -529,9 +493,8 @@ static bool call_row(etch_env *env, const etch_row *row, const etch_ast_expr *ca
         return false;
     if (etch_row_needs(row) & ETCH_KW_TO)
         attrs.from = attrs.over; /* `over` becomes `to` */
-    uint32_t count = pack(&ins, &attrs);
-    out[0] = etch_graph_call(env->builder->graph, row, ins.at, count, &attrs, want ? want->at : NULL,
-                             want ? want->count : 0, call->span);
+    out[0] = etch_graph_call_operands(env->builder->graph, row, &ins, &attrs, want ? want->at : NULL,
+                                      want ? want->count : 0, call->span);
     return out[0] != NULL;
 }
 

@@ -11,9 +11,10 @@ enum {
     BY_AXIS = 1 << ETCH_BY_AXIS,
     BY_STAGE = 1 << ETCH_BY_STAGE,
     BY_TERM = 1 << ETCH_BY_TERM,
-    OF_WEIGHTS = BY_MODULE | BY_TERM,
-    OF_KEPT = BY_OP | BY_MODULE | BY_TERM,
-    OF_JOB = BY_OP | BY_MODULE | BY_PHASE | BY_TERM,
+    BY_LAYER = 1 << ETCH_BY_LAYER,
+    OF_WEIGHTS = BY_MODULE | BY_TERM | BY_LAYER,
+    OF_KEPT = BY_OP | BY_MODULE | BY_TERM | BY_LAYER,
+    OF_JOB = BY_OP | BY_MODULE | BY_PHASE | BY_TERM | BY_LAYER,
     OF_RANK = OF_JOB | BY_STAGE,
     OF_COLLECTIVES = OF_RANK | BY_COLLECTIVE | BY_AXIS
 };
@@ -34,6 +35,8 @@ static const etch_quantity_row rows[] = {
     {"rank_flops", ETCH_OF_PHASE, ETCH_RANK_FLOPS, ETCH_ALL, OF_RANK, false, "FLOP", "work of one rank"},
     {"traffic", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ALL, OF_RANK, false, "bytes",
      "memory that one rank reads and writes"},
+    {"reads", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ONLY_READ, OF_RANK, false, "bytes", "of it, what is read"},
+    {"writes", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ONLY_WRITTEN, OF_RANK, false, "bytes", "of it, what is written"},
     {"comm", ETCH_OF_PHASE, ETCH_COMM, ETCH_ALL, OF_COLLECTIVES, false, "bytes",
      "payload of the collectives of one rank"},
     {"wire", ETCH_OF_PHASE, ETCH_WIRE, ETCH_ALL, OF_COLLECTIVES, false, "bytes",
@@ -86,6 +89,8 @@ void etch_quantity_describe_all(etch_buf *out)
 /* Which items count. */
 typedef struct filter {
     const etch_quantity_row *row;
+    etch_count count; /* of FLOP */
+    const etch_marks *marks;
     unsigned phases;                                           /* bits 1 << etch_phase */
     enum { BOTH_GRADIENTS, ONLY_DGRAD, ONLY_WGRAD } gradients; /* of backward */
     const char *op;                                            /* NULL: any */
@@ -119,6 +124,10 @@ static bool check_arguments(etch_session *session, const etch_quantity *q, const
                        "one call of '%s' costs the same on every stage that has it", q->of);
         else
             refuse_argument(session, q, "stage", q->stage_span);
+        fine = false;
+    }
+    if (q->count_words > 0 && row->measure != ETCH_FLOPS && row->measure != ETCH_RANK_FLOPS) {
+        refuse_argument(session, q, q->counts[0].item ? q->counts[0].item : "count", q->counts[0].span);
         fine = false;
     }
     if (q->axis_count > 0 && !of_collectives(row)) {
@@ -283,15 +292,26 @@ static bool communicates(etch_session *session, const etch_pipeline *p, const et
     return open != 0;
 }
 
+/* What an item that counts is once. */
+static etch_expr amount_of(etch_sym *sym, const filter *f, const etch_cost *cost)
+{
+    return f->row->only == ETCH_ONLY_READ      ? cost->read
+           : f->row->only == ETCH_ONLY_WRITTEN ? etch_sub(sym, cost->each, cost->read)
+                                               : cost->each;
+}
+
 static void pick(etch_session *session, const etch_pipeline *p, const etch_cost_list *costs, const filter *f,
                  etch_picks *out)
 {
     etch_sym *sym = session->sym;
     for (uint32_t i = 0; i < costs->count; i++) {
         const etch_cost *cost = &costs->at[i];
-        if (!counts(session, p, f, cost) || (of_collectives(f->row) && !communicates(session, p, cost)))
+        etch_cost counted = *cost;
+        if (f->marks && !etch_count_apply(&f->count, f->marks, p->training, p->placed, &counted))
             continue;
-        etch_expr amount = etch_mul(sym, cost->each, cost->times);
+        if (!counts(session, p, f, &counted) || (of_collectives(f->row) && !communicates(session, p, cost)))
+            continue;
+        etch_expr amount = etch_mul(sym, amount_of(sym, f, &counted), cost->times);
         if (f->part)
             amount = etch_div(sym, amount, f->part->around);
         amount = etch_pipeline_apply(session, p, amount);
@@ -312,8 +332,17 @@ etch_expr etch_picks_sum(etch_session *session, const etch_picks *picks)
 static void report_calls(etch_session *session, const char *selector, etch_span span, const etch_part *first,
                          etch_expr first_value, const etch_part *other, etch_expr other_value)
 {
+    const bool iterations = first->body && other->body && first->body->loop == other->body->loop;
     etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_CALLS, span,
-                                 "'%s' happens in several places, which differ in cost", selector);
+                                 iterations ? "the iterations of loop '%s' differ in cost"
+                                            : "'%s' happens in several places, which differ in cost",
+                                 selector);
+    if (iterations) {
+        etch_note(diag, etch_part_span(first), "one costs %s, another %s",
+                  etch_expr_text(session->sym, first_value), etch_expr_text(session->sym, other_value));
+        etch_help(diag, "ask for a module or tag in them");
+        return;
+    }
     etch_note(diag, etch_part_span(first), "this one costs %s", etch_expr_text(session->sym, first_value));
     etch_note(diag, etch_part_span(other), "this one costs %s", etch_expr_text(session->sym, other_value));
     etch_help(diag, "say which one by the module around it, as `--by module` shows them: caller.%s",
@@ -355,6 +384,24 @@ static bool is_trained(etch_session *session, const etch_pipeline *p, const etch
                                  phase ? q->first : q->name, p->model->name);
     etch_help(diag, "%sadd `train { model = %s, optimizer = adamw }` to the spec",
               phase ? "ask for 'forward', or " : "", p->model->name);
+    return false;
+}
+
+/* Makes the convention ready. False after a reported error. */
+static bool find_count(etch_session *session, etch_pipeline *p, const etch_quantity *q, filter *f)
+{
+    static const etch_count as_executed = {0};
+    if (!etch_quantity_count(session, q, &f->count))
+        return false;
+    if (memcmp(f->count.at, as_executed.at, sizeof f->count.at) == 0)
+        return true;
+    f->marks = etch_pipeline_marks(session, p);
+    if (etch_count_fits(&f->count, f->marks))
+        return true;
+    etch_diag *diag =
+        etch_error(session->diags, ETCH_E_QUERY_COUNT, q->span,
+                   "model '%s' has no attention that says which dim is the sequence", p->model->name);
+    etch_help(diag, "its logits cannot be those of the last token: leave out logits=last");
     return false;
 }
 
@@ -420,7 +467,7 @@ etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *q,
     etch_pipeline *p = etch_pipeline_get(session, q->run, q->plan, etch_quantity_of_rank(row),
                                          q->plan ? q->plan_span : q->span);
     session->latest = p;
-    if (!p || !is_trained(session, p, q, &f) ||
+    if (!p || !is_trained(session, p, q, &f) || !find_count(session, p, q, &f) ||
         (q->axis_count > 0 && !find_axes(session, q, p->plan, &f.axes)))
         return NULL;
     f.of_axes = q->axis_count > 0;

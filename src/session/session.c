@@ -26,12 +26,15 @@ static void copy_options(etch_session *session, const etch_session_options *opti
     const char **sets = ETCH_NEW_ARRAY(arena, options->set_count, const char *);
     for (size_t i = 0; i < options->set_count; i++)
         sets[i] = copy(arena, options->sets[i]);
-    session->options = (etch_session_options){.spec = copy(arena, options->spec),
+    session->options = (etch_session_options){.spec = copy(arena, options->spec   ? options->spec
+                                                                  : options->text ? "spec"
+                                                                                  : NULL),
                                               .config = copy(arena, options->config),
                                               .plan = copy(arena, options->plan),
                                               .run = copy(arena, options->run),
                                               .stage = copy(arena, options->stage),
                                               .granularity = copy(arena, options->granularity),
+                                              .count = copy(arena, options->count),
                                               .sets = sets,
                                               .set_count = options->set_count,
                                               .defaults = options->defaults};
@@ -75,14 +78,19 @@ static etch_status load(void *data)
     etch_session *session = o->session;
     session->arena = etch_arena_new(session->mem);
     copy_options(session, o->options);
-    if (!set_granularity(session))
+    if (!set_granularity(session) ||
+        !etch_session_read_count(session, session->options.count, &session->count))
         return ETCH_EINPUT;
     session->sym = etch_sym_new(session->arena);
     if (!session->options.spec)
         return ETCH_OK;
+    const etch_spec_source source = {
+        .path = session->options.spec,
+        .text = o->options->text,
+        .natives = etch_session_natives(session, o->options->models, o->options->model_count),
+        .native_count = o->options->model_count};
     etch_status status = ETCH_OK;
-    session->spec =
-        etch_spec_load(session->arena, session->sym, session->diags, session->options.spec, &status);
+    session->spec = etch_spec_load(session->arena, session->sym, session->diags, &source, &status);
     if (session->spec)
         return ETCH_OK;
     /* A folder can be read, only not as a spec: the fault is the user's and not the disk's. */

@@ -6,6 +6,7 @@
 
 #include "emit/emit.h"
 #include "etch/etch.h"
+#include "etch/graph.h"
 #include "lang/lang.h"
 
 /* ---- pipelines -------------------------------------------------------------------------------------- */
@@ -26,6 +27,7 @@ typedef struct etch_pipeline {
     etch_training *training; /* without a backward pass when the model is not trained */
     etch_placed *placed;     /* NULL until asked for, or when it could not be placed */
     bool tried_to_place;
+    const etch_marks *marks; /* NULL until asked for */
     etch_cost_list graph_costs;
     ETCH_VEC(etch_stage_costs *) stage_costs; /* of one rank, as far as they were asked for */
 } etch_pipeline;
@@ -60,6 +62,7 @@ struct etch_session {
     etch_status broken; /* when it is not ETCH_OK, every call ends with it */
     etch_session_options options;
     etch_granularity granularity;
+    etch_count count; /* of quantities that do not say another */
     etch_sym *sym;
     etch_spec *spec;
     ETCH_VEC(etch_in_force *) in_force;
@@ -111,6 +114,17 @@ typedef struct etch_style {
 etch_status etch_pipeline_lower(etch_session *session, etch_pipeline *pipeline, const etch_style *style,
                                 const etch_job **job) ETCH_MUST_CHECK;
 
+/* ---- networks ------------------------------------------------------------------------------------------ */
+
+/* A model of the options, and whose it is. */
+typedef struct etch_session_network {
+    etch_session *session;
+    etch_network_model model;
+} etch_session_network;
+
+/* The models of the options as lang takes them. */
+etch_native *etch_session_natives(etch_session *session, const etch_network_model *models, size_t count);
+
 /* ---- quantities ------------------------------------------------------------------------------------- */
 
 typedef enum etch_subject { ETCH_OF_PHASE, ETCH_OF_PART, ETCH_OF_CALL, ETCH_OF_CLASS } etch_subject;
@@ -120,7 +134,14 @@ typedef struct etch_quantity_row {
     const char *name;
     etch_subject subject; /* what its first argument is */
     etch_measure measure;
-    enum { ETCH_ALL, ETCH_ONLY_MATMUL, ETCH_ONLY_ELEMENTWISE, ETCH_ONLY_TRAINABLE } only;
+    enum {
+        ETCH_ALL,
+        ETCH_ONLY_MATMUL,
+        ETCH_ONLY_ELEMENTWISE,
+        ETCH_ONLY_TRAINABLE,
+        ETCH_ONLY_READ,
+        ETCH_ONLY_WRITTEN
+    } only;
     unsigned breakdowns; /* bits 1 << etch_breakdown */
     bool later;          /* has a meaning in a later version only */
     const char *unit;
@@ -157,12 +178,21 @@ etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *qu
 etch_expr etch_shares_most(etch_session *session, const etch_shares *shares, uint32_t *which);
 etch_expr etch_picks_sum(etch_session *session, const etch_picks *picks);
 
+/* ---- counting conventions --------------------------------------------------------------------------- */
+
+/* Reads a list as the option has it: "megatron,causal=full"; NULL: the work as it is executed. False after a reported
+ * error. */
+bool etch_session_read_count(etch_session *session, const char *list, etch_count *count);
+/* The convention of a quantity: the session's, and what its arguments say. False after a reported error. */
+bool etch_quantity_count(etch_session *session, const etch_quantity *quantity, etch_count *count);
+const etch_marks *etch_pipeline_marks(etch_session *session, etch_pipeline *pipeline);
+
 /* ---- parts of a model ------------------------------------------------------------------------------- */
 
 /* Something in a graph that happens at one place of the program: a call of a module, a loop, a tensor. */
 typedef struct etch_part {
     etch_scope *scope; /* one of the three */
-    const etch_loop *loop;
+    const etch_region *body; /* of a loop: its iterations of one class */
     const etch_tensor *tensor;
     etch_expr around; /* how often it happens in one microbatch: the product of the loops around */
 } etch_part;
@@ -176,9 +206,33 @@ etch_span etch_part_span(const etch_part *part);
 
 /* The op's name, of a move the collective's. */
 const char *etch_cost_op_name(const etch_cost *cost);
+/* What `--by layer` calls the body of a forward loop that an item runs in (NULL: none): the names of the loops from the
+ * outermost in, with a number where several loops have the same, and the first iteration where they differ. */
+const char *etch_layer_label(etch_session *session, const etch_pipeline *pipeline, const etch_region *body);
 /* What a table shows for an item. */
 const char *etch_cost_label(etch_session *session, const etch_pipeline *pipeline, const etch_cost *cost,
                             etch_breakdown by);
+
+/* The terms of a sum, and what each of its summands has of them. */
+typedef struct etch_terms {
+    uint32_t count;
+    etch_expr *whole; /* in the order of the formula */
+    etch_expr *share; /* [term][summand] */
+} etch_terms;
+etch_terms etch_terms_of(etch_session *session, etch_expr total, const etch_expr *summands, uint32_t count);
+
+/* What one place of the spec, by one op in one phase, adds to a quantity. */
+typedef struct etch_contribution {
+    const etch_cost *cost; /* one of its items */
+    etch_expr sum;
+} etch_contribution;
+typedef ETCH_VEC(etch_contribution) etch_contributions;
+/* In program order. */
+void etch_contributions_of(etch_session *session, const etch_pipeline *p, const etch_picks *picks,
+                           etch_contributions *out);
+/* Fills the terms of an answer, whose unit is set. */
+void etch_answer_why(etch_session *session, const etch_pipeline *p, const etch_contributions *from,
+                     etch_expr total, const etch_query_options *options, etch_answer *answer);
 
 /* ---- statements ------------------------------------------------------------------------------------- */
 

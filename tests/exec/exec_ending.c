@@ -165,7 +165,7 @@ static void gather(const ending *e, instance *x, const etch_bucket *bucket)
 
 static uint32_t runs_of(const etch_unit *unit)
 {
-    return unit->loop ? exec_integer(unit->loop->count) : 1;
+    return unit->body ? exec_integer(unit->body->count) : 1;
 }
 
 static bool holds(const etch_bucket *bucket, const etch_tensor *gradient)
@@ -276,6 +276,8 @@ static void collect(ending *e)
     for (uint32_t i = 0; i < training->gradients.count; i++) {
         const etch_tensor *gradient = training->gradients.at[i];
         for (uint32_t k = 0; gradient && k < exec_instances(gradient->region->loop); k++) {
+            if (!exec_has_instance(gradient->region, k))
+                continue;
             instance x = {.gradient = gradient, .number = k};
             begin(e, &x);
             ETCH_PUSH(e->arena, &e->all, x);

@@ -88,12 +88,38 @@ exec_array *exec_whole(const exec_env *env, etch_arena *arena, const etch_tensor
 
 /* ---- loops --------------------------------------------------------------------------------------------- */
 
+const etch_loop *exec_outer(const etch_loop *loop)
+{
+    return loop->bodies.at[0]->parent->loop;
+}
+
+uint32_t exec_class(const etch_loop *loop, uint32_t iteration)
+{
+    const etch_pattern *pattern = loop->pattern;
+    uint32_t class = pattern ? ETCH_NO_CLASS : 0;
+    for (uint32_t i = 0; pattern && i < pattern->segments.count; i++) {
+        const etch_segment *segment = &pattern->segments.at[i];
+        if (iteration < exec_integer(segment->first) || iteration >= exec_integer(segment->end))
+            continue;
+        EXEC_REQUIRE(class == ETCH_NO_CLASS);
+        class = segment->class_of[iteration % pattern->period];
+    }
+    EXEC_REQUIRE(class < loop->bodies.count);
+    return class;
+}
+
+uint32_t exec_turn_class(const etch_loop *loop, uint32_t turn)
+{
+    return exec_class(loop, loop->forward ? exec_integer(loop->count) - 1 - turn : turn);
+}
+
 void exec_iterate(exec_env *env, const etch_loop *loop, uint32_t iteration)
 {
     env->now[loop->id] = iteration;
     env->open[loop->id] = true;
-    if (loop->repeats)
-        exec_iterate(env, loop->repeats, iteration);
+    const etch_loop *again = loop->repeats;
+    if (again)
+        exec_iterate(env, again, iteration);
     if (loop->forward)
         exec_iterate(env, loop->forward, exec_integer(loop->count) - 1 - iteration);
 }
@@ -101,15 +127,16 @@ void exec_iterate(exec_env *env, const etch_loop *loop, uint32_t iteration)
 void exec_iterated(exec_env *env, const etch_loop *loop)
 {
     env->open[loop->id] = false;
-    if (loop->repeats)
-        exec_iterated(env, loop->repeats);
+    const etch_loop *again = loop->repeats;
+    if (again)
+        exec_iterated(env, again);
     if (loop->forward)
         exec_iterated(env, loop->forward);
 }
 
 bool exec_is_open(const exec_env *env, const etch_loop *home)
 {
-    for (const etch_loop *loop = home; loop; loop = loop->body->parent->loop)
+    for (const etch_loop *loop = home; loop; loop = exec_outer(loop))
         if (!env->open[loop->id])
             return false;
     return true;
@@ -118,15 +145,26 @@ bool exec_is_open(const exec_env *env, const etch_loop *home)
 uint32_t exec_instances(const etch_loop *home)
 {
     uint32_t count = 1;
-    for (const etch_loop *loop = home; loop; loop = loop->body->parent->loop)
+    for (const etch_loop *loop = home; loop; loop = exec_outer(loop))
         count *= exec_integer(loop->count);
     return count;
+}
+
+bool exec_has_instance(const etch_region *region, uint32_t instance)
+{
+    for (; region->loop; region = region->parent) {
+        const uint32_t count = exec_integer(region->loop->count);
+        if (exec_class(region->loop, instance % count) != region->index)
+            return false;
+        instance /= count;
+    }
+    return true;
 }
 
 uint32_t exec_instance(const exec_env *env, const etch_loop *home)
 {
     uint32_t index = 0, weight = 1;
-    for (const etch_loop *loop = home; loop; loop = loop->body->parent->loop) {
+    for (const etch_loop *loop = home; loop; loop = exec_outer(loop)) {
         index += weight * env->now[loop->id];
         weight *= exec_integer(loop->count);
     }

@@ -1,5 +1,7 @@
 #include "exec_model.h"
 
+#include "exec_env.h"
+
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,7 +111,14 @@ etch_tensor *exec_ids(exec_model *m, const char *name, const char *dims)
 etch_tensor *exec_weight(exec_model *m, const char *name, const char *dims)
 {
     dim_list list = read_dims(m, dims);
-    return etch_graph_weight(m->graph, name, list.at, list.count, ETCH_BF16, false, nowhere);
+    const bool partial = m->partial & 1;
+    m->partial >>= 1;
+    if (!partial)
+        return etch_graph_weight(m->graph, name, list.at, list.count, ETCH_BF16, false, nowhere);
+    list.at[list.count] = exec_model_dim(m, "Z");
+    etch_tensor *parts =
+        etch_graph_weight(m->graph, name, list.at, list.count + 1, ETCH_BF16, false, nowhere);
+    return named(m, etch_graph_reduce(m->graph, parts, list.at, list.count, nowhere), name);
 }
 
 etch_tensor *exec_product(exec_model *m, const char *name, etch_tensor *a, etch_tensor *b, const char *dims)
@@ -231,6 +240,28 @@ etch_tensor *exec_repeat(exec_model *m, const char *name, uint32_t count, etch_t
 {
     etch_graph_begin(m->graph, name, etch_int(m->sym, count), nowhere);
     return etch_graph_carry(m->graph, value, nowhere);
+}
+
+etch_tensor *exec_or(exec_model *m, etch_tensor *value)
+{
+    etch_tensor *in = NULL;
+    etch_graph_next_body(m->graph, &value, &in, 1);
+    return in;
+}
+
+void exec_classes(exec_model *m, const char *digits)
+{
+    etch_pattern *pattern = ETCH_NEW(m->arena, etch_pattern);
+    etch_loop *loop = m->graph->region->loop;
+    pattern->period = (uint32_t)strlen(digits);
+    ck_assert_uint_eq(exec_integer(loop->count), pattern->period);
+    etch_segment all = {.first = etch_int(m->sym, 0),
+                        .end = loop->count,
+                        .class_of = ETCH_NEW_ARRAY(m->arena, pattern->period, uint32_t)};
+    for (uint32_t i = 0; i < pattern->period; i++)
+        all.class_of[i] = (uint32_t)(digits[i] - '0');
+    ETCH_PUSH(m->arena, &pattern->segments, all);
+    etch_graph_classes(m->graph, loop, pattern);
 }
 
 etch_tensor *exec_end(exec_model *m, etch_tensor *value)

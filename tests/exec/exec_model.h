@@ -10,6 +10,7 @@ typedef struct exec_model {
     etch_diags *diags;
     etch_graph *graph;
     etch_train train;
+    uint32_t partial; /* bits of the weights that are made next: such a one is a sum over the dim Z */
 } exec_model;
 
 /* `dims`: "B=8 S=4 H=8"; B is the batch. */
@@ -49,6 +50,10 @@ void exec_sum_loss(exec_model *m, etch_tensor *value, const char *dims);
 etch_tensor *exec_enter(exec_model *m, const char *module, etch_tensor *argument);
 etch_tensor *exec_leave(exec_model *m, const char *name, etch_tensor *result);
 etch_tensor *exec_repeat(exec_model *m, const char *name, uint32_t count, etch_tensor *value);
+/* Ends a body with `value` and begins that of the next class: what it is handed. */
+etch_tensor *exec_or(exec_model *m, etch_tensor *value);
+/* The class of each iteration of the loop in work, as digits. */
+void exec_classes(exec_model *m, const char *digits);
 etch_tensor *exec_end(exec_model *m, etch_tensor *value);
 
 /* Derives backward; fails the test on a diagnostic. `recompute`: selectors "a,b", "all" or NULL; without what nobody

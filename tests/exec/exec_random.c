@@ -327,6 +327,55 @@ static etch_tensor *changed(scene *s, etch_tensor *x)
     return exec_sum(s->m, fresh(s, "x"), x, squashed(s, part));
 }
 
+/* What one class of iterations does, with what was there before the loop and what it is handed. It may do
+ * nothing. */
+static void add_body(scene *s, uint32_t loops, etch_tensor *const *ins, etch_tensor **outs, uint32_t count,
+                     bool may_rest)
+{
+    scene inside = *s;
+    inside.depth++;
+    inside.loops = loops;
+    for (uint32_t i = 0; i < count; i++)
+        keep(&inside, outs[i] = ins[i]);
+    if (!may_rest || exec_roll(s->dice, 4)) {
+        add_statements(&inside, 2 + exec_roll(s->dice, 4));
+        for (uint32_t i = 0; i < count; i++)
+            outs[i] = changed(&inside, ins[i]);
+    }
+    s->names = inside.names;
+    s->loops = inside.loops;
+}
+
+/* One segment or two, and a period: each residue of each has some class. */
+static const etch_pattern *random_pattern(scene *s, uint32_t iterations, uint32_t classes)
+{
+    etch_arena *arena = s->m->arena;
+    etch_pattern *pattern = ETCH_NEW(arena, etch_pattern);
+    const uint32_t cut = exec_roll(s->dice, iterations + 1);
+    pattern->period = 1 + exec_roll(s->dice, 3);
+    for (uint32_t i = 0; i < 2; i++) {
+        etch_segment segment = {.first = etch_int(s->m->sym, i ? cut : 0),
+                                .end = etch_int(s->m->sym, i ? iterations : cut),
+                                .class_of = ETCH_NEW_ARRAY(arena, pattern->period, uint32_t)};
+        for (uint32_t r = 0; r < pattern->period; r++)
+            segment.class_of[r] = exec_roll(s->dice, classes);
+        ETCH_PUSH(arena, &pattern->segments, segment);
+    }
+    return pattern;
+}
+
+static void set_classes(scene *s, etch_loop *loop, const etch_pattern *pattern)
+{
+    etch_graph_classes(s->m->graph, loop, pattern);
+    for (uint32_t k = 0; k < loop->bodies.count; k++) {
+        uint32_t members = 0;
+        for (uint32_t i = 0; i < exec_integer(loop->count); i++)
+            members += exec_class(loop, i) == k;
+        ck_assert_uint_eq(exec_integer(loop->bodies.at[k]->count), members);
+    }
+}
+
+/* Hands on one value or two. Half of the loops have iterations of several classes. */
 static const etch_tensor *behind_views(const etch_tensor *x)
 {
     while (x->producer && x->producer->row->role == ROLE_FREE)
@@ -334,32 +383,28 @@ static const etch_tensor *behind_views(const etch_tensor *x)
     return x;
 }
 
-/* Hands on one value or two. */
 static void add_loop(scene *s)
 {
     if (s->depth == 2 || s->loops == 3)
         return;
     exec_model *m = s->m;
-    uint32_t count = 1 + exec_roll(s->dice, 2);
-    etch_tensor *inits[] = {any_value(s), any_value(s)}, *outs[2], *results[2];
-    scene inside = *s;
-    inside.depth++;
-    inside.loops++;
-    etch_graph_begin(m->graph, etch_text(m->arena, "loop%u", s->loops),
-                     etch_int(m->sym, 2 + exec_roll(s->dice, 2)), nowhere);
-    etch_tensor *ins[2];
-    for (uint32_t i = 0; i < count; i++) {
-        ins[i] = etch_graph_carry(m->graph, inits[i], nowhere);
-        keep(&inside, ins[i]);
-    }
-    add_statements(&inside, 2 + exec_roll(s->dice, 4));
+    const uint32_t count = 1 + exec_roll(s->dice, 2), iterations = 2 + exec_roll(s->dice, 2);
+    const uint32_t classes = exec_roll(s->dice, 2) ? 1 : 2 + exec_roll(s->dice, 2);
+    etch_tensor *inits[] = {any_value(s), any_value(s)}, *ins[2], *outs[2], *results[2];
+    etch_loop *loop = etch_graph_begin(m->graph, etch_text(m->arena, "loop%u", s->loops),
+                                       etch_int(m->sym, iterations), nowhere);
     for (uint32_t i = 0; i < count; i++)
-        outs[i] = changed(&inside, ins[i]);
+        ins[i] = etch_graph_carry(m->graph, inits[i], nowhere);
+    add_body(s, s->loops + 1, ins, outs, count, classes > 1);
+    for (uint32_t k = 1; k < classes; k++) {
+        etch_graph_next_body(m->graph, outs, ins, count);
+        add_body(s, s->loops, ins, outs, count, true);
+    }
     if (count == 2 && behind_views(outs[0]) == ins[1] && behind_views(outs[1]) == ins[0])
         outs[1] = ins[1]; /* which one leaves the loop would depend on the number of iterations */
     etch_graph_end(m->graph, outs, results, count);
-    s->names = inside.names;
-    s->loops = inside.loops;
+    if (classes > 1)
+        set_classes(s, loop, random_pattern(s, iterations, classes));
     for (uint32_t i = 0; i < count; i++)
         keep(s, results[i]);
 }

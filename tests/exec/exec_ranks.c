@@ -329,24 +329,26 @@ static void check_carry(exec_ranks *ranks, const etch_placed_carry *carry)
 
 static void run_loop(exec_ranks *ranks, const etch_placed_loop *loop)
 {
-    uint32_t count = loop->carries.count;
+    uint32_t count = etch_loop_carries(loop)->count;
     exec_array ***handed = ETCH_NEW_ARRAY(ranks->values.arena, count, exec_array **);
     for (uint32_t i = 0; i < count; i++) {
-        const etch_placed_carry *carry = &loop->carries.at[i];
-        check_carry(ranks, carry);
+        const etch_placed_carry *carry = &etch_loop_carries(loop)->at[i];
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            check_carry(ranks, &loop->bodies.at[k]->carries.at[i]);
         handed[i] = carry->init ? parts_of(ranks, carry->init) : zeros(ranks, carry->in);
     }
     for (uint32_t turn = 0; turn < exec_integer(loop->loop->count) && !ranks->env.failure; turn++) {
+        const etch_placed_region *body = loop->bodies.at[exec_turn_class(loop->loop, turn)];
         exec_iterate(&ranks->env, loop->loop, turn);
         for (uint32_t i = 0; i < count; i++)
-            set_all(ranks, loop->carries.at[i].in, handed[i]);
-        run_region(ranks, loop->body);
+            set_all(ranks, body->carries.at[i].in, handed[i]);
+        run_region(ranks, body);
         for (uint32_t i = 0; i < count && !ranks->env.failure; i++)
-            handed[i] = parts_of(ranks, loop->carries.at[i].out);
+            handed[i] = parts_of(ranks, body->carries.at[i].out);
         exec_iterated(&ranks->env, loop->loop);
     }
     for (uint32_t i = 0; i < count && !ranks->env.failure; i++)
-        set_all(ranks, loop->carries.at[i].result, handed[i]);
+        set_all(ranks, etch_loop_carries(loop)->at[i].result, handed[i]);
 }
 
 /* Kernels stand at places among the items of their region, as its loops do. */
@@ -394,12 +396,14 @@ static void find_homes(exec_ranks *ranks, const etch_placed_region *region)
             ranks->home[step->outs[k]->id] = here;
         if (step && step->op)
             lay_out(ranks, step);
-        for (uint32_t k = 0; loop && k < loop->carries.count; k++) {
-            ranks->home[loop->carries.at[k].in->id] = loop->loop;
-            ranks->home[loop->carries.at[k].result->id] = here;
+        for (uint32_t b = 0; loop && b < loop->bodies.count; b++) {
+            const etch_placed_region *body = loop->bodies.at[b];
+            for (uint32_t k = 0; k < body->carries.count; k++) {
+                ranks->home[body->carries.at[k].in->id] = loop->loop;
+                ranks->home[body->carries.at[k].result->id] = here;
+            }
+            find_homes(ranks, body);
         }
-        if (loop)
-            find_homes(ranks, loop->body);
     }
 }
 

@@ -83,26 +83,31 @@ static bool repeats_op(const etch_region *region, const etch_op *op)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_item *item = &region->items.at[i];
-        if (item->loop ? repeats_op(item->loop->body, op)
-                       : item->op->phase == ETCH_RECOMPUTE && item->op->forward == op)
+        for (uint32_t k = 0; item->loop && k < item->loop->bodies.count; k++)
+            if (repeats_op(item->loop->bodies.at[k], op))
+                return true;
+        if (item->op && item->op->phase == ETCH_RECOMPUTE && item->op->forward == op)
             return true;
     }
     return false;
 }
 
-/* Does the region run all ops of the loop's body again? */
+/* Does the region run all ops of the loop's bodies again? */
 static bool repeats(const etch_region *region, const etch_loop *loop)
 {
-    for (uint32_t i = 0; i < loop->body->items.count; i++)
-        if (loop->body->items.at[i].op && !repeats_op(region, loop->body->items.at[i].op))
-            return false;
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        for (uint32_t i = 0; i < loop->bodies.at[k]->items.count; i++) {
+            const etch_op *op = loop->bodies.at[k]->items.at[i].op;
+            if (op && !repeats_op(region, op))
+                return false;
+        }
     return true;
 }
 
-static bool enters(const etch_loop *loop, const etch_tensor *tensor)
+static bool enters(const etch_region *body, const etch_tensor *tensor)
 {
-    for (uint32_t i = 0; i < loop->carries.count; i++)
-        if (loop->carries.at[i].in == tensor)
+    for (uint32_t i = 0; i < body->carries.count; i++)
+        if (body->carries.at[i].in == tensor)
             return true;
     return false;
 }
@@ -110,13 +115,13 @@ static bool enters(const etch_loop *loop, const etch_tensor *tensor)
 /* Of a loop that is run again nothing is saved but what enters its iterations, and those of no loop in it. */
 static const char *check_saved(const etch_placed *placed, const etch_tensor *tensor)
 {
-    const etch_loop *loop = tensor->region->loop, *outer = loop ? loop->body->parent->loop : NULL;
+    const etch_loop *loop = tensor->region->loop, *outer = loop ? exec_outer(loop) : NULL;
     const etch_region *backward = placed->training->backward;
     bool given = tensor->kind == ETCH_WEIGHT || tensor->kind == ETCH_INPUT;
     if (!loop || given || !repeats(backward, loop))
         return NULL;
     bool is_forward = !tensor->producer || tensor->producer->phase == ETCH_FORWARD;
-    if (!is_forward || tensor->of || (enters(loop, tensor) && !(outer && repeats(backward, outer))))
+    if (!is_forward || tensor->of || (enters(tensor->region, tensor) && !(outer && repeats(backward, outer))))
         return NULL;
     return etch_text(placed->arena, "backward reads %s of a loop that is run again", tensor->name);
 }
@@ -132,9 +137,12 @@ static const char *check_region(const reductions *r, const etch_placed_region *r
             r->home[step->outs[k]->id] = region;
         if (step && is_row(step, views))
             r->viewed[step->ins[0]->id] = true;
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; loop && k < loop->bodies.count && !failure; k++)
+            failure = check_region(r, loop->bodies.at[k]);
         if (!step)
-            failure = check_region(r, region->items.at[i].loop->body);
-        else if (step->move != ETCH_NO_MOVE)
+            continue;
+        if (step->move != ETCH_NO_MOVE)
             failure = check_move(r, region, step);
         else
             failure = check_step(r->placed, step);

@@ -249,6 +249,31 @@ static const char *const nested_plans[] = {
     NULL,
 };
 
+/* ---- iterations of several classes ------------------------------------------------------------------ */
+
+/* The first iteration does one thing; the others another with a loop in it, or nothing. */
+static exec_model *build_classes(etch_arena *arena, uint32_t micro)
+{
+    exec_model *m = exec_model_new(arena, "B=8 S=2 H=4 F=4 V=4", micro);
+    etch_tensor *shared = exec_weight(m, "shared", "H F"), *back = exec_weight(m, "back", "F H");
+    etch_tensor *start = embedding(m, exec_weight(m, "emb", "V H"));
+    etch_tensor *x = exec_repeat(m, "layer", 4, start);
+    etch_tensor *h = exec_product(m, "h", rms(m, x), exec_weight(m, "up", "H F"), "B S F");
+    h = exec_product(m, "h", exec_call_row(m, "h", "gelu", "", h, NULL, NULL), back, "B S H");
+    x = exec_or(m, residual(m, x, h));
+    etch_tensor *y = exec_repeat(m, "inner", 3, x);
+    h = exec_product(m, "h", rms(m, y), shared, "B S F");
+    y = residual(m, y, exec_product(m, "h", h, back, "B S H"));
+    y = exec_or(m, y);
+    y = residual(m, y, exec_product(m, "h", start, exec_weight(m, "gain", "H"), "B S H"));
+    exec_classes(m, "101");
+    x = exec_or(m, exec_end(m, y));
+    exec_classes(m, "0121");
+    x = exec_end(m, x);
+    exec_head_loss(m, rms(m, x), exec_weight(m, "head", "H V"));
+    return m;
+}
+
 const exec_zoo exec_models[] = {
     {"llama", build_llama, NULL, llama_plans},
     {"llama, recomputed", build_llama, "all", llama_plans},
@@ -262,5 +287,8 @@ const exec_zoo exec_models[] = {
     {"nested", build_nested, NULL, nested_plans},
     {"nested, inner loop recomputed", build_nested, "inner", nested_plans},
     {"nested, recomputed", build_nested, "outer", nested_plans},
+    {"classes", build_classes, NULL, nested_plans},
+    {"classes, inner loop recomputed", build_classes, "inner", nested_plans},
+    {"classes, recomputed", build_classes, "all", nested_plans},
     {NULL, NULL, NULL, NULL},
 };

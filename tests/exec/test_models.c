@@ -117,6 +117,8 @@ static void check_micro(etch_arena *arena, const exec_zoo *zoo, const char *plan
     for (uint32_t i = 0; i < once->gradients.count; i++) {
         const etch_tensor *gradient = once->gradients.at[i];
         for (uint32_t k = 0; k < exec_instances(gradient->region->loop); k++) {
+            if (!exec_has_instance(gradient->region, k))
+                continue;
             const exec_array *x = a->gradients.at[gradient->id][k];
             const exec_array *y = b->gradients.at[twice->gradients.at[i]->id][k];
             for (size_t e = 0; e < x->size; e++)
