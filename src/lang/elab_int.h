@@ -180,6 +180,9 @@ bool etch_run_says_once(etch_spec *spec, const etch_symbol *run, uint32_t index)
 bool etch_is_train_option(const char *name);
 bool etch_is_infer_option(const char *name);
 
+/* What a `recompute` option of a train block or a plan says. False after an error. */
+bool etch_recompute_of(etch_spec *spec, const etch_ast_def *def, etch_recompute *out);
+
 /* Fills `train`; `dim_of` finds the graph's dim of a global dim. False after an error. */
 bool etch_train_fill(etch_spec *spec, const etch_symbol *symbol,
                      etch_dim *(*dim_of)(void *data, etch_ast_name name), void *data, etch_train *train);

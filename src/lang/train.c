@@ -174,22 +174,9 @@ static void read_freeze(filling *f, const etch_ast_def *def)
 
 static void read_recompute(filling *f, const etch_ast_def *def)
 {
-    const etch_ast_expr *value = def->value;
-    uint32_t count;
-    const char **names = read_names(f, value, &count, "recompute is a loop, a list of loops, full or none");
-    if (!names)
-        return;
-    const bool several = value->kind == ETCH_AST_TUPLE;
-    if (!several && strcmp(names[0], "none") == 0)
-        return;
-    if (!several && strcmp(names[0], "full") == 0) {
-        f->train->recompute_all = true;
-    } else if (!several && strcmp(names[0], "needed") == 0) {
-        later(f, value->span, "'recompute = needed'");
-    } else {
-        f->train->recompute = names;
-        f->train->recompute_count = count;
-    }
+    etch_recompute recompute;
+    if (etch_recompute_of(f->spec, def, &recompute))
+        etch_train_recompute(f->train, &recompute);
 }
 
 static void read_clip(filling *f, const etch_ast_def *def)
