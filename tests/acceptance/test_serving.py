@@ -35,6 +35,7 @@ class Serving(Case):
         folder = lower(self.scratch / f"{name}.{len(list(self.scratch.iterdir()))}", SERVE, plan=plan,
                        sets={**SMALL, **sets}, more=["-q", "--run", name])
         self.assertFine(folder)
+        self.assertEqual(name, json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["run"])
         told = run("verify", folder, "--format", "json")
         self.assertEqual("always", json.loads(told.out)["verdict"])
         return folder
