@@ -75,7 +75,9 @@ const char *etch_row_name(const etch_row *row);
 /* Keywords that a call takes, and those that it cannot do without: bits of etch_keyword. */
 unsigned etch_row_takes(const etch_row *row);
 unsigned etch_row_needs(const etch_row *row);
-/* Fewest and most operands. */
+/* Fewest and most operands. A row whose last operand is called `x...` takes any number of them, up to
+ * ETCH_MAX_OPERANDS. */
+enum { ETCH_MAX_OPERANDS = 16 };
 void etch_row_arity(const etch_row *row, uint32_t *least, uint32_t *most);
 /* Row by index for listings (help, "did you mean"); NULL past the end. Rows that a spec may not call are
  * listed too. */
@@ -177,7 +179,8 @@ typedef struct etch_attrs {
     uint32_t over_count;
     etch_dim **dot;
     uint32_t dot_count;
-    etch_dim **from, **to; /* renaming, pairwise; slice: over -> to[0] */
+    etch_dim **from, **to; /* renaming, pairwise, see regroup.c; slice: over -> to[0]; concat and split: the
+                              dim of each part (NULL: a part of size 1 that has none) -> the dim of the whole */
     uint32_t map_count;
     etch_dim **kernel;
     uint32_t kernel_count;
@@ -291,6 +294,17 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
                              uint32_t in_count, const etch_attrs *attrs, etch_dim *const *want,
                              uint32_t want_rank, etch_span span);
 
+/* Declared dims of one of several results. */
+typedef struct etch_result_dims {
+    etch_dim *const *at;
+    uint32_t count;
+} etch_result_dims;
+/* Does the row have several results (as many as are declared)? */
+bool etch_row_is_several(const etch_row *row);
+/* A call of such a row on one operand; fills `out`, one result for each of `want`. False after an error. */
+bool etch_graph_call_several(etch_graph *graph, const etch_row *row, etch_tensor *x, const etch_attrs *attrs,
+                             const etch_result_dims *want, etch_tensor **out, uint32_t count, etch_span span);
+
 /* The operators. `etch_graph_product` multiplies two tensors and keeps exactly the dims `keep` (those of the
  * operands that are not kept are summed); keep == NULL: nothing is summed, and one operand's dims must
  * contain the other's (else an error that asks "outer product or contraction?"). `etch_graph_sum` adds or
@@ -304,6 +318,16 @@ etch_tensor *etch_graph_reduce(etch_graph *graph, etch_tensor *a, etch_dim *cons
 /* `x[S->S']`: each dim `from[i]` becomes `to[i]`, of equal size (proved, else an error). */
 etch_tensor *etch_graph_rename(etch_graph *graph, etch_tensor *a, etch_dim *const *from, etch_dim *const *to,
                                uint32_t count, etch_span span);
+/* `x[(N,P)->M]`, `x[M->(N,P)]`: the dims `from` become the dims `to`, one side of which is a single dim; the
+ * outer dims stand first. The products of the sizes are equal (proved, else an error). */
+typedef struct etch_regroup {
+    etch_dim *const *from;
+    uint32_t from_count;
+    etch_dim *const *to;
+    uint32_t to_count;
+} etch_regroup;
+etch_tensor *etch_graph_regroup(etch_graph *graph, etch_tensor *a, const etch_regroup *groups, uint32_t count,
+                                etch_span span);
 
 /* x times, or plus, a number. */
 etch_tensor *etch_graph_scale(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span);

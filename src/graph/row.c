@@ -63,7 +63,7 @@ bool etch_op_is_view(const etch_op *op)
 
 static const etch_dim *mapped(etch_dim *const *from, etch_dim *const *to, uint32_t count, const etch_dim *dim)
 {
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; dim && i < count; i++)
         if (from[i] == dim)
             return to[i];
     return dim;

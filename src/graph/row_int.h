@@ -24,6 +24,9 @@ typedef enum etch_shape {
     SHAPE_CACHED,  /* of operand 0 with `over` replaced by the one new dim that is declared */
     SHAPE_TOP,  /* operand 0 with `over` replaced by the dim `to`, which may be shorter: its first elements */
     SHAPE_LOSS, /* none: a scalar */
+    SHAPE_JOINED, /* those that are declared: the parts that `over` names side by side in one new dim */
+    SHAPE_PARTS,  /* several results, each with a dim of its own in place of `over` */
+    SHAPE_PADDED, /* operand 0 with `over` replaced by the dim `to`, which may be longer: zeros behind it */
     SHAPE_TARGETS /* derived rows: result i has the dims of the operand that it is the gradient of */
 } etch_shape;
 
@@ -98,8 +101,8 @@ enum { EXTRA_AS_RESULT = 0 };
 
 /* A gradient: the call of another row. `args`: d0 (cotangent of result 0), xN (operand N), yN (result N),
  * `others` (every operand but the target), separated by blanks; an optional operand that is not given is left
- * out. `into`: operands whose cotangents the results are, or `each`: one call for every operand that needs
- * one. N counts all operands that the row names. */
+ * out; `d`: the cotangents of all results. `into`: operands whose cotangents the results are, `all` operands,
+ * or `each`: one call for every operand that needs one. N counts all operands that the row names. */
 typedef struct etch_grad {
     const char *row, *args, *into;
 } etch_grad;
@@ -124,6 +127,7 @@ struct etch_row {
     unsigned extra_reads; /* EXTRA_OF(..) of the operands that the extra result is made of; 0: all */
     etch_use use;
     bool view;              /* the result is operand 0's memory, under the same or other dims */
+    bool several;           /* results are parts of operand 0, as the map says; each may have a cotangent */
     bool elide_same;        /* is nothing when the result has the dims of operand 0 */
     bool inverts_map;       /* derived from a row with a map: from and to trade places */
     const etch_grad *grads; /* ends with {NULL}; NULL: no gradient */
@@ -155,6 +159,16 @@ typedef struct etch_call {
 } etch_call;
 /* Dims of the result by the row's shape rule. False after an error. */
 bool etch_shape_infer(etch_call *call, etch_dim_list *out);
+/* Does operand `t` have every dim of `dims`? Reports the first that it lacks; `what`: the keyword that names
+ * it. */
+bool etch_call_has_dims(const etch_call *call, const etch_tensor *t, etch_dim *const *dims, uint32_t count,
+                        const char *what);
+bool etch_shape_joined(etch_call *call, etch_dim_list *out);
+/* Of an op with several results: completes the attrs from the declared dims. False after an error. */
+bool etch_shape_parts(etch_call *call, const etch_result_dims *want, uint32_t count);
+/* Dims of a part of `x`, by the op's map: `x` has the dim of the whole. */
+void etch_part_dims(const etch_op *op, const etch_tensor *x, uint32_t part, etch_graph *graph,
+                    etch_dim_list *out);
 /* Marks `to` as another name for `from`, unless that is so the other way round. */
 void etch_dim_twin(etch_dim *to, const etch_dim *from);
 

@@ -112,6 +112,18 @@ bool etch_row_is_called(const etch_row *row)
     return row->called;
 }
 
+bool etch_row_is_several(const etch_row *row)
+{
+    return row->several;
+}
+
+/* Does the last operand stand for any number of them? */
+static bool takes_many(const etch_row *row)
+{
+    size_t length = strlen(row->operands);
+    return length > 3 && strcmp(row->operands + length - 3, "...") == 0;
+}
+
 void etch_row_arity(const etch_row *row, uint32_t *least, uint32_t *most)
 {
     uint32_t words = 0;
@@ -125,7 +137,7 @@ void etch_row_arity(const etch_row *row, uint32_t *least, uint32_t *most)
             *least = words;
         at += length;
     }
-    *most = words;
+    *most = takes_many(row) ? ETCH_MAX_OPERANDS : words;
 }
 
 const char *etch_row_operand(etch_arena *arena, const etch_row *row, uint32_t slot)

@@ -5,9 +5,9 @@
 
 /* Functions of the language that a later version gives meaning to. */
 static const char *const later_functions[] = {
-    "batch_norm", "bce",          "clipped",  "collect",  "concat",    "conv",    "dispatch", "gather_sum",
-    "kl",         "load_balance", "max_pool", "mean",     "normalize", "softcap", "split",    "ssd",
-    "subsample",  "token_nll",    "topk",     "triangle", "cast",      "pad",     "transpose"};
+    "batch_norm", "bce",          "clipped",  "collect",  "conv",      "dispatch", "gather_sum",
+    "kl",         "load_balance", "max_pool", "mean",     "normalize", "softcap",  "ssd",
+    "subsample",  "token_nll",    "topk",     "triangle", "cast",      "transpose"};
 
 /* Keywords of ops that a later version gives meaning to, unless they say "nothing" (0, false, none). */
 static const char *const later_keywords[] = {"window", "sink", "cap",   "bias",  "pairs",
@@ -420,11 +420,9 @@ static bool needs_are_met(etch_env *env, const etch_row *row, const etch_ast_exp
 
 /* ---- operands of ops -------------------------------------------------------------------------------- */
 
-enum { MAX_SLOTS = 16 };
-
 /* Operands by the slot that the row gives them; NULL: left out. */
 typedef struct slots {
-    etch_tensor *at[MAX_SLOTS];
+    etch_tensor *at[ETCH_MAX_OPERANDS];
     uint32_t least, most; /* operands that must be given, and all */
 } slots;
 
@@ -473,8 +471,10 @@ static bool read_positional(etch_env *env, const etch_row *row, const etch_ast_e
 /* `sink = s`: an optional operand by its name. UINT32_MAX: the row has none of this name. */
 static uint32_t slot_named(etch_env *env, const etch_row *row, const slots *ins, const char *name)
 {
-    for (uint32_t i = ins->least; i < ins->most; i++)
-        if (strcmp(etch_row_operand(env->builder->spec->arena, row, i), name) == 0)
+    const char *operand;
+    for (uint32_t i = ins->least;
+         i < ins->most && (operand = etch_row_operand(env->builder->spec->arena, row, i)) != NULL; i++)
+        if (strcmp(operand, name) == 0)
             return i;
     return UINT32_MAX;
 }
@@ -508,13 +508,33 @@ static uint32_t pack(slots *ins, etch_attrs *attrs)
     return count;
 }
 
+/* A row whose results are as many as are declared. */
+static bool call_several(etch_env *env, const etch_row *row, const etch_ast_expr *call, etch_tensor *x,
+                         const etch_attrs *attrs, const etch_dims *want, etch_tensor **out, uint32_t results)
+{
+    etch_spec *spec = env->builder->spec;
+    etch_result_dims *declared = ETCH_NEW_ARRAY(spec->arena, results, etch_result_dims);
+    for (uint32_t i = 0; i < results; i++) {
+        if (want && want[i].broken)
+            return false;
+        if (!want || !want[i].known) {
+            etch_diag *diag = etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span,
+                                         "%s needs the declared dims of every result", etch_row_name(row));
+            etch_help(diag, "write (a[..,N], b[..,R]) = %s(x, over = D)", etch_row_name(row));
+            return false;
+        }
+        declared[i] = (etch_result_dims){want[i].at, want[i].count};
+    }
+    return etch_graph_call_several(env->builder->graph, row, x, attrs, declared, out, results, call->span);
+}
+
 static bool call_row(etch_env *env, const etch_row *row, const etch_ast_expr *call, const etch_dims *want,
                      etch_tensor **out, uint32_t results)
 {
     etch_spec *spec = env->builder->spec;
     etch_attrs attrs = {0};
     slots ins = {0};
-    if (results != 1) {
+    if (results != 1 && !etch_row_is_several(row)) {
         etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s has one result, %u taken",
                    etch_row_name(row), results);
         return false;
@@ -529,6 +549,8 @@ static bool call_row(etch_env *env, const etch_row *row, const etch_ast_expr *ca
         return false;
     if (etch_row_needs(row) & ETCH_KW_TO)
         attrs.from = attrs.over; /* `over` becomes `to` */
+    if (etch_row_is_several(row))
+        return call_several(env, row, call, ins.at[0], &attrs, want, out, results);
     uint32_t count = pack(&ins, &attrs);
     out[0] = etch_graph_call(env->builder->graph, row, ins.at, count, &attrs, want ? want->at : NULL,
                              want ? want->count : 0, call->span);

@@ -329,7 +329,7 @@ class BadInput(Case):
                                        (plan, "keep = gathers", "keep"), (train, "report = loss", "report"),
                                        (train, "freeze = mlp", "freeze"), (train, "save = stats", "save"),
                                        (train, "recompute = needed", "needed"), (body, "conv(x)", "conv"),
-                                       (body, "concat(x, x)", "concat")):
+                                       (body, "transpose(x)", "transpose")):
             with self.subTest(what):
                 text = self.edited(old, new.format(what))
                 spec = self.write("later.etch", text)

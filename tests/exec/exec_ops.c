@@ -1,4 +1,5 @@
 #include "exec_ops.h"
+#include "exec_ops_parts.h"
 
 #include <math.h>
 #include <string.h>
@@ -156,16 +157,6 @@ static exec_array renamed(const exec_call *call, const exec_array *x)
             if (x->dims[i] == attrs->from[m])
                 seen.dims[i] = attrs->to[m];
     return seen;
-}
-
-static void run_rename(exec_call *call)
-{
-    const exec_array seen = renamed(call, call->ins[0]);
-    if (!exec_arrays_alike(&seen, call->outs[0]))
-        mismatch(call, &seen, call->outs[0]);
-    exec_walk w = WALK(call->outs[0], &seen);
-    while (exec_walk_next(&w))
-        call->outs[0]->at[w.at[0]] = seen.at[w.at[1]];
 }
 
 static void run_slice(exec_call *call)
@@ -629,12 +620,16 @@ static const struct {
     {"broadcast", run_broadcast, 0},
     {"scale", run_scale, 1},
     {"shift", run_shift, 1},
-    {"identity", run_rename, 0},
-    {"rename", run_rename, 0},
-    {"renamed_back", run_rename, 0},
-    {"cache", run_rename, 0},
+    {"identity", exec_run_view, 0},
+    {"rename", exec_run_view, 0},
+    {"renamed_back", exec_run_view, 0},
+    {"cache", exec_run_view, 0},
     {"slice", run_slice, 0},
     {"slice_dx", run_slice_dx, COUNTED},
+    {"concat", exec_run_concat, 0},
+    {"split", exec_run_split, 0},
+    {"pad", exec_run_pad, 0},
+    {"pad_dx", exec_run_pad_dx, 0},
     {"relu", run_unary, 1},
     {"sigmoid", run_unary, 4},
     {"silu", run_unary, 5},

@@ -15,12 +15,13 @@ static bool is_row(const etch_step *step, const char *const *names)
     return false;
 }
 
-static const char *const views[] = {"identity", "rename", "renamed_back", "cache", "slice", "slice_dx", NULL};
+static const char *const views[] = {"identity", "rename", "renamed_back", "cache",  "slice",
+                                    "slice_dx", "split",  "pad",          "pad_dx", NULL};
 
 /* May a partial sum that the step is given as operand `i` come out as one? */
 static bool may_pass(const etch_step *step, uint32_t i, uint32_t axis)
 {
-    static const char *const joint[] = {"add", "sub", "add_cotangents", NULL};
+    static const char *const joint[] = {"add", "sub", "add_cotangents", "concat", NULL};
     static const char *const each[] = {"einsum", "sum",     "negated_sum", "scale",
                                        "rope",   "rope_dx", "accumulate",  NULL};
     for (uint32_t k = 0; k < step->in_count; k++) {

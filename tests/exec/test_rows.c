@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char dims[] = "B=4 S=8 T=8 H=4 H'=4 K=2 D=4 V=8 P=8 B'=4";
-static const char *const names[] = {"B", "S", "T", "H", "K", "D", "V", "P"};
+static const char dims[] = "B=4 S=8 T=8 H=4 H'=4 K=2 D=4 V=8 P=8 B'=4 W=32 W'=32 U=1 N=12 N'=13";
+static const char *const names[] = {"B", "S", "T", "H", "K", "D", "V", "P", "W", "N"};
 
 /* ---- one case for every row that a graph may have --------------------------------------------------- */
 
@@ -88,6 +88,67 @@ static etch_tensor *cached(exec_model *m)
 static etch_tensor *sliced(exec_model *m)
 {
     return exec_slice(m, "y", exec_weight(m, "a", "P H"), "P", "S");
+}
+
+static etch_tensor *merged(exec_model *m)
+{
+    etch_tensor *y = exec_regroup(m, "y", exec_weight(m, "a", "B S H"), "S H", "W");
+    return exec_product(m, "y", y, exec_weight(m, "w", "W V"), "B V");
+}
+
+static etch_tensor *parted(exec_model *m)
+{
+    etch_tensor *y = exec_regroup(m, "y", exec_weight(m, "a", "B W"), "W", "S D");
+    return exec_product(m, "y", y, exec_weight(m, "w", "D V"), "B S V");
+}
+
+/* Three dims to one, and that to two others. */
+static etch_tensor *reshaped(exec_model *m)
+{
+    etch_tensor *all = exec_regroup(m, "all", exec_weight(m, "a", "B K D H"), "K D H", "W");
+    return exec_regroup(m, "y", all, "W", "H' S");
+}
+
+/* The second operand is broadcast along K. */
+static etch_tensor *joined(exec_model *m)
+{
+    return exec_concat(m, "y", "S H", "B K N", exec_weight(m, "a", "B K S"), exec_weight(m, "b", "B H"),
+                       NULL);
+}
+
+/* Products on both sides, and a part of one element. */
+static etch_tensor *joined_products(exec_model *m)
+{
+    etch_tensor *x = exec_weight(m, "x", "B S K");
+    etch_tensor *a = exec_product(m, "a", x, exec_weight(m, "wa", "K T"), "B S T");
+    etch_tensor *b = exec_product(m, "b", x, exec_weight(m, "wb", "K H"), "B S H");
+    etch_tensor *c = exec_weight(m, "c", "B S");
+    return exec_concat(m, "y", "T H U", "B S N'", a, b, c);
+}
+
+static etch_tensor *taken_apart(exec_model *m)
+{
+    static const char *const parts[] = {"B H T", "B H D", NULL};
+    etch_tensor *out[2];
+    exec_split(m, exec_product(m, "x", exec_weight(m, "a", "B K"), exec_weight(m, "w", "K H N"), "B H N"),
+               "N", parts, out);
+    etch_tensor *first = exec_call_row(m, "f", "rms_norm", "T", out[0], NULL, NULL);
+    return exec_product(m, "y", first, out[1], "B H T D");
+}
+
+/* Parts of size 1, one of which nobody reads. */
+static etch_tensor *singled_out(exec_model *m)
+{
+    static const char *const parts[] = {"B S", "B S", "B S", "B S", NULL};
+    etch_tensor *out[4];
+    exec_split(m, exec_weight(m, "a", "B S H"), "H", parts, out);
+    return exec_product(m, "y", exec_sum(m, "s", out[0], out[3]), out[1], "B S");
+}
+
+static etch_tensor *padded(exec_model *m)
+{
+    etch_tensor *y = exec_pad(m, "y", exec_weight(m, "a", "B S D"), "S", "N");
+    return exec_product(m, "y", y, exec_weight(m, "w", "N D H"), "B N H");
 }
 
 static etch_tensor *unary(exec_model *m)
@@ -192,6 +253,14 @@ static const row_case cases[] = {
     {"renamed", renamed},
     {"cached", cached},
     {"sliced", sliced},
+    {"merged", merged},
+    {"parted", parted},
+    {"reshaped", reshaped},
+    {"joined", joined},
+    {"joined products", joined_products},
+    {"taken apart", taken_apart},
+    {"singled out", singled_out},
+    {"padded", padded},
     {"unary", unary},
     {"relu", relu},
     {"rotated", rotated},
