@@ -142,6 +142,30 @@ static etch_expr all_dims(etch_sym *sym, const etch_op *op, etch_size_fn size, c
     return count;
 }
 
+/* Sizes, but 1 for a dim that shorter ones replace: a window stops at the places of those. */
+typedef struct stops {
+    const etch_op *op;
+    etch_sym *sym;
+    etch_size_fn size;
+    const void *data;
+} stops;
+
+static etch_expr size_of_stops(const void *data, const etch_dim *dim)
+{
+    const stops *s = data;
+    return etch_dim_among(s->op->attrs.from, s->op->attrs.map_count, dim) ? etch_int(s->sym, 1)
+                                                                          : s->size(s->data, dim);
+}
+
+static etch_expr window_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data)
+{
+    const stops s = {op, sym, size, data};
+    etch_expr count = etch_mul(sym, etch_int(sym, op->row->flop), all_dims(sym, op, size_of_stops, &s));
+    for (uint32_t i = 0; op->attrs.size && i < op->attrs.over_count; i++)
+        count = etch_mul(sym, count, op->attrs.size);
+    return count;
+}
+
 /* Pairs of query and key: S*T, or S*T - S(S-1)/2 when a query sees no later key. */
 static etch_expr score_pairs(etch_sym *sym, const etch_op *op, const etch_dim *query, etch_size_fn size,
                              const void *data)
@@ -207,6 +231,8 @@ etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, cons
     case BASIS_TOTAL:
         return etch_mul(sym, etch_int(sym, (int64_t)op->in_count - 1),
                         etch_elements(sym, op->outs[0], size, data));
+    case BASIS_WINDOW:
+        return window_flop(sym, op, size, data);
     case BASIS_SCORES:
         return scores_flop(sym, op, size, data);
     }

@@ -26,6 +26,8 @@ typedef enum etch_shape {
     SHAPE_LOSS, /* none: a scalar */
     SHAPE_JOINED, /* those that are declared: the parts that `over` names side by side in one new dim */
     SHAPE_PARTS,  /* several results, each with a dim of its own in place of `over` */
+    SHAPE_WINDOW, /* declared dims, those along `over` shorter by the stride; else those of the operands less
+                     the window */
     SHAPE_PADDED, /* operand 0 with `over` replaced by the dim `to`, which may be longer: zeros behind it */
     SHAPE_TARGETS /* derived rows: result i has the dims of the operand that it is the gradient of */
 } etch_shape;
@@ -51,6 +53,8 @@ typedef enum etch_basis {
     BASIS_RESULT,  /* `flop` per element of result 0 */
     BASIS_OPERAND, /* `flop` per element of operand 0 */
     BASIS_TOTAL,   /* one per element and operand after the first */
+    BASIS_WINDOW,  /* `flop` per combination of all dims and places of the window; along `over`: of the
+                      places where the window stops */
     BASIS_SCORES /* per pair of query and key: `flop` per element of the dot dims, `flop_width` per element of
                     the value width */
 } etch_basis;
@@ -163,6 +167,7 @@ bool etch_shape_infer(etch_call *call, etch_dim_list *out);
  * it. */
 bool etch_call_has_dims(const etch_call *call, const etch_tensor *t, etch_dim *const *dims, uint32_t count,
                         const char *what);
+bool etch_shape_window(etch_call *call, etch_dim_list *out);
 bool etch_shape_joined(etch_call *call, etch_dim_list *out);
 /* Of an op with several results: completes the attrs from the declared dims. False after an error. */
 bool etch_shape_parts(etch_call *call, const etch_result_dims *want, uint32_t count);

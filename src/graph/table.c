@@ -158,6 +158,7 @@ void etch_row_describe(const etch_row *row, etch_buf *out)
                                       "element of the result",
                                       "element of the operand",
                                       "element and addition",
+                                      "stop of the window, place in it and channel",
                                       "pair and width"};
     etch_buf_printf(out, "%-18s %-22s ", row->name, row->operands);
     if (row->basis == BASIS_NONE)

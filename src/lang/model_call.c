@@ -5,8 +5,8 @@
 
 /* Functions of the language that a later version gives meaning to. */
 static const char *const later_functions[] = {
-    "batch_norm", "bce",          "clipped",  "collect",  "conv",      "dispatch", "gather_sum",
-    "kl",         "load_balance", "max_pool", "mean",     "normalize", "softcap",  "ssd",
+    "batch_norm", "bce",          "clipped",  "collect",  "dispatch", "gather_sum",
+    "kl",         "load_balance", "mean",     "normalize", "softcap",  "ssd",
     "subsample",  "token_nll",    "topk",     "triangle", "cast",      "transpose"};
 
 /* Keywords of ops that a later version gives meaning to, unless they say "nothing" (0, false, none). */

@@ -328,7 +328,7 @@ class BadInput(Case):
                                        (plan, "stream S @ dp", "stream"), (plan, "pad V = 128", "pad"),
                                        (plan, "keep = gathers", "keep"), (train, "report = loss", "report"),
                                        (train, "freeze = mlp", "freeze"), (train, "save = stats", "save"),
-                                       (train, "recompute = needed", "needed"), (body, "conv(x)", "conv"),
+                                       (train, "recompute = needed", "needed"), (body, "cast(x)", "cast"),
                                        (body, "transpose(x)", "transpose")):
             with self.subTest(what):
                 text = self.edited(old, new.format(what))

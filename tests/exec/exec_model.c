@@ -214,6 +214,17 @@ void exec_split(exec_model *m, etch_tensor *a, const char *over, const char *con
         named(m, out[i], etch_text(m->arena, "part%u", i));
 }
 
+etch_tensor *exec_window(exec_model *m, const char *row, const char *dims, const char *over, etch_tensor *x,
+                         etch_tensor *w, const char *kernel, int size, int stride, bool causal)
+{
+    etch_attrs attrs = {.causal = causal, .stride = etch_int(m->sym, stride)};
+    etch_tensor *ins[] = {x, w};
+    attrs.over = kept_dims(m, over, &attrs.over_count);
+    attrs.kernel = kept_dims(m, kernel, &attrs.kernel_count);
+    attrs.size = w ? NULL : etch_int(m->sym, size);
+    return call_row(m, row, row, ins, w ? 2 : 1, &attrs, dims);
+}
+
 etch_tensor *exec_cache(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to)
 {
     etch_attrs attrs = {0};

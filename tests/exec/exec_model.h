@@ -45,6 +45,9 @@ etch_tensor *exec_concat(exec_model *m, const char *name, const char *over, cons
                          etch_tensor *b, etch_tensor *c);
 /* Fills `out`; `dims`: those of the results, NULL at the end. */
 void exec_split(exec_model *m, etch_tensor *a, const char *over, const char *const *dims, etch_tensor **out);
+/* `dims`: of the result; `w`: NULL for a pool, whose window is `size` long. */
+etch_tensor *exec_window(exec_model *m, const char *row, const char *dims, const char *over, etch_tensor *x,
+                         etch_tensor *w, const char *kernel, int size, int stride, bool causal);
 etch_tensor *exec_cache(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to);
 etch_tensor *exec_attend(exec_model *m, const char *name, etch_tensor *q, etch_tensor *k, etch_tensor *v,
                          const char *over, const char *dot, bool causal);

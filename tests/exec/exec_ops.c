@@ -1,5 +1,6 @@
 #include "exec_ops.h"
 #include "exec_ops_parts.h"
+#include "exec_ops_window.h"
 
 #include <math.h>
 #include <string.h>
@@ -630,6 +631,13 @@ static const struct {
     {"split", exec_run_split, 0},
     {"pad", exec_run_pad, 0},
     {"pad_dx", exec_run_pad_dx, 0},
+    {"conv", exec_run_conv, COUNTED},
+    {"conv_dx", exec_run_conv_dx, COUNTED},
+    {"conv_dw", exec_run_conv_dw, COUNTED},
+    {"max_pool", exec_run_max_pool, COUNTED},
+    {"max_pool_dx", exec_run_max_pool_dx, COUNTED},
+    {"avg_pool", exec_run_avg_pool, COUNTED},
+    {"avg_pool_dx", exec_run_avg_pool_dx, COUNTED},
     {"relu", run_unary, 1},
     {"sigmoid", run_unary, 4},
     {"silu", run_unary, 5},

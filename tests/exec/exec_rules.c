@@ -22,8 +22,9 @@ static const char *const views[] = {"identity", "rename", "renamed_back", "cache
 static bool may_pass(const etch_step *step, uint32_t i, uint32_t axis)
 {
     static const char *const joint[] = {"add", "sub", "add_cotangents", "concat", NULL};
-    static const char *const each[] = {"einsum", "sum",     "negated_sum", "scale",
-                                       "rope",   "rope_dx", "accumulate",  NULL};
+    static const char *const each[] = {"einsum",   "sum",         "negated_sum", "scale",   "rope",
+                                       "rope_dx",  "accumulate",  "conv",        "conv_dx", "conv_dw",
+                                       "avg_pool", "avg_pool_dx", NULL};
     for (uint32_t k = 0; k < step->in_count; k++) {
         bool partial = step->ins[k]->place[axis] == ETCH_PARTIAL;
         if (k != i && partial != is_row(step, joint))
