@@ -41,7 +41,12 @@ typedef struct etch_session etch_session;
 
 /* Everything may be zero. */
 typedef struct etch_session_options {
-    const char *spec;   /* path of the spec; NULL: only `etch_session_verify` and dumps can be asked for */
+    const char *
+        spec; /* path of the spec; NULL, without `text`: only `etch_session_verify` and dumps can be asked for */
+    const char *
+        text; /* the spec itself; `spec` is then its name in messages, and where its imports are relative to */
+    const struct etch_network_model *models; /* `model_count` models that the program builds (etch/graph.h) */
+    size_t model_count;
     const char *config; /* a config of the spec; NULL: the one that `use config` names, or none */
     const char *plan;   /* a plan of the spec; NULL: the one that `use plan` names, or the only one */
     const char *run;    /* a named train block; NULL: the only train block, or the only model */

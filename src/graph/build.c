@@ -246,7 +246,7 @@ bool etch_graph_call_several(etch_graph *graph, const etch_row *row, etch_tensor
                              const etch_result_dims *want, etch_tensor **out, uint32_t count, etch_span span)
 {
     etch_call call = {.graph = graph, .row = row, .ins = &x, .in_count = 1, .attrs = *attrs, .span = span};
-    if (!x || !etch_shape_parts(&call, want, count))
+    if (!x || !etch_row_is_several(row) || !etch_shape_parts(&call, want, count))
         return false;
     etch_op *op = etch_op_new(graph, row, &x, 1, count, &call.attrs, ETCH_FORWARD, span);
     for (uint32_t i = 0; i < count; i++) {
@@ -257,6 +257,21 @@ bool etch_graph_call_several(etch_graph *graph, const etch_row *row, etch_tensor
     }
     etch_region_add_op(graph, graph->region, op);
     return true;
+}
+
+etch_tensor *etch_graph_call_operands(etch_graph *graph, const etch_row *row, const etch_operands *operands,
+                                      const etch_attrs *attrs, etch_dim *const *want, uint32_t want_rank,
+                                      etch_span span)
+{
+    etch_tensor *given[ETCH_MAX_OPERANDS];
+    etch_attrs said = *attrs;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < operands->most; i++)
+        if (operands->at[i])
+            given[count++] = operands->at[i];
+        else
+            said.absent |= 1u << i;
+    return etch_graph_call(graph, row, given, count, &said, want, want_rank, span);
 }
 
 /* ---- operators -------------------------------------------------------------------------------------- */

@@ -58,7 +58,7 @@ static void mark_op(deriver *d, const etch_op *op)
     bool any = false;
     for (uint32_t i = 0; i < op->in_count; i++)
         any = any || d->needs[op->ins[i]->id];
-    uint32_t results = op->row->several ? op->out_count : 1;
+    uint32_t results = etch_row_is_several(op->row) ? op->out_count : 1;
     for (uint32_t i = 0; i < results && any && op->row->grads; i++)
         d->needs[op->outs[i]->id] = true;
 }
@@ -258,14 +258,14 @@ static void apply_rule(deriver *d, etch_region *region, const etch_op *op, const
         etch_tensor *target = op->ins[targets[i]];
         made->outs[i] = derived_tensor(d, "d", target, target->dtype);
         made->outs[i]->optional_result = !d->needs[target->id];
-        if (row->several)
+        if (etch_row_is_several(row))
             give_part_dims(d, made, i);
     }
     etch_region_add_op(d->graph, region, made);
     for (uint32_t i = 0; i < count; i++) {
         etch_tensor *target = op->ins[targets[i]], *part = made->outs[i];
         bool fresh = row->role != ROLE_FREE; /* a view is no node, so it adds into nothing */
-        if (row->several && d->needs[target->id] && !same_dim_set(part, target)) {
+        if (etch_row_is_several(row) && d->needs[target->id] && !same_dim_set(part, target)) {
             part = sum_to(d, region, part, target);
             fresh = true;
         }
@@ -285,7 +285,7 @@ static etch_tensor *zeros_like(deriver *d, etch_tensor *of)
 static bool collect_cotangents(deriver *d, etch_region *region, const etch_op *op, tensor_list *out)
 {
     bool any = false;
-    for (uint32_t i = 0; i < (op->row->several ? op->out_count : 1); i++) {
+    for (uint32_t i = 0; i < (etch_row_is_several(op->row) ? op->out_count : 1); i++) {
         etch_tensor *total = total_of(d, region, op->outs[i], op);
         any = any || total;
         ETCH_PUSH(d->graph->arena, out, total ? total : zeros_like(d, version_of(d, op->outs[i])));

@@ -77,13 +77,10 @@ unsigned etch_row_takes(const etch_row *row);
 unsigned etch_row_needs(const etch_row *row);
 /* Fewest and most operands. A row whose last operand is called `x...` takes any number of them, up to
  * ETCH_MAX_OPERANDS. */
-enum { ETCH_MAX_OPERANDS = 16 };
 void etch_row_arity(const etch_row *row, uint32_t *least, uint32_t *most);
 /* Row by index for listings (help, "did you mean"); NULL past the end. Rows that a spec may not call are
  * listed too. */
 const etch_row *etch_row_at(const etch_table *table, uint32_t index);
-/* Name of an operand by its place among all that the row knows, copied into the arena; NULL past the end. */
-const char *etch_row_operand(etch_arena *arena, const etch_row *row, uint32_t slot);
 bool etch_row_is_called(const etch_row *row);
 /* One line for `help ops`: operands, FLOP per element of what, meaning. */
 void etch_row_describe(const etch_row *row, etch_buf *out);
@@ -193,6 +190,28 @@ typedef struct etch_attrs {
     etch_expr window, cap, pairs, stride, size, chunk, groups, keep, limit; /* NULL: not said */
     uint32_t absent; /* bits of the optional operands that are left out before one that is given */
 } etch_attrs;
+
+/* Where a keyword is kept: one of the pointers is set. */
+typedef struct etch_keyword_field {
+    etch_dim ***dims;
+    uint32_t *dim_count; /* with `dims` */
+    bool *flag;
+    etch_expr *number; /* NULL when it is not said; a keyword that says 0 is not said */
+} etch_keyword_field;
+etch_keyword_field etch_keyword_field_of(const etch_keyword_info *info, etch_attrs *attrs);
+/* The first keyword that a call of the row needs and `attrs` does not say; NULL: all are said. */
+const etch_keyword_info *etch_keyword_missing(const etch_row *row, const etch_attrs *attrs);
+
+/* The operands of a call by the place that its row gives them; NULL: left out. */
+enum { ETCH_MAX_OPERANDS = 16 };
+typedef struct etch_operands {
+    etch_tensor *at[ETCH_MAX_OPERANDS];
+    const char *names[ETCH_MAX_OPERANDS];
+    uint32_t least, most; /* operands that must be given, and all */
+} etch_operands;
+etch_operands etch_operands_of(etch_arena *arena, const etch_row *row);
+/* The place of an optional operand; UINT32_MAX: there is none of this name. */
+uint32_t etch_operands_slot(const etch_operands *operands, const char *name);
 
 typedef enum etch_edge { ETCH_NO_EDGE, ETCH_ENTER, ETCH_LEAVE } etch_edge;
 
@@ -304,6 +323,11 @@ bool etch_row_is_several(const etch_row *row);
 /* A call of such a row on one operand; fills `out`, one result for each of `want`. False after an error. */
 bool etch_graph_call_several(etch_graph *graph, const etch_row *row, etch_tensor *x, const etch_attrs *attrs,
                              const etch_result_dims *want, etch_tensor **out, uint32_t count, etch_span span);
+
+/* The same with operands by place. */
+etch_tensor *etch_graph_call_operands(etch_graph *graph, const etch_row *row, const etch_operands *operands,
+                                      const etch_attrs *attrs, etch_dim *const *want, uint32_t want_rank,
+                                      etch_span span);
 
 /* The operators. `etch_graph_product` multiplies two tensors and keeps exactly the dims `keep` (those of the
  * operands that are not kept are summed); keep == NULL: nothing is summed, and one operand's dims must

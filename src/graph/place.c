@@ -378,7 +378,7 @@ static void place_op(placer *p, etch_op *op)
     }
     finish_op(p, &pl);
     reduce_statistics(p, op, pl.stat_axes);
-    for (uint32_t i = 0; i < (op->row->several ? op->out_count : 1); i++)
+    for (uint32_t i = 0; i < (etch_row_is_several(op->row) ? op->out_count : 1); i++)
         hold_result(p, op, op->outs[i]);
 }
 

@@ -25,7 +25,8 @@ typedef enum etch_shape {
     SHAPE_TOP,  /* operand 0 with `over` replaced by the dim `to`, which may be shorter: its first elements */
     SHAPE_LOSS, /* none: a scalar */
     SHAPE_JOINED, /* those that are declared: the parts that `over` names side by side in one new dim */
-    SHAPE_PARTS,  /* several results, each with a dim of its own in place of `over` */
+    SHAPE_PARTS, /* several results, each with a dim of its own in place of `over`: parts of operand 0, as the map
+                     says, any of which may have a cotangent */
     SHAPE_WINDOW, /* declared dims, those along `over` shorter by the stride; else those of the operands less
                      the window */
     SHAPE_PADDED, /* operand 0 with `over` replaced by the dim `to`, which may be longer: zeros behind it */
@@ -131,7 +132,6 @@ struct etch_row {
     unsigned extra_reads; /* EXTRA_OF(..) of the operands that the extra result is made of; 0: all */
     etch_use use;
     bool view;              /* the result is operand 0's memory, under the same or other dims */
-    bool several;           /* results are parts of operand 0, as the map says; each may have a cotangent */
     bool elide_same;        /* is nothing when the result has the dims of operand 0 */
     bool inverts_map;       /* derived from a row with a map: from and to trade places */
     const etch_grad *grads; /* ends with {NULL}; NULL: no gradient */

@@ -192,13 +192,15 @@ static bool is_longer(const etch_call *call, const etch_dim *longer, const etch_
 }
 
 /* slice, pad: `over` (one dim) becomes the dim `to`. */
-static bool has_map(const etch_call *call)
+static bool has_map(etch_call *call)
 {
-    const etch_attrs *attrs = &call->attrs;
-    return attrs->map_count == 1 && attrs->to[0] && has_dims(call, call->ins[0], attrs->from, 1, "over");
+    etch_attrs *attrs = &call->attrs;
+    attrs->from = attrs->over;
+    return attrs->over_count == 1 && attrs->map_count == 1 && attrs->to[0] &&
+           has_dims(call, call->ins[0], attrs->from, 1, "over");
 }
 
-static bool top_dims(const etch_call *call, etch_dim_list *out)
+static bool top_dims(etch_call *call, etch_dim_list *out)
 {
     if (!has_map(call) || !is_longer(call, call->attrs.from[0], call->attrs.to[0]))
         return false;
@@ -206,7 +208,7 @@ static bool top_dims(const etch_call *call, etch_dim_list *out)
     return true;
 }
 
-static bool padded_dims(const etch_call *call, etch_dim_list *out)
+static bool padded_dims(etch_call *call, etch_dim_list *out)
 {
     if (!has_map(call) || !is_longer(call, call->attrs.to[0], call->attrs.from[0]))
         return false;

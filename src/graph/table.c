@@ -93,6 +93,56 @@ const etch_keyword_info *etch_keyword_at(uint32_t index)
     return index < sizeof keywords / sizeof keywords[0] ? &keywords[index] : NULL;
 }
 
+etch_keyword_field etch_keyword_field_of(const etch_keyword_info *info, etch_attrs *attrs)
+{
+    void *field = (char *)attrs + info->field, *count = (char *)attrs + info->count;
+    switch (info->kind) {
+    case ETCH_KIND_DIMS:
+        return (etch_keyword_field){.dims = field, .dim_count = count};
+    case ETCH_KIND_FLAG:
+        return (etch_keyword_field){.flag = field};
+    case ETCH_KIND_NUMBER:
+        break;
+    }
+    return (etch_keyword_field){.number = field};
+}
+
+const etch_keyword_info *etch_keyword_missing(const etch_row *row, const etch_attrs *attrs)
+{
+    etch_attrs said = *attrs;
+    for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++) {
+        etch_keyword_field field = etch_keyword_field_of(&keywords[i], &said);
+        bool missing = field.dims ? *field.dim_count == 0 : field.number && !*field.number;
+        if (missing && (row->needs & keywords[i].bit))
+            return &keywords[i];
+    }
+    return NULL;
+}
+
+/* ---- operands --------------------------------------------------------------------------------------- */
+
+etch_operands etch_operands_of(etch_arena *arena, const etch_row *row)
+{
+    etch_operands operands = {0};
+    etch_row_arity(row, &operands.least, &operands.most);
+    uint32_t slot = 0;
+    for (const char *at = row->operands; *at; at += strspn(at, " ")) {
+        size_t length = strcspn(at, " ");
+        if (*at != '|')
+            operands.names[slot++] = etch_copy_text(arena, at, length);
+        at += length;
+    }
+    return operands;
+}
+
+uint32_t etch_operands_slot(const etch_operands *operands, const char *name)
+{
+    for (uint32_t i = operands->least; i < operands->most; i++)
+        if (operands->names[i] && strcmp(operands->names[i], name) == 0)
+            return i;
+    return UINT32_MAX;
+}
+
 /* ---- what a row says -------------------------------------------------------------------------------- */
 
 const char *etch_row_name(const etch_row *row)
@@ -114,7 +164,7 @@ bool etch_row_is_called(const etch_row *row)
 
 bool etch_row_is_several(const etch_row *row)
 {
-    return row->several;
+    return row->shape == SHAPE_PARTS;
 }
 
 /* Does the last operand stand for any number of them? */
@@ -140,15 +190,19 @@ void etch_row_arity(const etch_row *row, uint32_t *least, uint32_t *most)
     *most = takes_many(row) ? ETCH_MAX_OPERANDS : words;
 }
 
-const char *etch_row_operand(etch_arena *arena, const etch_row *row, uint32_t slot)
+/* "; over = .., [causal = ..]": what is in brackets may be left out. */
+static void describe_keywords(const etch_row *row, etch_buf *out)
 {
-    for (const char *at = row->operands; *at; at += strspn(at, " ")) {
-        size_t length = strcspn(at, " ");
-        if (*at != '|' && slot-- == 0)
-            return etch_text(arena, "%.*s", (int)length, at);
-        at += length;
+    const char *before = "; ";
+    for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++) {
+        const etch_keyword_info *info = &keywords[i];
+        if (!(row->takes & info->bit))
+            continue;
+        const bool needed = row->needs & info->bit;
+        etch_buf_printf(out, "%s%s%s%s", before, needed ? "" : "[", info->name ? info->name : "a number",
+                        needed ? "" : "]");
+        before = ", ";
     }
-    return NULL;
 }
 
 void etch_row_describe(const etch_row *row, etch_buf *out)
@@ -170,5 +224,7 @@ void etch_row_describe(const etch_row *row, etch_buf *out)
                         row->flop_width);
     else
         etch_buf_printf(out, "%u FLOP per %s", row->flop, per[row->basis]);
-    etch_buf_printf(out, "; %s\n", row->help);
+    etch_buf_printf(out, "; %s", row->help);
+    describe_keywords(row, out);
+    etch_buf_puts(out, "\n");
 }

@@ -261,10 +261,10 @@ etch_ast_expr *etch_ast_parse_query(const etch_ast_context *context, const etch_
 bool etch_ast_parse_settings(const etch_ast_context *context, const etch_source *source,
                              etch_ast_defs *settings);
 
-/* Reads and parses the file at `path` and everything it imports. Paths of imports are relative to the
+/* Reads and parses the file at `path`, or `text` (not NULL) as if it stood there, and everything it imports. Paths of imports are relative to the
  * importing file. ETCH_EIO when the file at `path` itself cannot be read (a diagnostic says why),
  * ETCH_EINPUT when anything else was reported; `files` then holds what could be read. */
-etch_status etch_ast_load(const etch_ast_context *context, const char *path,
+etch_status etch_ast_load(const etch_ast_context *context, const char *path, const char *text,
                           etch_ast_files *files) ETCH_MUST_CHECK;
 
 /* The tree as S-expressions: for tests, and for other parsers to be compared with. */

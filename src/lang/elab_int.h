@@ -64,6 +64,12 @@ typedef struct etch_range {
 
 typedef ETCH_VEC(etch_expr) etch_divisors;
 
+/* A model that a program builds, by its interned name. */
+typedef struct etch_native_model {
+    const char *name;
+    etch_native native;
+} etch_native_model;
+
 struct etch_spec {
     etch_arena *arena;
     etch_sym *sym;
@@ -81,6 +87,7 @@ struct etch_spec {
     uint32_t dim_depth;
     etch_divisors *divisors; /* while a claim is read: what it divides by */
     ETCH_VEC(etch_claim) assumptions;
+    ETCH_VEC(etch_native_model) natives;
     etch_dtypes dtypes;
     const char *use_config, *use_plan;          /* NULL without a `use` line */
     ETCH_VEC(etch_plan *) plans;                /* built on demand */
@@ -99,6 +106,8 @@ void etch_suggest_name(etch_diag *diag, const char *text, const char *const *nam
 
 /* ---- steps of loading, in this order ------------------------------------------------------------------- */
 
+/* Gives the spec models that programs build, as if it declared them. */
+void etch_natives_declare(etch_spec *spec, const etch_native *natives, size_t count);
 /* Fills spaces and symbols. */
 void etch_names_collect(etch_spec *spec);
 /* Declares the variables of params. */
@@ -146,6 +155,9 @@ etch_expr etch_global_value(etch_spec *spec, const etch_namespace *space, const 
 /* The size of a global dim, evaluated where it is declared; a dim whose size needs itself is an error.
  * NULL after an error. */
 etch_expr etch_dim_size(etch_spec *spec, const etch_symbol *symbol);
+
+/* What builds a model; NULL: the spec says it. */
+const etch_native *etch_native_of(const etch_spec *spec, const etch_symbol *model);
 
 /* ---- train blocks -------------------------------------------------------------------------------------- */
 

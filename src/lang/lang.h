@@ -10,10 +10,34 @@
 
 typedef struct etch_spec etch_spec;
 
-/* Reads `path` and its imports, declares params and facts in `sym`. Every mistake found goes to `diags`.
- * NULL after an error of the spec; `*status` is ETCH_EIO when `path` itself cannot be read as a file (a
- * diagnostic says why), ETCH_EINPUT otherwise. */
-etch_spec *etch_spec_load(etch_arena *arena, etch_sym *sym, etch_diags *diags, const char *path,
+/* Where a model is being built by a program: the graph, and the names of the spec. */
+typedef struct etch_site etch_site;
+etch_graph *etch_site_graph(etch_site *site);
+etch_names *etch_site_names(etch_site *site);
+/* The dim that the spec calls `name`, or its prime. NULL after an error. */
+etch_dim *etch_site_dim(etch_site *site, const char *name);
+/* An expression over params and sizes of dims. NULL after an error. */
+etch_expr etch_site_value(etch_site *site, const char *text);
+
+/* A model that a function builds. It may be called several times. */
+typedef struct etch_native {
+    const char *name;
+    void (*build)(void *data, etch_site *site);
+    void *data;
+} etch_native;
+
+/* What is to be read. */
+typedef struct etch_spec_source {
+    const char *path;
+    const char *text; /* NULL: that of the file at `path`; else `path` is its name in messages */
+    const etch_native *natives;
+    size_t native_count;
+} etch_spec_source;
+
+/* Reads a spec and its imports, declares params and facts in `sym`. Every mistake found goes to `diags`. NULL after an
+ * error of the spec; `*status` is ETCH_EIO when `path` itself cannot be read as a file (a diagnostic says why),
+ * ETCH_EINPUT otherwise. */
+etch_spec *etch_spec_load(etch_arena *arena, etch_sym *sym, etch_diags *diags, const etch_spec_source *source,
                           etch_status *status);
 
 /* Paths and texts of the files of the spec, the spec itself first, then imports in order of first import:

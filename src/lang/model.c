@@ -394,6 +394,9 @@ etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_set
     etch_env env = {.builder = &b, .home = symbol->home, .results = &item->results};
     for (uint32_t i = 0; i < item->defs.count; i++)
         etch_later(spec, item->defs.at[i].span, "a parameter of a model");
+    const etch_native *native = etch_native_of(spec, symbol);
+    if (native)
+        etch_native_build(&env, native);
     declare_inputs(&env, item);
     etch_env_body(&env, &item->body);
     etch_tensor **results = ETCH_NEW_ARRAY(spec->arena, item->results.count, etch_tensor *);

@@ -4,10 +4,10 @@
 #include "lang/model_int.h"
 
 /* Functions of the language that a later version gives meaning to. */
-static const char *const later_functions[] = {
-    "batch_norm", "bce",          "clipped",  "collect",  "dispatch", "gather_sum",
-    "kl",         "load_balance", "mean",     "normalize", "softcap",  "ssd",
-    "subsample",  "token_nll",    "topk",     "triangle", "cast",      "transpose"};
+static const char *const later_functions[] = {"batch_norm", "bce",  "clipped",      "collect",   "dispatch",
+                                              "gather_sum", "kl",   "load_balance", "mean",      "normalize",
+                                              "softcap",    "ssd",  "subsample",    "token_nll", "topk",
+                                              "triangle",   "cast", "transpose"};
 
 /* Keywords of ops that a later version gives meaning to, unless they say "nothing" (0, false, none). */
 static const char *const later_keywords[] = {"window", "sink", "cap",   "bias",  "pairs",
@@ -322,12 +322,12 @@ static const char *nearest_keyword(etch_spec *spec, const etch_row *row, const c
 {
     ETCH_VEC(const char *) known = {0};
     const etch_keyword_info *info;
-    const char *operand;
+    const etch_operands operands = etch_operands_of(spec->arena, row);
     for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++)
         if (info->name && (etch_row_takes(row) & info->bit))
             ETCH_PUSH(spec->arena, &known, info->name);
-    for (uint32_t i = 0; (operand = etch_row_operand(spec->arena, row, i)) != NULL; i++)
-        ETCH_PUSH(spec->arena, &known, operand);
+    for (uint32_t i = operands.least; i < operands.most; i++)
+        ETCH_PUSH(spec->arena, &known, operands.names[i]);
     return etch_nearest(name, known.at, known.count);
 }
 
@@ -373,58 +373,28 @@ static bool read_number(etch_env *env, const etch_ast_arg *arg, etch_expr *numbe
 static bool read_keyword(etch_env *env, const etch_keyword_info *info, const etch_ast_arg *arg,
                          etch_attrs *attrs)
 {
-    char *field = (char *)attrs + info->field;
-    switch (info->kind) {
-    case ETCH_KIND_DIMS:
-        return keyword_dims(env, arg->value, (etch_dim ***)(void *)field,
-                            (uint32_t *)(void *)((char *)attrs + info->count));
-    case ETCH_KIND_FLAG:
-        return read_flag(env, arg, (bool *)(void *)field);
-    case ETCH_KIND_NUMBER:
-        return read_number(env, arg, (etch_expr *)(void *)field);
-    }
-    return false;
-}
-
-static bool is_said(const etch_keyword_info *info, const etch_attrs *attrs)
-{
-    const char *field = (const char *)attrs + info->field;
-    switch (info->kind) {
-    case ETCH_KIND_DIMS:
-        return *(const uint32_t *)(const void *)((const char *)attrs + info->count) > 0;
-    case ETCH_KIND_FLAG:
-        return true;
-    case ETCH_KIND_NUMBER:
-        return *(const etch_expr *)(const void *)field != NULL;
-    }
-    return false;
+    const etch_keyword_field field = etch_keyword_field_of(info, attrs);
+    if (field.dims)
+        return keyword_dims(env, arg->value, field.dims, field.dim_count);
+    return field.flag ? read_flag(env, arg, field.flag) : read_number(env, arg, field.number);
 }
 
 static bool needs_are_met(etch_env *env, const etch_row *row, const etch_ast_expr *call,
                           const etch_attrs *attrs)
 {
-    const etch_keyword_info *info;
-    for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++) {
-        if (!(etch_row_needs(row) & info->bit) || is_said(info, attrs))
-            continue;
-        etch_diag *diag =
-            etch_error(env->builder->spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s needs %s",
-                       etch_row_name(row), info->name ? info->name : "a number as its last argument");
-        if (info->name)
-            etch_help(diag, "write %s(..., %s = %s)", etch_row_name(row), info->name,
-                      info->kind == ETCH_KIND_DIMS ? "DIM" : "NUMBER");
-        return false;
-    }
-    return true;
+    const etch_keyword_info *missing = etch_keyword_missing(row, attrs);
+    if (!missing)
+        return true;
+    etch_diag *diag =
+        etch_error(env->builder->spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s needs %s",
+                   etch_row_name(row), missing->name ? missing->name : "a number as its last argument");
+    if (missing->name)
+        etch_help(diag, "write %s(..., %s = %s)", etch_row_name(row), missing->name,
+                  missing->kind == ETCH_KIND_DIMS ? "DIM" : "NUMBER");
+    return false;
 }
 
 /* ---- operands of ops -------------------------------------------------------------------------------- */
-
-/* Operands by the slot that the row gives them; NULL: left out. */
-typedef struct slots {
-    etch_tensor *at[ETCH_MAX_OPERANDS];
-    uint32_t least, most; /* operands that must be given, and all */
-} slots;
 
 static bool is_nothing(etch_env *env, const etch_ast_expr *arg)
 {
@@ -434,7 +404,7 @@ static bool is_nothing(etch_env *env, const etch_ast_expr *arg)
     return bound ? bound->kind == BOUND_NOTHING : strcmp(arg->name.text, "none") == 0;
 }
 
-static bool read_operand(etch_env *env, const etch_ast_expr *arg, uint32_t slot, slots *ins)
+static bool read_operand(etch_env *env, const etch_ast_expr *arg, uint32_t slot, etch_operands *ins)
 {
     bool fresh;
     if (slot >= ins->least && is_nothing(env, arg))
@@ -444,7 +414,7 @@ static bool read_operand(etch_env *env, const etch_ast_expr *arg, uint32_t slot,
 }
 
 static bool read_positional(etch_env *env, const etch_row *row, const etch_ast_expr *call, etch_attrs *attrs,
-                            slots *ins)
+                            etch_operands *ins)
 {
     etch_spec *spec = env->builder->spec;
     uint32_t given = positional_count(call);
@@ -468,24 +438,14 @@ static bool read_positional(etch_env *env, const etch_row *row, const etch_ast_e
     return good;
 }
 
-/* `sink = s`: an optional operand by its name. UINT32_MAX: the row has none of this name. */
-static uint32_t slot_named(etch_env *env, const etch_row *row, const slots *ins, const char *name)
-{
-    const char *operand;
-    for (uint32_t i = ins->least;
-         i < ins->most && (operand = etch_row_operand(env->builder->spec->arena, row, i)) != NULL; i++)
-        if (strcmp(operand, name) == 0)
-            return i;
-    return UINT32_MAX;
-}
-
+/* `over = X`, or `sink = s`: an optional operand by its name. */
 static bool read_named(etch_env *env, const etch_row *row, const etch_ast_arg *arg, etch_attrs *attrs,
-                       slots *ins)
+                       etch_operands *ins)
 {
     const etch_keyword_info *info = find_keyword(row, arg->name.text);
     if (info)
         return read_keyword(env, info, arg, attrs);
-    uint32_t slot = slot_named(env, row, ins, arg->name.text);
+    uint32_t slot = etch_operands_slot(ins, arg->name.text);
     if (slot == UINT32_MAX)
         return unknown_keyword(env, row, arg);
     if (!ins->at[slot])
@@ -493,19 +453,6 @@ static bool read_named(etch_env *env, const etch_row *row, const etch_ast_arg *a
     etch_error(env->builder->spec->diags, ETCH_E_CALL_ARGUMENTS, arg->name.span, "%s is given twice",
                arg->name.text);
     return false;
-}
-
-/* Closes up the operands that are given, and says which are not. */
-static uint32_t pack(slots *ins, etch_attrs *attrs)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < ins->most; i++)
-        if (ins->at[i]) {
-            ins->at[count++] = ins->at[i];
-        } else {
-            attrs->absent |= 1u << i;
-        }
-    return count;
 }
 
 /* A row whose results are as many as are declared. */
@@ -533,13 +480,12 @@ static bool call_row(etch_env *env, const etch_row *row, const etch_ast_expr *ca
 {
     etch_spec *spec = env->builder->spec;
     etch_attrs attrs = {0};
-    slots ins = {0};
+    etch_operands ins = etch_operands_of(spec->arena, row);
     if (results != 1 && !etch_row_is_several(row)) {
         etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s has one result, %u taken",
                    etch_row_name(row), results);
         return false;
     }
-    etch_row_arity(row, &ins.least, &ins.most);
     if (!read_positional(env, row, call, &attrs, &ins))
         return false;
     for (uint32_t i = 0; i < call->args.count; i++)
@@ -547,13 +493,10 @@ static bool call_row(etch_env *env, const etch_row *row, const etch_ast_expr *ca
             return false;
     if (!needs_are_met(env, row, call, &attrs))
         return false;
-    if (etch_row_needs(row) & ETCH_KW_TO)
-        attrs.from = attrs.over; /* `over` becomes `to` */
     if (etch_row_is_several(row))
         return call_several(env, row, call, ins.at[0], &attrs, want, out, results);
-    uint32_t count = pack(&ins, &attrs);
-    out[0] = etch_graph_call(env->builder->graph, row, ins.at, count, &attrs, want ? want->at : NULL,
-                             want ? want->count : 0, call->span);
+    out[0] = etch_graph_call_operands(env->builder->graph, row, &ins, &attrs, want ? want->at : NULL,
+                                      want ? want->count : 0, call->span);
     return out[0] != NULL;
 }
 

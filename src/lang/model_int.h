@@ -95,6 +95,10 @@ etch_tensor *etch_env_tensor(etch_env *env, const etch_ast_expr *expr, const etc
 bool etch_env_call(etch_env *env, const etch_ast_expr *call, const etch_dims *want, etch_tensor **out,
                    uint32_t results);
 
+/* ---- native.c: models that programs build ---- */
+
+void etch_native_build(etch_env *env, const etch_native *native);
+
 /* ---- model.c: statements ---- */
 
 void etch_env_body(etch_env *env, const etch_ast_body *body);

@@ -159,7 +159,7 @@ static void read_numbers(etch_spec *spec)
     etch_bindings_check(spec);
 }
 
-etch_spec *etch_spec_load(etch_arena *arena, etch_sym *sym, etch_diags *diags, const char *path,
+etch_spec *etch_spec_load(etch_arena *arena, etch_sym *sym, etch_diags *diags, const etch_spec_source *source,
                           etch_status *status)
 {
     const uint32_t errors = etch_error_count(diags);
@@ -169,9 +169,10 @@ etch_spec *etch_spec_load(etch_arena *arena, etch_sym *sym, etch_diags *diags, c
     spec->diags = diags;
     spec->names = etch_names_new(arena);
     spec->context = (etch_ast_context){arena, spec->names, diags};
-    *status = etch_ast_load(&spec->context, path, &spec->files);
+    *status = etch_ast_load(&spec->context, source->path, source->text, &spec->files);
     if (*status != ETCH_OK)
         return NULL;
+    etch_natives_declare(spec, source->natives, source->native_count);
     etch_names_collect(spec);
     if (etch_error_count(diags) == errors)
         read_numbers(spec); /* wrong names would be reported wherever they are used */

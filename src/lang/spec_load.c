@@ -24,6 +24,7 @@ typedef struct loader {
     const etch_ast_context *context;
     etch_ast_files *files;
     ETCH_VEC(loaded *) known;
+    const char *text; /* of the spec itself; NULL: it is a file */
 } loader;
 
 static const char *identity_of(loader *l, const char *path)
@@ -107,9 +108,22 @@ static void load_imports(loader *l, loaded *file, const chain *from, uint32_t de
     file->open = false;
 }
 
+static etch_ast *parse_text(loader *l, const char *path, const char *text, size_t length, const chain *from)
+{
+    const etch_ast_context *context = l->context;
+    const etch_source *source = etch_source_add(context->diags, path, text, length);
+    if (source)
+        return etch_ast_parse(context, source);
+    etch_error(context->diags, ETCH_E_SOURCES_TOO_LARGE, from ? from->import : (etch_span){0},
+               "'%s' and the files before it are too large together", path);
+    return NULL;
+}
+
 static etch_ast *read_ast(loader *l, const char *path, const chain *from)
 {
     const etch_ast_context *context = l->context;
+    if (!from && l->text)
+        return parse_text(l, path, l->text, strlen(l->text), from);
     char *text = NULL;
     size_t length = 0;
     const char *why = "it cannot be read";
@@ -117,13 +131,7 @@ static etch_ast *read_ast(loader *l, const char *path, const chain *from)
         report_unreadable(l, path, why, from);
         return NULL;
     }
-    const etch_source *source = etch_source_add(context->diags, path, text, length);
-    if (!source) {
-        etch_error(context->diags, ETCH_E_SOURCES_TOO_LARGE, from ? from->import : (etch_span){0},
-                   "'%s' and the files before it are too large together", path);
-        return NULL;
-    }
-    return etch_ast_parse(context, source);
+    return parse_text(l, path, text, length, from);
 }
 
 static loaded *load(loader *l, const char *path, const chain *from, uint32_t depth)
@@ -155,11 +163,12 @@ static loaded *load(loader *l, const char *path, const chain *from, uint32_t dep
     return file;
 }
 
-etch_status etch_ast_load(const etch_ast_context *context, const char *path, etch_ast_files *files)
+etch_status etch_ast_load(const etch_ast_context *context, const char *path, const char *text,
+                          etch_ast_files *files)
 {
     uint32_t errors = etch_error_count(context->diags);
     *files = (etch_ast_files){0};
-    loader l = {.context = context, .files = files};
+    loader l = {.context = context, .files = files, .text = text};
     if (!load(&l, path, NULL, 0)) {
         return ETCH_EIO;
     }

@@ -26,7 +26,9 @@ static void copy_options(etch_session *session, const etch_session_options *opti
     const char **sets = ETCH_NEW_ARRAY(arena, options->set_count, const char *);
     for (size_t i = 0; i < options->set_count; i++)
         sets[i] = copy(arena, options->sets[i]);
-    session->options = (etch_session_options){.spec = copy(arena, options->spec),
+    session->options = (etch_session_options){.spec = copy(arena, options->spec   ? options->spec
+                                                                  : options->text ? "spec"
+                                                                                  : NULL),
                                               .config = copy(arena, options->config),
                                               .plan = copy(arena, options->plan),
                                               .run = copy(arena, options->run),
@@ -80,9 +82,13 @@ static etch_status load(void *data)
     session->sym = etch_sym_new(session->arena);
     if (!session->options.spec)
         return ETCH_OK;
+    const etch_spec_source source = {
+        .path = session->options.spec,
+        .text = o->options->text,
+        .natives = etch_session_natives(session, o->options->models, o->options->model_count),
+        .native_count = o->options->model_count};
     etch_status status = ETCH_OK;
-    session->spec =
-        etch_spec_load(session->arena, session->sym, session->diags, session->options.spec, &status);
+    session->spec = etch_spec_load(session->arena, session->sym, session->diags, &source, &status);
     if (session->spec)
         return ETCH_OK;
     /* A folder can be read, only not as a spec: the fault is the user's and not the disk's. */

@@ -6,6 +6,7 @@
 
 #include "emit/emit.h"
 #include "etch/etch.h"
+#include "etch/graph.h"
 #include "lang/lang.h"
 
 /* ---- pipelines -------------------------------------------------------------------------------------- */
@@ -110,6 +111,17 @@ typedef struct etch_style {
 /* Lowers a placed pipeline to a job, which checks every value; nothing is written. `style` may be NULL. */
 etch_status etch_pipeline_lower(etch_session *session, etch_pipeline *pipeline, const etch_style *style,
                                 const etch_job **job) ETCH_MUST_CHECK;
+
+/* ---- networks ------------------------------------------------------------------------------------------ */
+
+/* A model of the options, and whose it is. */
+typedef struct etch_session_network {
+    etch_session *session;
+    etch_network_model model;
+} etch_session_network;
+
+/* The models of the options as lang takes them. */
+etch_native *etch_session_natives(etch_session *session, const etch_network_model *models, size_t count);
 
 /* ---- quantities ------------------------------------------------------------------------------------- */
 

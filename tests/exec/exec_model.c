@@ -109,7 +109,14 @@ etch_tensor *exec_ids(exec_model *m, const char *name, const char *dims)
 etch_tensor *exec_weight(exec_model *m, const char *name, const char *dims)
 {
     dim_list list = read_dims(m, dims);
-    return etch_graph_weight(m->graph, name, list.at, list.count, ETCH_BF16, false, nowhere);
+    const bool partial = m->partial & 1;
+    m->partial >>= 1;
+    if (!partial)
+        return etch_graph_weight(m->graph, name, list.at, list.count, ETCH_BF16, false, nowhere);
+    list.at[list.count] = exec_model_dim(m, "Z");
+    etch_tensor *parts =
+        etch_graph_weight(m->graph, name, list.at, list.count + 1, ETCH_BF16, false, nowhere);
+    return named(m, etch_graph_reduce(m->graph, parts, list.at, list.count, nowhere), name);
 }
 
 etch_tensor *exec_product(exec_model *m, const char *name, etch_tensor *a, etch_tensor *b, const char *dims)
@@ -169,7 +176,7 @@ static etch_tensor *call_with_map(exec_model *m, const char *name, const char *r
                                   const char *over, const char *to)
 {
     etch_attrs attrs = {0};
-    attrs.over = attrs.from = kept_dims(m, over, &attrs.over_count);
+    attrs.over = kept_dims(m, over, &attrs.over_count);
     attrs.to = kept_dims(m, to, &attrs.map_count);
     return call_row(m, name, row, &a, 1, &attrs, NULL);
 }

@@ -10,6 +10,7 @@ typedef struct exec_model {
     etch_diags *diags;
     etch_graph *graph;
     etch_train train;
+    uint32_t partial; /* bits of the weights that are made next: such a one is a sum over the dim Z */
 } exec_model;
 
 /* `dims`: "B=8 S=4 H=8"; B is the batch. */

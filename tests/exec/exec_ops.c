@@ -603,6 +603,66 @@ static void run_cross_entropy_dx(exec_call *call)
     }
 }
 
+/* ---- rows of a test's own table (test_table.c) --------------------------------------------------------- */
+
+/* x / (1 + |x|) */
+static void run_bend(exec_call *call)
+{
+    exec_walk w = WALK(call->outs[0], call->ins[0]);
+    while (exec_walk_next(&w))
+        call->outs[0]->at[w.at[0]] = call->ins[0]->at[w.at[1]] / (1 + fabs(call->ins[0]->at[w.at[1]]));
+}
+
+static void run_bend_dx(exec_call *call)
+{
+    exec_walk w = WALK(call->outs[0], call->ins[0], call->ins[1]);
+    while (exec_walk_next(&w)) {
+        double bound = 1 + fabs(call->ins[1]->at[w.at[2]]);
+        call->outs[0]->at[w.at[0]] = call->ins[0]->at[w.at[1]] / (bound * bound);
+    }
+}
+
+/* Weighted squares x x w, summed over `over` into the second result. */
+static bool energies(exec_call *call, const exec_array *x, const exec_array *weight, exec_array *rows)
+{
+    if (!whole(call, x, call->op->attrs.over, call->op->attrs.over_count))
+        return false;
+    exec_walk w = WALK(x, weight, rows);
+    while (exec_walk_next(&w))
+        rows->at[w.at[2]] += x->at[w.at[0]] * x->at[w.at[0]] * weight->at[w.at[1]];
+    return true;
+}
+
+/* x times the energy of its row. */
+static void run_excite(exec_call *call)
+{
+    const exec_array *x = call->ins[0];
+    if (!energies(call, x, call->ins[1], call->outs[1]))
+        return;
+    exec_walk w = WALK(call->outs[0], x, call->outs[1]);
+    while (exec_walk_next(&w))
+        call->outs[0]->at[w.at[0]] = x->at[w.at[1]] * call->outs[1]->at[w.at[2]];
+}
+
+/* y = x e, e = sum w x x: dx = d e + 2 w x s, dw = s x x summed, s = sum d x. */
+static void run_excite_bwd(exec_call *call)
+{
+    const exec_array *d = call->ins[0], *x = call->ins[1], *weight = call->ins[2], *energy = call->ins[3];
+    exec_array *slope = exec_array_like(call->arena, energy);
+    exec_walk s = WALK(d, x, slope);
+    while (exec_walk_next(&s))
+        slope->at[s.at[2]] += d->at[s.at[0]] * x->at[s.at[1]];
+    exec_walk own = WALK(call->outs[0], d, energy);
+    while (exec_walk_next(&own))
+        call->outs[0]->at[own.at[0]] = d->at[own.at[1]] * energy->at[own.at[2]];
+    exec_walk w = WALK(call->outs[0], call->outs[1], x, weight, slope);
+    while (exec_walk_next(&w)) {
+        double value = x->at[w.at[2]], rise = slope->at[w.at[4]];
+        call->outs[0]->at[w.at[0]] += 2 * weight->at[w.at[3]] * value * rise;
+        call->outs[1]->at[w.at[1]] += rise * value * value;
+    }
+}
+
 /* ---- the rows --------------------------------------------------------------------------------------- */
 
 /* FLOP of one element of the first result or of the first operand; COUNTED: the evaluation counts them. */
@@ -670,6 +730,10 @@ static const struct {
     {"cross_entropy_dx", run_cross_entropy_dx, 4},
     {"add_cotangents", run_total, COUNTED},
     {"accumulate", run_sum, COUNTED},
+    {"bend", run_bend, 3},
+    {"bend_dx", run_bend_dx, 4},
+    {"excite", run_excite, 4},
+    {"excite_bwd", run_excite_bwd, OPERAND + 9},
 };
 
 static int find_row(const char *name)

@@ -18,6 +18,13 @@ static bool is_row(const etch_step *step, const char *const *names)
 static const char *const views[] = {"identity", "rename", "renamed_back", "cache",  "slice",
                                     "slice_dx", "split",  "pad",          "pad_dx", NULL};
 
+/* Does the dim stand for another of the operand (a window stops less often)? */
+static bool replaces(const etch_op *op, const etch_dim *dim)
+{
+    return etch_dim_among(op->attrs.from, op->attrs.map_count, dim) ||
+           etch_dim_among(op->attrs.to, op->attrs.map_count, dim);
+}
+
 /* May a partial sum that the step is given as operand `i` come out as one? */
 static bool may_pass(const etch_step *step, uint32_t i, uint32_t axis)
 {
@@ -31,7 +38,8 @@ static bool may_pass(const etch_step *step, uint32_t i, uint32_t axis)
             return false;
     }
     for (uint32_t d = 0; d < step->op->outs[0]->rank && is_row(step, each); d++)
-        if (!etch_has_dim(step->op->ins[i], step->op->outs[0]->dims[d]))
+        if (!etch_has_dim(step->op->ins[i], step->op->outs[0]->dims[d]) &&
+            !replaces(step->op, step->op->outs[0]->dims[d]))
             return false;
     return is_row(step, joint) || is_row(step, each) || is_row(step, views);
 }

@@ -187,7 +187,7 @@ static etch_status read_damaged(void *data)
     etch_sym *sym = etch_sym_new(arena);
     etch_diags *diags = etch_diags_new(arena);
     etch_status status;
-    etch_spec *spec = etch_spec_load(arena, sym, diags, path, &status);
+    etch_spec *spec = etch_spec_load(arena, sym, diags, &(etch_spec_source){.path = path}, &status);
     ck_assert((spec != NULL) == (etch_error_count(diags) == 0));
     ck_assert((spec != NULL) == (status == ETCH_OK));
     if (spec)

@@ -18,7 +18,7 @@ static void accept_case(etch_arena *arena, const corpus_case *item)
 {
     etch_ast_context context = corpus_context(arena);
     etch_ast_files files;
-    etch_status status = etch_ast_load(&context, item->path, &files);
+    etch_status status = etch_ast_load(&context, item->path, NULL, &files);
     ck_assert_msg(status == ETCH_OK && !etch_diags_first(context.diags), "%s", rendered(&context));
     const char *expected = corpus_beside(arena, item, "tree");
     etch_buf out = {.arena = arena};

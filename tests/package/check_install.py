@@ -100,18 +100,34 @@ def expected_of_example():
     ])
 
 
-def check_example(compiler, flags, prefix):
-    source = prefix / "share" / "doc" / "etch" / "examples" / "expr.c"
+def run_example(compiler, flags, prefix, name):
+    source = prefix / "share" / "doc" / "etch" / "examples" / f"{name}.c"
     folder = next(prefix.rglob("etch.pc")).parent
     environment = dict(os.environ, PKG_CONFIG_PATH=str(folder))
     options = run("pkg-config", "--cflags", "--libs", "--static", "etch", env=environment).split()
-    run(compiler, *flags, "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", source, "-o", "expr", *options)
-    found, expected = run("./expr"), expected_of_example()
+    run(compiler, *flags, "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", source, "-o", name, *options)
+    return run(f"./{name}")
+
+
+def check_formulas(compiler, flags, prefix):
+    found, expected = run_example(compiler, flags, prefix, "expr"), expected_of_example()
     values = re.search(r", as for (.*)", found)
     found = found.replace(values[0], "")
     value = {name: int(text) for name, text in re.findall(r"(\w+) = (\d+)", values[1])}
     assert value["seq"] < value["tp"] and value["hidden"] % value["tp"] == 0, values[1]
     assert found == expected, f"{found}\nshould be\n{expected}"
+
+
+def check_network(compiler, flags, prefix):
+    """Two layers: products of batch, width, hidden, classes; the first needs no gradient of its input; gradients
+    of four bytes are reduced."""
+    found = run_example(compiler, flags, prefix, "network")
+    values = dict(line.split(maxsplit=1) for line in found.splitlines() if not line.startswith("remark"))
+    point = {"batch": 12, "width": 7, "hidden": 5, "classes": 3}
+    weights = 7 * 5 + 5 * 3 + 5 + 3
+    expected = {"params(model)": weights, "matmul_flops(forward)": 2 * 12 * (7 * 5 + 5 * 3),
+                "matmul_flops(backward)": 2 * 12 * (7 * 5 + 2 * 5 * 3), "comm(step)": 4 * weights}
+    assert {name: eval(text, dict(point)) for name, text in values.items() if name in expected} == expected, found
 
 
 def main():
@@ -128,7 +144,8 @@ def main():
     expected = f"{version} 124439808\n"  # the parameters of GPT-2 small
     check_pkg_config(compiler, flags, prefix, expected)
     check_cmake(cmake, compiler, flags, prefix, expected)
-    check_example(compiler, flags, prefix)
+    check_formulas(compiler, flags, prefix)
+    check_network(compiler, flags, prefix)
 
 
 main()

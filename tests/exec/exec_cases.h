@@ -1,0 +1,28 @@
+/* One graph, or several, for each row that a graph may have: what the tests of the op table run. */
+#ifndef ETCH_TEST_EXEC_CASES_H
+#define ETCH_TEST_EXEC_CASES_H
+
+#include "exec_model.h"
+
+typedef struct exec_case {
+    const char *name;
+    etch_tensor *(*build)(exec_model *m); /* the result under test */
+} exec_case;
+
+/* NULL past the end. */
+const exec_case *exec_case_at(uint32_t index);
+/* NULL: there is none of this name. */
+const exec_case *exec_case_called(const char *name);
+/* Those of views, parts, windows and scans, which are the last. */
+const exec_case *exec_structure_case_at(uint32_t index);
+
+typedef struct exec_case_setting {
+    const etch_table *table; /* NULL: the builtin one */
+    uint32_t partial; /* bits of weights, in the order in which they are made: sums over a dim Z, and so
+                                partial sums where Z is divided */
+} exec_case_setting;
+
+/* The case with a loss: its result times random numbers, summed. `setting` may be NULL. */
+exec_model *exec_case_build(etch_arena *arena, const exec_case *c, const exec_case_setting *setting);
+
+#endif

@@ -1,0 +1,116 @@
+#include "exec_profile.h"
+
+#include "exec_env.h"
+#include "graph/row_int.h"
+
+#include <string.h>
+
+const char *const exec_divided_dims[] = {"B", "S", "T", "H", "K", "D", "V", "P", NULL};
+
+static etch_training *trained(etch_arena *arena, const exec_case *c, const etch_table *table,
+                              uint32_t partial)
+{
+    const exec_case_setting setting = {.table = table, .partial = partial};
+    exec_model *m = exec_case_build(arena, c, &setting);
+    m->train.clip = true;
+    if (table)
+        m->train.optimizer.row = etch_row_named(table, m->train.optimizer.row->name);
+    return exec_train(m, NULL);
+}
+
+/* ---- ops ----------------------------------------------------------------------------------------------- */
+
+static void write_region(const etch_region *region, etch_buf *out)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_op *op = region->items.at[i].op;
+        etch_buf_printf(out, "  %s %s:", etch_phase_name(op->phase), op->row->name);
+        for (uint32_t k = 0; k < op->out_count; k++)
+            etch_buf_printf(out, " %s%s %s", op->outs[k]->name,
+                            etch_dims_text(out->arena, op->outs[k]->dims, op->outs[k]->rank),
+                            etch_dtype_name(op->outs[k]->dtype));
+        etch_buf_puts(out, "\n");
+    }
+}
+
+static void write_flop(const etch_training *training, etch_buf *out)
+{
+    etch_cost_list costs = {0};
+    etch_graph_costs(training, &costs);
+    for (uint32_t i = 0; i < costs.count; i++) {
+        const etch_cost *cost = &costs.at[i];
+        if (cost->measure == ETCH_FLOPS && !etch_is_zero(cost->each))
+            etch_buf_printf(out, "  %s %s: %u FLOP%s\n", etch_phase_name(cost->phase), cost->row->name,
+                            exec_integer(cost->each), cost->matmul ? ", a product" : "");
+    }
+}
+
+/* ---- ranks --------------------------------------------------------------------------------------------- */
+
+static void write_kernels(const etch_placed_region *region, const char *phase, etch_buf *out)
+{
+    for (uint32_t i = 0; i < region->kernels.count; i++) {
+        const etch_kernel *kernel = region->kernels.at[i];
+        if (kernel->anchor->move == ETCH_NO_MOVE)
+            etch_buf_printf(out, "  %s node %s: %u bytes\n", phase, kernel->anchor->row->name,
+                            exec_integer(kernel->bytes));
+    }
+}
+
+/* FLOP of a rank, and collectives in order. */
+static void write_division(const etch_placed *placed, const char *name, etch_buf *out)
+{
+    etch_cost_list costs = {0};
+    uint32_t flop = 0;
+    etch_placed_costs(placed, NULL, &costs);
+    for (uint32_t i = 0; i < costs.count; i++)
+        if (costs.at[i].measure == ETCH_RANK_FLOPS)
+            flop += exec_integer(costs.at[i].each);
+    etch_buf_printf(out, "  %s divided: %u FLOP a rank", name, flop);
+    for (uint32_t i = 0; i < costs.count; i++)
+        if (costs.at[i].measure == ETCH_COMM)
+            etch_buf_printf(out, ", %s %s %u", etch_phase_name(costs.at[i].phase),
+                            etch_move_name(costs.at[i].move), exec_integer(costs.at[i].each));
+    etch_buf_puts(out, "\n");
+}
+
+/* `name`: of what is divided, for the reader. */
+static void divide(etch_arena *arena, const etch_training *training, const char *dim, const char *name,
+                   etch_buf *out)
+{
+    etch_sym *sym = training->graph->sym;
+    etch_plan *plan = exec_plan(arena, sym, etch_text(arena, "a=2 | %s@a", dim));
+    const etch_placed *placed = etch_place(training, plan, ETCH_GRANULARITY_KERNEL);
+    if (placed)
+        write_division(placed, name, out);
+    else
+        etch_buf_printf(out, "  %s divided: refused\n", name);
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------------- */
+
+static void write_case(etch_arena *arena, const exec_case *c, const etch_table *table, etch_buf *out)
+{
+    const etch_training *training = trained(arena, c, table, 0);
+    write_region(training->graph->forward, out);
+    write_region(training->backward, out);
+    write_flop(training, out);
+    const etch_placed *whole =
+        etch_place(training, exec_plan(arena, training->graph->sym, "a=1"), ETCH_GRANULARITY_KERNEL);
+    write_kernels(whole->forward, "forward", out);
+    write_kernels(whole->backward, "backward", out);
+    for (uint32_t i = 0; exec_divided_dims[i]; i++)
+        divide(arena, trained(arena, c, table, 0), exec_divided_dims[i], exec_divided_dims[i], out);
+    static const char *const sums[] = {"sum of the first weight", "sum of the second weight",
+                                       "sum of the third weight", "sum of each weight"};
+    for (uint32_t i = 0; i < 4; i++)
+        divide(arena, trained(arena, c, table, i < 3 ? 1u << i : UINT32_MAX), "Z", sums[i], out);
+}
+
+const char *exec_profile(etch_arena *arena, const exec_case *c, const etch_table *table)
+{
+    etch_buf out = {.arena = arena};
+    etch_buf_printf(&out, "%s\n", c->name);
+    write_case(arena, c, table, &out);
+    return out.text;
+}

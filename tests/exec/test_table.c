@@ -1,0 +1,214 @@
+/* Rows that only this test has, with gradients, costs and factors: they compile, differentiate, shard and run with
+ * nothing else changed. */
+#include "exec_cases.h"
+#include "exec_check.h"
+#include "suite.h"
+
+#include "graph/row_int.h"
+
+#include <string.h>
+
+#define GRADS(...) ((const etch_grad[]){__VA_ARGS__, {NULL, NULL, NULL}})
+
+static const etch_row made_up[] = {
+    {.name = "bend",
+     .operands = "x",
+     .called = true,
+     .shape = SHAPE_FIRST,
+     .role = ROLE_POINTWISE,
+     .basis = BASIS_RESULT,
+     .flop = 3,
+     .grads = GRADS({"bend_dx", "d0 x0", "0"}),
+     .help = "x/(1 + |x|)"},
+    {.name = "bend_dx",
+     .operands = "d x",
+     .shape = SHAPE_TARGETS,
+     .role = ROLE_POINTWISE,
+     .basis = BASIS_RESULT,
+     .flop = 4,
+     .help = "gradient of bend"},
+    {.name = "excite",
+     .operands = "x w",
+     .takes = ETCH_KW_OVER,
+     .needs = ETCH_KW_OVER,
+     .called = true,
+     .shape = SHAPE_FIRST,
+     .role = ROLE_KERNEL,
+     .over = FACTOR_WHOLE,
+     .basis = BASIS_RESULT,
+     .flop = 4,
+     .extra = {"energy", ETCH_F32, EXTRA_OF(0)},
+     .grads = GRADS({"excite_bwd", "d0 x0 x1 y1", "0 1"}),
+     .help = "x times the weighted sum of its squares"},
+    {.name = "excite_bwd",
+     .operands = "d x w energy",
+     .shape = SHAPE_TARGETS,
+     .role = ROLE_KERNEL,
+     .over = FACTOR_WHOLE,
+     .basis = BASIS_OPERAND,
+     .flop = 9,
+     .help = "gradients of x and w"},
+};
+enum { MADE_UP = sizeof made_up / sizeof *made_up };
+
+/* The builtin rows and those above. */
+static const etch_table *own_table(etch_arena *arena)
+{
+    const etch_table *builtin = etch_table_builtin();
+    etch_row *rows = ETCH_NEW_ARRAY(arena, builtin->count + MADE_UP, etch_row);
+    memcpy(rows, builtin->rows, builtin->count * sizeof *rows);
+    memcpy(rows + builtin->count, made_up, sizeof made_up);
+    etch_table *table = ETCH_NEW(arena, etch_table);
+    *table = (etch_table){rows, builtin->count + MADE_UP};
+    return table;
+}
+
+static etch_tensor *two_layers(exec_model *m)
+{
+    etch_tensor *x = exec_weight(m, "x", "B S H");
+    etch_tensor *h = exec_product(m, "h", x, exec_weight(m, "w1", "H D"), "B S D");
+    h = exec_call_row(m, "h", "bend", "", h, NULL, NULL);
+    h = exec_call_row(m, "h", "excite", "D", h, exec_weight(m, "g", "D"), NULL);
+    return exec_product(m, "y", h, exec_weight(m, "w2", "D K"), "B S K");
+}
+
+static const exec_case network = {"made-up rows", two_layers};
+
+static exec_model *build(etch_arena *arena)
+{
+    const exec_case_setting setting = {.table = own_table(arena)};
+    return exec_case_build(arena, &network, &setting);
+}
+
+static void differentiate(etch_arena *arena)
+{
+    const char *failure = exec_check_gradients(exec_train(build(arena), NULL), 3, true);
+    ck_assert_msg(!failure, "%s", failure);
+}
+
+START_TEST(made_up_rows_are_differentiated)
+{
+    etch_with_arena(differentiate);
+}
+END_TEST
+
+static const etch_op *find_op(const etch_region *region, const char *row)
+{
+    for (uint32_t i = 0; i < region->items.count; i++)
+        if (strcmp(region->items.at[i].op->row->name, row) == 0)
+            return region->items.at[i].op;
+    return NULL;
+}
+
+/* What is kept is what the rule of the gradient reads, and no more. */
+static void save(etch_arena *arena)
+{
+    const etch_training *training = exec_train(build(arena), NULL);
+    const etch_op *excite = find_op(training->graph->forward, "excite"),
+                  *backward = find_op(training->backward, "excite_bwd");
+    ck_assert_ptr_nonnull(backward);
+    ck_assert_uint_eq(backward->in_count, 4);
+    ck_assert_ptr_eq(backward->ins[1], excite->ins[0]);
+    ck_assert_ptr_eq(backward->ins[3], excite->outs[1]);
+    ck_assert_int_eq(excite->outs[1]->dtype, ETCH_F32);
+    ck_assert_uint_eq(excite->outs[1]->rank, 2);
+}
+
+START_TEST(made_up_rows_say_what_is_saved)
+{
+    etch_with_arena(save);
+}
+END_TEST
+
+static uint32_t flop_of(const etch_training *training, const char *row)
+{
+    etch_cost_list costs = {0};
+    uint32_t flop = 0;
+    etch_graph_costs(training, &costs);
+    for (uint32_t i = 0; i < costs.count; i++)
+        if (costs.at[i].measure == ETCH_FLOPS && strcmp(costs.at[i].row->name, row) == 0)
+            flop += exec_integer(costs.at[i].each);
+    return flop;
+}
+
+static void cost(etch_arena *arena)
+{
+    const etch_training *training = exec_train(build(arena), NULL);
+    const uint32_t elements = 4 * 8 * 4; /* B S D */
+    ck_assert_uint_eq(flop_of(training, "bend"), 3 * elements);
+    ck_assert_uint_eq(flop_of(training, "bend_dx"), 4 * elements);
+    ck_assert_uint_eq(flop_of(training, "excite"), 4 * elements);
+    ck_assert_uint_eq(flop_of(training, "excite_bwd"), 9 * elements);
+}
+
+START_TEST(made_up_rows_cost_what_they_say)
+{
+    etch_with_arena(cost);
+}
+END_TEST
+
+static etch_placed *placed_by(etch_arena *arena, const char *plan)
+{
+    exec_model *m = build(arena);
+    return etch_place(exec_train(m, NULL), exec_plan(arena, m->sym, plan), ETCH_GRANULARITY_KERNEL);
+}
+
+static void shard(etch_arena *arena)
+{
+    static const char *const plans[] = {"a=2 | B@a",
+                                        "a=2 b=2 | B@a S@b",
+                                        "a=2 | H@a",
+                                        "a=2 | K@a",
+                                        "a=2 | D@a",
+                                        "a=2 b=2 | D@a K@b",
+                                        "a=2 b=2 c=2 | B@a S@b H@c",
+                                        "a=2 b=2 | H@a K@b | zero a"};
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+        etch_placed *placed = placed_by(arena, plans[i]);
+        ck_assert_msg(placed != NULL, "%s", plans[i]);
+        const char *failure = exec_check_placed(placed, 3);
+        ck_assert_msg(!failure, "%s: %s", plans[i], failure);
+    }
+}
+
+START_TEST(made_up_rows_are_sharded)
+{
+    etch_with_arena(shard);
+}
+END_TEST
+
+static uint32_t moves_before(const etch_placed_region *region, const char *row, etch_move move)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_step *step = region->items.at[i].step;
+        count += step->move == move;
+        if (step->op && step->move == ETCH_NO_MOVE && strcmp(step->row->name, row) == 0)
+            return count;
+    }
+    return UINT32_MAX;
+}
+
+/* A partial sum is reduced before what is not linear; what an op needs as a whole is gathered. */
+static void move(etch_arena *arena)
+{
+    const etch_placed *sums = placed_by(arena, "a=2 | H@a"), *shards = placed_by(arena, "a=2 | D@a");
+    ck_assert_uint_eq(moves_before(sums->forward, "bend", ETCH_ALL_REDUCE), 1);
+    ck_assert_uint_eq(moves_before(shards->forward, "bend", ETCH_ALL_GATHER), 0);
+    ck_assert_uint_ge(moves_before(shards->forward, "excite", ETCH_ALL_GATHER), 1);
+}
+
+START_TEST(made_up_rows_ask_for_collectives)
+{
+    etch_with_arena(move);
+}
+END_TEST
+
+Suite *etch_suite(void)
+{
+    Suite *suite = suite_create("table");
+    ETCH_ADD_TESTS(suite, made_up_rows_are_differentiated, made_up_rows_say_what_is_saved,
+                   made_up_rows_cost_what_they_say, made_up_rows_are_sharded,
+                   made_up_rows_ask_for_collectives);
+    return suite;
+}
