@@ -206,8 +206,8 @@ const etch_keyword_info *etch_keyword_missing(const etch_row *row, const etch_at
 enum { ETCH_MAX_OPERANDS = 16 };
 typedef struct etch_operands {
     etch_tensor *at[ETCH_MAX_OPERANDS];
-    const char *names[ETCH_MAX_OPERANDS];
-    uint32_t least, most; /* operands that must be given, and all */
+    const char *names[ETCH_MAX_OPERANDS]; /* NULL behind the last name of a row that takes any number */
+    uint32_t least, most;                 /* operands that must be given, and all */
 } etch_operands;
 etch_operands etch_operands_of(etch_arena *arena, const etch_row *row);
 /* The place of an optional operand; UINT32_MAX: there is none of this name. */

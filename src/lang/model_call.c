@@ -326,7 +326,7 @@ static const char *nearest_keyword(etch_spec *spec, const etch_row *row, const c
     for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++)
         if (info->name && (etch_row_takes(row) & info->bit))
             ETCH_PUSH(spec->arena, &known, info->name);
-    for (uint32_t i = operands.least; i < operands.most; i++)
+    for (uint32_t i = operands.least; i < operands.most && operands.names[i]; i++)
         ETCH_PUSH(spec->arena, &known, operands.names[i]);
     return etch_nearest(name, known.at, known.count);
 }
