@@ -22,8 +22,6 @@ etch_factor etch_op_factor(const etch_op *op, const etch_dim *dim)
         return op->row->over;
     if (etch_dim_among(op->attrs.dot, op->attrs.dot_count, dim))
         return op->row->dot;
-    if (etch_dim_among(op->attrs.kernel, op->attrs.kernel_count, dim))
-        return op->row->kernel;
     if (etch_dim_among(op->attrs.state, op->attrs.state_count, dim))
         return op->row->state;
     return FACTOR_PASS;
@@ -233,6 +231,8 @@ etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, cons
                         etch_elements(sym, op->outs[0], size, data));
     case BASIS_WINDOW:
         return window_flop(sym, op, size, data);
+    case BASIS_SCAN:
+        return etch_scan_flop(sym, op, size, data);
     case BASIS_SCORES:
         return scores_flop(sym, op, size, data);
     }

@@ -27,6 +27,7 @@ typedef enum etch_shape {
     SHAPE_JOINED, /* those that are declared: the parts that `over` names side by side in one new dim */
     SHAPE_PARTS, /* several results, each with a dim of its own in place of `over`: parts of operand 0, as the map
                      says, any of which may have a cotangent */
+    SHAPE_SCAN,   /* of operand 0, by the rules of a state-space scan (shape_scan.c) */
     SHAPE_WINDOW, /* declared dims, those along `over` shorter by the stride; else those of the operands less
                      the window */
     SHAPE_PADDED, /* operand 0 with `over` replaced by the dim `to`, which may be longer: zeros behind it */
@@ -56,6 +57,9 @@ typedef enum etch_basis {
     BASIS_TOTAL,   /* one per element and operand after the first */
     BASIS_WINDOW,  /* `flop` per combination of all dims and places of the window; along `over`: of the
                       places where the window stops */
+    BASIS_SCAN, /* of a state-space scan in chunks. For each pair of positions in a chunk: `flop` per element of the
+                      state and group, `flop_width` per element of the width; for each element of the state of each
+                      head: `flop_state` per position, `flop_chunk` per chunk */
     BASIS_SCORES /* per pair of query and key: `flop` per element of the dot dims, `flop_width` per element of
                     the value width */
 } etch_basis;
@@ -119,13 +123,14 @@ struct etch_row {
     bool called;           /* a spec may call it by name */
     etch_shape shape;
     etch_role role;
-    etch_factor over, dot, kernel, state; /* what these dims are to the op; all others pass */
+    etch_factor over, dot, state; /* what these dims are to the op; all others pass */
     etch_linear linear;
     etch_basis basis;
-    uint32_t flop, flop_width;
+    uint32_t flop, flop_width, flop_state, flop_chunk;
     bool matmul; /* counts in matmul_flops (a product also needs dims of all three kinds) */
     etch_touch touch;
-    uint32_t scores_first;    /* BASIS_SCORES: index of q among the operands (k and v follow) */
+    uint32_t
+        scores_first; /* BASIS_SCORES: index of q among the operands (k and v follow); BASIS_SCAN: of u */
     uint32_t stat_reductions; /* all-reduces of result 1 when `over` is sharded */
     etch_result dtype;        /* of result 0 */
     etch_extra extra;
@@ -167,6 +172,7 @@ bool etch_shape_infer(etch_call *call, etch_dim_list *out);
  * it. */
 bool etch_call_has_dims(const etch_call *call, const etch_tensor *t, etch_dim *const *dims, uint32_t count,
                         const char *what);
+bool etch_shape_scan(const etch_call *call, etch_dim_list *out);
 bool etch_shape_window(etch_call *call, etch_dim_list *out);
 bool etch_shape_joined(etch_call *call, etch_dim_list *out);
 /* Of an op with several results: completes the attrs from the declared dims. False after an error. */
@@ -195,6 +201,7 @@ const etch_dim *etch_op_query_dim(const etch_op *op);
 
 /* FLOP of one execution; `size(data, dim)` says the size of a dim. */
 typedef etch_expr (*etch_size_fn)(const void *data, const etch_dim *dim);
+etch_expr etch_scan_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data);
 etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data);
 /* Elements of a tensor. */
 etch_expr etch_elements(etch_sym *sym, const etch_tensor *tensor, etch_size_fn size, const void *data);

@@ -306,6 +306,8 @@ bool etch_shape_infer(etch_call *call, etch_dim_list *out)
         return kept_dims(call, out);
     case SHAPE_JOINED:
         return etch_shape_joined(call, out);
+    case SHAPE_SCAN:
+        return etch_shape_scan(call, out);
     case SHAPE_WINDOW:
         return etch_shape_window(call, out);
     case SHAPE_PADDED:

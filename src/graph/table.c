@@ -219,6 +219,12 @@ void etch_row_describe(const etch_row *row, etch_buf *out)
         etch_buf_puts(out, "no FLOP");
     else if (row->basis == BASIS_PRODUCT)
         etch_buf_puts(out, "2 FLOP per combination of dims when one is summed, else 1");
+    else if (row->basis == BASIS_SCAN)
+        etch_buf_printf(
+            out,
+            "%u and %u FLOP per pair in a chunk and element of the state of a group and of the width of a "
+            "head, %u per position and %u per chunk and element of the state of a head",
+            row->flop, row->flop_width, row->flop_state, row->flop_chunk);
     else if (row->basis == BASIS_SCORES)
         etch_buf_printf(out, "%u and %u FLOP per pair and element of key and of value width", row->flop,
                         row->flop_width);

@@ -6,7 +6,7 @@
 /* Functions of the language that a later version gives meaning to. */
 static const char *const later_functions[] = {"batch_norm", "bce",  "clipped",      "collect",   "dispatch",
                                               "gather_sum", "kl",   "load_balance", "mean",      "normalize",
-                                              "softcap",    "ssd",  "subsample",    "token_nll", "topk",
+                                              "softcap",    "subsample",    "token_nll", "topk",
                                               "triangle",   "cast", "transpose"};
 
 /* Keywords of ops that a later version gives meaning to, unless they say "nothing" (0, false, none). */

@@ -88,7 +88,7 @@ static etch_tensor *grouped_convolution(exec_model *m)
 static etch_tensor *depthwise_convolution(exec_model *m)
 {
     etch_tensor *y = exec_window(m, "conv", NULL, "S", exec_weight(m, "a", "B S H"),
-                                 exec_weight(m, "w", "KY H"), "KY", 0, 1, true);
+                                 exec_weight(m, "w", "K H"), "K", 0, 1, true);
     return exec_product(m, "y", y, exec_weight(m, "w2", "H V"), "B S V");
 }
 
@@ -118,6 +118,28 @@ static etch_tensor *pooled_product(exec_model *m)
     return exec_product(m, "y", exec_sum(m, "both", mean, most), exec_weight(m, "w2", "D V"), "H V");
 }
 
+/* Batches are groups, each of two heads of width D, with states of H. */
+static etch_tensor *scanned(exec_model *m)
+{
+    etch_tensor *rate = exec_call_row(m, "dt", "softplus", "", exec_weight(m, "t", "B S K"), NULL, NULL);
+    etch_tensor *const ins[] = {exec_weight(m, "u", "B S K D"), rate, exec_weight(m, "a", "K"),
+                                exec_weight(m, "b", "B S H"), exec_weight(m, "c", "B S H")};
+    return exec_scan(m, "y", ins, "S", "H", 4);
+}
+
+/* Products on all sides, and groups that are no batches. */
+static etch_tensor *scanned_products(exec_model *m)
+{
+    etch_tensor *x = exec_weight(m, "x", "S D");
+    etch_tensor *u = exec_product(m, "u", x, exec_weight(m, "wu", "D K H"), "S K H");
+    etch_tensor *b = exec_product(m, "b", x, exec_weight(m, "wb", "D K H'"), "S K H'");
+    etch_tensor *c = exec_product(m, "c", x, exec_weight(m, "wc", "D K H'"), "S K H'");
+    etch_tensor *t = exec_product(m, "t", x, exec_weight(m, "wt", "D K H"), "S K H");
+    etch_tensor *const ins[] = {u, exec_call_row(m, "dt", "softplus", "", t, NULL, NULL),
+                                exec_weight(m, "a", "K H"), b, c};
+    return exec_product(m, "y", exec_scan(m, "s", ins, "S", "H'", 2), exec_weight(m, "wo", "K H V"), "S V");
+}
+
 static const exec_case cases[] = {
     {"merged", merged},
     {"parted", parted},
@@ -134,6 +156,8 @@ static const exec_case cases[] = {
     {"convolved product", convolved_product},
     {"pools", pools},
     {"pooled product", pooled_product},
+    {"scanned", scanned},
+    {"scanned products", scanned_products},
 };
 
 const exec_case *exec_structure_case_at(uint32_t index)

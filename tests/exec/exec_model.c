@@ -232,6 +232,15 @@ etch_tensor *exec_window(exec_model *m, const char *row, const char *dims, const
     return call_row(m, row, row, ins, w ? 2 : 1, &attrs, dims);
 }
 
+etch_tensor *exec_scan(exec_model *m, const char *name, etch_tensor *const ins[5], const char *over,
+                       const char *state, int chunk)
+{
+    etch_attrs attrs = {.chunk = etch_int(m->sym, chunk)};
+    attrs.over = kept_dims(m, over, &attrs.over_count);
+    attrs.state = kept_dims(m, state, &attrs.state_count);
+    return call_row(m, name, "ssd", ins, 5, &attrs, NULL);
+}
+
 etch_tensor *exec_cache(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to)
 {
     etch_attrs attrs = {0};

@@ -49,6 +49,9 @@ void exec_split(exec_model *m, etch_tensor *a, const char *over, const char *con
 /* `dims`: of the result; `w`: NULL for a pool, whose window is `size` long. */
 etch_tensor *exec_window(exec_model *m, const char *row, const char *dims, const char *over, etch_tensor *x,
                          etch_tensor *w, const char *kernel, int size, int stride, bool causal);
+/* `ins`: u, dt, a, b, c. */
+etch_tensor *exec_scan(exec_model *m, const char *name, etch_tensor *const ins[5], const char *over,
+                       const char *state, int chunk);
 etch_tensor *exec_cache(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to);
 etch_tensor *exec_attend(exec_model *m, const char *name, etch_tensor *q, etch_tensor *k, etch_tensor *v,
                          const char *over, const char *dot, bool causal);

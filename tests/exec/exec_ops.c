@@ -1,5 +1,6 @@
 #include "exec_ops.h"
 #include "exec_ops_parts.h"
+#include "exec_ops_scan.h"
 #include "exec_ops_window.h"
 
 #include <math.h>
@@ -698,6 +699,8 @@ static const struct {
     {"max_pool_dx", exec_run_max_pool_dx, COUNTED},
     {"avg_pool", exec_run_avg_pool, COUNTED},
     {"avg_pool_dx", exec_run_avg_pool_dx, COUNTED},
+    {"ssd", exec_run_ssd, COUNTED},
+    {"ssd_bwd", exec_run_ssd_bwd, COUNTED},
     {"relu", run_unary, 1},
     {"sigmoid", run_unary, 4},
     {"silu", run_unary, 5},
