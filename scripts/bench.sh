@@ -12,7 +12,7 @@ cmake --preset release >&2
 cmake --build --preset release --parallel "$jobs" >&2
 
 status=0
-for bench in symbolic query_cold lower_64 lower_405b emit_vs_write verify; do
+for bench in symbolic query_cold compile lower_64 lower_405b emit_vs_write verify; do
     printf '\n== bench/%s.py\n' "$bench"
     "bench/$bench.py" || status=1
 done

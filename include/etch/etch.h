@@ -49,11 +49,15 @@ typedef struct etch_session_options {
     size_t model_count;
     const char *config; /* a config of the spec; NULL: the one that `use config` names, or none */
     const char *plan;   /* a plan of the spec; NULL: the one that `use plan` names, or the only one */
-    const char *run;    /* a named train block; NULL: the only train block, or the only model */
-    const char *stage;  /* pipeline stage that quantities of a rank are of: "0", "1", ..., "first", "middle",
+    const char
+        *run; /* a train or infer block; NULL: the only train block, else the only infer block or model */
+    const char *stage; /* pipeline stage that quantities of a rank are of: "0", "1", ..., "first", "middle",
                            "last"; NULL: the heaviest */
     const char *granularity; /* which work of a rank is one node, and so what `traffic` counts: one of those
                                 of `etch_granularity_at`; NULL: "kernel" */
+    const char
+        *count; /* what of the work counts as FLOP: a preset, or items, or a preset and what differs from
+                                it, "megatron,causal=full": `etch_describe_counts`; NULL: all of it, as executed */
     const char *const
         *sets; /* `set_count` texts "NAME=EXPR", also several joined by commas; before the config */
     size_t set_count;
@@ -179,7 +183,10 @@ typedef enum etch_breakdown {
     ETCH_BY_AXIS,       /* mesh axes of a collective: dp, or a product (dp,tp) */
     ETCH_BY_STAGE,      /* pipeline stages: 0, 1, ... where they are bound, else first, middle, last; `whole`
                            without pipeline */
-    ETCH_BY_TERM        /* each term of the formula, and what gives it: op, module path, place in the spec */
+    ETCH_BY_TERM,       /* each term of the formula, and what gives it: op, module path, place in the spec */
+    ETCH_BY_LAYER /* loops of the model, all iterations of a class together: layer, outer.inner; layer#2 where
+                           several loops have the same name, layer[3] where the iterations that are as this one
+                           differ from others; "outside loops" */
 } etch_breakdown;
 
 /* "op", "module", ...; "" for ETCH_BY_NOTHING; NULL behind the last. */
@@ -198,9 +205,27 @@ typedef struct etch_row_amount {
     etch_amount amount;
 } etch_row_amount;
 
+/* What gives a part of a term. */
+typedef struct etch_reason {
+    etch_amount amount; /* of the term */
+    const char *op; /* as in `--by op`, of communication as in `--by collective`; "weight" of parameters */
+    const char *module;     /* dotted path: llama.block.attention */
+    const char *phase;      /* NULL of parameters */
+    const char *tensor;     /* what it computes, by its name in the spec; NULL: nothing that has one */
+    etch_location location; /* in the spec */
+} etch_reason;
+
+typedef struct etch_term {
+    etch_amount amount;
+    const etch_reason *reasons; /* in the order of the program; they add up to the amount */
+    size_t reason_count;
+} etch_term;
+
 typedef struct etch_answer {
     const char *query; /* as asked */
     const char *unit;  /* "elements", "FLOP", "bytes"; "" when the expression is not one quantity alone */
+    const char
+        *count; /* the session's counting convention, every item: "causal=half,..."; NULL: work as executed */
     etch_amount amount;
     const char *by; /* name of the breakdown, "" without */
     const char
@@ -208,6 +233,8 @@ typedef struct etch_answer {
                               of them is the heaviest depends on values: `amount` is the greatest of all */
     const etch_row_amount *rows; /* in the order of the program. Rows of 0 are left out */
     size_t row_count;
+    const etch_term *terms; /* when the query asks why; in the order of the formula */
+    size_t term_count;
 } etch_answer;
 
 /* The value of an expression over params, dims (sizes over the whole job), mesh axes and quantities. Params
@@ -228,6 +255,8 @@ typedef struct etch_answer {
  *   stage =  of a rank of this pipeline stage: its number, or first, middle, last. Left out, it is the heaviest
  *            one; where that depends on values, a single quantity is answered by stage
  *   plan =, run =   instead of the session's
+ *   count =  FLOP by this counting convention instead of the session's; causal = full, router = no, ...: what
+ *            differs from it
  * An axis that is bound to 1 leaves the products that it is part of, and a collective over no other axis does
  * not exist. While axes are symbolic, a value that holds only where they are larger than 1 comes with a
  * remark. */
@@ -279,6 +308,8 @@ typedef struct etch_query_options {
     const char *
         leading; /* only the terms of the highest degree in this param, dim or axis; alone: with a breakdown or a
                                derivative it is ETCH_EINPUT */
+    bool
+        why; /* the terms of the value, of one quantity alone, and what they come from; without a breakdown */
 } etch_query_options;
 
 ETCH_API etch_status etch_session_query_with(etch_session *session, const char *expression,
@@ -287,6 +318,133 @@ ETCH_API etch_status etch_session_query_with(etch_session *session, const char *
 /* "plain", "latex", "c", "python", "json"; "expanded", "factored", "relative"; NULL behind the last. */
 ETCH_API const char *etch_notation_name(etch_notation notation);
 ETCH_API const char *etch_form_name(etch_form form);
+
+/* ---- the graph -------------------------------------------------------------------------------------- */
+
+/* No tensor, op, loop or module. */
+#define ETCH_VIEW_NONE SIZE_MAX
+
+/* Numbers and formulas are exact: over params, with the values in force. `..._by_dims` says the same with the names
+ * of `etch_view_dim` as variables, and `micro` for the number of microbatches. */
+typedef struct etch_view_dim {
+    const char *name; /* as in the spec; "X#2" when another dim of the report has this name */
+    const char *size; /* elements, over the whole job */
+    bool average;     /* declared with ~ */
+    bool divided;     /* it is the dim that `accumulate` names: a microbatch has `size` / micro of it */
+} etch_view_dim;
+
+typedef struct etch_view_tensor {
+    /* As in the spec; "x#2" is another tensor of this name, in the order of the program. "y.1" is what a part of the
+     * statement of y gives, "y.mask" its mask. "dx", "d(x#2)" are gradients with respect to them, "x.again" is x
+     * computed again. */
+    const char *name;
+    const char
+        *kind; /* "input", "weight", "value", "gradient" (accumulated over all microbatches), "constant" */
+    const char *dtype;  /* "bf16" */
+    const size_t *dims; /* `dim_count` indices into the dims of the report */
+    size_t dim_count;
+    const char *bytes; /* of one microbatch and iteration, over the whole job */
+    size_t module;     /* where it is defined, */
+    size_t loop;       /* and in which loop: each iteration has one */
+    size_t of;         /* the tensor that it is a gradient of, or a second computation of */
+    size_t added_to;   /* the gradient that its op adds it to in place; it is no tensor of its own then */
+    bool frozen,
+        passed; /* a weight without gradient; the same value as the operand of the op that gives it */
+    const char *const *tags;
+    size_t tag_count;
+    etch_location location;
+} etch_view_tensor;
+
+typedef struct etch_view_op {
+    const char *name;      /* of the op table: "einsum" */
+    const char *arguments; /* beside operands, as a spec says them: "over = S, causal = true"; "" for none */
+    const char *phase;     /* "forward", "recompute", "backward" */
+    const size_t *ins, *outs;
+    size_t in_count, out_count;
+    size_t module; /* where it stands; a derived one: where what it derives from stands */
+    size_t loop;   /* the innermost one around it */
+    size_t
+        forward; /* derived: the op whose gradient it computes, or that it repeats; NONE when that is not part
+                            of the report, and of sums of gradients */
+    const char *derives; /* the name of that op; NULL when it derives from none */
+    const char *flop;    /* of one iteration of the loops around it, all microbatches, over the whole job */
+    const char *flop_by_dims;
+    const char *runs; /* iterations of the loops around it: a step has flop * runs FLOP of it */
+    bool passes;      /* hands a value on unchanged: an argument, a result, a gradient with one use */
+    etch_location location;
+} etch_view_op;
+
+/* A value that iterations hand on: the first gets `init` (NONE: zeros) as `in`, each next one `out` of the one before
+ * it, and what comes behind the loop `out` of the last, as `result`. */
+typedef struct etch_view_carry {
+    size_t init, in, out, result;
+} etch_view_carry;
+
+/* Iterations of a loop that are alike; where a loop has several classes of them, each is a member of the list. */
+typedef struct etch_view_loop {
+    const char *name;          /* "layer" */
+    const char *count, *total; /* how many are of the class; of all classes */
+    size_t number;             /* the same for all classes of a loop, and for no other loop */
+    const char *iterations;    /* which: "0 to 17 where layer % 6 is 4, 5"; NULL: all */
+    size_t module, parent;     /* where it stands; the loop around it */
+    size_t undoes; /* of the backward pass: the loop whose iterations it undoes, the last one first */
+    const etch_view_carry *carries;
+    size_t carry_count;
+    etch_location location;
+} etch_view_loop;
+
+/* One call of a module; the model itself. */
+typedef struct etch_view_module {
+    const char *name;                  /* as in the spec; "norm#2" is the second call in its caller */
+    const char *path;                  /* of calls: "block.norm#2"; of the model its name */
+    size_t parent;                     /* the caller; NONE for the model */
+    size_t loop;                       /* the innermost one around the call */
+    const size_t *arguments, *results; /* as the caller calls them */
+    size_t argument_count, result_count;
+    etch_location location; /* of the call */
+} etch_view_module;
+
+/* A value of the forward pass that the backward pass reads, so that it is kept until then. */
+typedef struct etch_view_saved {
+    size_t tensor;
+    const char *bytes; /* of one microbatch, all iterations of the loops around it, over the whole job */
+    const char *bytes_by_dims; /* of one iteration */
+    const char *runs;          /* iterations */
+    size_t
+        reader; /* the first op of the backward pass that reads it; NONE when that is not part of the report */
+    const char *reader_name;    /* that op's name, */
+    const char *reader_phase;   /* "recompute" or "backward", */
+    const char *reader_derives; /* and the name of the one that it derives from */
+    etch_location reader_location;
+} etch_view_saved;
+
+typedef struct etch_view_total {
+    const char *phase;
+    const char *flop; /* of a step, over the whole job; of a part: of one call of it, one iteration */
+} etch_view_total;
+
+typedef struct etch_graph_report {
+    const char *model, *config; /* config may be NULL */
+    const char *part;           /* as asked; NULL: the whole model */
+    size_t
+        calls; /* how many calls or loops have this name: the first is shown. 1 of tensors, which are all shown */
+    const char *micro; /* microbatches of a step */
+    bool trains;       /* false: there is no backward pass */
+    const etch_view_dim *dims;
+    const etch_view_tensor *tensors; /* in the order of their definition */
+    const etch_view_op *ops;         /* in the order of the program: forward, then backward */
+    const etch_view_loop *loops;
+    const etch_view_module *modules; /* callers before those that they call; 0 is the model */
+    const etch_view_saved *saved;    /* in the order of the forward pass */
+    const etch_view_total *totals;   /* of phases that have ops */
+    size_t dim_count, tensor_count, op_count, loop_count, module_count, saved_count, total_count;
+} etch_graph_report;
+
+/* The graph of the model, and what is derived from it: which gradients are computed how, and which values are kept for
+ * them. `part` may name a module, loop, tag or module.tensor, as `of =` in queries does; NULL: everything.
+ * ETCH_EINPUT: the model has errors, or no such part. */
+ETCH_API etch_status etch_session_graph(etch_session *session, const char *part,
+                                        const etch_graph_report **report);
 
 /* ---- prove ------------------------------------------------------------------------------------------ */
 
@@ -468,6 +626,7 @@ ETCH_API etch_status etch_session_verify(etch_session *session, const etch_verif
  * `*text` is the caller's, to be given to `etch_text_free`. ETCH_ENOMEM, or ETCH_OK. */
 ETCH_API etch_status etch_describe_ops(char **text);
 ETCH_API etch_status etch_describe_quantities(char **text);
+ETCH_API etch_status etch_describe_counts(char **text);
 ETCH_API void etch_text_free(char *text);
 
 /* The one of `count` names that `text` was probably meant to be, or NULL. */

@@ -24,7 +24,7 @@ cli_exit cli_exit_of(etch_status status);
 
 typedef enum cli_color { CLI_COLOR_AUTO, CLI_COLOR_ALWAYS, CLI_COLOR_NEVER } cli_color;
 /* What `show` shows. */
-typedef enum cli_view { CLI_NO_VIEW, CLI_VIEW_PIPELINE, CLI_VIEW_COUNT } cli_view;
+typedef enum cli_view { CLI_VIEW_GRAPH, CLI_VIEW_PIPELINE, CLI_VIEW_COUNT } cli_view;
 
 enum { CLI_MAX_WORDS = 3 };
 
@@ -46,6 +46,7 @@ typedef struct cli_arguments {
     bool rendezvous;
     const char *ranks; /* a list: "0,2,8-15" */
     bool text;         /* dump in the text form */
+    bool dot;          /* a graph for Graphviz; `format` is ETCH_PLAIN then */
     bool human, json, quiet, verbose, help, version;
 } cli_arguments;
 
@@ -133,6 +134,11 @@ void cli_json_set(json_t *object, const char *key, json_t *value, bool *failed);
 void cli_json_append(json_t *array, json_t *value, bool *failed);
 json_t *cli_json_text(const char *text); /* null for NULL; bytes that are not UTF-8 become ? */
 json_t *cli_json_location(const etch_location *location, bool *failed);
+/* Adds a number or formula to an object. */
+void cli_json_amount(json_t *object, const etch_amount *amount, bool human, bool *failed);
+/* The terms of an answer, and what they come from. */
+void cli_print_why(const etch_answer *answer, bool human);
+json_t *cli_json_why(const etch_answer *answer, bool human, bool *failed);
 /* Closes stdout. A result that could not be written is a failure of its own. */
 cli_exit cli_finish(cli_exit status);
 

@@ -17,10 +17,21 @@ static const char quantity_notes[] =
     "  op = NAME       only ops, or collectives, of this name\n"
     "  axis = A, (A,B) only collectives over exactly these mesh axes\n"
     "  plan =, run =   instead of --plan, --run\n"
+    "  count = PRESET, causal = full, ...\n"
+    "                  what counts as FLOP, instead of --count: `etch help counts`\n"
     "\n"
     "  flops(forward, of = block)\n"
     "  comm(step, op = all_gather, axis = tp)\n"
     "  flops(step)/params(model)\n";
+
+static const char count_notes[] =
+    "\n"
+    "`--count LIST` holds for all FLOP of a query or proof: a preset, items, or a preset and\n"
+    "then items that differ from it. In an expression they are arguments of a quantity.\n"
+    "\n"
+    "  etch query SPEC 'flops(step)' --count megatron\n"
+    "  etch query SPEC 'flops(forward)' --count causal=full,elementwise=no\n"
+    "  etch query SPEC 'flops(step, count = megatron, causal = full)/flops(step)'\n";
 
 cli_exit cli_help_overview(void)
 {
@@ -69,6 +80,8 @@ cli_exit cli_help(const cli_arguments *arguments)
         return print_table(etch_describe_ops, "");
     if (strcmp(topic, "quantities") == 0)
         return print_table(etch_describe_quantities, quantity_notes);
+    if (strcmp(topic, "counts") == 0)
+        return print_table(etch_describe_counts, count_notes);
     if (strcmp(topic, "man") == 0)
         return cli_print_manual();
     const cli_command *command = cli_command_of(topic);

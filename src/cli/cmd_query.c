@@ -30,6 +30,10 @@ static void print_amount(const etch_amount *amount, const widths *w, bool human)
 static void print_plain(const etch_answer *answer, bool human)
 {
     const char *total = answer->sum_label;
+    if (answer->terms) {
+        cli_print_why(answer, human);
+        return;
+    }
     widths w = {.numbers = answer->amount.is_number};
     if (!*answer->by) {
         print_amount(&answer->amount, &w, human);
@@ -54,7 +58,7 @@ static void print_plain(const etch_answer *answer, bool human)
     print_amount(&answer->amount, &w, human);
 }
 
-static void set_amount(json_t *object, const etch_amount *amount, bool human, bool *failed)
+void cli_json_amount(json_t *object, const etch_amount *amount, bool human, bool *failed)
 {
     cli_json_set(object, amount->is_number ? "value" : "formula", cli_json_text(amount->text), failed);
     if (amount->json)
@@ -69,19 +73,23 @@ static bool print_json(const etch_answer *answer, bool human)
     json_t *root = json_object();
     cli_json_set(root, "schema", json_string("etch-query/1"), &failed);
     cli_json_set(root, "query", cli_json_text(answer->query), &failed);
-    set_amount(root, &answer->amount, human, &failed);
+    cli_json_amount(root, &answer->amount, human, &failed);
     cli_json_set(root, "unit", cli_json_text(answer->unit), &failed);
+    if (answer->count)
+        cli_json_set(root, "count", cli_json_text(answer->count), &failed);
     if (*answer->by) {
         json_t *rows = json_array();
         for (size_t i = 0; i < answer->row_count; i++) {
             json_t *row = json_object();
             cli_json_set(row, "label", cli_json_text(answer->rows[i].label), &failed);
-            set_amount(row, &answer->rows[i].amount, human, &failed);
+            cli_json_amount(row, &answer->rows[i].amount, human, &failed);
             cli_json_append(rows, row, &failed);
         }
         cli_json_set(root, "by", cli_json_text(answer->by), &failed);
         cli_json_set(root, "rows", rows, &failed);
     }
+    if (answer->terms)
+        cli_json_set(root, "terms", cli_json_why(answer, human, &failed), &failed);
     return cli_print_json(root) && !failed;
 }
 

@@ -1,5 +1,5 @@
-/* etch show: pictures of what a plan does. */
-#include "cli_int.h"
+/* etch show: the graph of a model, and pictures of what a plan does. */
+#include "graph_int.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -175,16 +175,34 @@ static etch_status show_pipeline(const cli_arguments *arguments, etch_session *s
     return ETCH_OK;
 }
 
+/* ---- graph ------------------------------------------------------------------------------------------ */
+
+static etch_status show_graph(const cli_arguments *arguments, etch_session *session)
+{
+    const etch_graph_report *report;
+    const char *part = arguments->word_count > 1 ? arguments->words[1] : NULL;
+    const etch_status status = etch_session_graph(session, part, &report);
+    if (status != ETCH_OK)
+        return status;
+    const bool fine = arguments->dot                    ? cli_print_graph_dot(report)
+                      : arguments->format == ETCH_PLAIN ? cli_print_graph_text(report)
+                                                        : cli_print_graph_json(report);
+    return fine ? ETCH_OK : ETCH_ENOMEM;
+}
+
 /* ---- views ------------------------------------------------------------------------------------------ */
 
 static etch_status (*const views[CLI_VIEW_COUNT])(const cli_arguments *arguments, etch_session *session) = {
+    [CLI_VIEW_GRAPH] = show_graph,
     [CLI_VIEW_PIPELINE] = show_pipeline,
 };
 
 cli_exit cli_show(const cli_arguments *arguments)
 {
-    if (arguments->view == CLI_NO_VIEW)
-        return cli_usage_error(arguments->command, "say what to show: --pipeline");
+    if (arguments->view == CLI_VIEW_PIPELINE && (arguments->word_count > 1 || arguments->dot))
+        return cli_usage_error(arguments->command, arguments->dot
+                                                       ? "--pipeline has no --format dot"
+                                                       : "--pipeline is of a whole plan: no module");
     etch_status status;
     etch_session *session = cli_open(arguments, &status);
     if (status == ETCH_OK)

@@ -28,7 +28,8 @@ static const cli_command commands[] = {
      "  etch query models/llama.etch 'params(model)' --config llama3_8b\n"
      "  etch query models/llama.etch 'flops(forward, of = block)'\n"
      "  etch query models/llama.etch 'comm(step)' --plan megatron --by axis\n"
-     "  etch query models/llama.etch 'flops(step)/params(model)'\n",
+     "  etch query models/llama.etch 'flops(step)/params(model)'\n"
+     "  etch query models/llama.etch 'flops(step)' --count megatron --why\n",
      cli_query},
     {"prove", CLI_PROVE, "SPEC STATEMENT", 2, 2, "a statement, for all values",
      "STATEMENT is A == B, A != B, A >= B, A <= B, A > B, A < B, D | A (D divides A) or\n"
@@ -58,13 +59,22 @@ static const cli_command commands[] = {
      "  etch lower models/llama.etch --config llama3_8b --plan megatron_sp \\\n"
      "      --set dp=8,tp=8,batch=16,micro=2,seq=8192 -o out\n",
      cli_lower},
-    {"show", CLI_SHOW, "SPEC --VIEW", 1, 1, "a picture of a plan: --pipeline",
+    {"show", CLI_SHOW, "SPEC [MODULE]", 1, 2, "the graph of a model and its gradients; pipelines",
+     "Prints the graph of the model, in modules and loops as SPEC has them: tensors with\n"
+     "dims and dtype, what each op costs, and where it stands; then the backward pass that\n"
+     "is derived, and what is kept for it, with the first op that reads it. MODULE is a\n"
+     "module, a loop, a tag or module.tensor, as in `of =` of queries: only this part, the\n"
+     "first one of its name. FLOP are those of one iteration of the loops around an op,\n"
+     "over all microbatches and the whole job. --format dot is for Graphviz.\n"
+     "\n"
      "--pipeline binds the sizes of the pipeline, defaults too, and prints which\n"
      "microbatch each stage works on when, if every forward slot took 1 and every\n"
      "backward slot 2; the order of the slots, which traces keep; the most microbatches\n"
      "that a stage has in flight; and the bubble: the time that a stage waits, as a\n"
      "fraction of the time that it works.\n"
      "\n"
+     "  etch show models/llama.etch attention\n"
+     "  etch show models/gpt.etch --format dot | dot -Tsvg > gpt.svg\n"
      "  etch show SPEC --pipeline --set pp=4,micro=8\n",
      cli_show},
     {"verify", CLI_VERIFY, "DIR", 1, 1, "do the traces of all ranks run to the end?",
@@ -96,10 +106,11 @@ static const cli_command commands[] = {
      "  etch dump out --text > out.txt\n"
      "  etch assemble out.txt -o again\n",
      cli_assemble},
-    {"help", CLI_HELP, "[TOPIC]", 0, 1, "help on a command, on `ops`, on `quantities`",
+    {"help", CLI_HELP, "[TOPIC]", 0, 1, "help on a command, on `ops`, `quantities`, `counts`",
      "etch help COMMAND      how to use it\n"
      "etch help ops          the ops of the language, and what each costs\n"
      "etch help quantities   what a query can ask for\n"
+     "etch help counts       what may count as FLOP\n"
      "etch help man          the manual page, for man -l\n",
      cli_help},
 };

@@ -19,6 +19,8 @@ typedef enum option_id {
     OPT_SET,
     OPT_PIPELINE,
     OPT_BY,
+    OPT_COUNT_BY,
+    OPT_WHY,
     OPT_DEFAULTS,
     OPT_BOUND,
     OPT_FORMAT,
@@ -61,18 +63,22 @@ typedef struct option_row {
 static const option_row rows[OPT_COUNT] = {
     [OPT_CONFIG] = {"config", 0, "NAME", CLI_SPEC, "a config of the spec: a named set of values"},
     [OPT_PLAN] = {"plan", 0, "NAME", CLI_SPEC, "a plan of the spec; needed where it has several"},
-    [OPT_RUN] = {"run", 0, "NAME", CLI_SPEC, "a named train block of the spec"},
+    [OPT_RUN] = {"run", 0, "NAME", CLI_SPEC, "a train or infer block of the spec"},
     [OPT_STAGE] = {"stage", 0, "STAGE", CLI_QUERY, "pipeline stage of rank quantities: 0, 1, ..., first,\n"
                   "middle, last; else the heaviest"},
     [OPT_SET] = {"set", 0, "NAME=EXPR", CLI_SPEC, "values of params and mesh axes, instead of the\n"
                  "config's; repeatable, or joined by commas"},
     [OPT_PIPELINE] = {"pipeline", 0, NULL, CLI_SHOW, "the order in which the stages of a plan work"},
     [OPT_BY] = {"by", 0, "WHAT", CLI_QUERY, "a table by op, module, phase, collective, axis,\n"
-               "stage, term"},
-    [OPT_DEFAULTS] = {"defaults", 0, NULL, CLI_QUERY | CLI_PROVE, "bind params that have only a default, too"},
+               "stage, term, layer"},
+    [OPT_COUNT_BY] = {"count", 0, "LIST", CLI_QUERY | CLI_PROVE, "what counts as FLOP: megatron, narayanan, or\n"
+                     "causal=full, router=no, ...: `etch help counts`"},
+    [OPT_WHY] = {"why", 0, NULL, CLI_QUERY, "each term, and the op, module and place in the spec\n"
+                 "behind each part of it"},
+    [OPT_DEFAULTS] = {"defaults", 0, NULL, CLI_QUERY | CLI_PROVE | CLI_SHOW, "bind params that have only a default, too"},
     [OPT_BOUND] = {"bound", 0, NULL, CLI_CHECK, "check with everything bound, defaults too"},
     [OPT_FORMAT] = {"format", 0, "FORMAT", CLI_SPEC | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE, "of the result: plain (the default) or json; of a\n"
-                    "query also latex, c, python"},
+                    "query also latex, c, python; of a graph dot"},
     [OPT_FORM] = {"form", 0, "FORM", CLI_QUERY, "of a formula: expanded (the default), factored, or\n"
                   "relative to its first term"},
     [OPT_DIFF] = {"diff", 0, "NAME", CLI_QUERY, "the derivative by a param, dim or mesh axis"},
@@ -211,11 +217,15 @@ static bool choose_format(cli_arguments *a, const char *text)
     enum { MOST = 8 };
     const char *names[MOST];
     int count = 0, chosen;
-    for (; count < MOST && etch_notation_name((etch_notation)count); count++)
+    for (; count + 1 < MOST && etch_notation_name((etch_notation)count); count++)
         names[count] = etch_notation_name((etch_notation)count);
-    if (!choose(a, OPT_FORMAT, text, names, count, &chosen))
+    names[count] = "dot";
+    if (strcmp(text, "text") == 0)
+        text = names[ETCH_PLAIN];
+    if (!choose(a, OPT_FORMAT, text, names, count + 1, &chosen))
         return false;
-    a->format = (etch_notation)chosen;
+    a->dot = chosen == count;
+    a->format = a->dot ? ETCH_PLAIN : (etch_notation)chosen;
     return true;
 }
 
@@ -294,6 +304,12 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
         return true;
     case OPT_BY:
         return choose_breakdown(a, value);
+    case OPT_COUNT_BY:
+        a->session.count = value;
+        return true;
+    case OPT_WHY:
+        a->query.why = true;
+        return true;
     case OPT_DEFAULTS:
     case OPT_BOUND:
         a->session.defaults = true;
@@ -465,11 +481,15 @@ static cli_exit check_words(const cli_arguments *a, unsigned long given)
     for (int i = 0; i < OPT_COUNT; i++)
         if ((given >> i & 1) && !(rows[i].commands & c->bit))
             return cli_usage_error(c, "`etch %s` has no option --%s", c->name, rows[i].name);
+    if (c->bit != CLI_SHOW && a->dot)
+        return cli_usage_error(c, "`etch %s` has no --format dot: that is of `etch show`", c->name);
     if (c->bit != CLI_QUERY && a->format != ETCH_PLAIN && a->format != ETCH_JSON)
-        return cli_usage_error(c, "`etch %s` has no --format %s: only plain and json", c->name,
-                               etch_notation_name(a->format));
-    if (a->query.leading && (a->query.derivative || a->query.by != ETCH_BY_NOTHING))
-        return cli_usage_error(c, "--leading stands without --by and --diff");
+        return cli_usage_error(c, "`etch %s` has no --format %s: only plain%s json", c->name,
+                               etch_notation_name(a->format), c->bit == CLI_SHOW ? ", dot and" : " and");
+    if (a->query.leading && (a->query.derivative || a->query.why || a->query.by != ETCH_BY_NOTHING))
+        return cli_usage_error(c, "--leading stands without --by, --why and --diff");
+    if (a->query.why && a->query.by != ETCH_BY_NOTHING)
+        return cli_usage_error(c, "--why stands without --by");
     if (a->word_count > c->most)
         return cli_usage_error(c, "unexpected '%s'", a->words[c->most]);
     if (a->word_count == 0 && c->least > 0)
@@ -511,7 +531,7 @@ cli_exit cli_parse(int argc, char **argv, const char **sets, cli_arguments *a)
     }
     while (status == CLI_DONE && optind < argc)
         status = add_word(a, argv[optind++]);
-    if (a->command && (a->command->bit & (CLI_LOWER | CLI_SHOW)))
+    if (a->command && (a->command->bit == CLI_LOWER || a->view == CLI_VIEW_PIPELINE))
         a->session.defaults = true; /* also for what --verbose says */
     return status == CLI_DONE ? check_words(a, given) : status;
 }

@@ -30,6 +30,15 @@ etch_dim *etch_graph_dim(etch_graph *graph, const char *name, etch_expr size, bo
     return dim;
 }
 
+bool etch_dim_holds(const etch_dim *dim, const etch_dim *other)
+{
+    for (const etch_dim *d = dim; d; d = d->twin)
+        for (uint32_t i = 0; i < d->holds.count; i++)
+            if (d->holds.at[i] == other)
+                return true;
+    return dim == other;
+}
+
 etch_tensor *etch_tensor_new(etch_graph *graph, const char *name, etch_kind kind, etch_dtype dtype,
                              etch_dim *const *dims, uint32_t rank, etch_span span)
 {
@@ -155,24 +164,33 @@ static const etch_tensor *like_which(const etch_op *op)
     return op->outs[0];
 }
 
-/* The result beside the first, if the row has one. */
-static void add_extra(etch_graph *graph, etch_op *op)
+/* Dims of `from` less `over` and `dot`. */
+static void add_rows(etch_graph *graph, const etch_op *op, const etch_tensor *from, etch_dim_list *dims)
 {
-    const etch_tensor *from = like_which(op);
-    etch_dim_list dims = {0};
     for (uint32_t i = 0; i < from->rank; i++) {
         etch_dim *dim = from->dims[i];
         bool gone = etch_dim_among(op->attrs.over, op->attrs.over_count, dim) ||
                     etch_dim_among(op->attrs.dot, op->attrs.dot_count, dim);
         if (!gone)
-            ETCH_PUSH(graph->arena, &dims, dim);
+            etch_dim_add(graph, dims, dim);
     }
+}
+
+/* The result beside the first, if the row has one. */
+static void add_extra(etch_graph *graph, etch_op *op)
+{
+    etch_dim_list dims = {0};
+    add_rows(graph, op, like_which(op), &dims);
+    for (uint32_t slot = 0; slot < 32; slot++)
+        if (op->row->extra_reads & EXTRA_OF(slot))
+            add_rows(graph, op, op->ins[etch_op_index(op, slot)], &dims);
     const etch_extra *extra = &op->row->extra;
     op->outs[1] = etch_tensor_new(graph, extra->name, ETCH_ACT, extra->dtype, dims.at, dims.count, op->span);
     op->outs[1]->optional_result = true;
 }
 
-static etch_dtype result_dtype(const etch_graph *graph, const etch_row *row, etch_tensor *const *ins)
+static etch_dtype result_dtype(const etch_graph *graph, const etch_row *row, etch_tensor *const *ins,
+                               const etch_attrs *attrs)
 {
     switch (row->dtype) {
     case RESULT_ACT:
@@ -181,6 +199,8 @@ static etch_dtype result_dtype(const etch_graph *graph, const etch_row *row, etc
         return ETCH_F32;
     case RESULT_I32:
         return ETCH_I32;
+    case RESULT_SAID:
+        return (etch_dtype)(attrs->dtype - 1);
     case RESULT_AS_OPERAND:
         return ins[0]->dtype;
     }
@@ -194,12 +214,21 @@ static etch_tensor *emit(etch_graph *graph, const etch_row *row, etch_tensor *co
     if (!dims_are_distinct(graph, "the result", dims->at, dims->count, span))
         return NULL;
     etch_op *op = etch_op_new(graph, row, ins, in_count, row->extra.name ? 2 : 1, attrs, ETCH_FORWARD, span);
-    etch_dtype dtype = result_dtype(graph, row, ins);
+    etch_dtype dtype = result_dtype(graph, row, ins, attrs);
     op->outs[0] = etch_tensor_new(graph, row->name, ETCH_ACT, dtype, dims->at, dims->count, span);
     if (row->extra.name)
         add_extra(graph, op);
     etch_region_add_op(graph, graph->region, op);
     return op->outs[0];
+}
+
+/* Of a term of a sum: what it lacks, another term has; a statement checks the sum. */
+static bool are_among(etch_dim *const *some, uint32_t count, etch_dim *const *all, uint32_t all_count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!etch_dim_among(all, all_count, some[i]))
+            return false;
+    return true;
 }
 
 static bool operands_are_there(etch_tensor *const *ins, uint32_t count)
@@ -212,15 +241,33 @@ static bool operands_are_there(etch_tensor *const *ins, uint32_t count)
 
 /* ---- calls ----------------------------------------------------------------------------------------- */
 
+/* A sum over dims, times one over their size in the whole job. */
+static etch_tensor *average(etch_graph *graph, etch_tensor *x, const etch_attrs *attrs, etch_dim *const *want,
+                            uint32_t want_rank, etch_span span)
+{
+    etch_expr count = etch_int(graph->sym, 1);
+    for (uint32_t i = 0; i < attrs->over_count; i++)
+        count = attrs->over[i] ? etch_mul(graph->sym, count, attrs->over[i]->size) : count;
+    etch_tensor *sum =
+        etch_graph_call(graph, etch_row_for(graph, USE_REDUCTION), &x, 1, attrs, want, want_rank, span);
+    return etch_graph_scale(graph, sum, etch_div(graph->sym, etch_int(graph->sym, 1), count), span);
+}
+
 etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor *const *ins,
                              uint32_t in_count, const etch_attrs *attrs, etch_dim *const *want,
                              uint32_t want_rank, etch_span span)
 {
     if (!operands_are_there(ins, in_count))
         return NULL;
+    if (row->use == USE_AVERAGE)
+        return average(graph, ins[0], attrs, want, want_rank, span);
     etch_dim_list dims = {0};
+    const etch_row *called = row;
+    if (graph->serves && row->serving)
+        row = etch_row_named(graph->table, row->serving);
     etch_call call = {.graph = graph,
                       .row = row,
+                      .called = called,
                       .ins = ins,
                       .in_count = in_count,
                       .want = want,
@@ -228,9 +275,11 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
                       .span = span};
     if (attrs)
         call.attrs = *attrs;
+    if (row->compose)
+        return row->compose(&call);
     if (!etch_shape_infer(&call, &dims))
         return NULL;
-    if (want && !etch_dims_same(dims.at, dims.count, want, want_rank)) {
+    if (want && !are_among(dims.at, dims.count, want, want_rank)) {
         for (uint32_t i = 0; i < want_rank; i++)
             if (!want[i])
                 return NULL; /* reported where the dim was looked up */
@@ -245,15 +294,16 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
 bool etch_graph_call_several(etch_graph *graph, const etch_row *row, etch_tensor *x, const etch_attrs *attrs,
                              const etch_result_dims *want, etch_tensor **out, uint32_t count, etch_span span)
 {
-    etch_call call = {.graph = graph, .row = row, .ins = &x, .in_count = 1, .attrs = *attrs, .span = span};
+    etch_call call = {
+        .graph = graph, .row = row, .called = row, .ins = &x, .in_count = 1, .attrs = *attrs, .span = span};
     if (!x || !etch_row_is_several(row) || !etch_shape_parts(&call, want, count))
         return false;
     etch_op *op = etch_op_new(graph, row, &x, 1, count, &call.attrs, ETCH_FORWARD, span);
     for (uint32_t i = 0; i < count; i++) {
         etch_dim_list dims = {0};
         etch_part_dims(op, x, i, graph, &dims);
-        out[i] = op->outs[i] = etch_tensor_new(graph, row->name, ETCH_ACT, result_dtype(graph, row, &x),
-                                               dims.at, dims.count, span);
+        out[i] = op->outs[i] = etch_tensor_new(
+            graph, row->name, ETCH_ACT, result_dtype(graph, row, &x, &call.attrs), dims.at, dims.count, span);
     }
     etch_region_add_op(graph, graph->region, op);
     return true;
@@ -358,7 +408,8 @@ static etch_tensor *with_number(etch_graph *graph, etch_use use, etch_tensor *x,
                                 etch_span span)
 {
     const etch_attrs attrs = {.number = number};
-    return number ? etch_graph_call(graph, etch_row_for(graph, use), &x, 1, &attrs, NULL, 0, span) : NULL;
+    return x && number ? etch_graph_call(graph, etch_row_for(graph, use), &x, 1, &attrs, NULL, 0, span)
+                       : NULL;
 }
 
 etch_tensor *etch_graph_scale(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span)
@@ -371,6 +422,11 @@ etch_tensor *etch_graph_shift(etch_graph *graph, etch_tensor *x, etch_expr numbe
     return with_number(graph, USE_SHIFT, x, number, span);
 }
 
+etch_tensor *etch_graph_reciprocal(etch_graph *graph, etch_tensor *x, etch_span span)
+{
+    return etch_graph_call(graph, etch_row_for(graph, USE_RECIPROCAL), &x, 1, NULL, NULL, 0, span);
+}
+
 etch_tensor *etch_graph_alias(etch_graph *graph, etch_tensor *x, etch_span span)
 {
     return etch_graph_call(graph, etch_row_for(graph, USE_COPY), &x, 1, NULL, NULL, 0, span);
@@ -381,7 +437,11 @@ etch_tensor *etch_graph_alias(etch_graph *graph, etch_tensor *x, etch_span span)
 void etch_graph_enter(etch_graph *graph, const char *module, etch_span call)
 {
     etch_scope *scope = ETCH_NEW(graph->arena, etch_scope);
-    *scope = (etch_scope){.module = module, .parent = graph->scope, .id = graph->scopes.count, .span = call};
+    *scope = (etch_scope){.module = module,
+                          .parent = graph->scope,
+                          .region = graph->region,
+                          .id = graph->scopes.count,
+                          .span = call};
     ETCH_PUSH(graph->arena, &graph->scopes, scope);
     graph->scope = scope;
 }
@@ -406,11 +466,8 @@ etch_loop *etch_graph_begin(etch_graph *graph, const char *name, etch_expr count
 {
     etch_loop *loop = ETCH_NEW(graph->arena, etch_loop);
     *loop = (etch_loop){.name = name, .count = count, .id = graph->loop_count++, .span = span};
-    loop->body = ETCH_NEW(graph->arena, etch_region);
-    loop->body->loop = loop;
-    loop->body->parent = graph->region;
     ETCH_PUSH(graph->arena, &graph->region->items, (etch_item){.loop = loop});
-    graph->region = loop->body;
+    graph->region = etch_loop_add_body(graph, loop, graph->region);
     return loop;
 }
 
@@ -419,25 +476,52 @@ etch_tensor *etch_graph_carry(etch_graph *graph, etch_tensor *init, etch_span sp
     if (!init)
         return NULL;
     etch_tensor *in = etch_tensor_new(graph, init->name, ETCH_ACT, init->dtype, init->dims, init->rank, span);
-    ETCH_PUSH(graph->arena, &graph->region->loop->carries, (etch_carry){.init = init, .in = in});
+    ETCH_PUSH(graph->arena, &graph->region->carries, (etch_carry){.init = init, .in = in});
     return in;
+}
+
+/* The body in work ends with these versions of what it was handed. */
+static void end_body(etch_graph *graph, etch_tensor *const *outs, uint32_t count)
+{
+    etch_region *body = graph->region;
+    for (uint32_t i = 0; i < count && i < body->carries.count; i++) {
+        etch_carry *carry = &body->carries.at[i];
+        const etch_tensor *in = carry->in;
+        carry->out = outs[i] ? outs[i] : carry->in;
+        if (outs[i] && (in->dtype != outs[i]->dtype ||
+                        !etch_dims_same(in->dims, in->rank, outs[i]->dims, outs[i]->rank)))
+            etch_error(graph->diags, ETCH_E_CARRIED_TYPE, outs[i]->span,
+                       "%s enters the loop as %s: %s and leaves an iteration as %s: %s", in->name,
+                       etch_dims_text(graph->arena, in->dims, in->rank), etch_dtype_name(in->dtype),
+                       etch_dims_text(graph->arena, outs[i]->dims, outs[i]->rank),
+                       etch_dtype_name(outs[i]->dtype));
+    }
+}
+
+void etch_graph_next_body(etch_graph *graph, etch_tensor *const *outs, etch_tensor **ins, uint32_t count)
+{
+    const etch_region *body = graph->region;
+    end_body(graph, outs, count);
+    graph->region = etch_loop_add_body(graph, body->loop, body->parent);
+    for (uint32_t i = 0; i < body->carries.count; i++) {
+        const etch_tensor *first = body->carries.at[i].in;
+        etch_tensor *in = etch_graph_carry(graph, body->carries.at[i].init, first->span);
+        in->name = first->name;
+        if (i < count)
+            ins[i] = in;
+    }
 }
 
 void etch_graph_end(etch_graph *graph, etch_tensor *const *outs, etch_tensor **results, uint32_t count)
 {
     etch_loop *loop = graph->region->loop;
+    end_body(graph, outs, count);
     graph->region = graph->region->parent;
-    for (uint32_t i = 0; i < count && i < loop->carries.count; i++) {
-        etch_carry *carry = &loop->carries.at[i];
-        const etch_tensor *in = carry->in;
-        carry->out = outs[i] ? outs[i] : carry->in;
-        if (outs[i] && !etch_dims_same(in->dims, in->rank, outs[i]->dims, outs[i]->rank))
-            etch_error(graph->diags, ETCH_E_CARRIED_TYPE, outs[i]->span,
-                       "%s enters the loop as %s and leaves an iteration as %s", in->name,
-                       etch_dims_text(graph->arena, in->dims, in->rank),
-                       etch_dims_text(graph->arena, outs[i]->dims, outs[i]->rank));
-        carry->result = etch_tensor_new(graph, in->name, ETCH_ACT, in->dtype, in->dims, in->rank, loop->span);
-        results[i] = carry->result;
+    for (uint32_t i = 0; i < count && i < etch_loop_carries(loop)->count; i++) {
+        const etch_tensor *in = etch_loop_carries(loop)->at[i].in;
+        results[i] = etch_tensor_new(graph, in->name, ETCH_ACT, in->dtype, in->dims, in->rank, loop->span);
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            loop->bodies.at[k]->carries.at[i].result = results[i];
     }
 }
 
@@ -467,6 +551,11 @@ etch_dtype etch_dtype_of(const char *name)
         if (strcmp(dtypes[i].name, name) == 0)
             return (etch_dtype)i;
     return ETCH_DTYPE_COUNT;
+}
+
+bool etch_dtype_is_real(etch_dtype dtype)
+{
+    return dtype <= ETCH_F8;
 }
 
 static const char *label_of(const etch_scope *scope, const char *const *labels)

@@ -13,27 +13,31 @@ typedef struct listing {
 
 /* Where a region's items run. */
 typedef struct place {
-    etch_expr runs; /* executions per microbatch: the product of the loops around it */
-    const etch_loop *loop;
+    etch_expr runs;          /* executions per microbatch: the product of the loops around it */
+    const etch_region *body; /* innermost of the forward pass, or NULL */
 } place;
 
-/* The loop of the forward graph that `loop` undoes or repeats: where the first value that it hands on
- * comes from. */
-static const etch_loop *forward_loop(const etch_loop *loop)
+/* Where the first value that it is handed comes from. */
+const etch_region *etch_forward_body(const etch_region *body)
 {
-    if (loop->forward)
-        loop = loop->forward;
-    if (loop->carries.count == 0)
-        return loop;
-    const etch_tensor *in = loop->carries.at[0].in;
+    if (body->loop->forward)
+        body = body->loop->forward->bodies.at[body->index];
+    if (body->carries.count == 0)
+        return body;
+    const etch_tensor *in = body->carries.at[0].in;
     while (in->of)
         in = in->of;
-    return in->region->loop;
+    return in->region;
 }
 
-static place place_inside(const listing *l, place outer, const etch_loop *loop)
+static place place_inside(const listing *l, place outer, const etch_region *body)
 {
-    return (place){etch_mul(l->sym, outer.runs, loop->count), forward_loop(loop)};
+    return (place){etch_mul(l->sym, outer.runs, body->count), etch_forward_body(body)};
+}
+
+static const etch_loop *loop_of(place at)
+{
+    return at.body ? at.body->loop : NULL;
 }
 
 static place outermost(const listing *l)
@@ -42,14 +46,14 @@ static place outermost(const listing *l)
 }
 
 /* Inside a loop of the top level, as often as the stage runs its iterations. */
-static place place_on_stage(const listing *l, const etch_placed_loop *loop)
+static place place_on_stage(const listing *l, const etch_placed_loop *loop, const etch_region *body)
 {
-    place at = place_inside(l, outermost(l), loop->loop);
+    place at = place_inside(l, outermost(l), body);
     if (!l->stage)
         return at;
-    etch_expr share = etch_stage_share(l->stage, loop->home);
     const bool link = etch_home_is_loop(l->placed->stages, loop->home);
-    at.runs = link ? share : etch_mul(l->sym, at.runs, share);
+    at.runs = link ? etch_stage_iterations(l->sym, l->stage, loop->home, body)
+                   : etch_mul(l->sym, at.runs, etch_stage_share(l->stage, loop->home));
     return at;
 }
 
@@ -61,9 +65,15 @@ static etch_expr times_of(const listing *l, place at, etch_phase phase)
     return every_microbatch && micro ? etch_mul(l->sym, micro, at.runs) : at.runs;
 }
 
+/* A lookup does nothing that is FLOP, but conventions may count it as a product. */
+static bool may_count(const etch_cost *item)
+{
+    return !etch_is_zero(item->each) || (item->op && item->op->row->family == FAMILY_LOOKUP);
+}
+
 static void push(const listing *l, etch_cost item)
 {
-    if (!etch_is_zero(item.each) && !etch_is_zero(item.times))
+    if (may_count(&item) && !etch_is_zero(item.times))
         ETCH_PUSH(l->arena, l->out, item);
 }
 
@@ -88,10 +98,10 @@ static void list_region(const listing *l, const etch_region *region, place at)
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_op *op = region->items.at[i].op;
         const etch_loop *loop = region->items.at[i].loop;
-        if (loop) {
-            list_region(l, loop->body, place_inside(l, at, loop));
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            list_region(l, loop->bodies.at[k], place_inside(l, at, loop->bodies.at[k]));
+        if (loop)
             continue;
-        }
         etch_cost item = {
             .measure = ETCH_FLOPS,
             .each = etch_op_flop(l->sym, op, size_in_graph, l->training),
@@ -100,7 +110,9 @@ static void list_region(const listing *l, const etch_region *region, place at)
             .row = op->row,
             .matmul = etch_op_is_matmul(op),
             .scope = forward_op(op)->scope,
-            .loop = at.loop,
+            .loop = loop_of(at),
+            .body = at.body,
+            .op = op,
             .tensor = op->outs[0],
             .span = op->span,
         };
@@ -116,9 +128,9 @@ static place place_of_weight(const listing *l, const etch_tensor *weight)
     for (const etch_region *region = weight->region; region; region = region->parent) {
         if (!region->loop)
             continue;
-        at.runs = etch_mul(l->sym, at.runs, region->loop->count);
-        if (!at.loop)
-            at.loop = region->loop;
+        at.runs = etch_mul(l->sym, at.runs, region->count);
+        if (!at.body)
+            at.body = region;
     }
     return at;
 }
@@ -126,6 +138,7 @@ static place place_of_weight(const listing *l, const etch_tensor *weight)
 static void list_params(const listing *l)
 {
     const etch_graph *graph = l->training->graph;
+    const etch_expr *active = etch_active_shares(graph, l->arena);
     for (uint32_t i = 0; i < graph->weights.count; i++) {
         const etch_tensor *weight = graph->weights.at[i];
         place at = place_of_weight(l, weight);
@@ -135,10 +148,15 @@ static void list_params(const listing *l)
             .times = at.runs,
             .trainable = l->training->backward ? l->gradients[weight->id] != NULL : !weight->frozen,
             .scope = weight->scope,
-            .loop = at.loop,
+            .loop = loop_of(at),
+            .body = at.body,
             .tensor = weight,
             .span = weight->span,
         };
+        push(l, item);
+        item.measure = ETCH_ACTIVE;
+        if (active[weight->id])
+            item.each = etch_mul(l->sym, item.each, active[weight->id]);
         push(l, item);
     }
 }
@@ -156,6 +174,7 @@ typedef struct ending {
 static etch_cost item_of_weight(const listing *l, etch_measure measure, const ending *e, const etch_row *row,
                                 uint32_t constant)
 {
+    const place at = place_of_weight(l, e->weight);
     return (etch_cost){
         .measure = measure,
         .each = etch_mul(l->sym, e->elements, etch_int(l->sym, constant)),
@@ -163,7 +182,8 @@ static etch_cost item_of_weight(const listing *l, etch_measure measure, const en
         .phase = ETCH_OPTIMIZER,
         .row = row,
         .scope = e->weight->scope,
-        .loop = place_of_weight(l, e->weight).loop,
+        .loop = loop_of(at),
+        .body = at.body,
         .tensor = e->weight,
         .span = e->weight->span,
     };
@@ -188,10 +208,16 @@ static void list_ending_flop(const listing *l, etch_measure measure, const endin
 static void list_ending_traffic(const listing *l, const ending *e)
 {
     const etch_train *train = &l->training->train;
-    push(l,
-         item_of_weight(l, ETCH_TRAFFIC, e, train->optimizer.row, etch_update_bytes(l->training, e->weight)));
-    if (train->clip)
-        push(l, item_of_norm(l, ETCH_TRAFFIC, e, etch_clip_bytes(l->training)));
+    uint32_t reads;
+    const uint32_t bytes = etch_update_bytes(l->training, e->weight, &reads);
+    etch_cost item = item_of_weight(l, ETCH_TRAFFIC, e, train->optimizer.row, bytes);
+    item.read = etch_mul(l->sym, e->elements, etch_int(l->sym, reads));
+    push(l, item);
+    if (!train->clip)
+        return;
+    item = item_of_norm(l, ETCH_TRAFFIC, e, etch_clip_bytes(l->training));
+    item.read = item.each;
+    push(l, item);
 }
 
 /* ---- communication ------------------------------------------------------------------------------------- */
@@ -267,6 +293,7 @@ static void list_clip_result(const listing *l)
     etch_cost item = {
         .measure = ETCH_TRAFFIC,
         .each = etch_int(l->sym, CLIP_RESULT_BYTES),
+        .read = etch_int(l->sym, 0),
         .times = etch_int(l->sym, 1),
         .phase = ETCH_OPTIMIZER,
         .row = etch_row_for(l->training->graph, USE_NORM),
@@ -296,10 +323,19 @@ static etch_cost item_of_step(const listing *l, etch_measure measure, const etch
         .row = step->row,
         .matmul = op && etch_op_is_matmul(op),
         .scope = op ? forward_op(op)->scope : step->scope,
-        .loop = at.loop,
+        .loop = loop_of(at),
+        .body = at.body,
         .tensor = tensor,
         .span = op ? op->span : tensor->span,
     };
+}
+
+/* A cache is there once, whatever runs write to it. */
+static void list_cache(const listing *l, const etch_step *step, place at)
+{
+    etch_cost item = item_of_step(l, ETCH_CACHED, step, at);
+    item.each = etch_value_bytes(l->placed, step->outs[0]);
+    push(l, item);
 }
 
 static void list_kernel(const listing *l, const etch_kernel *kernel, place at)
@@ -314,11 +350,16 @@ static void list_kernel(const listing *l, const etch_kernel *kernel, place at)
     }
     for (uint32_t i = 0; i < kernel->steps.count; i++) {
         etch_cost item = item_of_step(l, ETCH_RANK_FLOPS, kernel->steps.at[i], at);
-        item.each = etch_step_flop(l->placed, kernel->steps.at[i]);
+        item.step = kernel->steps.at[i];
+        item.op = item.step->op;
+        item.each = etch_step_flop(l->placed, item.step);
         push(l, item);
+        if (kernel->steps.at[i]->row->stays)
+            list_cache(l, kernel->steps.at[i], at);
     }
     etch_cost item = item_of_step(l, ETCH_TRAFFIC, kernel->anchor, at);
     item.each = kernel->bytes;
+    item.read = kernel->read;
     push(l, item);
 }
 
@@ -329,8 +370,8 @@ static void list_body(const listing *l, const etch_placed_region *region, place 
         list_kernel(l, region->kernels.at[i], at);
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_placed_loop *loop = region->items.at[i].loop;
-        if (loop)
-            list_body(l, loop->body, place_inside(l, at, loop->loop));
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            list_body(l, loop->bodies.at[k], place_inside(l, at, loop->bodies.at[k]->of));
     }
 }
 
@@ -344,8 +385,8 @@ static void list_top(const listing *l, const etch_placed_region *region)
     }
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_placed_loop *loop = region->items.at[i].loop;
-        if (loop)
-            list_body(l, loop->body, place_on_stage(l, loop));
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            list_body(l, loop->bodies.at[k], place_on_stage(l, loop, loop->bodies.at[k]->of));
     }
 }
 
@@ -398,11 +439,12 @@ typedef struct holding {
 
 static holding holding_of(const listing *l, const etch_unit *unit)
 {
-    etch_expr runs = unit->loop ? unit->loop->count : etch_int(l->sym, 1);
+    etch_expr runs = unit->body ? unit->body->count : etch_int(l->sym, 1);
     const etch_homes *uses = l->stage ? etch_unit_uses(l->placed, unit) : NULL;
     holding all = {runs, runs, etch_int(l->sym, 0)};
     if (uses && uses->count == 0) { /* with the iterations of a loop of the chain */
-        all.copies = all.counted = etch_stage_share(l->stage, etch_stage_home_of(l->placed, unit->loop));
+        all.copies = all.counted =
+            etch_stage_iterations(l->sym, l->stage, etch_stage_home_of(l->placed, unit->loop), unit->body);
     } else if (uses) {
         all.copies = etch_mul(l->sym, runs, etch_stage_presence(l->sym, l->stage, uses));
         all.counted = etch_mul(l->sym, runs, etch_stage_begins(l->sym, l->stage, uses));

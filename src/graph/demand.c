@@ -31,15 +31,16 @@ void etch_demand_uses(placer *p, const etch_region *region)
                     add_use(p, item->op->ins[k], item->op, region);
             continue;
         }
-        for (uint32_t k = 0; k < item->loop->carries.count; k++) {
-            const etch_carry *c = &item->loop->carries.at[k];
+        for (uint32_t k = 0; k < etch_loop_carries(item->loop)->count; k++) {
+            const etch_carry *c = &etch_loop_carries(item->loop)->at[k];
             if (!c->init)
                 continue;
             use *u = &p->uses[c->init->id];
-            u->init = u->count == 0 ? c : NULL;
+            u->init = u->count == 0 ? (handing){item->loop, k} : (handing){NULL, 0};
             u->count += 2;
         }
-        etch_demand_uses(p, item->loop->body);
+        for (uint32_t k = 0; k < item->loop->bodies.count; k++)
+            etch_demand_uses(p, item->loop->bodies.at[k]);
     }
 }
 
@@ -53,18 +54,19 @@ static const etch_tensor *origin(const etch_tensor *tensor)
     return tensor;
 }
 
-const etch_carry *etch_demand_handed_on(const etch_tensor *tensor)
+handing etch_demand_handed_on(const etch_tensor *tensor)
 {
     const etch_tensor *first = origin(tensor);
-    const etch_loop *loop = first->region->loop;
-    for (uint32_t i = 0; loop && i < loop->carries.count; i++)
-        if (loop->carries.at[i].out == first)
-            return &loop->carries.at[i];
-    return NULL;
+    const etch_region *region = first->region;
+    for (uint32_t i = 0; i < region->carries.count; i++)
+        if (region->carries.at[i].out == first)
+            return (handing){region->loop, i};
+    return (handing){NULL, 0};
 }
 
-void etch_demand_carry(placer *p, const etch_carry *carry, etch_state *place)
+void etch_demand_carry(placer *p, handing value, etch_state *place)
 {
+    const etch_carry *carry = &etch_loop_carries(value.loop)->at[value.i];
     const etch_tensor *first = origin(carry->in);
     if (first !=
         carry->in) { /* a cotangent, or a recomputed loop: where the forward value is, without partial sums */
@@ -73,8 +75,9 @@ void etch_demand_carry(placer *p, const etch_carry *carry, etch_state *place)
             place[a] = forward && forward->place[a] != ETCH_PARTIAL ? forward->place[a] : NULL;
         return;
     }
-    if (etch_map_pin(p, carry->out, place))
-        return;
+    for (uint32_t k = 0; k < value.loop->bodies.count; k++)
+        if (etch_map_pin(p, value.loop->bodies.at[k]->carries.at[value.i].out, place))
+            return;
     if (carry->init && etch_map_pin(p, carry->init, place))
         return;
     etch_map_place(p, carry->in->scope, carry->in, place);
@@ -123,11 +126,11 @@ static void demand_tensor(placer *p, const etch_tensor *tensor)
         want->known = true;
         return;
     }
-    const etch_carry *carry = etch_demand_handed_on(tensor);
-    if (!carry && u->init && u->count == 2)
-        carry = u->init;
-    if (carry) {
-        etch_demand_carry(p, carry, want->place);
+    handing value = etch_demand_handed_on(tensor);
+    if (!value.loop && u->init.loop && u->count == 2)
+        value = u->init;
+    if (value.loop) {
+        etch_demand_carry(p, value, want->place);
         want->known = true;
     } else if (u->only) {
         demand_through(p, u->only, tensor, want);

@@ -67,9 +67,16 @@ static void put_region(const dump *d, const etch_placed_region *region, uint32_t
             continue;
         }
         put_indent(d, depth);
-        etch_buf_printf(d->out, "repeat %s%s {\n", item->loop->loop->name,
-                        item->loop->forward ? " backwards" : "");
-        put_region(d, item->loop->body, depth + 1);
+        for (uint32_t k = 0; k < item->loop->bodies.count; k++) {
+            if (k > 0) {
+                put_indent(d, depth);
+                etch_buf_puts(d->out, "} or {\n");
+            } else {
+                etch_buf_printf(d->out, "repeat %s%s {\n", item->loop->loop->name,
+                                item->loop->forward ? " backwards" : "");
+            }
+            put_region(d, item->loop->bodies.at[k], depth + 1);
+        }
         put_indent(d, depth);
         etch_buf_puts(d->out, "}\n");
     }

@@ -6,7 +6,8 @@
  * undone; when its producer is reached they become one op `add_cotangents`, and placement decides how they
  * are added and moved. Gradients of weights are not collected: each contribution is added into the
  * accumulator in place. A loop is undone by a loop that runs the iterations backwards; with recomputation its
- * body begins with a copy of the forward body. Only what a trainable weight needs is derived. */
+ * body begins with a copy of the forward body; each class of iterations is undone by a body of its own. Only what a
+ * trainable weight needs is derived. */
 #include <ctype.h>
 #include <string.h>
 
@@ -22,13 +23,14 @@ typedef struct deriver {
     tensor_list *parts;       /* by forward id: contributions to its cotangent in the region in work */
     etch_tensor **version;    /* by forward id: the recomputed copy in force, or NULL */
     etch_loop **loop_version; /* by forward loop: its recomputed copy, or NULL */
-    bool failed;
+    bool failed, found_integer;
 } deriver;
 
 etch_expr etch_training_size(const etch_training *training, const etch_dim *dim)
 {
     etch_sym *sym = training->graph->sym;
-    return dim == training->train.batch ? etch_div(sym, dim->size, training->train.micro) : dim->size;
+    const bool divided = training->train.batch && etch_dim_holds(dim, training->train.batch);
+    return divided ? etch_div(sym, dim->size, training->train.micro) : dim->size;
 }
 
 static bool has_tag(const etch_tensor *tensor, const char *tag)
@@ -63,22 +65,37 @@ static void mark_op(deriver *d, const etch_op *op)
         d->needs[op->outs[i]->id] = true;
 }
 
-/* A value that an iteration hands on needs one when its first or any later version does. */
+/* Does a version of the i-th value of a loop need one, which the iterations do not know of yet? */
+static bool leaves_with_more(const deriver *d, const etch_loop *loop, uint32_t i)
+{
+    bool any = d->needs[etch_loop_carries(loop)->at[i].init->id];
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        any = any || d->needs[loop->bodies.at[k]->carries.at[i].out->id];
+    return any && !d->needs[etch_loop_carries(loop)->at[i].in->id];
+}
+
+static bool mark_carry(deriver *d, const etch_loop *loop, uint32_t i)
+{
+    if (!leaves_with_more(d, loop, i))
+        return false;
+    d->needs[etch_loop_carries(loop)->at[i].result->id] = true;
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        d->needs[loop->bodies.at[k]->carries.at[i].in->id] = true;
+    return true;
+}
+
+/* A value that an iteration hands on needs one when its first or any later version does, of any class. */
 static void mark_loop(deriver *d, const etch_loop *loop)
 {
     bool changed = true;
     while (changed) {
         changed = false;
-        for (uint32_t i = 0; i < loop->carries.count; i++) {
-            const etch_carry *c = &loop->carries.at[i];
-            bool any = d->needs[c->init->id] || d->needs[c->out->id];
-            if (any && !d->needs[c->in->id])
-                d->needs[c->in->id] = d->needs[c->result->id] = changed = true;
-        }
-        mark_region(d, loop->body);
-        for (uint32_t i = 0; i < loop->carries.count; i++)
-            changed =
-                changed || (d->needs[loop->carries.at[i].out->id] && !d->needs[loop->carries.at[i].in->id]);
+        for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
+            changed = mark_carry(d, loop, i) || changed;
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            mark_region(d, loop->bodies.at[k]);
+        for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
+            changed = changed || leaves_with_more(d, loop, i);
     }
 }
 
@@ -112,6 +129,13 @@ static etch_tensor *derived_tensor(deriver *d, const char *prefix, etch_tensor *
     return t;
 }
 
+/* Cotangents are sums and are no narrower than activations, whatever a value was cast to. */
+static etch_dtype cotangent_dtype(const deriver *d, const etch_tensor *of)
+{
+    const etch_dtype usual = d->graph->dtypes.act;
+    return etch_dtype_bytes(of->dtype) < etch_dtype_bytes(usual) ? usual : of->dtype;
+}
+
 /* An op of the backward pass, placed in `region`; its outs are still to be filled. */
 static etch_op *derived_op(deriver *d, const etch_row *row, etch_tensor *const *ins, uint32_t in_count,
                            uint32_t out_count, const etch_op *forward)
@@ -123,6 +147,28 @@ static etch_op *derived_op(deriver *d, const etch_row *row, etch_tensor *const *
     op->forward = (etch_op *)(uintptr_t)forward;
     op->scope = forward ? forward->scope : ins[0]->scope;
     return op;
+}
+
+/* Integers have none. Reported once: what an integer is made from is mostly one, too. */
+static bool has_gradient(deriver *d, const etch_tensor *target)
+{
+    const etch_graph *g = d->graph;
+    if (target->dtype < ETCH_I64)
+        return true;
+    while (target->producer && etch_op_is_view(target->producer)) /* named by whoever wrote it */
+        target = target->producer->ins[0];
+    if (!d->found_integer) {
+        etch_diag *diag =
+            etch_error(g->diags, ETCH_E_INTEGER_GRADIENT, target->span,
+                       "%s%s: %s is an integer, but the loss needs its gradient", target->name,
+                       etch_dims_text(g->arena, target->dims, target->rank), etch_dtype_name(target->dtype));
+        if (target->kind == ETCH_WEIGHT)
+            etch_help(diag, "give it another dtype, or keep it from being trained: tag frozen");
+        else
+            etch_help(diag, "give it another dtype: it depends on weights that are trained");
+    }
+    d->found_integer = d->failed = true;
+    return false;
 }
 
 static etch_tensor *gradient_of(const deriver *d, const etch_tensor *weight)
@@ -138,7 +184,7 @@ static etch_tensor *gradient_of(const deriver *d, const etch_tensor *weight)
  * into a gradient itself. */
 static void contribute(deriver *d, etch_region *region, etch_tensor *target, etch_tensor *part, bool fresh)
 {
-    if (!d->needs[target->id])
+    if (!d->needs[target->id] || !has_gradient(d, target))
         return;
     if (target->kind != ETCH_WEIGHT) {
         ETCH_PUSH(d->graph->arena, &d->parts[target->id], part);
@@ -163,7 +209,7 @@ static etch_tensor *total_of(deriver *d, etch_region *region, etch_tensor *tenso
     etch_op *op = derived_op(d, etch_row_for(d->graph, USE_TOTAL), parts->at, parts->count, 1, NULL);
     op->scope = forward ? forward->scope : tensor->scope;
     op->span = tensor->span;
-    op->outs[0] = derived_tensor(d, "d", version_of(d, tensor), tensor->dtype);
+    op->outs[0] = derived_tensor(d, "d", version_of(d, tensor), cotangent_dtype(d, tensor));
     op->outs[0]->of = version_of(d, tensor);
     etch_region_add_op(d->graph, region, op);
     *parts = (tensor_list){0};
@@ -226,7 +272,7 @@ static etch_tensor *sum_to(deriver *d, etch_region *region, etch_tensor *part, e
     etch_op *op = derived_op(d, etch_row_for(d->graph, USE_REDUCTION), &part, 1, 1, NULL);
     op->scope = target->scope;
     op->span = target->span;
-    op->outs[0] = derived_tensor(d, "d", target, target->dtype);
+    op->outs[0] = derived_tensor(d, "d", target, cotangent_dtype(d, target));
     etch_region_add_op(d->graph, region, op);
     return op->outs[0];
 }
@@ -256,7 +302,7 @@ static void apply_rule(deriver *d, etch_region *region, const etch_op *op, const
     }
     for (uint32_t i = 0; i < count; i++) {
         etch_tensor *target = op->ins[targets[i]];
-        made->outs[i] = derived_tensor(d, "d", target, target->dtype);
+        made->outs[i] = derived_tensor(d, "d", target, cotangent_dtype(d, target));
         made->outs[i]->optional_result = !d->needs[target->id];
         if (etch_row_is_several(row))
             give_part_dims(d, made, i);
@@ -275,7 +321,7 @@ static void apply_rule(deriver *d, etch_region *region, const etch_op *op, const
 
 static etch_tensor *zeros_like(deriver *d, etch_tensor *of)
 {
-    etch_tensor *zeros = derived_tensor(d, "d", of, of->dtype);
+    etch_tensor *zeros = derived_tensor(d, "d", of, cotangent_dtype(d, of));
     zeros->kind = ETCH_CONSTANT;
     return zeros;
 }
@@ -359,6 +405,21 @@ static void clone_op(deriver *d, const etch_op *op, etch_region *into)
     etch_region_add_op(d->graph, into, copy);
 }
 
+static void clone_region(deriver *d, const etch_region *region, etch_region *into);
+
+static void clone_body(deriver *d, const etch_region *body, etch_region *copy)
+{
+    etch_graph *g = d->graph;
+    g->region = copy;
+    copy->count = body->count;
+    for (uint32_t c = 0; c < body->carries.count; c++) {
+        etch_tensor *init = version_of(d, body->carries.at[c].init);
+        ETCH_PUSH(g->arena, &copy->carries,
+                  (etch_carry){.init = init, .in = cloned_tensor(d, body->carries.at[c].in)});
+    }
+    clone_region(d, body, copy);
+}
+
 /* Copies a forward region to the end of `into`: everything is run again, also what nobody reads. */
 static void clone_region(deriver *d, const etch_region *region, etch_region *into)
 {
@@ -372,16 +433,18 @@ static void clone_region(deriver *d, const etch_region *region, etch_region *int
         g->region = into;
         etch_loop *loop = item->loop, *copy = etch_graph_begin(g, loop->name, loop->count, loop->span);
         d->loop_version[loop->id] = copy;
-        for (uint32_t c = 0; c < loop->carries.count; c++) {
-            etch_tensor *init = version_of(d, loop->carries.at[c].init);
-            ETCH_PUSH(g->arena, &copy->carries,
-                      (etch_carry){.init = init, .in = cloned_tensor(d, loop->carries.at[c].in)});
-        }
-        clone_region(d, loop->body, copy->body);
+        copy->pattern = loop->pattern;
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            clone_body(d, loop->bodies.at[k],
+                       k == 0 ? copy->bodies.at[0] : etch_loop_add_body(g, copy, into));
         g->region = into;
-        for (uint32_t c = 0; c < loop->carries.count; c++) {
-            copy->carries.at[c].out = version_of(d, loop->carries.at[c].out);
-            copy->carries.at[c].result = cloned_tensor(d, loop->carries.at[c].result);
+        for (uint32_t c = 0; c < etch_loop_carries(loop)->count; c++) {
+            etch_tensor *result = cloned_tensor(d, etch_loop_carries(loop)->at[c].result);
+            for (uint32_t k = 0; k < loop->bodies.count; k++) {
+                etch_carry *carry = &copy->bodies.at[k]->carries.at[c];
+                carry->out = version_of(d, loop->bodies.at[k]->carries.at[c].out);
+                carry->result = result;
+            }
         }
     }
 }
@@ -401,44 +464,154 @@ static bool is_recomputed(const deriver *d, const etch_loop *loop, const etch_re
 
 static void derive_region(deriver *d, const etch_region *forward, etch_region *into);
 
+static bool loop_has_loss(const etch_loop *loop);
+
 static bool region_has_loss(const etch_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_item *item = &region->items.at[i];
-        if (item->op ? is_loss(item->op->outs[0]) : region_has_loss(item->loop->body))
+        if (item->op ? is_loss(item->op->outs[0]) : loop_has_loss(item->loop))
             return true;
     }
     return false;
 }
 
+static bool loop_has_loss(const etch_loop *loop)
+{
+    for (uint32_t i = 0; i < loop->bodies.count; i++)
+        if (region_has_loss(loop->bodies.at[i]))
+            return true;
+    return false;
+}
+
+static bool loop_trains(const deriver *d, const etch_loop *loop);
+
+/* Is there an objective in the region that a trainable weight stands behind? */
+static bool trains_loss(const deriver *d, const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_item *item = &region->items.at[i];
+        if (item->op ? is_loss(item->op->outs[0]) && d->needs[item->op->outs[0]->id]
+                     : loop_trains(d, item->loop))
+            return true;
+    }
+    return false;
+}
+
+static bool loop_trains(const deriver *d, const etch_loop *loop)
+{
+    for (uint32_t i = 0; i < loop->bodies.count; i++)
+        if (trains_loss(d, loop->bodies.at[i]))
+            return true;
+    return false;
+}
+
 static bool loop_matters(const deriver *d, const etch_loop *loop)
 {
-    for (uint32_t i = 0; i < loop->carries.count; i++)
-        if (d->parts[loop->carries.at[i].result->id].count)
+    for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
+        if (d->parts[etch_loop_carries(loop)->at[i].result->id].count)
             return true;
-    return region_has_loss(loop->body);
+    return loop_trains(d, loop);
 }
 
 /* A value that the backward loop hands from iteration to iteration: the cotangent of `of`. */
-static etch_tensor *backward_carry(deriver *d, etch_loop *back, etch_tensor *of, etch_tensor *init)
+static etch_tensor *backward_carry(deriver *d, etch_region *back, etch_tensor *of, etch_tensor *init)
 {
-    etch_tensor *in = derived_tensor(d, "d", of, of->dtype);
+    etch_tensor *in = derived_tensor(d, "d", of, cotangent_dtype(d, of));
     ETCH_PUSH(d->graph->arena, &back->carries, (etch_carry){.init = init, .in = in});
     return in;
 }
 
-/* Cotangents of values from outside the loop: each iteration adds its part to what earlier ones left. */
-static void accumulate_outer(deriver *d, etch_loop *back, tensor_list *outer)
+/* A loop that is being undone: body by body, each with its own contributions. */
+typedef struct undoing {
+    const etch_loop *loop;
+    etch_loop *back;
+    bool recomputed;
+    etch_tensor **inits; /* by value that the loop hands on: the cotangent of its result, or NULL */
+    tensor_list **parts; /* by class, then forward id: as d->parts */
+} undoing;
+
+/* What follows adds to the contributions of a class, in its backward body. */
+static etch_region *enter_class(deriver *d, const undoing *u, uint32_t class)
+{
+    d->parts = u->parts[class];
+    return d->graph->region = u->back->bodies.at[class];
+}
+
+/* Derives one body. Its carries are the values that need a cotangent, in the order of the loop. */
+static void derive_body(deriver *d, const undoing *u, uint32_t class)
+{
+    const etch_region *body = u->loop->bodies.at[class];
+    etch_region *back = enter_class(d, u, class);
+    back->count = body->count;
+    if (u->recomputed)
+        clone_region(d, body, back);
+    d->graph->region = back;
+    for (uint32_t i = 0; i < body->carries.count; i++) {
+        const etch_carry *c = &body->carries.at[i];
+        if (d->needs[c->in->id])
+            ETCH_PUSH(d->graph->arena, &d->parts[c->out->id],
+                      backward_carry(d, back, version_of(d, c->in), u->inits[i]));
+    }
+    derive_region(d, body, back);
+    d->graph->region = back;
+    for (uint32_t i = 0, k = 0; i < body->carries.count; i++) {
+        etch_tensor *in = body->carries.at[i].in;
+        if (!d->needs[in->id])
+            continue;
+        etch_tensor *total = total_of(d, back, in, NULL);
+        back->carries.at[k++].out = total ? total : zeros_like(d, in);
+    }
+}
+
+/* Cotangents of values from outside the loop: each iteration adds its part to what earlier ones left, if it
+ * has one. */
+static void accumulate_outer(deriver *d, const undoing *u, tensor_list *outer)
 {
     for (uint32_t id = 0; id < d->forward_count; id++) {
         etch_tensor *tensor = d->graph->tensors.at[id];
-        if (d->parts[id].count == 0)
+        bool any = false;
+        for (uint32_t k = 0; k < u->loop->bodies.count; k++)
+            any = any || u->parts[k][id].count;
+        if (!any)
             continue;
-        etch_tensor *in = backward_carry(d, back, version_of(d, tensor), NULL);
-        ETCH_PUSH(d->graph->arena, &d->parts[id], in);
-        back->carries.at[back->carries.count - 1].out = total_of(d, back->body, tensor, NULL);
+        for (uint32_t k = 0; k < u->loop->bodies.count; k++) {
+            etch_region *back = enter_class(d, u, k);
+            const bool adds = d->parts[id].count > 0;
+            etch_tensor *in = backward_carry(d, back, version_of(d, tensor), NULL), *out = in;
+            if (adds) {
+                ETCH_PUSH(d->graph->arena, &d->parts[id], in);
+                out = total_of(d, back, tensor, NULL);
+            }
+            back->carries.at[back->carries.count - 1].out = out;
+        }
         ETCH_PUSH(d->graph->arena, outer, tensor);
     }
+}
+
+/* The backward loop, without its bodies' contents. */
+static etch_loop *begin_backward(deriver *d, const etch_loop *loop, etch_region *into)
+{
+    d->graph->region = into;
+    etch_loop *back = etch_graph_begin(d->graph, loop->name, loop->count, loop->span);
+    etch_loop *undone = d->loop_version[loop->id];
+    back->forward = undone ? undone : (etch_loop *)(uintptr_t)loop;
+    back->pattern = loop->pattern;
+    for (uint32_t k = 1; k < loop->bodies.count; k++)
+        etch_loop_add_body(d->graph, back, into);
+    return back;
+}
+
+/* The i-th value that leaves the backward loop: the cotangent of what `target` was when the loop began. */
+static void leave_backward(deriver *d, const etch_loop *back, uint32_t i, etch_tensor *target,
+                           etch_region *into)
+{
+    const etch_tensor *in = etch_loop_carries(back)->at[i].in;
+    etch_tensor *result = derived_tensor(d, "", (etch_tensor *)(uintptr_t)in, in->dtype);
+    result->of = in->of;
+    for (uint32_t k = 0; k < back->bodies.count; k++)
+        back->bodies.at[k]->carries.at[i].result = result;
+    contribute(d, into, target, result, false);
 }
 
 static void derive_loop(deriver *d, const etch_loop *loop, const etch_region *parent, etch_region *into)
@@ -446,46 +619,27 @@ static void derive_loop(deriver *d, const etch_loop *loop, const etch_region *pa
     etch_graph *g = d->graph;
     if (!loop_matters(d, loop))
         return;
-    etch_tensor **inits = ETCH_NEW_ARRAY(g->arena, loop->carries.count, etch_tensor *);
-    for (uint32_t i = 0; i < loop->carries.count; i++)
-        inits[i] =
-            d->needs[loop->carries.at[i].in->id] ? total_of(d, into, loop->carries.at[i].result, NULL) : NULL;
-
-    g->region = into;
-    etch_loop *back = etch_graph_begin(g, loop->name, loop->count, loop->span);
-    etch_loop *undone = d->loop_version[loop->id];
-    back->forward = undone ? undone : (etch_loop *)(uintptr_t)loop;
-    tensor_list *outside = d->parts, outer = {0};
-    d->parts = ETCH_NEW_ARRAY(g->arena, d->forward_count, tensor_list);
-
-    uint32_t *kept = ETCH_NEW_ARRAY(g->arena, loop->carries.count, uint32_t), kept_count = 0;
-    if (is_recomputed(d, loop, parent))
-        clone_region(d, loop->body, back->body);
-    for (uint32_t i = 0; i < loop->carries.count; i++) {
-        const etch_carry *c = &loop->carries.at[i];
-        if (!d->needs[c->in->id])
-            continue;
-        ETCH_PUSH(g->arena, &d->parts[c->out->id], backward_carry(d, back, version_of(d, c->in), inits[i]));
-        kept[kept_count++] = i;
+    const uint32_t classes = loop->bodies.count, count = etch_loop_carries(loop)->count;
+    undoing u = {.loop = loop, .recomputed = is_recomputed(d, loop, parent)};
+    u.inits = ETCH_NEW_ARRAY(g->arena, count, etch_tensor *);
+    u.parts = ETCH_NEW_ARRAY(g->arena, classes, tensor_list *);
+    tensor_list *outside = d->parts, handed = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        const etch_carry *c = &etch_loop_carries(loop)->at[i];
+        u.inits[i] = d->needs[c->in->id] ? total_of(d, into, c->result, NULL) : NULL;
+        if (d->needs[c->in->id])
+            ETCH_PUSH(g->arena, &handed, c->init);
     }
-    g->region = back->body;
-    derive_region(d, loop->body, back->body);
-    g->region = back->body;
-    for (uint32_t k = 0; k < kept_count; k++) {
-        etch_tensor *in = loop->carries.at[kept[k]].in, *total = total_of(d, back->body, in, NULL);
-        back->carries.at[k].out = total ? total : zeros_like(d, in);
+    u.back = begin_backward(d, loop, into);
+    for (uint32_t k = 0; k < classes; k++) {
+        u.parts[k] = ETCH_NEW_ARRAY(g->arena, d->forward_count, tensor_list);
+        derive_body(d, &u, k);
     }
-    accumulate_outer(d, back, &outer);
-
+    accumulate_outer(d, &u, &handed);
     g->region = into;
     d->parts = outside;
-    for (uint32_t i = 0; i < back->carries.count; i++) {
-        etch_carry *c = &back->carries.at[i];
-        c->result = derived_tensor(d, "", c->in, c->in->dtype);
-        c->result->of = c->in->of;
-        etch_tensor *target = i < kept_count ? loop->carries.at[kept[i]].init : outer.at[i - kept_count];
-        contribute(d, into, target, c->result, false);
-    }
+    for (uint32_t i = 0; i < handed.count; i++)
+        leave_backward(d, u.back, i, handed.at[i], into);
 }
 
 static void derive_region(deriver *d, const etch_region *forward, etch_region *into)
@@ -502,14 +656,16 @@ static void derive_region(deriver *d, const etch_region *forward, etch_region *i
 
 /* ---- units ------------------------------------------------------------------------------------------ */
 
-static etch_unit *unit_at(etch_training *training, uint32_t segment, etch_loop *loop)
+/* `body`: of an outermost loop, or NULL. */
+static etch_unit *unit_at(etch_training *training, uint32_t segment, etch_region *body)
 {
     for (uint32_t i = 0; i < training->units.count; i++)
-        if (training->units.at[i]->segment == segment)
+        if (training->units.at[i]->segment == segment && training->units.at[i]->body == body)
             return training->units.at[i];
     etch_unit *unit = ETCH_NEW(training->graph->arena, etch_unit);
     unit->segment = segment;
-    unit->loop = loop;
+    unit->loop = body ? body->loop : NULL;
+    unit->body = body;
     ETCH_PUSH(training->graph->arena, &training->units, unit);
     return unit;
 }
@@ -520,7 +676,7 @@ static etch_expr copies_in_unit(etch_sym *sym, const etch_tensor *weight)
 {
     etch_expr copies = etch_int(sym, 1);
     for (const etch_region *r = weight->region; r && r->loop && r->parent->loop; r = r->parent)
-        copies = etch_mul(sym, copies, r->loop->count);
+        copies = etch_mul(sym, copies, r->count);
     return copies;
 }
 
@@ -536,14 +692,16 @@ static void add_weight(deriver *d, etch_unit *unit, etch_tensor *weight, bool *s
 /* Assigns weights in order of first use. Segments count up over the items of the top level: even between
  * loops, odd for loops. A weight of the top level that a loop uses first is complete only when the loop has
  * been undone: it belongs to the segment before. */
-static void unit_region(deriver *d, const etch_region *region, etch_loop *outermost, uint32_t *segment,
+static void unit_region(deriver *d, const etch_region *region, etch_region *outermost, uint32_t *segment,
                         bool *seen)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_item *item = &region->items.at[i];
         if (item->loop) {
             *segment += !outermost;
-            unit_region(d, item->loop->body, outermost ? outermost : item->loop, segment, seen);
+            for (uint32_t k = 0; k < item->loop->bodies.count; k++)
+                unit_region(d, item->loop->bodies.at[k], outermost ? outermost : item->loop->bodies.at[k],
+                            segment, seen);
             *segment += !outermost;
             continue;
         }
@@ -591,7 +749,10 @@ static bool loop_exists(const etch_region *region, const char *name)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_loop *loop = region->items.at[i].loop;
-        if (loop && (strcmp(loop->name, name) == 0 || loop_exists(loop->body, name)))
+        bool exists = loop && strcmp(loop->name, name) == 0;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            exists = exists || loop_exists(loop->bodies.at[k], name);
+        if (exists)
             return true;
     }
     return false;
@@ -637,8 +798,9 @@ static void check_batch(deriver *d, const etch_region *region)
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_op *op = region->items.at[i].op;
         if (!op)
-            check_batch(d, region->items.at[i].loop->body);
-        for (uint32_t m = 0; op && m < op->attrs.map_count; m++) {
+            for (uint32_t k = 0; k < region->items.at[i].loop->bodies.count; k++)
+                check_batch(d, region->items.at[i].loop->bodies.at[k]);
+        for (uint32_t m = 0; op && !op->row->links && m < op->attrs.map_count; m++) {
             const etch_dim *from = op->attrs.from[m], *to = op->attrs.to[m];
             if (!train->batch || (from != train->batch && to != train->batch))
                 continue;
@@ -653,6 +815,14 @@ static void check_batch(deriver *d, const etch_region *region)
     }
 }
 
+static bool trains_anything(const etch_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->weights.count; i++)
+        if (is_trainable(graph->weights.at[i]))
+            return true;
+    return false;
+}
+
 etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
 {
     etch_training *training = ETCH_NEW(graph->arena, etch_training);
@@ -665,6 +835,7 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
     d.parts = ETCH_NEW_ARRAY(graph->arena, d.forward_count, tensor_list);
     d.version = ETCH_NEW_ARRAY(graph->arena, d.forward_count, etch_tensor *);
     d.loop_version = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_loop *);
+    d.failed = !etch_freeze(graph, train);
     for (uint32_t i = 0; i < graph->weights.count; i++)
         d.needs[graph->weights.at[i]->id] = is_trainable(graph->weights.at[i]);
     mark_region(&d, graph->forward);
@@ -677,6 +848,11 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
             etch_error(graph->diags, ETCH_E_NO_LOSS, train->span,
                        "model %s has nothing to train for: no statement is tagged loss", graph->model);
         etch_help(diag, "tag the objective: l[] = cross_entropy(z, labels, over = V)  tag loss");
+        return NULL;
+    }
+    if (graph->weights.count > 0 && !trains_anything(graph)) {
+        etch_error(graph->diags, ETCH_E_NOTHING_TO_TRAIN, train->span,
+                   "all weights of model %s are frozen: nothing is left to train", graph->model);
         return NULL;
     }
     training->backward = ETCH_NEW(graph->arena, etch_region);

@@ -3,7 +3,8 @@
  *     builder -> forward graph -> etch_train_derive -> training graph
  *             -> etch_place -> placed graph, its kernels and costs
  *
- * A graph is symbolic and knows no loop count: a loop is one body and a count. Sizes are those of the whole
+ * A graph is symbolic and knows no loop count: a loop is a count, and one body for each class of iterations
+ * that are alike. Sizes are those of the whole
  * job, except the dim that `accumulate` names: inside a training graph it is the size of one microbatch (see
  * `etch_training_size`). Graphs live in the arena that they were made with and are not changed once the next
  * stage has begun. Errors go to the diagnostics of the graph; a builder call that reports one returns NULL,
@@ -11,6 +12,7 @@
 #ifndef ETCH_GRAPH_H
 #define ETCH_GRAPH_H
 
+#include "graph/count.h"
 #include "graph/schedule.h"
 #include "symbolic/symbolic.h"
 
@@ -47,20 +49,24 @@ typedef enum etch_keyword {
     ETCH_KW_SLOTS = 1 << 13,  /* the dim of an expert's tokens */
     ETCH_KW_GROUPS = 1 << 14, /* groups of experts that routing chooses among first; 0: none */
     ETCH_KW_KEEP = 1 << 15,   /* how many of those groups it keeps */
-    ETCH_KW_LIMIT = 1 << 16   /* how many groups of ranks a token is sent to at most; 0: any */
+    ETCH_KW_LIMIT = 1 << 16,  /* how many groups of ranks a token is sent to at most; 0: any */
+    ETCH_KW_DTYPE = 1 << 17,  /* of the result; also as the last positional argument: cast(x, f8) */
+    ETCH_KW_KEPT = 1 << 18,   /* dims that statistics are kept apart for: all others are `over` */
+    ETCH_KW_SYNC = 1 << 19    /* true or false: statistics of all ranks */
 } etch_keyword;
 
 typedef enum etch_keyword_kind {
-    ETCH_KIND_DIMS,  /* a dim, or several: over = (A, B) */
-    ETCH_KIND_FLAG,  /* true or false */
-    ETCH_KIND_NUMBER /* an expression over params */
+    ETCH_KIND_DIMS,   /* a dim, or several: over = (A, B) */
+    ETCH_KIND_FLAG,   /* true or false */
+    ETCH_KIND_NUMBER, /* an expression over params */
+    ETCH_KIND_DTYPE   /* the name of a dtype */
 } etch_keyword_kind;
 
 typedef struct etch_keyword_info {
     const char *name; /* NULL: positional */
     etch_keyword bit;
     etch_keyword_kind kind;
-    size_t field; /* offset in etch_attrs of the list of dims, the bool or the expression */
+    size_t field; /* offset in etch_attrs of the list of dims, the bool, the expression or the dtype */
     size_t count; /* of the number of dims in the list */
 } etch_keyword_info;
 
@@ -82,6 +88,10 @@ void etch_row_arity(const etch_row *row, uint32_t *least, uint32_t *most);
  * listed too. */
 const etch_row *etch_row_at(const etch_table *table, uint32_t index);
 bool etch_row_is_called(const etch_row *row);
+/* The optimizer that a train block calls so, or NULL; what it is when it keeps a momentum, NULL when it never
+ * does. */
+const etch_row *etch_optimizer_called(const etch_table *table, const char *name);
+const etch_row *etch_optimizer_with_momentum(const etch_table *table, const etch_row *optimizer);
 /* One line for `help ops`: operands, FLOP per element of what, meaning. */
 void etch_row_describe(const etch_row *row, etch_buf *out);
 
@@ -91,11 +101,17 @@ typedef struct etch_dim {
     const char *name;
     etch_expr size;              /* elements, over the whole job */
     bool ragged;                 /* declared with ~: a size on average */
+    bool grows;                  /* what a cache holds, where a served model runs in several steps */
     uint32_t id;                 /* order of creation within the graph */
     const struct etch_dim *twin; /* the dim that this one was first renamed from (keys of a sequence: its
                                     queries); NULL otherwise */
-    etch_span span;              /* where it is declared */
+    ETCH_VEC(const struct etch_dim *)
+    holds; /* of slots: the dims of the tokens and choices that fill them, and those that they hold; none for
+              most */
+    etch_span span; /* where it is declared */
 } etch_dim;
+/* Is it `other`, or does it hold its elements? Then a microbatch of `other` is one of both. */
+bool etch_dim_holds(const etch_dim *dim, const etch_dim *other);
 
 typedef enum etch_dtype {
     ETCH_F64,
@@ -113,6 +129,8 @@ const char *etch_dtype_name(etch_dtype dtype);
 uint32_t etch_dtype_bytes(etch_dtype dtype);
 /* The dtype called `name`, or ETCH_DTYPE_COUNT. */
 etch_dtype etch_dtype_of(const char *name);
+/* Of floating-point numbers: to others there is no gradient. */
+bool etch_dtype_is_real(etch_dtype dtype);
 
 /* Classes of tensors that `dtype act = bf16, ...` sets. */
 typedef struct etch_dtypes {
@@ -139,8 +157,9 @@ const char *etch_phase_name(etch_phase phase);
 
 /* One call of a module: where an op belongs, and what a plan's `for MODULE` speaks of. */
 typedef struct etch_scope {
-    const char *module;        /* name of the module or model */
-    struct etch_scope *parent; /* the caller's; NULL for the model */
+    const char *module;         /* name of the module or model */
+    struct etch_scope *parent;  /* the caller's; NULL for the model */
+    struct etch_region *region; /* where the call stands */
     uint32_t id;
     etch_span span; /* the call */
 } etch_scope;
@@ -162,6 +181,7 @@ typedef struct etch_tensor {
     uint32_t tag_count;
     uint32_t first_op, end_op; /* ids of the ops that its statement made; both 0: only the producer */
     bool frozen;               /* weight without a gradient */
+    bool wanted;               /* an infer run asks for it */
     bool optional_result; /* a result that exists for backward only, not written when nobody reads it (dropout
                              mask) */
     struct etch_tensor
@@ -176,8 +196,9 @@ typedef struct etch_attrs {
     uint32_t over_count;
     etch_dim **dot;
     uint32_t dot_count;
-    etch_dim **from, **to; /* renaming, pairwise, see regroup.c; slice: over -> to[0]; concat and split: the
-                              dim of each part (NULL: a part of size 1 that has none) -> the dim of the whole */
+    etch_dim **from,
+        **to; /* renaming, pairwise, see regroup.c; slice: over -> to[0]; routing: tokens -> slots; concat
+                              and split: the dim of each part (NULL: a part of size 1 that has none) -> the whole */
     uint32_t map_count;
     etch_dim **kernel;
     uint32_t kernel_count;
@@ -185,9 +206,13 @@ typedef struct etch_attrs {
     uint32_t state_count;
     etch_dim **slots;
     uint32_t slots_count;
+    etch_dim **kept;
+    uint32_t kept_count;
+    bool sync;
     bool causal;
     etch_expr number;
     etch_expr window, cap, pairs, stride, size, chunk, groups, keep, limit; /* NULL: not said */
+    uint32_t dtype;  /* an etch_dtype plus one; 0: not said */
     uint32_t absent; /* bits of the optional operands that are left out before one that is given */
 } etch_attrs;
 
@@ -197,8 +222,11 @@ typedef struct etch_keyword_field {
     uint32_t *dim_count; /* with `dims` */
     bool *flag;
     etch_expr *number; /* NULL when it is not said; a keyword that says 0 is not said */
+    uint32_t *dtype;   /* 0 when it is not said, else an etch_dtype plus one */
 } etch_keyword_field;
 etch_keyword_field etch_keyword_field_of(const etch_keyword_info *info, etch_attrs *attrs);
+/* Is it said? */
+bool etch_keyword_is_said(const etch_keyword_field *field);
 /* The first keyword that a call of the row needs and `attrs` does not say; NULL: all are said. */
 const etch_keyword_info *etch_keyword_missing(const etch_row *row, const etch_attrs *attrs);
 
@@ -232,17 +260,31 @@ typedef struct etch_op {
 } etch_op;
 
 /* A value that iterations hand on: body(in) -> out; `init` enters the first iteration, `result` leaves the
- * last. */
+ * last. These two are the loop's, the same in all of its bodies; each body has its own `in` and `out`. */
 typedef struct etch_carry {
     etch_tensor *init; /* NULL: starts as zeros */
     etch_tensor *in, *out, *result;
 } etch_carry;
 
+/* Iterations from `first` to before `end`; none where end <= first. Both are integers from 0 to the count of
+ * the loop. */
+typedef struct etch_segment {
+    etch_expr first, end;
+    uint32_t *class_of; /* by residue: the iteration modulo the period */
+} etch_segment;
+#define ETCH_NO_CLASS UINT32_MAX /* of residues that no iteration of the segment has */
+
+/* Which iteration is of which class. The segments are disjoint and hold every iteration. */
+typedef struct etch_pattern {
+    uint32_t period; /* at least 1 */
+    ETCH_VEC(etch_segment) segments;
+} etch_pattern;
+
 typedef struct etch_loop {
     const char *name; /* index name, or "loop" */
     etch_expr count;
-    struct etch_region *body;
-    ETCH_VEC(etch_carry) carries;
+    ETCH_VEC(struct etch_region *) bodies; /* by class of iterations; at least one */
+    const etch_pattern *pattern;           /* NULL: one class */
     struct etch_loop
         *forward; /* backward loop: the forward loop that it undoes, in reverse order of iterations */
     uint32_t id;
@@ -256,9 +298,16 @@ typedef struct etch_item {
 
 typedef struct etch_region {
     ETCH_VEC(etch_item) items; /* program order */
-    etch_loop *loop;           /* whose body it is; NULL at top level */
     struct etch_region *parent;
+    etch_loop *loop; /* whose body it is; NULL at top level */
+    /* of a body: */
+    uint32_t index;  /* its class of iterations */
+    etch_expr count; /* how many iterations of one run of the loop are of the class */
+    ETCH_VEC(etch_carry) carries;
 } etch_region;
+
+/* What enters and leaves a loop: the carries of its first body, as `init` and `result` are those of all. */
+#define etch_loop_carries(loop) (&(loop)->bodies.at[0]->carries)
 
 typedef struct etch_graph {
     etch_arena *arena;
@@ -273,6 +322,10 @@ typedef struct etch_graph {
     ETCH_VEC(etch_tensor *) weights; /* in program order of their declaration */
     ETCH_VEC(etch_scope *) scopes;   /* by id; 0 is the model */
     uint32_t op_count, loop_count;
+    bool serves; /* the model is served, not trained: caches hold what runs before it have left there */
+    /* A served model that runs several times, one run behind the other: how often, and the number of the run
+     * (an index, from 0), which sizes of caches and costs have in them. NULL: one run. */
+    etch_expr steps, step;
     /* Defaults of params, for questions that only they decide (is the cache empty when training?). */
     const etch_expr *default_vars, *default_values;
     uint32_t default_count;
@@ -307,8 +360,8 @@ etch_tensor *etch_graph_weight(etch_graph *graph, const char *name, etch_dim *co
                                etch_dtype dtype, bool frozen, etch_span span);
 
 /* `row` applied to operands (a missing optional operand is not in `ins`). The row checks dims and infers
- * those of the result. `want` (may be NULL): declared dims of the result; rows that cannot infer need them;
- * others are checked against them. Result 0. */
+ * those of the result. `want` (may be NULL): dims declared for the statement; rows that cannot infer need
+ * them, the results of others have no dims but these. Result 0. */
 etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor *const *ins,
                              uint32_t in_count, const etch_attrs *attrs, etch_dim *const *want,
                              uint32_t want_rank, etch_span span);
@@ -356,6 +409,8 @@ etch_tensor *etch_graph_regroup(etch_graph *graph, etch_tensor *a, const etch_re
 /* x times, or plus, a number. */
 etch_tensor *etch_graph_scale(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span);
 etch_tensor *etch_graph_shift(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span);
+/* 1/x. */
+etch_tensor *etch_graph_reciprocal(etch_graph *graph, etch_tensor *x, etch_span span);
 /* Another name for the same value. */
 etch_tensor *etch_graph_alias(etch_graph *graph, etch_tensor *x, etch_span span);
 
@@ -373,12 +428,29 @@ void etch_graph_state(const etch_graph *graph, etch_tensor *tensor, uint32_t op_
  */
 etch_loop *etch_graph_begin(etch_graph *graph, const char *name, etch_expr count, etch_span span);
 etch_tensor *etch_graph_carry(etch_graph *graph, etch_tensor *init, etch_span span);
+/* Ends a body with its last versions and begins that of another class; fills `ins` with its versions of the
+ * carried values. `etch_graph_classes` says, before or after the end, which iterations are of which class. */
+void etch_graph_next_body(etch_graph *graph, etch_tensor *const *outs, etch_tensor **ins, uint32_t count);
+void etch_graph_classes(etch_graph *graph, etch_loop *loop, const etch_pattern *pattern);
 void etch_graph_end(etch_graph *graph, etch_tensor *const *outs, etch_tensor **results, uint32_t count);
+
+/* As etch_max and etch_min, simpler where facts tell which of the two it is. */
+etch_expr etch_larger(etch_sym *sym, etch_expr a, etch_expr b);
+etch_expr etch_smaller(etch_sym *sym, etch_expr a, etch_expr b);
+/* How many of the iterations from `low` to before `high` of a loop are of the class of `body`. */
+etch_expr etch_class_count(etch_sym *sym, const etch_region *body, etch_expr low, etch_expr high);
+
+/* Warns of each weight that nothing reads, or that neither `results` (NULL: failed ones) nor a loss depend on. */
+void etch_graph_warn_unused(const etch_graph *graph, etch_tensor *const *results, uint32_t count);
+
+/* Leaves of a forward graph what `wanted` and the caches need, and marks `wanted` as outputs: no partial sum
+ * is left of them. NULL entries are skipped. */
+void etch_graph_keep(etch_graph *graph, etch_tensor *const *wanted, uint32_t count);
 
 /* ---- training --------------------------------------------------------------------------------------- */
 
 typedef struct etch_optimizer {
-    const etch_row *row; /* adamw */
+    const etch_row *row; /* adamw, sgd, ... */
     bool master;         /* keeps a master copy of the weights in the `optim` dtype */
 } etch_optimizer;
 
@@ -389,15 +461,19 @@ typedef struct etch_train {
     const char *const *recompute; /* names of loops whose iterations are run again in backward */
     uint32_t recompute_count;
     bool recompute_all; /* every outermost loop */
-    bool clip;          /* a global norm of the gradients before the optimizer */
+    const etch_span *freeze_spans;
+    const char *const *freeze; /* modules, loops, tags, module.tensor: their weights are not trained */
+    uint32_t freeze_count;
+    bool clip; /* a global norm of the gradients before the optimizer */
     etch_span span;
 } etch_train;
 
 /* Weights that are synchronised and updated together: one iteration of an outermost loop, or what lies
- * between loops. */
+ * between loops. Each class of iterations has its own. */
 typedef struct etch_unit {
-    etch_loop *loop;  /* forward loop, or NULL */
-    uint32_t segment; /* order of first use at top level */
+    etch_loop *loop;   /* forward loop, or NULL */
+    etch_region *body; /* of its iterations: the class; NULL without a loop */
+    uint32_t segment;  /* order of first use at top level */
     ETCH_VEC(etch_tensor *) weights;
     ETCH_VEC(etch_expr) copies; /* how often each weight exists in one unit: 1, or the count of inner loops */
 } etch_unit;
@@ -417,6 +493,17 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train);
 
 /* Size of a dim inside the graph: of one microbatch for the batch dim. */
 etch_expr etch_training_size(const etch_training *training, const etch_dim *dim);
+
+/* The body of the forward graph that a derived loop's undoes or repeats; a forward one itself. */
+const etch_region *etch_forward_body(const etch_region *body);
+
+/* FLOP of one execution of an op; `size(data, dim)` says the size of a dim. */
+typedef etch_expr (*etch_size_fn)(const void *data, const etch_dim *dim);
+etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data);
+/* Elements of a tensor. */
+etch_expr etch_elements(etch_sym *sym, const etch_tensor *tensor, etch_size_fn size, const void *data);
+/* Is the result the operand's memory under the same or other dims (renames, identities)? */
+bool etch_op_is_view(const etch_op *op);
 
 /* ---- plans and placement ---------------------------------------------------------------------------- */
 
@@ -577,23 +664,25 @@ typedef struct etch_kernel {
     ETCH_VEC(etch_value *) writes; /* values that leave */
     etch_expr flop;                /* of one rank, one execution */
     etch_expr bytes;               /* read plus written; of a collective: its payload */
+    etch_expr read;                /* of them, those that are read; of a collective: nothing */
     uint32_t item;                 /* place in the order of the region: index among its items */
 } etch_kernel;
+
+typedef struct etch_placed_carry {
+    etch_value *init, *in, *out, *result; /* init NULL: zeros; as in etch_carry */
+} etch_placed_carry;
 
 typedef struct etch_placed_region {
     ETCH_VEC(etch_placed_item) items;
     ETCH_VEC(etch_kernel *) kernels; /* in issue order */
-    struct etch_placed_loop *loop;
+    struct etch_placed_loop *loop;   /* whose body it is; NULL at top level */
+    const etch_region *of;           /* the region that it places */
+    ETCH_VEC(etch_placed_carry) carries;
 } etch_placed_region;
-
-typedef struct etch_placed_carry {
-    etch_value *init, *in, *out, *result; /* init NULL: zeros */
-} etch_placed_carry;
 
 typedef struct etch_placed_loop {
     etch_loop *loop;
-    etch_placed_region *body;
-    ETCH_VEC(etch_placed_carry) carries;
+    ETCH_VEC(etch_placed_region *) bodies; /* by class, as those of the loop */
     struct etch_placed_loop *forward;
     etch_home home; /* of the top level: ETCH_ALL_OF an entry that is this loop, or where all of it runs */
 } etch_placed_loop;
@@ -717,10 +806,18 @@ void etch_placed_dump(const etch_placed *placed, etch_buf *out);
 
 /* ---- one stage ---------------------------------------------------------------------------------------- */
 
+/* Units that a stage holds of an entry, counted from its first one. */
+typedef struct etch_stretch {
+    etch_expr low, high; /* to before it */
+} etch_stretch;
+
+typedef ETCH_VEC(etch_stretch) etch_stretches;
+
 /* What one stage holds of the chain, as numbers or as formulas. */
 typedef struct etch_stage_view {
     const etch_stages *stages;
     etch_expr (*shares)[ETCH_SIDES]; /* by entry and side: units */
+    etch_stretches *ranges;          /* by entry: where the units are, for a loop that has classes */
     bool *held;                      /* by entry: is there any of it? */
     bool *whole;                     /* by entry: is that all of it? */
     etch_expr *forward, *backward;   /* by cut: messages of a microbatch that the stage sends there */
@@ -750,6 +847,9 @@ const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_sta
 
 /* Units of a home that the stage holds. */
 etch_expr etch_stage_share(const etch_stage_view *view, etch_home home);
+/* Those of them, at the home of a loop, that are iterations of the class of `body`. */
+etch_expr etch_stage_iterations(etch_sym *sym, const etch_stage_view *view, etch_home home,
+                                const etch_region *body);
 /* 1 when the stage uses a weight with these uses, else 0; 1 when it is the first stage that does; and 1 when other
  * stages use it as well. */
 etch_expr etch_stage_presence(etch_sym *sym, const etch_stage_view *view, const etch_homes *uses);
@@ -761,17 +861,20 @@ etch_expr etch_stage_ties(etch_sym *sym, const etch_stage_view *view, const etch
 /* What a cost item counts. */
 typedef enum etch_measure {
     ETCH_PARAMS,     /* elements */
+    ETCH_ACTIVE,     /* of them, those that one token uses */
     ETCH_FLOPS,      /* FLOP, whole job, undivided */
     ETCH_RANK_FLOPS, /* FLOP of one rank */
     ETCH_TRAFFIC,    /* bytes of one rank */
     ETCH_COMM,       /* bytes of one rank, as comm_size counts them */
-    ETCH_WIRE        /* bytes of one rank that a ring sends */
+    ETCH_WIRE,       /* bytes of one rank that a ring sends */
+    ETCH_CACHED      /* bytes that the caches of one rank hold when the run has ended */
 } etch_measure;
 
 /* One contribution: `each` happens `times` times in a step. */
 typedef struct etch_cost {
     etch_measure measure;
     etch_expr each, times;
+    etch_expr read; /* traffic: of `each`, what is read; the rest is written */
     etch_phase phase;
     const etch_row *row; /* op; NULL for params */
     bool matmul;         /* counts as a product */
@@ -779,7 +882,10 @@ typedef struct etch_cost {
     etch_move move;      /* comm, wire */
     uint32_t axes;       /* comm, wire */
     etch_scope *scope;
+    const etch_op *op;         /* flops; NULL: of the step's end */
+    const etch_step *step;     /* rank_flops of an op */
     const etch_loop *loop;     /* innermost forward loop that it runs in, or NULL */
+    const etch_region *body;   /* the body of that loop */
     const etch_tensor *tensor; /* the tensor it computes, for tags and names */
     etch_span span;
 } etch_cost;
@@ -789,8 +895,21 @@ typedef ETCH_VEC(etch_cost) etch_cost_list;
 /* All items of the graph itself (ETCH_PARAMS, ETCH_FLOPS). `training` without a backward pass: forward only.
  */
 void etch_graph_costs(const etch_training *training, etch_cost_list *out);
-/* All items of one rank (ETCH_RANK_FLOPS, ETCH_TRAFFIC, ETCH_COMM, ETCH_WIRE) of a stage; NULL: of the only
+/* All items of one rank (ETCH_RANK_FLOPS, ETCH_TRAFFIC, ETCH_COMM, ETCH_WIRE, ETCH_CACHED) of a stage; NULL: of the only
  * one. */
 void etch_placed_costs(const etch_placed *placed, const etch_stage_view *stage, etch_cost_list *out);
+
+/* ---- conventions (graph/count.h) ----------------------------------------------------------------------- */
+
+/* What ops are to conventions: which give the logits, choose experts, ... */
+typedef struct etch_marks etch_marks;
+const etch_marks *etch_marks_of(const etch_training *training, etch_arena *arena);
+/* Is known what the convention needs: which dim is the tokens of a sequence, when only the last one is to count? */
+bool etch_count_fits(const etch_count *count, const etch_marks *marks);
+
+/* An item of FLOP as the convention has it; others stay as they are. `placed`: where the item is of one rank. False:
+ * it does not count. */
+bool etch_count_apply(const etch_count *count, const etch_marks *marks, const etch_training *training,
+                      const etch_placed *placed, etch_cost *item);
 
 #endif

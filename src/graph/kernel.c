@@ -231,6 +231,15 @@ static void make_kernels(const grouping *g, etch_placed_region *region)
     }
 }
 
+static void group_region(const grouping *g, etch_placed_region *region);
+
+static void group_body(const grouping *g, etch_placed_region *body)
+{
+    group_region(g, body);
+    for (uint32_t k = 0; k < body->carries.count; k++)
+        read_by_loop(g, body->carries.at[k].out);
+}
+
 /* Goes as deep as loops are nested. */
 static void group_region(const grouping *g, etch_placed_region *region)
 {
@@ -245,14 +254,14 @@ static void group_region(const grouping *g, etch_placed_region *region)
             continue;
         }
         open = NULL;
-        for (uint32_t k = 0; k < loop->carries.count; k++)
-            read_by_loop(g, loop->carries.at[k].init);
-        group_region(g, loop->body);
-        for (uint32_t k = 0; k < loop->carries.count; k++) {
-            etch_placed_carry *carry = &loop->carries.at[k];
-            read_by_loop(g, carry->out);
-            if (carry->result)
-                g->makers[carry->result->id] = (maker){.region = region, .item = i};
+        for (uint32_t k = 0; k < etch_loop_carries(loop)->count; k++)
+            read_by_loop(g, etch_loop_carries(loop)->at[k].init);
+        for (uint32_t b = 0; b < loop->bodies.count; b++)
+            group_body(g, loop->bodies.at[b]);
+        for (uint32_t k = 0; k < etch_loop_carries(loop)->count; k++) {
+            const etch_value *result = etch_loop_carries(loop)->at[k].result;
+            if (result)
+                g->makers[result->id] = (maker){.region = region, .item = i};
         }
     }
     make_kernels(g, region);
@@ -262,9 +271,11 @@ static void group_region(const grouping *g, etch_placed_region *region)
 /* Everything that a kernel reads stands before it, or is made elsewhere. */
 static void check_order(const grouping *g, const etch_placed_region *region)
 {
-    for (uint32_t i = 0; i < region->items.count; i++)
-        if (region->items.at[i].loop)
-            check_order(g, region->items.at[i].loop->body);
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            check_order(g, loop->bodies.at[k]);
+    }
     for (uint32_t i = 0; i < region->kernels.count; i++) {
         const etch_kernel *kernel = region->kernels.at[i];
         for (uint32_t k = 0; k < kernel->reads.count; k++) {

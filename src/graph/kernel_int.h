@@ -28,6 +28,7 @@ etch_role etch_step_role(const etch_step *step);
 etch_value *etch_value_memory(etch_value *value, bool *sharded);
 /* FLOP of one execution on one rank. */
 etch_expr etch_step_flop(const etch_placed *placed, const etch_step *step);
+etch_expr etch_step_flop_by(const etch_placed *placed, const etch_step *step, const etch_flop_rule *rule);
 /* Ranks in a group over the mesh axes `axes`. */
 etch_expr etch_group_size(const etch_placed *placed, uint32_t axes);
 
@@ -47,9 +48,10 @@ typedef struct etch_ending_move {
 enum { ETCH_ENDING_MOVES = 3 };
 void etch_ending_moves(const etch_placed *placed, const etch_tensor *weight,
                        etch_ending_move moves[ETCH_ENDING_MOVES]);
-/* FLOP and bytes of the optimizer for one element of `weight`; zero without an optimizer. */
+/* FLOP and bytes of the optimizer for one element of `weight`, and how many of the bytes it reads (`reads` may be NULL);
+ * zero without an optimizer. */
 uint32_t etch_update_flop(const etch_training *training);
-uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *weight);
+uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *weight, uint32_t *reads);
 /* FLOP and bytes of the sum of squares for one element of a gradient; its result is CLIP_RESULT_BYTES
  * long. */
 uint32_t etch_clip_flop(const etch_training *training);

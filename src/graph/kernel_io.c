@@ -34,39 +34,49 @@ etch_expr etch_group_size(const etch_placed *placed, uint32_t axes)
 typedef struct local {
     const etch_placed *placed;
     const etch_step *step;
-    const etch_dim *causal; /* the queries of a causal attention, or NULL */
+    const etch_dim *counted; /* queries whose pairs are counted all together, or NULL */
 } local;
 
-/* Among how many ranks the step divides its work along a dim. */
+static bool is_linked(const etch_step *step, etch_state factor, const etch_dim *dim)
+{
+    return factor && step->op && etch_op_dim_linked(step->op, factor) == dim;
+}
+
+/* Among how many ranks the step divides its work along a dim, or along one that it holds. */
 static etch_expr parts_of(const local *l, const etch_dim *dim)
 {
     uint32_t axes = 0;
     for (uint32_t i = 0; i < l->placed->plan->mesh.count; i++)
-        if (l->step->factor[i] == dim)
+        if (l->step->factor[i] == dim || is_linked(l->step, l->step->factor[i], dim))
             axes |= 1u << i;
     return etch_group_size(l->placed, axes);
 }
 
-/* Size of a dim in the part of the work that one rank does; causal queries are counted all together. */
+/* Size of a dim in the part of the work that one rank does; queries under a mask are counted all together. */
 static etch_expr local_size(const void *data, const etch_dim *dim)
 {
     const local *l = data;
     const etch_training *training = l->placed->training;
     etch_expr size = etch_training_size(training, dim);
-    return dim == l->causal ? size : etch_div(training->graph->sym, size, parts_of(l, dim));
+    return dim == l->counted ? size : etch_div(training->graph->sym, size, parts_of(l, dim));
 }
 
-etch_expr etch_step_flop(const etch_placed *placed, const etch_step *step)
+etch_expr etch_step_flop_by(const etch_placed *placed, const etch_step *step, const etch_flop_rule *rule)
 {
     etch_sym *sym = placed->training->graph->sym;
     if (step->move != ETCH_NO_MOVE)
         return etch_int(sym, 0);
-    bool causal = step->row->basis == BASIS_SCORES && step->op->attrs.causal;
-    local here = {placed, step, causal ? etch_op_query_dim(step->op) : NULL};
-    etch_expr flop = etch_op_flop(sym, step->op, local_size, &here);
+    local here = {placed, step, etch_op_counted_queries(step->op)};
+    etch_expr flop = etch_op_flop_by(sym, step->op, rule, local_size, &here);
     /* A rank has the i-th chunk of its queries from the front and the i-th from the back: what the later one
      * sees more, the earlier one sees less, and every rank does an equal part of the pairs. */
-    return here.causal ? etch_div(sym, flop, parts_of(&here, here.causal)) : flop;
+    return here.counted ? etch_div(sym, flop, parts_of(&here, here.counted)) : flop;
+}
+
+etch_expr etch_step_flop(const etch_placed *placed, const etch_step *step)
+{
+    const etch_flop_rule as_executed = {0};
+    return etch_step_flop_by(placed, step, &as_executed);
 }
 
 /* ---- uses ---------------------------------------------------------------------------------------------- */
@@ -104,11 +114,14 @@ static void use_in_region(const io *x, const etch_placed_region *region)
         const etch_placed_loop *loop = region->items.at[i].loop;
         if (!loop)
             continue;
-        use_in_region(x, loop->body);
-        for (uint32_t k = 0; k < loop->carries.count; k++) {
-            if (loop->carries.at[k].init)
-                use(x, loop->carries.at[k].init, NULL);
-            use(x, loop->carries.at[k].out, NULL);
+        for (uint32_t b = 0; b < loop->bodies.count; b++) {
+            const etch_placed_region *body = loop->bodies.at[b];
+            use_in_region(x, body);
+            for (uint32_t k = 0; k < body->carries.count; k++) {
+                if (body->carries.at[k].init)
+                    use(x, body->carries.at[k].init, NULL);
+                use(x, body->carries.at[k].out, NULL);
+            }
         }
     }
 }
@@ -120,26 +133,39 @@ static void add_bytes(const io *x, etch_kernel *kernel, etch_expr elements, uint
     kernel->bytes = etch_add(x->sym, kernel->bytes, etch_mul(x->sym, elements, etch_int(x->sym, width)));
 }
 
+static void add_read(const io *x, etch_kernel *kernel, etch_expr elements, uint32_t width)
+{
+    kernel->read = etch_add(x->sym, kernel->read, etch_mul(x->sym, elements, etch_int(x->sym, width)));
+    add_bytes(x, kernel, elements, width);
+}
+
 static uint32_t width_of(const etch_value *value)
 {
     return etch_dtype_bytes(value->tensor->dtype);
 }
 
+/* Is it memory that outlives the run? Most of what is read of it was there before. */
+static bool stays(const etch_value *value)
+{
+    return value->step && value->step->row->stays;
+}
+
 static void read_operands(io *x, etch_kernel *kernel, const etch_step *step)
 {
     for (uint32_t i = 0; i < step->in_count; i++) {
-        if (x->made_by[etch_value_memory(step->ins[i], NULL)->id] == kernel)
-            continue;
         etch_value *root = etch_value_root(step->ins[i]);
+        bool own = x->made_by[etch_value_memory(step->ins[i], NULL)->id] == kernel;
+        if (own && !stays(root))
+            continue;
         if (x->whole[root->id] == x->kernels)
             continue;
         bool rows = step->row->touch == TOUCH_ROWS_READ && i == 0;
         if (!rows)
             x->whole[root->id] = x->kernels;
-        if (x->reader[root->id] != x->kernels)
+        if (!own && x->reader[root->id] != x->kernels)
             ETCH_PUSH(x->placed->arena, &kernel->reads, root);
         x->reader[root->id] = x->kernels;
-        add_bytes(x, kernel, etch_value_elements(x->placed, rows ? step->outs[0] : root), width_of(root));
+        add_read(x, kernel, etch_value_elements(x->placed, rows ? step->outs[0] : root), width_of(root));
     }
 }
 
@@ -149,7 +175,7 @@ static bool is_written(const io *x, const etch_step *step, uint32_t result)
 {
     const etch_value *value = step->outs[result];
     bool wanted = result == 0 && !value->tensor->optional_result;
-    return x->leaves[value->id] || (wanted && !x->used[value->id]);
+    return x->leaves[value->id] || stays(value) || (wanted && !x->used[value->id]);
 }
 
 /* A gradient is read, added to and written back, by all steps of a kernel at once. */
@@ -160,8 +186,9 @@ static void add_to_gradient(const io *x, etch_kernel *kernel, const etch_tensor 
         return;
     if (!rows)
         x->adder[gradient->id] = x->kernels;
-    add_bytes(x, kernel, etch_value_elements(x->placed, added),
-              2 * etch_dtype_bytes(x->placed->training->graph->dtypes.grads));
+    const uint32_t width = etch_dtype_bytes(x->placed->training->graph->dtypes.grads);
+    add_read(x, kernel, etch_value_elements(x->placed, added), width);
+    add_bytes(x, kernel, etch_value_elements(x->placed, added), width);
 }
 
 static void write_results(const io *x, etch_kernel *kernel, const etch_step *step)
@@ -182,7 +209,7 @@ static void write_results(const io *x, etch_kernel *kernel, const etch_step *ste
 static void fill_kernel(io *x, etch_kernel *kernel)
 {
     x->kernels++;
-    kernel->flop = kernel->bytes = etch_int(x->sym, 0);
+    kernel->flop = kernel->bytes = kernel->read = etch_int(x->sym, 0);
     for (uint32_t i = 0; i < kernel->steps.count; i++) {
         const etch_step *step = kernel->steps.at[i];
         kernel->flop = etch_add(x->sym, kernel->flop, etch_step_flop(x->placed, step));
@@ -191,7 +218,7 @@ static void fill_kernel(io *x, etch_kernel *kernel)
     }
     if (etch_step_role(kernel->anchor) != ROLE_MOVE)
         return;
-    kernel->bytes = etch_int(x->sym, 0); /* the payload: what a rank puts in */
+    kernel->bytes = kernel->read = etch_int(x->sym, 0); /* the payload: what a rank puts in */
     for (uint32_t i = 0; i < kernel->anchor->in_count; i++)
         kernel->bytes = etch_add(x->sym, kernel->bytes, etch_value_bytes(x->placed, kernel->anchor->ins[i]));
 }
@@ -200,9 +227,11 @@ static void fill_region(io *x, etch_placed_region *region)
 {
     for (uint32_t i = 0; i < region->kernels.count; i++)
         fill_kernel(x, region->kernels.at[i]);
-    for (uint32_t i = 0; i < region->items.count; i++)
-        if (region->items.at[i].loop)
-            fill_region(x, region->items.at[i].loop->body);
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            fill_region(x, loop->bodies.at[k]);
+    }
 }
 
 void etch_kernel_io(etch_placed *placed, etch_kernel *const *made_by)

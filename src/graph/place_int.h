@@ -20,11 +20,23 @@ typedef struct demand {
     etch_state place[ETCH_MAX_AXES];
 } demand;
 
+/* The i-th value that a loop hands on; loop NULL: none. */
+typedef struct handing {
+    const etch_loop *loop;
+    uint32_t i;
+} handing;
+
 typedef struct use {
-    uint32_t count;         /* consumers in the same region and phase; those elsewhere count twice */
-    const etch_op *only;    /* the consumer when there is one */
-    const etch_carry *init; /* the loop that it enters, when that is its only use */
+    uint32_t count;      /* consumers in the same region and phase; those elsewhere count twice */
+    const etch_op *only; /* the consumer when there is one */
+    handing init;        /* the loop that it enters, when that is its only use */
 } use;
+
+/* The token dim that each axis divides, for ops that route by the same indices. */
+typedef struct route {
+    const etch_tensor *indices;
+    etch_state tokens[ETCH_MAX_AXES];
+} route;
 
 typedef struct placer {
     etch_placed *placed;
@@ -46,6 +58,7 @@ typedef struct placer {
     /* by loop id: the forward loop's placed form */
     etch_placed_loop **loops;
     ETCH_VEC(copy) copies;
+    ETCH_VEC(route) routes;
     /* the place in work */
     etch_placed_region *region;
     bool failed;
@@ -77,10 +90,10 @@ void etch_demand_uses(placer *p, const etch_region *region);
 /* What the results of a region's ops are wanted as (R3), last op first. */
 void etch_demand_region(placer *p, const etch_region *region);
 /* The placement in which a loop hands a value on (R7). */
-void etch_demand_carry(placer *p, const etch_carry *carry, etch_state *place);
-/* The loop value that a forward tensor, or a recomputed copy of one, is at the end of an iteration; NULL for
+void etch_demand_carry(placer *p, handing value, etch_state *place);
+/* The loop value that a forward tensor, or a recomputed copy of one, is at the end of an iteration; none for
  * most. */
-const etch_carry *etch_demand_handed_on(const etch_tensor *tensor);
+handing etch_demand_handed_on(const etch_tensor *tensor);
 
 /* ---- stage_chain.c ---- */
 

@@ -186,7 +186,7 @@ static etch_dim *part_of(const etch_call *call, const etch_dim *whole, const etc
 bool etch_shape_parts(etch_call *call, const etch_result_dims *want, uint32_t count)
 {
     const etch_tensor *x = call->ins[0];
-    if (call->attrs.over_count != 1 || !etch_call_has_dims(call, x, call->attrs.over, 1, "over"))
+    if (call->attrs.over_count != 1 || !etch_shape_has(call, x, call->attrs.over, 1, "over"))
         return false;
     etch_dim *whole = call->attrs.over[0];
     etch_dim **parts = ETCH_NEW_ARRAY(call->graph->arena, count, etch_dim *);

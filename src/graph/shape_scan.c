@@ -50,17 +50,29 @@ static bool has_sequence_and_state(const etch_call *call)
     for (uint32_t i = 0; i < call->in_count; i++) {
         const etch_tensor *t = call->ins[i];
         const bool is_rate = i == 2;
-        if (!is_rate && !etch_call_has_dims(call, t, attrs->over, 1, "over"))
+        if (!is_rate && !etch_shape_has(call, t, attrs->over, 1, "over"))
             return false;
         if (is_rate && etch_has_dim(t, attrs->over[0]))
             return scan_error(call, t, attrs->over[0], "but a rate is the same at all positions");
-        if (has_state[i] && !etch_call_has_dims(call, t, attrs->state, attrs->state_count, "state"))
+        if (has_state[i] && !etch_shape_has(call, t, attrs->state, attrs->state_count, "state"))
             return false;
         for (uint32_t k = 0; k < attrs->state_count && !has_state[i]; k++)
             if (etch_has_dim(t, attrs->state[k]))
                 return scan_error(call, t, attrs->state[k], "which is of the state");
     }
     return true;
+}
+
+/* A run that serves the model goes on from the state of the one before it, which nothing holds yet. */
+static bool is_kept_between_runs(const etch_call *call)
+{
+    if (call->graph->serves)
+        etch_error(
+            call->graph->diags, ETCH_E_LATER, call->span,
+            "%s while serving a model, from a state that is kept, is part of the language but is not given "
+            "meaning yet",
+            call->row->name);
+    return call->graph->serves;
 }
 
 bool etch_shape_scan(const etch_call *call, etch_dim_list *out)
@@ -73,6 +85,8 @@ bool etch_shape_scan(const etch_call *call, etch_dim_list *out)
                        call->row->name, call->attrs.over_count);
         return false;
     }
+    if (is_kept_between_runs(call))
+        return false;
     if (!has_sequence_and_state(call) || !is_within(call, dt, u) || !is_within(call, a, dt) ||
         !is_within(call, b, dt) || !is_within(call, b, c) || !is_within(call, c, b) || !chunks_fit(call))
         return false;

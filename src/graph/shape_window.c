@@ -25,11 +25,11 @@ static bool kernel_fits(const etch_call *call)
 {
     const etch_attrs *attrs = &call->attrs;
     const etch_tensor *x = call->ins[0], *w = weight_of(call);
-    if (!etch_call_has_dims(call, x, attrs->over, attrs->over_count, "over"))
+    if (!etch_shape_has(call, x, attrs->over, attrs->over_count, "over"))
         return false;
     if (!w)
         return true;
-    if (!etch_call_has_dims(call, w, attrs->kernel, attrs->kernel_count, "kernel"))
+    if (!etch_shape_has(call, w, attrs->kernel, attrs->kernel_count, "kernel"))
         return false;
     if (attrs->kernel_count != attrs->over_count) {
         etch_diag *diag = etch_error(
@@ -145,8 +145,22 @@ static bool strides_fit(const etch_call *call, const etch_attrs *attrs)
     return false;
 }
 
+/* A run that serves the model goes on from the last places of the one before it, which nothing holds yet. */
+static bool is_kept_between_runs(const etch_call *call)
+{
+    bool kept = call->graph->serves && call->attrs.causal;
+    if (kept)
+        etch_error(call->graph->diags, ETCH_E_LATER, call->span,
+                   "%s(.., causal = true) while serving a model, from places that are kept, is part of the "
+                   "language but is not given meaning yet",
+                   call->row->name);
+    return kept;
+}
+
 bool etch_shape_window(etch_call *call, etch_dim_list *out)
 {
+    if (is_kept_between_runs(call))
+        return false;
     if (!kernel_fits(call))
         return false;
     if (!call->want) {

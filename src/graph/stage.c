@@ -81,24 +81,25 @@ static void visit_body(const etch_placed_region *region, etch_home at, read_visi
         const etch_placed_loop *loop = region->items.at[i].loop;
         for (uint32_t k = 0; step && !is_view(step) && k < step->in_count; k++)
             visit(data, step->ins[k], at);
-        for (uint32_t k = 0; loop && k < loop->carries.count; k++)
-            if (loop->carries.at[k].init)
-                visit(data, loop->carries.at[k].init, at);
-        if (loop)
-            visit_body(loop->body, at, visit, data);
+        for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
+            if (etch_loop_carries(loop)->at[k].init)
+                visit(data, etch_loop_carries(loop)->at[k].init, at);
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            visit_body(loop->bodies.at[k], at, visit, data);
     }
-    for (uint32_t k = 0; region->loop && k < region->loop->carries.count; k++)
-        visit(data, region->loop->carries.at[k].out, at);
+    for (uint32_t k = 0; k < region->carries.count; k++)
+        visit(data, region->carries.at[k].out, at);
 }
 
 /* What a loop of the top level reads: the values that it begins with at `begin`, all else at `body`. */
 static void visit_loop(const etch_placed_loop *loop, etch_home begin, etch_home body, read_visitor *visit,
                        void *data)
 {
-    for (uint32_t i = 0; i < loop->carries.count; i++)
-        if (loop->carries.at[i].init)
-            visit(data, loop->carries.at[i].init, begin);
-    visit_body(loop->body, body, visit, data);
+    for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
+        if (etch_loop_carries(loop)->at[i].init)
+            visit(data, etch_loop_carries(loop)->at[i].init, begin);
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        visit_body(loop->bodies.at[k], body, visit, data);
 }
 
 /* ---- homes ---------------------------------------------------------------------------------------------- */
@@ -171,9 +172,9 @@ static void set_loop_home(const staging *s, etch_placed_loop *loop)
         visit_loop(loop, 0, 0, collect_ready, &c);
         loop->home = c.ready;
     }
-    for (uint32_t i = 0; i < loop->carries.count; i++)
-        if (loop->carries.at[i].result)
-            s->since[loop->carries.at[i].result->id] = loop_end(s, loop->home);
+    for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
+        if (etch_loop_carries(loop)->at[i].result)
+            s->since[etch_loop_carries(loop)->at[i].result->id] = loop_end(s, loop->home);
 }
 
 static void note_first(void *data, etch_value *value, etch_home at)
@@ -204,14 +205,14 @@ static void settle_step(staging *s, etch_step *step)
 
 static void settle_loop(staging *s, etch_placed_loop *loop)
 {
-    for (uint32_t i = 0; loop->home == ETCH_NO_HOME && i < loop->carries.count; i++)
-        if (loop->carries.at[i].result)
-            loop->home = s->first[loop->carries.at[i].result->id];
+    for (uint32_t i = 0; loop->home == ETCH_NO_HOME && i < etch_loop_carries(loop)->count; i++)
+        if (etch_loop_carries(loop)->at[i].result)
+            loop->home = s->first[etch_loop_carries(loop)->at[i].result->id];
     if (loop->home == ETCH_NO_HOME)
         loop->home = etch_home_at(0, ETCH_ALL_OF);
-    for (uint32_t i = 0; i < loop->carries.count; i++)
-        if (loop->carries.at[i].result)
-            s->since[loop->carries.at[i].result->id] = loop_end(s, loop->home);
+    for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
+        if (etch_loop_carries(loop)->at[i].result)
+            s->since[etch_loop_carries(loop)->at[i].result->id] = loop_end(s, loop->home);
     visit_loop(loop, loop_begin(s, loop->home), loop_begin(s, loop->home), note_first, s);
 }
 
@@ -301,14 +302,14 @@ static value_list alive_at(staging *s, const etch_placed_region *region, bool ba
         const etch_placed_loop *loop = region->items.at[i].loop;
         for (uint32_t k = 0; step && !is_view(step) && k < step->out_count; k++)
             add_alive(s, &list, step->outs[k], before, after);
-        for (uint32_t k = 0; loop && k < loop->carries.count; k++)
-            if (loop->carries.at[k].result)
-                add_alive(s, &list, loop->carries.at[k].result, before, after);
+        for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
+            if (etch_loop_carries(loop)->at[k].result)
+                add_alive(s, &list, etch_loop_carries(loop)->at[k].result, before, after);
     }
     const etch_placed_loop *cut_loop =
         cut->inside ? placed_loop_at(region, etch_home_at(cut->entry, ETCH_ALL_OF)) : NULL;
-    for (uint32_t k = 0; cut_loop && k < cut_loop->carries.count; k++)
-        ETCH_PUSH(s->p->arena, &list, cut_loop->carries.at[k].in);
+    for (uint32_t k = 0; cut_loop && k < etch_loop_carries(cut_loop)->count; k++)
+        ETCH_PUSH(s->p->arena, &list, etch_loop_carries(cut_loop)->at[k].in);
     return list;
 }
 
@@ -343,9 +344,9 @@ static void mark_backward_values(staging *s)
         const etch_placed_loop *loop = region->items.at[i].loop;
         for (uint32_t k = 0; step && k < step->out_count; k++)
             s->made_backward[step->outs[k]->id] = true;
-        for (uint32_t k = 0; loop && k < loop->carries.count; k++)
-            if (loop->carries.at[k].result)
-                s->made_backward[loop->carries.at[k].result->id] = true;
+        for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
+            if (etch_loop_carries(loop)->at[k].result)
+                s->made_backward[etch_loop_carries(loop)->at[k].result->id] = true;
     }
 }
 
@@ -464,6 +465,7 @@ static etch_unit *part_of_unit(etch_placed *placed, uint32_t first, const etch_u
             return placed->units.at[i];
     etch_unit *part = ETCH_NEW(placed->arena, etch_unit);
     part->loop = whole->loop;
+    part->body = whole->body;
     part->segment = whole->segment;
     ETCH_PUSH(placed->arena, &placed->units, part);
     return part;

@@ -119,8 +119,11 @@ static bool region_selects(const selecting *s, const etch_region *region, uint32
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_item *item = &region->items.at[i];
-        if (item_is_selected(s, item, k) || (item->loop && region_selects(s, item->loop->body, k)))
+        if (item_is_selected(s, item, k))
             return true;
+        for (uint32_t b = 0; item->loop && b < item->loop->bodies.count; b++)
+            if (region_selects(s, item->loop->bodies.at[b], k))
+                return true;
     }
     return false;
 }

@@ -93,6 +93,7 @@ static viewing begin(const etch_placed *placed)
     v.view = ETCH_NEW(placed->arena, etch_stage_view);
     v.view->stages = placed->stages;
     v.view->shares = etch_alloc_array(placed->arena, v.stages->entries.count, sizeof *v.view->shares);
+    v.view->ranges = etch_alloc_array(placed->arena, v.stages->entries.count, sizeof *v.view->ranges);
     v.view->held = ETCH_NEW_ARRAY(placed->arena, v.stages->entries.count, bool);
     v.view->whole = ETCH_NEW_ARRAY(placed->arena, v.stages->entries.count, bool);
     v.view->forward = ETCH_NEW_ARRAY(placed->arena, v.stages->cuts.count, etch_expr);
@@ -141,6 +142,17 @@ static window window_at(const etch_stage_numbers *n, uint32_t entry, etch_side s
     return w;
 }
 
+/* Notes which units of an entry a link holds. */
+static void add_range(const viewing *v, uint32_t entry, window of_entry, window held)
+{
+    const uint64_t count = overlap(held, of_entry);
+    if (count == 0)
+        return;
+    const uint64_t low = held.first > of_entry.first ? held.first - of_entry.first : 0;
+    etch_stretch range = {etch_int(v->sym, (int64_t)low), etch_int(v->sym, (int64_t)(low + count))};
+    ETCH_PUSH(v->placed->arena, &v->view->ranges[entry], range);
+}
+
 static bool is_cut_at(const etch_stage_numbers *n, const etch_cut *cut, uint64_t unit)
 {
     const window entry = window_at(n, cut->entry, ETCH_ALL_OF);
@@ -158,9 +170,11 @@ const etch_stage_view *etch_stage_view_of(const etch_placed *placed, const etch_
     uint64_t *backward = ETCH_NEW_ARRAY(placed->arena, cuts, uint64_t);
     for (uint64_t link = stage; link < links; link += n->stages) {
         const window held = window_of(n, link);
-        for (uint32_t i = 0; i < entries; i++)
+        for (uint32_t i = 0; i < entries; i++) {
             for (int side = 0; side < ETCH_SIDES; side++)
                 shares[i][side] += overlap(held, window_at(n, i, (etch_side)side));
+            add_range(&v, i, window_at(n, i, ETCH_ALL_OF), held);
+        }
         for (uint32_t i = 0; i < cuts; i++) {
             forward[i] += link + 1 < links && is_cut_at(n, &v.stages->cuts.at[i], held.end);
             backward[i] += link > 0 && is_cut_at(n, &v.stages->cuts.at[i], held.first);
@@ -206,6 +220,35 @@ static etch_expr units_of_stage(const viewing *v, etch_expr stages, uint32_t chu
     return sum;
 }
 
+/* The first unit of a link, as they are spread evenly. */
+static etch_expr first_unit(const viewing *v, etch_expr links, etch_expr link)
+{
+    etch_sym *sym = v->sym;
+    etch_expr least = etch_floor_div(sym, v->stages->units, links);
+    etch_expr more = etch_sub(sym, v->stages->units, etch_mul(sym, links, least)); /* links with one more */
+    return etch_add(sym, etch_mul(sym, link, least), etch_min(sym, link, more));
+}
+
+/* Notes the iterations that the chunks of a stage hold. The first of all begins where the loop does, the last
+ * of all ends where it does. */
+static void add_ranges(const viewing *v, uint32_t loop, etch_expr stages, uint32_t chunks, etch_expr stage,
+                       bool first, bool last)
+{
+    etch_sym *sym = v->sym;
+    etch_expr links = etch_mul(sym, stages, etch_int(sym, chunks)), before = etch_int(sym, loop);
+    for (uint32_t chunk = 0; chunk < chunks; chunk++) {
+        etch_expr link = etch_add(sym, etch_mul(sym, stages, etch_int(sym, chunk)), stage);
+        etch_expr next = etch_add(sym, link, etch_int(sym, 1));
+        etch_stretch range = {etch_sub(sym, first_unit(v, links, link), before),
+                              etch_sub(sym, first_unit(v, links, next), before)};
+        if (first && chunk == 0)
+            range.low = etch_int(sym, 0);
+        if (last && chunk + 1 == chunks)
+            range.high = v->stages->entries.at[loop].count;
+        ETCH_PUSH(v->placed->arena, &v->view->ranges[loop], range);
+    }
+}
+
 const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_stage_class class,
                                              etch_expr stages, uint32_t chunks, etch_expr number)
 {
@@ -228,6 +271,8 @@ const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_sta
     v.view->held[loop] = true;
     v.view->shares[loop][ETCH_ALL_OF] =
         etch_sub(sym, units_of_stage(&v, stages, chunks, stage), etch_int(sym, blocks));
+    if (v.stages->entries.at[loop].loop->pattern)
+        add_ranges(&v, loop, stages, chunks, stage, first, last);
     v.view->shares[loop][ETCH_FIRST_OF] = first ? one : zero;
     v.view->shares[loop][ETCH_LAST_OF] = last ? one : zero;
     /* Every cut is between two iterations. */
@@ -244,6 +289,20 @@ const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_sta
 etch_expr etch_stage_share(const etch_stage_view *view, etch_home home)
 {
     return view->shares[etch_home_entry(home)][etch_home_side(home)];
+}
+
+etch_expr etch_stage_iterations(etch_sym *sym, const etch_stage_view *view, etch_home home,
+                                const etch_region *body)
+{
+    const uint32_t entry = etch_home_entry(home);
+    etch_expr count = etch_int(sym, 0);
+    if (!body->loop->pattern)
+        return etch_stage_share(view, home);
+    for (uint32_t i = 0; i < view->ranges[entry].count; i++) {
+        const etch_stretch *held = &view->ranges[entry].at[i];
+        count = etch_add(sym, count, etch_class_count(sym, body, held->low, held->high));
+    }
+    return count;
 }
 
 /* 1 when the stage holds anything of it, else 0. */

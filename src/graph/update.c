@@ -9,18 +9,23 @@ uint32_t etch_update_flop(const etch_training *training)
     return row ? row->flop : 0;
 }
 
-/* Reads the gradient, the weight (its master copy when there is one) and two moments; writes all but the
- * gradient back, and the weight as well when it has a master copy. */
-uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *weight)
+/* Reads the gradient, the weight (its master copy when there is one) and what the optimizer keeps; writes all
+ * but the gradient back, and the weight as well when it has a master copy. */
+uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *weight, uint32_t *reads)
 {
-    if (!training->train.optimizer.row)
+    const etch_row *row = training->train.optimizer.row;
+    if (reads)
+        *reads = 0;
+    if (!row)
         return 0;
     uint32_t gradient = etch_dtype_bytes(training->graph->dtypes.grads);
     uint32_t state = etch_dtype_bytes(training->graph->dtypes.optim);
     uint32_t own = etch_dtype_bytes(weight->dtype);
     bool master = training->train.optimizer.master;
-    uint32_t read = gradient + (master ? state : own) + 2 * state;
-    uint32_t written = own + (master ? state : 0) + 2 * state;
+    uint32_t read = gradient + (master ? state : own) + row->states * state;
+    uint32_t written = own + (master ? state : 0) + row->states * state;
+    if (reads)
+        *reads = read;
     return read + written;
 }
 
@@ -163,7 +168,7 @@ static void add_update(const ending *e, etch_unit *unit)
         ETCH_PUSH(e->placed->arena, &update.gradients, e->gradients[weight->id]);
         update.flop = etch_add(e->sym, update.flop, times(e, elements, etch_update_flop(e->training)));
         update.bytes =
-            etch_add(e->sym, update.bytes, times(e, elements, etch_update_bytes(e->training, weight)));
+            etch_add(e->sym, update.bytes, times(e, elements, etch_update_bytes(e->training, weight, NULL)));
     }
     if (update.gradients.count > 0)
         ETCH_PUSH(e->placed->arena, &e->placed->updates, update);

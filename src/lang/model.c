@@ -87,12 +87,25 @@ static etch_dims target_dims(etch_env *env, const etch_ast_tensor *target)
     const etch_region *region = env->builder->graph->region;
     if (!region->loop || !bound || bound->kind != BOUND_TENSOR || !bound->tensor)
         return dims;
-    for (uint32_t i = 0; i < region->loop->carries.count; i++)
-        if (strcmp(region->loop->carries.at[i].in->name, target->name.text) == 0) {
-            const etch_tensor *in = region->loop->carries.at[i].in;
+    for (uint32_t i = 0; i < region->carries.count; i++)
+        if (strcmp(region->carries.at[i].in->name, target->name.text) == 0) {
+            const etch_tensor *in = region->carries.at[i].in;
             return (etch_dims){.at = (etch_dim **)(uintptr_t)in->dims, .count = in->rank, .known = true};
         }
     return dims;
+}
+
+/* Which of several operands brings a dim along. */
+static void note_operands(etch_spec *spec, etch_diag *diag, const etch_tensor *value)
+{
+    const etch_op *op = value->producer;
+    if (!op || op->in_count < 2)
+        return;
+    etch_buf text = {.arena = spec->arena};
+    for (uint32_t i = 0; i < op->in_count; i++)
+        etch_buf_printf(&text, "%s%s%s", i ? ", " : "", op->ins[i]->name,
+                        etch_dims_text(spec->arena, op->ins[i]->dims, op->ins[i]->rank));
+    etch_note(diag, op->span, "%s of %s", etch_row_name(op->row), text.text);
 }
 
 static bool result_fits(etch_spec *spec, const etch_ast_tensor *target, const etch_tensor *value,
@@ -107,6 +120,7 @@ static bool result_fits(etch_spec *spec, const etch_ast_tensor *target, const et
                                  "%s is declared %s, but its value has dims %s", target->name.text,
                                  etch_dims_text(spec->arena, want->at, want->count),
                                  etch_dims_text(spec->arena, value->dims, value->rank));
+    note_operands(spec, diag, value);
     for (uint32_t i = 0; i < value->rank; i++) {
         bool declared = false;
         for (uint32_t k = 0; k < want->count; k++)
@@ -169,9 +183,7 @@ static void let_several(etch_env *env, const etch_ast_stmt *stmt)
 
 /* ---- loops ------------------------------------------------------------------------------------------ */
 
-typedef ETCH_VEC(const char *) name_list;
-
-static void add_name(etch_arena *arena, name_list *list, const char *name)
+static void add_name(etch_arena *arena, etch_carried *list, const char *name)
 {
     for (uint32_t i = 0; i < list->count; i++)
         if (list->at[i] == name)
@@ -180,7 +192,7 @@ static void add_name(etch_arena *arena, name_list *list, const char *name)
 }
 
 /* Names that the statements assign, in order. The tree's height bounds the recursion. */
-static void assigned_names(etch_arena *arena, const etch_ast_body *body, name_list *out)
+static void assigned_names(etch_arena *arena, const etch_ast_body *body, etch_carried *out)
 {
     for (uint32_t i = 0; i < body->count; i++) {
         const etch_ast_stmt *stmt = &body->at[i];
@@ -201,12 +213,11 @@ static void repeat(etch_env *env, const etch_ast_stmt *stmt)
     etch_graph *graph = env->builder->graph;
     etch_lookup lookup = etch_env_lookup(env);
     etch_expr count = etch_value_of(spec, stmt->count, &lookup);
-    name_list assigned = {0}, carried = {0};
+    etch_carried assigned = {0}, carried = {0};
     if (!count)
         return;
     assigned_names(spec->arena, &stmt->body, &assigned);
     etch_graph_begin(graph, stmt->index.text ? stmt->index.text : "loop", count, stmt->span);
-    uint32_t outer = env->names.count;
     for (uint32_t i = 0; i < assigned.count; i++) {
         etch_bound *bound = etch_env_find(env, assigned.at[i]);
         if (!bound || bound->kind != BOUND_TENSOR || !bound->tensor)
@@ -215,23 +226,13 @@ static void repeat(etch_env *env, const etch_ast_stmt *stmt)
         bound->tensor->name = assigned.at[i];
         ETCH_PUSH(spec->arena, &carried, assigned.at[i]);
     }
-    if (stmt->index.text)
-        etch_env_bind(env, (etch_bound){.name = stmt->index.text, .kind = BOUND_INDEX});
-    etch_env_body(env, &stmt->body);
-    etch_tensor **outs = ETCH_NEW_ARRAY(spec->arena, carried.count, etch_tensor *),
-                **results = ETCH_NEW_ARRAY(spec->arena, carried.count, etch_tensor *);
-    for (uint32_t i = 0; i < carried.count; i++)
-        outs[i] = etch_env_find(env, carried.at[i])->tensor;
-    etch_graph_end(graph, outs, results, carried.count);
-    env->names.count = outer; /* what the body made ends with it */
-    for (uint32_t i = 0; i < carried.count; i++)
-        etch_env_find(env, carried.at[i])->tensor = results[i];
+    etch_env_iterate(env, stmt, count, &carried);
 }
 
 /* What a branch would have assigned is not known: its uses stay silent. */
 static void leave_unknown(etch_env *env, const etch_ast_stmt *stmt)
 {
-    name_list names = {0};
+    etch_carried names = {0};
     for (uint32_t i = 0; i < stmt->arms.count; i++)
         assigned_names(env->builder->spec->arena, &stmt->arms.at[i].body, &names);
     for (uint32_t i = 0; i < names.count; i++)
@@ -370,25 +371,80 @@ static void declare_inputs(etch_env *env, const etch_ast_item *item)
     }
 }
 
+/* What the statements of the model itself called so last: a program that builds one gives names to results. */
+static etch_tensor *made_as(const etch_env *env, const char *name)
+{
+    const etch_graph *graph = env->builder->graph;
+    for (uint32_t i = graph->tensors.count; i-- > 0;) {
+        etch_tensor *tensor = graph->tensors.at[i];
+        const bool own = tensor->region == graph->forward && tensor->scope && !tensor->scope->parent;
+        if (own && tensor->kind == ETCH_ACT && strcmp(tensor->name, name) == 0)
+            return tensor;
+    }
+    return NULL;
+}
+
+static void report_no_output(etch_env *env, const etch_symbol *run, etch_ast_name name)
+{
+    etch_spec *spec = env->builder->spec;
+    ETCH_VEC(const char *) names = {0};
+    for (uint32_t i = 0; i < env->names.count; i++)
+        if (env->names.at[i].kind == BOUND_TENSOR)
+            ETCH_PUSH(spec->arena, &names, env->names.at[i].name);
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_UNKNOWN_NAME, name.span, "model %s makes no tensor '%s'",
+                                 env->builder->graph->model, name.text);
+    etch_note(diag, run->item->name.span, "run '%s' is declared here", run->name);
+    etch_suggest_name(diag, name.text, names.at, names.count);
+}
+
 static etch_dim *train_dim(void *data, etch_ast_name name)
 {
     return etch_env_dim(data, name);
 }
 
+/* The tensors that an infer block asks for: by name, else what the model returns. Nothing else is computed. */
+static bool keep_outputs(etch_env *env, const etch_symbol *run, etch_tensor **results, uint32_t count)
+{
+    etch_spec *spec = env->builder->spec;
+    etch_ast_names names;
+    if (!etch_infer_read(spec, run, &names))
+        return false;
+    if (names.count == 0) {
+        if (count > 0) /* a model that a program builds does not say what it returns */
+            etch_graph_keep(env->builder->graph, results, count);
+        return true;
+    }
+    etch_tensor **wanted = ETCH_NEW_ARRAY(spec->arena, names.count, etch_tensor *);
+    for (uint32_t i = 0; i < names.count; i++) {
+        const etch_bound *bound = etch_env_find(env, names.at[i].text);
+        wanted[i] = bound && bound->kind == BOUND_TENSOR ? bound->tensor : made_as(env, names.at[i].text);
+        if (!wanted[i] && !(bound && bound->kind == BOUND_TENSOR)) {
+            report_no_output(env, run, names.at[i]);
+            return false;
+        }
+    }
+    etch_graph_keep(env->builder->graph, wanted, names.count);
+    return true;
+}
+
 etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_settings *settings)
 {
-    static const etch_settings nothing = {NULL, 0};
+    static const etch_settings nothing = {NULL, 0, NULL, 0};
     uint32_t errors = etch_error_count(spec->diags);
-    const etch_symbol *train = etch_train_symbol(spec, run, (etch_span){0, 0});
+    const etch_symbol *block = etch_run_symbol(spec, run, (etch_span){0, 0});
     if (etch_error_count(spec->diags) != errors)
         return NULL;
-    const etch_symbol *symbol = train ? etch_train_model(spec, train) : only_model(spec);
+    const bool trains = block && block->kind == SYMBOL_TRAIN, serves = block && !trains;
+    const etch_symbol *symbol = block ? etch_run_model(spec, block) : only_model(spec);
     if (!symbol)
         return NULL;
     const etch_ast_item *item = symbol->item;
     etch_builder b = {.spec = spec, .settings = settings ? settings : &nothing};
     b.graph =
         etch_graph_new(spec->arena, spec->sym, spec->diags, spec->dtypes, item->name.text, item->name.span);
+    b.graph->serves = serves;
+    b.graph->steps = serves ? etch_infer_steps(spec, block) : NULL;
+    b.graph->step = b.graph->steps ? etch_index(spec->sym, 0) : NULL;
     b.global_dims = ETCH_NEW_ARRAY(spec->arena, spec->symbols.count, etch_dim *);
     set_defaults(&b);
     etch_env env = {.builder = &b, .home = symbol->home, .results = &item->results};
@@ -403,9 +459,17 @@ etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_set
     etch_env_results(&env, item, results);
 
     etch_model *model = ETCH_NEW(spec->arena, etch_model);
-    *model = (etch_model){.graph = b.graph, .trains = train != NULL, .name = item->name.text};
-    etch_env global = {.builder = &b, .home = train ? train->home : symbol->home};
-    if (train && !etch_train_fill(spec, train, train_dim, &global, &model->train))
+    *model = (etch_model){.graph = b.graph, .trains = trains, .serves = serves, .name = item->name.text};
+    if (block)
+        model->run_span = block->item->name.text ? block->item->name.span : block->item->span;
+    etch_env global = {.builder = &b, .home = block ? block->home : symbol->home};
+    if (trains && !etch_train_fill(spec, block, train_dim, &global, &model->train))
         return NULL;
-    return etch_error_count(spec->diags) == errors ? model : NULL;
+    if (serves && etch_error_count(spec->diags) == errors &&
+        !keep_outputs(&env, block, results, item->results.count))
+        return NULL;
+    if (etch_error_count(spec->diags) != errors)
+        return NULL;
+    etch_graph_warn_unused(b.graph, results, item->results.count);
+    return model;
 }

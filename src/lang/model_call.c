@@ -4,14 +4,10 @@
 #include "lang/model_int.h"
 
 /* Functions of the language that a later version gives meaning to. */
-static const char *const later_functions[] = {"batch_norm", "bce",  "clipped",      "collect",   "dispatch",
-                                              "gather_sum", "kl",   "load_balance", "mean",      "normalize",
-                                              "softcap",    "subsample",    "token_nll", "topk",
-                                              "triangle",   "cast", "transpose"};
+static const char *const later_functions[] = {"gather_sum", "subsample", "triangle"};
 
 /* Keywords of ops that a later version gives meaning to, unless they say "nothing" (0, false, none). */
-static const char *const later_keywords[] = {"window", "sink", "cap",   "bias",  "pairs",
-                                             "groups", "keep", "limit", "slots", "mask"};
+static const char *const later_keywords[] = {"mask"};
 
 static bool is_among(const char *name, const char *const *list, size_t count)
 {
@@ -221,7 +217,7 @@ static bool evaluate_arguments(etch_env *caller, const etch_ast_item *item, cons
         etch_diag *diag =
             etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s takes %u argument%s, %u given",
                        item->name.text, wanted, wanted == 1 ? "" : "s", given);
-        etch_note(diag, item->name.span, "%s is declared here", item->name.text);
+        etch_note(diag, item->name.span, "it is %s", etch_module_signature(spec, item));
         return false;
     }
     etch_tensor **values = ETCH_NEW_ARRAY(spec->arena, wanted, etch_tensor *);
@@ -233,22 +229,36 @@ static bool evaluate_arguments(etch_env *caller, const etch_ast_item *item, cons
     return true;
 }
 
+/* Calls end somewhere. A module without parameters does the same again in itself, for ever; one that has some may
+ * count them down. */
+static bool may_enter(etch_builder *b, const etch_symbol *symbol, const etch_ast_expr *call)
+{
+    const char *way = etch_calls_itself(b, symbol), *name = symbol->item->name.text;
+    const bool deep = b->depth >= ETCH_CALL_DEPTH;
+    if (!deep && (!way || symbol->item->defs.count > 0))
+        return true;
+    etch_diag *diag = way ? etch_error(b->spec->diags, ETCH_E_CALL_DEPTH, call->span,
+                                       "%s calls itself without end: %s", name, way)
+                          : etch_error(b->spec->diags, ETCH_E_CALL_DEPTH, call->span,
+                                       "more than %d calls inside each other", ETCH_CALL_DEPTH);
+    etch_note(diag, symbol->item->name.span, "%s is declared here", name);
+    etch_help(diag, "what repeats is written as `repeat n { ... }`");
+    b->stopped = true;
+    return false;
+}
+
 static bool call_module(etch_env *caller, const etch_symbol *symbol, const etch_ast_expr *call,
                         etch_tensor **out, uint32_t results)
 {
     etch_builder *b = caller->builder;
     const etch_ast_item *item = symbol->item;
-    if (b->depth >= ETCH_CALL_DEPTH) {
-        etch_diag *diag = etch_error(b->spec->diags, ETCH_E_CALL_DEPTH, call->span,
-                                     "more than %d calls inside each other: does %s call itself?",
-                                     ETCH_CALL_DEPTH, item->name.text);
-        etch_note(diag, item->name.span, "%s is declared here", item->name.text);
-        b->stopped = true;
+    if (!may_enter(b, symbol, call))
         return false;
-    }
     if (item->results.count != results) {
-        etch_error(b->spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s has %u result%s, %u taken",
-                   item->name.text, item->results.count, item->results.count == 1 ? "" : "s", results);
+        etch_diag *diag =
+            etch_error(b->spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s has %u result%s, %u taken",
+                       item->name.text, item->results.count, item->results.count == 1 ? "" : "s", results);
+        etch_note(diag, item->name.span, "it is %s", etch_module_signature(b->spec, item));
         return false;
     }
     etch_tensor **values;
@@ -256,6 +266,7 @@ static bool call_module(etch_env *caller, const etch_symbol *symbol, const etch_
         return false;
     etch_env callee = {.builder = b, .home = symbol->home, .results = &item->results};
     b->depth++;
+    ETCH_PUSH(b->spec->arena, &b->calls, symbol);
     etch_graph_enter(b->graph, item->name.text, call->span);
     bool good =
         bind_parameters(caller, &callee, item, call) && bind_arguments(caller, &callee, item, call, values);
@@ -266,6 +277,7 @@ static bool call_module(etch_env *caller, const etch_symbol *symbol, const etch_
     for (uint32_t i = 0; good && i < results; i++)
         out[i] = etch_graph_pass(b->graph, ETCH_LEAVE, out[i], item->results.at[i].name.text, call->span);
     etch_graph_leave(b->graph);
+    b->calls.count--;
     b->depth--;
     return good;
 }
@@ -370,12 +382,36 @@ static bool read_number(etch_env *env, const etch_ast_arg *arg, etch_expr *numbe
     return value || nothing;
 }
 
+/* The name of a dtype of real numbers. */
+static bool read_dtype(etch_env *env, const etch_ast_expr *expr, uint32_t *dtype)
+{
+    etch_dtype found = expr->kind == ETCH_AST_NAME ? etch_dtype_of(expr->name.text) : ETCH_DTYPE_COUNT;
+    *dtype = (uint32_t)found + 1;
+    if (etch_dtype_is_real(found))
+        return true;
+    etch_spec *spec = env->builder->spec;
+    ETCH_VEC(const char *) known = {0};
+    for (uint32_t i = 0; etch_dtype_is_real((etch_dtype)i); i++)
+        ETCH_PUSH(spec->arena, &known, etch_dtype_name((etch_dtype)i));
+    const char *near =
+        expr->kind == ETCH_AST_NAME ? etch_nearest(expr->name.text, known.at, known.count) : NULL;
+    etch_diag *diag =
+        etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, expr->span, "this is no dtype of real numbers");
+    if (near)
+        etch_help(diag, "did you mean %s?", near);
+    else
+        etch_help(diag, "those are f64, f32, bf16, f16 and f8");
+    return false;
+}
+
 static bool read_keyword(etch_env *env, const etch_keyword_info *info, const etch_ast_arg *arg,
                          etch_attrs *attrs)
 {
     const etch_keyword_field field = etch_keyword_field_of(info, attrs);
     if (field.dims)
         return keyword_dims(env, arg->value, field.dims, field.dim_count);
+    if (field.dtype)
+        return read_dtype(env, arg->value, field.dtype);
     return field.flag ? read_flag(env, arg, field.flag) : read_number(env, arg, field.number);
 }
 
@@ -390,7 +426,9 @@ static bool needs_are_met(etch_env *env, const etch_row *row, const etch_ast_exp
                    etch_row_name(row), missing->name ? missing->name : "a number as its last argument");
     if (missing->name)
         etch_help(diag, "write %s(..., %s = %s)", etch_row_name(row), missing->name,
-                  missing->kind == ETCH_KIND_DIMS ? "DIM" : "NUMBER");
+                  missing->kind == ETCH_KIND_DIMS    ? "DIM"
+                  : missing->kind == ETCH_KIND_DTYPE ? "DTYPE"
+                                                     : "NUMBER");
     return false;
 }
 
@@ -425,11 +463,16 @@ static bool read_positional(etch_env *env, const etch_row *row, const etch_ast_e
         if (!attrs->number)
             return false;
     }
+    bool dtype = (etch_row_takes(row) & ETCH_KW_DTYPE) && given > ins->least;
+    if (dtype && !read_dtype(env, call->args.at[--given].value, &attrs->dtype))
+        return false;
     if (given < ins->least || given > ins->most) {
-        etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span,
-                   ins->least == ins->most ? "%s takes %u operand%s, %u given"
-                                           : "%s takes at least %u operand%s, %u given",
-                   etch_row_name(row), ins->least, ins->least == 1 ? "" : "s", given);
+        const uint32_t bound = given < ins->least ? ins->least : ins->most;
+        const char *limit = ins->least == ins->most ? "" : given < ins->least ? "at least " : "at most ";
+        etch_diag *diag =
+            etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s takes %s%u operand%s, %u given",
+                       etch_row_name(row), limit, bound, bound == 1 ? "" : "s", given);
+        etch_help(diag, "write %s", etch_row_signature(spec, row));
         return false;
     }
     bool good = true;

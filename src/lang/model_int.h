@@ -25,7 +25,8 @@ typedef struct etch_bound {
     etch_expr number;
     const etch_row *row;
     const etch_symbol *module;
-    etch_span span; /* where it was declared; nowhere for results of statements */
+    struct etch_turn *turn; /* of the loop whose index it is */
+    etch_span span;         /* where it was declared; nowhere for results of statements */
 } etch_bound;
 
 typedef struct etch_dims {
@@ -47,8 +48,9 @@ typedef struct etch_builder {
     const etch_settings *settings;
     etch_dim **global_dims; /* by symbol id; made on first use */
     ETCH_VEC(etch_prime) primes;
-    uint32_t depth; /* of module calls */
-    bool stopped;   /* a limit was reached: nothing more is elaborated */
+    uint32_t depth;                      /* of module calls */
+    ETCH_VEC(const etch_symbol *) calls; /* modules that are being called, the outermost first */
+    bool stopped;                        /* a limit was reached: nothing more is elaborated */
 } etch_builder;
 
 /* The body of one module call or model. */
@@ -79,8 +81,25 @@ etch_dims etch_env_result(etch_env *env, const char *name);
 etch_lookup etch_env_lookup(etch_env *env);
 /* Decides a branch by facts, settings, defaults. ETCH_UNKNOWN after an error. */
 etch_truth etch_env_decide(etch_env *env, const etch_ast_expr *test);
+/* Reports an index where its value would be needed. */
+void etch_report_index(etch_spec *spec, etch_span span, const char *index);
 /* Reports syntax that has no meaning yet. */
 void etch_later(etch_spec *spec, etch_span span, const char *what);
+
+/* ---- model_loop.c: loops ---- */
+
+/* The elaboration of one loop. */
+typedef struct etch_turn etch_turn;
+
+/* Names of the values that a loop hands on. */
+typedef ETCH_VEC(const char *) etch_carried;
+
+/* Does the test of a branch speak of the index of a loop? Then this decides it, for the class of iterations
+ * in work. ETCH_UNKNOWN after an error. */
+bool etch_env_has_index(const etch_env *env, const etch_ast_expr *test);
+etch_truth etch_env_decide_index(etch_env *env, const etch_ast_expr *test);
+/* Elaborates the bodies of the loop that has been begun, ends it, and binds what leaves it. */
+void etch_env_iterate(etch_env *env, const etch_ast_stmt *stmt, etch_expr count, const etch_carried *carried);
 
 /* ---- model_expr.c: expressions ---- */
 
@@ -98,6 +117,14 @@ bool etch_env_call(etch_env *env, const etch_ast_expr *call, const etch_dims *wa
 /* ---- native.c: models that programs build ---- */
 
 void etch_native_build(etch_env *env, const etch_native *native);
+
+/* ---- model_signature.c: what calls look like ---- */
+
+/* "mlp(x[B,S,H]) -> y[B,S,H]"; "gelu(x)" */
+const char *etch_module_signature(etch_spec *spec, const etch_ast_item *item);
+const char *etch_row_signature(etch_spec *spec, const etch_row *row);
+/* The way from a module that is being called to the call of it: "a -> b -> a". NULL: it is not being called. */
+const char *etch_calls_itself(const etch_builder *b, const etch_symbol *module);
 
 /* ---- model.c: statements ---- */
 

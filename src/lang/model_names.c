@@ -165,7 +165,7 @@ static etch_expr lookup_name(void *data, const etch_ast_expr *expr)
     if (bound->kind == BOUND_DIM)
         return bound->dim ? bound->dim->size : NULL;
     if (bound->kind == BOUND_INDEX)
-        etch_later(spec, expr->span, "a value that depends on the index of a loop");
+        etch_report_index(spec, expr->span, bound->name);
     else
         etch_error(spec->diags, ETCH_E_NOT_A_TENSOR, expr->span, "%s is not a number", expr->name.text);
     return NULL;
@@ -213,6 +213,8 @@ etch_truth etch_env_decide(etch_env *env, const etch_ast_expr *test)
 {
     etch_builder *b = env->builder;
     etch_spec *spec = b->spec;
+    if (etch_env_has_index(env, test))
+        return etch_env_decide_index(env, test);
     etch_lookup lookup = etch_env_lookup(env);
     etch_claim claim = etch_claim_of(spec, test, &lookup);
     if (!claim.left || !claim.right)

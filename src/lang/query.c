@@ -38,14 +38,48 @@ static bool read_axes(etch_spec *spec, const etch_ast_expr *value, etch_quantity
     return true;
 }
 
+/* Is it an item of a counting convention, or a preset of all of them? */
+static bool is_count(const char *name)
+{
+    if (strcmp(name, "count") == 0)
+        return true;
+    size_t i = 0;
+    while (etch_count_item_name(i) && strcmp(etch_count_item_name(i), name) != 0)
+        i++;
+    return etch_count_item_name(i) != NULL;
+}
+
+static bool read_count(etch_spec *spec, const etch_ast_arg *arg, etch_quantity *q)
+{
+    etch_count_word *words = ETCH_NEW_ARRAY(spec->arena, q->count_words + 1, etch_count_word);
+    const bool preset = strcmp(arg->name.text, "count") == 0;
+    const char *value = selector_of(spec, arg->value, false);
+    for (uint32_t i = 0; i < q->count_words; i++) {
+        words[i + preset] = q->counts[i]; /* items say what differs from the preset, in whatever order */
+        if (preset ? q->counts[i].item == NULL
+                   : q->counts[i].item && strcmp(q->counts[i].item, arg->name.text) == 0) {
+            etch_error(spec->diags, ETCH_E_QUERY_ARGUMENT, arg->name.span, "'%s' is given twice",
+                       arg->name.text);
+            return false;
+        }
+    }
+    words[preset ? 0 : q->count_words] =
+        (etch_count_word){preset ? NULL : arg->name.text, value, arg->value->span};
+    q->counts = words;
+    q->count_words++;
+    return value != NULL;
+}
+
 /* Stores a named argument. */
 static bool read_named(etch_spec *spec, const etch_ast_arg *arg, etch_quantity *q)
 {
-    static const char *const names[] = {"of", "op", "axis", "run", "plan", "stage"};
+    static const char *const names[] = {"of", "op", "axis", "run", "plan", "stage", "count"};
     const char **const ends[] = {&q->of, &q->op, NULL, &q->run, &q->plan, &q->stage};
     etch_span *const spans[] = {&q->of_span, &q->op_span, NULL, NULL, &q->plan_span, &q->stage_span};
     const uint32_t count = sizeof names / sizeof *names;
     uint32_t i = 0;
+    if (is_count(arg->name.text))
+        return read_count(spec, arg, q);
     while (i < count && strcmp(names[i], arg->name.text) != 0)
         i++;
     if (i == count) {
@@ -79,7 +113,7 @@ static bool read_quantity(etch_spec *spec, const etch_ast_expr *call, etch_quant
         if (i > 0) {
             etch_diag *diag = etch_error(spec->diags, ETCH_E_QUERY_ARGUMENT, arg->value->span,
                                          "'%s' has one argument without a name, the first", q->name);
-            etch_help(diag, "the others are named: of, op, axis, run, plan");
+            etch_help(diag, "the others are named: of, op, axis, run, plan, stage, count");
             return false;
         }
         q->first = selector_of(spec, arg->value, false);

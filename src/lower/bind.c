@@ -168,7 +168,10 @@ static void need_region(etch_bound *b, const etch_placed_region *region, uint32_
         if (!loop)
             continue;
         need(b, loop->loop->count, loop->loop->span, "loop", loop->loop->name);
-        need_region(b, loop->body, depth + 1);
+        for (uint32_t k = 0; k < loop->bodies.count; k++) {
+            need(b, loop->loop->bodies.at[k]->count, loop->loop->span, "loop", loop->loop->name);
+            need_region(b, loop->bodies.at[k], depth + 1);
+        }
     }
 }
 
@@ -323,7 +326,8 @@ static void check_loops(etch_bound *b, const etch_placed_region *region, uint32_
         const char *what = etch_text(b->arena, "the count of loop %s", loop->loop->name);
         if (!loop->loop->forward) /* a backward loop has the count of the loop that it undoes */
             check_size(b, loop->loop->count, 0, loop->loop->span, "", what, &count);
-        check_loops(b, loop->body, depth + 1);
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            check_loops(b, loop->bodies.at[k], depth + 1);
     }
 }
 

@@ -127,7 +127,7 @@ static const etch_repeat *repeat_that_hands(const etch_body *body, const etch_va
     for (uint32_t i = 0; i < body->parts.count; i++) {
         const etch_repeat *repeat = body->parts.at[i].repeat;
         for (uint32_t k = 0; repeat && k < repeat->handed_count; k++)
-            if (repeat->loop->carries.at[k].in == in) {
+            if (etch_loop_carries(repeat->loop)->at[k].in == in) {
                 *carry = k;
                 return repeat;
             }

@@ -31,13 +31,15 @@ static void count_task(counting *c, const etch_task *task, etch_total times, uin
     c->names += times * ((etch_total)prefix + task->name_length + 1 + c->more_name);
 }
 
-/* How many of the units the stage holds, of all its chunks. */
-static uint64_t held_units(const counting *c, etch_window units)
+/* How many of the units of a class the stage holds, of all its chunks. `units`: those of all classes. */
+static uint64_t held_units(const counting *c, etch_window units, const etch_classes *classes, uint32_t class)
 {
     uint64_t held = 0;
     for (uint32_t link = c->stage; link < etch_link_count(c->chain); link += c->chain->stage_count) {
         etch_window part = etch_overlap(c->chain->windows[link], units);
-        held += part.end - part.first;
+        if (part.first < part.end)
+            held += etch_class_members(classes, class,
+                                       (etch_window){part.first - units.first, part.end - units.first});
     }
     return held;
 }
@@ -54,9 +56,14 @@ static void count_body(counting *c, const etch_body *body, etch_total runs, uint
             count_task(c, part->task, times * c->o->extent->micro, prefix);
             continue;
         }
-        times *= part->staged ? held_units(c, part->units) : part->repeat->count;
-        count_body(c, part->repeat->body, times,
-                   prefix + part->repeat->name_length + digits(part->repeat->count) + 1);
+        const etch_repeat *repeat = part->repeat;
+        const etch_window all = {0, repeat->count};
+        for (uint32_t k = 0; k < repeat->body_count; k++) {
+            const uint64_t turns = part->staged ? held_units(c, part->units, repeat->classes, k)
+                                                : etch_class_members(repeat->classes, k, all);
+            count_body(c, repeat->bodies[k], times * turns,
+                       prefix + repeat->name_length + digits(repeat->count) + 1);
+        }
     }
 }
 
@@ -65,7 +72,8 @@ static void count_unit_tasks(counting *c, const etch_unit_tasks *list)
 {
     for (uint32_t i = 0; i < list->count; i++) {
         const etch_unit_task *u = list->at[i];
-        uint64_t units = u->staged ? held_units(c, u->uses[0]) : u->units;
+        uint64_t units = u->staged ? held_units(c, u->uses[0], u->classes, u->class)
+                                   : etch_class_members(u->classes, u->class, (etch_window){0, u->units});
         if (!etch_unit_task_runs(c->chain, c->stage, u))
             continue;
         count_task(c, &u->task, units, 3 + u->loop_name_length + digits(u->units));
@@ -131,9 +139,11 @@ static void place_cells(etch_body *body, etch_total *cells)
 {
     body->first_cell = (uint64_t)*cells;
     *cells += (etch_total)body->runs * body->slots;
-    for (uint32_t i = 0; i < body->parts.count; i++)
-        if (body->parts.at[i].repeat)
-            place_cells(body->parts.at[i].repeat->body, cells);
+    for (uint32_t i = 0; i < body->parts.count; i++) {
+        const etch_repeat *repeat = body->parts.at[i].repeat;
+        for (uint32_t k = 0; repeat && k < repeat->body_count; k++)
+            place_cells(repeat->bodies[k], cells);
+    }
 }
 
 void etch_outline_cells(etch_outliner *o)
@@ -154,10 +164,11 @@ static void each_in_body(const etch_body *body, void (*visit)(void *data, etch_t
     if (body->runs == 0)
         return;
     for (uint32_t i = 0; i < body->parts.count; i++) {
-        if (body->parts.at[i].task)
+        const etch_repeat *repeat = body->parts.at[i].repeat;
+        if (!repeat)
             visit(data, body->parts.at[i].task);
-        else
-            each_in_body(body->parts.at[i].repeat->body, visit, data);
+        for (uint32_t k = 0; repeat && k < repeat->body_count; k++)
+            each_in_body(repeat->bodies[k], visit, data);
     }
 }
 
@@ -165,7 +176,8 @@ static void each_unit_task(const etch_unit_tasks *list, void (*visit)(void *data
                            void *data)
 {
     for (uint32_t i = 0; i < list->count; i++)
-        if (list->at[i]->units > 0)
+        if (etch_class_members(list->at[i]->classes, list->at[i]->class,
+                               (etch_window){0, list->at[i]->units}) > 0)
             visit(data, &list->at[i]->task);
 }
 

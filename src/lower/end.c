@@ -56,8 +56,9 @@ static void find_adders(etch_outliner *o, const etch_body *body, uint32_t number
             if (gradient->adders.count == 0 || gradient->adders.at[gradient->adders.count - 1] != own)
                 ETCH_PUSH(o->arena, &gradient->adders, own);
         }
-        if (part->repeat && part->repeat->body->runs > 0)
-            find_adders(o, part->repeat->body, own);
+        for (uint32_t k = 0; part->repeat && k < part->repeat->body_count; k++)
+            if (part->repeat->bodies[k]->runs > 0)
+                find_adders(o, part->repeat->bodies[k], own);
     }
 }
 
@@ -79,7 +80,7 @@ static void place_bucket(etch_outliner *o, etch_unit_task *bucket, const etch_un
         return;
     etch_repeat *repeat = undoing(o->outline->backward, unit->loop);
     etch_lower_require(o->arena, repeat && repeat->count == bucket->units);
-    ETCH_PUSH(o->arena, &repeat->after_each, bucket);
+    ETCH_PUSH(o->arena, &repeat->bodies[unit->body->index]->after_each, bucket);
 }
 
 /* ---- tasks --------------------------------------------------------------------------------------------- */
@@ -111,8 +112,11 @@ static etch_unit_task *new_unit_task(etch_outliner *o, const etch_unit *unit)
 {
     etch_unit_task *u = ETCH_NEW(o->arena, etch_unit_task);
     u->units = 1;
-    if (unit->loop)
+    if (unit->loop) {
         etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, unit->loop->count), &u->units));
+        u->classes = etch_classes_make(o, unit->loop);
+        u->class = unit->body->index;
+    }
     set_uses(o, u, unit);
     return u;
 }
@@ -201,7 +205,7 @@ static void add_norm(etch_outliner *o)
     for (uint32_t i = 0; i < o->placed->norms.count; i++) {
         const etch_update *norm = &o->placed->norms.at[i];
         etch_unit_task *u = new_unit_task(o, norm->unit);
-        etch_expr units = norm->unit->loop ? norm->unit->loop->count : etch_int(o->graph->sym, 1);
+        etch_expr units = norm->unit->body ? norm->unit->body->count : etch_int(o->graph->sym, 1);
         if (!u->staged) {
             u->use_count = 1;
             u->uses[0].end = u->uses[0].first + 1;

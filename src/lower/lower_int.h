@@ -95,16 +95,21 @@ typedef struct etch_task {
     const char *module;  /* in the job's arena; NULL: not asked for, or of none */
 } etch_task;
 
-/* Units of the chain that stages cut, from `first` to before `end`. */
+/* Units of the chain that stages cut, or iterations, from `first` to before `end`. */
 typedef struct etch_window {
     uint64_t first, end;
 } etch_window;
+
+/* Which iterations of a loop are of which class. */
+typedef struct etch_classes etch_classes;
 
 /* A task of the end of a step, run once for each unit of weights: an iteration of the loop, or all there
  * is. */
 typedef struct etch_unit_task {
     etch_task task;
     uint64_t units;
+    const etch_classes *classes; /* of these units it runs those of a class; NULL: all */
+    uint32_t class;
     bool staged;       /* its iterations are units of the chain: those of uses[0] */
     etch_window *uses; /* where the weights are used: stages that hold none of it do not run the task */
     uint32_t use_count;
@@ -114,15 +119,23 @@ typedef struct etch_unit_task {
 
 typedef ETCH_VEC(etch_unit_task *) etch_unit_tasks;
 
-/* A value that iterations hand on. */
+/* A value that iterations hand on, as seen around the loop. */
 typedef struct etch_handed {
-    etch_cell init, out; /* as seen around the loop; inside it */
-    uint32_t in, result; /* slots: of the loop's body; of the body around it */
+    etch_cell init;
+    uint32_t result; /* slot of the body around the loop */
 } etch_handed;
+
+/* The same, as a body of the loop sees it. */
+typedef struct etch_taken {
+    uint32_t in; /* slot of the body */
+    etch_cell out;
+} etch_taken;
 
 typedef struct etch_repeat {
     const etch_placed_loop *loop;
-    struct etch_body *body;
+    struct etch_body **bodies; /* by class */
+    uint32_t body_count;
+    const etch_classes *classes; /* NULL: one */
     uint64_t count;
     bool reverse; /* it undoes a loop: iterations in falling order */
     etch_handed *handed;
@@ -130,7 +143,6 @@ typedef struct etch_repeat {
     uint32_t handed_count;
     const char *name;
     uint32_t name_length;
-    etch_unit_tasks after_each; /* when the step ends: behind each iteration */
 } etch_repeat;
 
 typedef struct etch_part {
@@ -148,10 +160,13 @@ typedef struct etch_body {
     ETCH_VEC(etch_part) parts; /* in issue order */
     struct etch_body *parent;  /* NULL: top level */
     const etch_repeat *repeat; /* whose iteration it is; NULL: top level */
+    uint32_t class;            /* of these iterations */
     uint32_t depth;            /* loops around it */
-    uint64_t runs;             /* in one microbatch */
-    uint32_t slots;            /* cells of one run */
+    uint64_t runs;  /* in one microbatch; those of other classes have numbers, too. 0: it never runs */
+    uint32_t slots; /* cells of one run */
     uint64_t first_cell;
+    etch_taken *taken;          /* by value that its loop hands on */
+    etch_unit_tasks after_each; /* of the backward body: when the step ends, behind each iteration */
 } etch_body;
 
 /* The accumulator of a weight's gradient: a copy for each iteration of the forward loops around the
@@ -246,6 +261,15 @@ uint64_t etch_task_number(etch_outliner *o, etch_expr expr, const char *what, co
 etch_cell etch_cell_of(etch_outliner *o, const etch_value *value, const etch_body *reader);
 /* Reports, once, that `what` makes a program too long. */
 void etch_too_many_nodes(etch_outliner *o, etch_span span, const char *what);
+
+/* ---- classes.c ----------------------------------------------------------------------------------------- */
+
+/* NULL when all iterations are of one class. */
+const etch_classes *etch_classes_make(etch_outliner *o, const etch_loop *loop);
+/* Class 0 without classes. */
+uint32_t etch_class_at(const etch_classes *classes, uint64_t iteration);
+/* How many of the iterations are of the class. */
+uint64_t etch_class_members(const etch_classes *classes, uint32_t class, etch_window held);
 
 /* ---- chain.c ------------------------------------------------------------------------------------------- */
 

@@ -62,7 +62,8 @@ const char *etch_loop_label(etch_arena *arena, const etch_loop *loop, uint32_t *
 typedef struct naming {
     etch_arena *arena;
     const etch_outline *outline;
-    const char **labels; /* by scope id: the module, numbered when its caller calls it more than once */
+    const char **labels; /* by scope id: the module, numbered when its caller calls it more than once, in
+                            each class of iterations anew */
 } naming;
 
 static uint32_t parent_id(const etch_scope *scope)
@@ -70,11 +71,22 @@ static uint32_t parent_id(const etch_scope *scope)
     return scope->parent ? scope->parent->id + 1 : 0;
 }
 
+/* The class of iterations that the call is in, as a number; 0 outside loops and in first classes. */
+static uint64_t class_of(const etch_scope *scope)
+{
+    for (const etch_region *region = scope->region; region; region = region->parent)
+        if (region->index > 0)
+            return ((uint64_t)region->loop->id << 32) + region->index;
+    return 0;
+}
+
 static int by_caller_and_module(const void *a, const void *b)
 {
     const etch_scope *x = *(const etch_scope *const *)a, *y = *(const etch_scope *const *)b;
     if (parent_id(x) != parent_id(y))
         return parent_id(x) < parent_id(y) ? -1 : 1;
+    if (class_of(x) != class_of(y))
+        return class_of(x) < class_of(y) ? -1 : 1;
     int order = strcmp(x->module, y->module);
     return order != 0 ? order : x->id < y->id ? -1 : x->id > y->id;
 }
@@ -89,6 +101,7 @@ static void label_scopes(naming *n, const etch_graph *graph)
     n->labels = ETCH_NEW_ARRAY(n->arena, count, const char *);
     for (uint32_t i = 0; i < count; i++) {
         bool again = i > 0 && parent_id(sorted[i]) == parent_id(sorted[i - 1]) &&
+                     class_of(sorted[i]) == class_of(sorted[i - 1]) &&
                      strcmp(sorted[i]->module, sorted[i - 1]->module) == 0;
         number = again ? number + 1 : 1;
         const char *module = sorted[i]->module;
@@ -121,13 +134,20 @@ static const etch_scope *common_scope(const etch_scope *a, const etch_scope *b)
 
 /* ---- tasks --------------------------------------------------------------------------------------------- */
 
-/* The innermost scope around all kernels of a region, without those of its loops. */
+/* The innermost scope around all kernels of a region, or of all bodies of a loop, without those of the loops in
+ * them. */
 static const etch_scope *scope_around(const etch_placed_region *region)
 {
     const etch_scope *around = NULL;
-    for (uint32_t i = 0; i < region->kernels.count; i++) {
-        const etch_scope *scope = region->kernels.at[i]->anchor->scope;
-        around = i > 0 ? common_scope(around, scope) : scope;
+    const uint32_t count = region->loop ? region->loop->bodies.count : 1;
+    bool any = false;
+    for (uint32_t k = 0; k < count; k++) {
+        const etch_placed_region *body = region->loop ? region->loop->bodies.at[k] : region;
+        for (uint32_t i = 0; i < body->kernels.count; i++) {
+            const etch_scope *scope = body->kernels.at[i]->anchor->scope;
+            around = any ? common_scope(around, scope) : scope;
+            any = true;
+        }
     }
     return around;
 }
@@ -236,7 +256,8 @@ static void name_body(const naming *n, etch_body *body, const etch_placed_region
         if (!task) {
             const etch_repeat *repeat = body->parts.at[i].repeat;
             const etch_placed_loop *undone = repeat->loop->forward;
-            name_body(n, repeat->body, undone ? undone->body : repeat->loop->body);
+            for (uint32_t k = 0; k < repeat->body_count; k++)
+                name_body(n, repeat->bodies[k], (undone ? undone : repeat->loop)->bodies.at[k]);
             continue;
         }
         const etch_step *anchor = task->kernel->anchor;

@@ -159,6 +159,22 @@ static void add_task(etch_outliner *o, etch_body *body, const etch_kernel *kerne
 static etch_body *add_body(etch_outliner *o, const etch_placed_region *region, etch_body *parent,
                            const etch_repeat *repeat);
 
+/* The bodies of a loop, and where they keep what they are handed. */
+static void add_bodies(etch_outliner *o, etch_repeat *repeat, etch_body *parent)
+{
+    repeat->body_count = repeat->loop->bodies.count;
+    repeat->bodies = ETCH_NEW_ARRAY(o->arena, repeat->body_count, etch_body *);
+    for (uint32_t k = 0; k < repeat->body_count; k++) {
+        const etch_placed_region *region = repeat->loop->bodies.at[k];
+        etch_body *body = repeat->bodies[k] = add_body(o, region, parent, repeat);
+        body->taken = ETCH_NEW_ARRAY(o->arena, repeat->handed_count, etch_taken);
+        for (uint32_t i = 0; i < repeat->handed_count; i++) {
+            body->taken[i].in = body->slots++;
+            o->handed[region->carries.at[i].in->id] = (etch_cell){body, body->taken[i].in};
+        }
+    }
+}
+
 static void add_repeat(etch_outliner *o, etch_body *body, const etch_placed_loop *loop)
 {
     etch_repeat *repeat = ETCH_NEW(o->arena, etch_repeat);
@@ -166,18 +182,16 @@ static void add_repeat(etch_outliner *o, etch_body *body, const etch_placed_loop
     repeat->reverse = loop->loop->forward != NULL;
     repeat->name = etch_loop_label(o->arena, loop->loop, &repeat->name_length);
     etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, loop->loop->count), &repeat->count));
-    repeat->body = add_body(o, loop->body, body, repeat);
-    repeat->handed_count = loop->carries.count;
+    repeat->classes = etch_classes_make(o, loop->loop);
+    repeat->handed_count = etch_loop_carries(loop)->count;
     repeat->handed = ETCH_NEW_ARRAY(o->arena, repeat->handed_count, etch_handed);
     repeat->handing = ETCH_NEW_ARRAY(o->arena, repeat->handed_count, uint32_t);
+    add_bodies(o, repeat, body);
     for (uint32_t i = 0; i < repeat->handed_count; i++) {
-        const etch_placed_carry *carry = &loop->carries.at[i];
-        etch_handed *handed = &repeat->handed[i];
-        handed->in = repeat->body->slots++;
-        handed->result = body->slots++;
-        o->handed[carry->in->id] = (etch_cell){repeat->body, handed->in};
-        if (carry->result)
-            o->handed[carry->result->id] = (etch_cell){body, handed->result};
+        const etch_value *result = etch_loop_carries(loop)->at[i].result;
+        repeat->handed[i].result = body->slots++;
+        if (result)
+            o->handed[result->id] = (etch_cell){body, repeat->handed[i].result};
     }
     etch_part part = {.repeat = repeat};
     if (!body->parent) {
@@ -210,8 +224,11 @@ static etch_body *add_body(etch_outliner *o, const etch_placed_region *region, e
     etch_body *body = ETCH_NEW(o->arena, etch_body);
     body->parent = parent;
     body->repeat = repeat;
+    body->class = repeat ? region->of->index : 0;
     body->depth = parent ? parent->depth + 1 : 0;
     etch_total runs = parent ? (etch_total)parent->runs * repeat->count : 1;
+    if (repeat && etch_class_members(repeat->classes, body->class, (etch_window){0, repeat->count}) == 0)
+        runs = 0;
     if (runs > ETCH_MOST_NODES) {
         etch_too_many_nodes(o, repeat->loop->loop->span, "the loops run too often");
         runs = 0;
@@ -250,7 +267,8 @@ etch_cell etch_cell_of(etch_outliner *o, const etch_value *value, const etch_bod
     while (reader->depth > home->depth)
         reader = reader->parent;
     for (; home != reader; home = home->parent, reader = reader->parent)
-        etch_lower_require(o->arena, !home->repeat || home->repeat->count == reader->repeat->count);
+        etch_lower_require(o->arena, !home->repeat || (home->repeat->count == reader->repeat->count &&
+                                                       home->class == reader->class));
     return cell;
 }
 
@@ -262,7 +280,7 @@ static void add_gradient(etch_outliner *o, etch_task *task, const etch_tensor *g
     etch_lower_require(o->arena, g->depth <= body->depth);
     while (body->depth > g->depth)
         body = body->parent;
-    etch_lower_require(o->arena, body->runs == g->copies);
+    etch_lower_require(o->arena, body->runs == g->copies || body->runs == 0);
     for (uint32_t i = 0; i < task->gradients.count; i++)
         if (task->gradients.at[i] == index)
             return;
@@ -335,6 +353,15 @@ static void link_views(etch_outliner *o, etch_body *body, const etch_placed_regi
     }
 }
 
+static void link_body(etch_outliner *o, etch_body *body, const etch_placed_region *region);
+
+static void link_class(etch_outliner *o, etch_body *body, const etch_placed_region *region)
+{
+    for (uint32_t k = 0; k < region->carries.count; k++)
+        body->taken[k].out = etch_cell_of(o, region->carries.at[k].out, body);
+    link_body(o, body, region);
+}
+
 static void link_body(etch_outliner *o, etch_body *body, const etch_placed_region *region)
 {
     for (uint32_t i = 0; i < body->parts.count; i++) {
@@ -346,11 +373,10 @@ static void link_body(etch_outliner *o, etch_body *body, const etch_placed_regio
                 size_task(o, task);
             continue;
         }
-        for (uint32_t k = 0; k < repeat->handed_count; k++) {
-            repeat->handed[k].init = etch_cell_of(o, repeat->loop->carries.at[k].init, body);
-            repeat->handed[k].out = etch_cell_of(o, repeat->loop->carries.at[k].out, repeat->body);
-        }
-        link_body(o, repeat->body, repeat->loop->body);
+        for (uint32_t k = 0; k < repeat->handed_count; k++)
+            repeat->handed[k].init = etch_cell_of(o, etch_loop_carries(repeat->loop)->at[k].init, body);
+        for (uint32_t b = 0; b < repeat->body_count; b++)
+            link_class(o, repeat->bodies[b], repeat->loop->bodies.at[b]);
     }
     link_views(o, body, region);
 }

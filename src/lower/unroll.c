@@ -427,6 +427,11 @@ static void run_unit_task(unroller *u, const etch_unit_task *unit_task, uint64_t
     }
 }
 
+static bool is_of_class(const etch_unit_task *task, uint64_t unit)
+{
+    return etch_class_at(task->classes, unit) == task->class;
+}
+
 /* Calls `run` for the units of the task that the stage holds. */
 static void each_unit(unroller *u, const etch_unit_task *task,
                       void (*run)(unroller *u, const etch_unit_task *task, uint64_t unit))
@@ -434,13 +439,15 @@ static void each_unit(unroller *u, const etch_unit_task *task,
     const etch_chain *chain = &u->outline->chain;
     if (!task->staged) {
         for (uint64_t unit = 0; unit < task->units && etch_unit_task_runs(chain, u->stage, task); unit++)
-            run(u, task, unit);
+            if (is_of_class(task, unit))
+                run(u, task, unit);
         return;
     }
     for (uint32_t link = u->stage; link < etch_link_count(chain); link += chain->stage_count) {
         etch_window held = etch_overlap(chain->windows[link], task->uses[0]);
         for (uint64_t unit = held.first; unit < held.end; unit++)
-            run(u, task, unit - task->uses[0].first);
+            if (is_of_class(task, unit - task->uses[0].first))
+                run(u, task, unit - task->uses[0].first);
     }
 }
 
@@ -565,12 +572,16 @@ static etch_window iterations(const unroller *u, const etch_part *part)
     return (etch_window){held.first - part->units.first, held.end - part->units.first};
 }
 
+static const etch_body *body_of(const etch_repeat *repeat, uint64_t iteration)
+{
+    return repeat->bodies[etch_class_at(repeat->classes, iteration)];
+}
+
 /* Iterations hand values on: what the last one left goes into the next, and the loop's result is what the
  * last of all left. What the first iteration of a chunk is handed has come with a message. */
 static void run_repeat(unroller *u, const etch_part *part, const etch_body *around)
 {
     const etch_repeat *repeat = part->repeat;
-    const etch_body *body = repeat->body;
     const etch_window turns = iterations(u, part);
     const bool begins = repeat->reverse ? turns.end == repeat->count : turns.first == 0;
     const bool ends = repeat->reverse ? turns.first == 0 : turns.end == repeat->count;
@@ -581,9 +592,10 @@ static void run_repeat(unroller *u, const etch_part *part, const etch_body *arou
         repeat->handing[i] = maker_of(u, repeat->handed[i].init);
     for (uint64_t turn = 0; turn < turns.end - turns.first; turn++) {
         uint64_t iteration = repeat->reverse ? turns.end - 1 - turn : turns.first + turn;
+        const etch_body *body = body_of(repeat, iteration);
         u->run[body->depth] = first_run + iteration;
         for (uint32_t i = 0; (begins || turn > 0) && i < repeat->handed_count; i++)
-            *cell_at(u, body, repeat->handed[i].in) = repeat->handing[i];
+            *cell_at(u, body, body->taken[i].in) = repeat->handing[i];
         run_due(u);
         extend_prefix(&u->prefix, repeat->name, repeat->name_length, iteration);
         if (!around->parent)
@@ -592,9 +604,9 @@ static void run_repeat(unroller *u, const etch_part *part, const etch_body *arou
         u->prefix.length = outer_prefix;
         u->prefix.in_layer = outer_layer;
         for (uint32_t i = 0; i < repeat->handed_count; i++)
-            repeat->handing[i] = maker_of(u, repeat->handed[i].out);
-        for (uint32_t i = 0; u->ending && i < repeat->after_each.count; i++)
-            ETCH_PUSH(u->arena, &u->due, (due_task){repeat->after_each.at[i], iteration});
+            repeat->handing[i] = maker_of(u, body->taken[i].out);
+        for (uint32_t i = 0; u->ending && i < body->after_each.count; i++)
+            ETCH_PUSH(u->arena, &u->due, (due_task){body->after_each.at[i], iteration});
     }
     for (uint32_t i = 0; ends && i < repeat->handed_count; i++)
         *cell_at(u, around, repeat->handed[i].result) = repeat->handing[i];
@@ -691,14 +703,16 @@ static uint32_t *arrival_of(unroller *u, const etch_wire *wire)
     if (!wire->repeat)
         return cell_at(u, wire->cell.body, wire->cell.slot);
     const etch_repeat *repeat = wire->repeat;
-    const etch_body *top = repeat->body->parent;
+    const etch_body *top = repeat->bodies[0]->parent, *body = NULL;
     for (uint32_t i = 0; i < top->parts.count; i++) {
         if (top->parts.at[i].repeat != repeat)
             continue;
         etch_window turns = iterations(u, &top->parts.at[i]);
-        u->run[repeat->body->depth] = repeat->reverse ? turns.end - 1 : turns.first;
+        const uint64_t first = repeat->reverse ? turns.end - 1 : turns.first;
+        body = body_of(repeat, first);
+        u->run[body->depth] = first;
     }
-    return cell_at(u, repeat->body, repeat->handed[wire->carry].in);
+    return cell_at(u, body, body->taken[wire->carry].in);
 }
 
 /* A receive is posted while the slot before is at work: it waits for that slot's first computation. */
@@ -760,7 +774,9 @@ static void clear_cells(const unroller *u, uint32_t *cells, const etch_body *bod
         const uint64_t count = part->repeat->count;
         const etch_window inner =
             part->staged ? iterations(u, part) : (etch_window){runs.first * count, runs.end * count};
-        clear_cells(u, cells, part->repeat->body, inner);
+        for (uint32_t k = 0; k < part->repeat->body_count; k++)
+            if (part->repeat->bodies[k]->runs > 0)
+                clear_cells(u, cells, part->repeat->bodies[k], inner);
     }
 }
 

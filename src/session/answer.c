@@ -28,11 +28,12 @@ static bool check_breakdown(const asking *a, const etch_quantity_row *row, const
     const char *by = etch_breakdown_name(a->options.by);
     if (!row) {
         etch_diag *diag = etch_error(diags, ETCH_E_QUERY_TABLE, (etch_span){0, 0},
-                                     "--by %s needs an expression that is one quantity alone", by);
+                                     "%s%s needs an expression that is one quantity alone",
+                                     a->options.why ? "--why" : "--by ", a->options.why ? "" : by);
         etch_help(diag, "for example flops(step); `etch help quantities` lists them");
         return false;
     }
-    if (row->breakdowns >> a->options.by & 1)
+    if (a->options.why || row->breakdowns >> a->options.by & 1)
         return true;
     etch_diag *diag =
         etch_error(diags, ETCH_E_QUERY_TABLE, quantity->span, "'%s' cannot be split by %s", row->name, by);
@@ -150,36 +151,30 @@ static void remark_heaviest(etch_session *session, const etch_shares *shares, ui
                     "this is stage %s, the heaviest; --by stage shows all", shares->at[which].label);
 }
 
-/* An expression as coef * mono, summed. */
-typedef struct parts {
-    etch_collected *at;
-    uint32_t count;
-} parts;
-
-static etch_expr term_of(etch_sym *sym, const parts *value, etch_expr mono)
-{
-    for (uint32_t i = 0; i < value->count; i++)
-        if (value->at[i].mono == mono)
-            return etch_mul(sym, value->at[i].coef, mono);
-    return etch_int(sym, 0);
-}
-
 /* Each group split by the terms of the whole, in their order. */
 static groups split_terms(etch_session *session, const groups *sources, etch_expr total)
 {
-    etch_sym *sym = session->sym;
     groups all = {0};
-    const etch_expr *vars;
-    const uint32_t var_count = etch_vars_of(sym, total, &vars);
-    parts whole, *shares = ETCH_NEW_ARRAY(session->arena, sources->count, parts);
-    whole.count = etch_collect(sym, total, var_count, vars, &whole.at);
+    etch_expr *sums = ETCH_NEW_ARRAY(session->arena, sources->count, etch_expr);
     for (uint32_t k = 0; k < sources->count; k++)
-        shares[k].count = etch_collect(sym, sources->at[k].sum, var_count, vars, &shares[k].at);
-    for (uint32_t i = 0; i < whole.count; i++)
+        sums[k] = sources->at[k].sum;
+    const etch_terms terms = etch_terms_of(session, total, sums, sources->count);
+    for (uint32_t i = 0; i < terms.count; i++)
         for (uint32_t k = 0; k < sources->count; k++)
             ETCH_PUSH(session->arena, &all,
-                      (group){sources->at[k].label, term_of(sym, &shares[k], whole.at[i].mono)});
+                      (group){sources->at[k].label, terms.share[(size_t)i * sources->count + k]});
     return all;
+}
+
+static void explain(asking *a, const etch_pipeline *p, const etch_picks *picks, etch_expr total,
+                    etch_expr var)
+{
+    etch_contributions all = {0};
+    etch_contributions_of(a->session, p, picks, &all);
+    for (uint32_t i = 0; i < all.count; i++)
+        all.at[i].sum = transform(a, all.at[i].sum, var);
+    a->answer->unit = a->unit;
+    etch_answer_why(a->session, p, &all, total, &a->options, a->answer);
 }
 
 /* The value of one quantity, with a row for each label; by stage when nothing else says which. */
@@ -188,7 +183,8 @@ static etch_expr tabulate(asking *a, const etch_quantity_row *row, const etch_qu
     etch_session *session = a->session;
     etch_shares shares = {0};
     uint32_t which;
-    const bool fine = a->options.by == ETCH_BY_NOTHING || check_breakdown(a, row, quantity);
+    const bool fine =
+        (a->options.by == ETCH_BY_NOTHING && !a->options.why) || check_breakdown(a, row, quantity);
     const etch_pipeline *p = fine ? etch_quantity_pick(session, quantity, row, &shares) : NULL;
     if (!p)
         return NULL;
@@ -196,7 +192,8 @@ static etch_expr tabulate(asking *a, const etch_quantity_row *row, const etch_qu
     if (a->options.derivative && !(var = find_variable(a, a->options.derivative, p->plan, p->settings)))
         return NULL;
     const etch_expr most = etch_shares_most(session, &shares, &which);
-    if (a->options.by == ETCH_BY_STAGE || (a->options.by == ETCH_BY_NOTHING && which == UINT32_MAX)) {
+    if (a->options.by == ETCH_BY_STAGE ||
+        (a->options.by == ETCH_BY_NOTHING && !a->options.why && which == UINT32_MAX)) {
         set_stage_rows(a, &shares, var);
         if (which == UINT32_MAX)
             a->answer->sum_label = NULL;
@@ -208,6 +205,8 @@ static etch_expr tabulate(asking *a, const etch_quantity_row *row, const etch_qu
     }
     remark_heaviest(session, &shares, which);
     const etch_expr total = transform(a, most, var);
+    if (a->options.why && total)
+        explain(a, p, &shares.at[which].picks, total, var);
     groups all = group_picks(session, p, &shares.at[which].picks, a->options.by);
     for (uint32_t i = 0; i < all.count; i++)
         all.at[i].sum = transform(a, all.at[i].sum, var);
@@ -238,7 +237,8 @@ static etch_expr evaluate(asking *a)
     if (etch_error_count(session->diags) > errors)
         return NULL;
     a->unit = row && !name ? row->unit : "";
-    if (!a->options.leading && (row || (a->options.by != ETCH_BY_NOTHING && !quantity.name)))
+    if (!a->options.leading &&
+        (row || ((a->options.by != ETCH_BY_NOTHING || a->options.why) && !quantity.name)))
         return tabulate(a, row, &quantity);
     const etch_quantities quantities = etch_session_quantities(session);
     etch_expr value = etch_spec_value(session->spec, a->text, QUERY_NAME, plan, &quantities);
@@ -260,7 +260,12 @@ static etch_status answer(void *data)
     asking *a = data;
     etch_session *session = a->session;
     const uint32_t errors = etch_error_count(session->diags);
-    if (a->options.leading && (a->options.derivative || a->options.by != ETCH_BY_NOTHING)) {
+    if (a->options.why && a->options.by != ETCH_BY_NOTHING) {
+        etch_error(session->diags, ETCH_E_QUERY_TABLE, (etch_span){0, 0},
+                   "--why is a table of its own: without --by");
+        return ETCH_EINPUT;
+    }
+    if (a->options.leading && (a->options.derivative || a->options.why || a->options.by != ETCH_BY_NOTHING)) {
         /* leading terms of rows, or of derivatives, would not add up to those of the value */
         etch_error(session->diags, ETCH_E_QUERY_TABLE, (etch_span){0, 0},
                    "leading terms are those of the value itself: without table and derivative");
@@ -281,6 +286,7 @@ static etch_status answer(void *data)
                     "the derivative holds between the steps of floors and the corners of max");
     a->answer->query = etch_copy_text(session->arena, a->text, strlen(a->text));
     a->answer->unit = a->unit;
+    a->answer->count = session->options.count ? etch_count_text(session->arena, &session->count) : NULL;
     a->answer->amount = amount_of(a, value);
     return ETCH_OK;
 }

@@ -12,6 +12,7 @@ static const char *const breakdown_names[] = {
     [ETCH_BY_AXIS] = "axis",
     [ETCH_BY_STAGE] = "stage",
     [ETCH_BY_TERM] = "term",
+    [ETCH_BY_LAYER] = "layer",
 };
 enum { BREAKDOWN_COUNT = sizeof breakdown_names / sizeof *breakdown_names };
 
@@ -62,6 +63,8 @@ const char *etch_cost_label(etch_session *session, const etch_pipeline *p, const
         return etch_axes_label(p->placed, etch_pipeline_axes(session, p, cost->axes));
     case ETCH_BY_STAGE: /* every item of a share is of its stage */
         break;
+    case ETCH_BY_LAYER:
+        return etch_layer_label(session, p, cost->body);
     case ETCH_BY_TERM:
         return source_label(session, p, cost);
     }

@@ -57,6 +57,11 @@ etch_status etch_describe_quantities(char **text)
     return describe(etch_quantity_describe_all, text);
 }
 
+etch_status etch_describe_counts(char **text)
+{
+    return describe(etch_count_describe, text);
+}
+
 void etch_text_free(char *text)
 {
     free(text);

@@ -257,6 +257,13 @@ static bool store_dims(const request *r, const etch_network_argument *from, etch
     return true;
 }
 
+static bool store_dtype(const request *r, const etch_keyword_info *info, const char *name, uint32_t *dtype)
+{
+    etch_dtype found = name ? etch_dtype_of(name) : ETCH_DTYPE_COUNT;
+    *dtype = (uint32_t)found + 1;
+    return etch_dtype_is_real(found) || refuse(r, "needs a dtype of real numbers for", info->name);
+}
+
 /* Stores what an argument says of a keyword. False after an error. */
 static bool store_keyword(const request *r, const etch_keyword_info *info, const etch_network_argument *from,
                           etch_attrs *attrs)
@@ -265,6 +272,8 @@ static bool store_keyword(const request *r, const etch_keyword_info *info, const
     if (field.dims)
         return from->dim_count ? store_dims(r, from, field.dims, field.dim_count)
                                : refuse(r, "needs dims for", info->name);
+    if (field.dtype)
+        return store_dtype(r, info, from->number, field.dtype);
     etch_expr number = value_of(r, from->number);
     if (!number)
         return from->number ? false
@@ -446,7 +455,7 @@ static void end_loop(request *r)
         return;
     for (size_t i = 0; i < r->count; i++)
         r->results[i] = NULL;
-    const uint32_t carried = r->network->graph->region->loop->carries.count;
+    const uint32_t carried = r->network->graph->region->carries.count;
     if (r->count != carried)
         etch_error(r->network->session->diags, ETCH_E_NETWORK, nowhere,
                    "a loop hands on %u values, %zu are given at its end", carried, r->count);

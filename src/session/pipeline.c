@@ -3,21 +3,48 @@
 
 #include <string.h>
 
-const etch_settings *etch_session_settings(etch_session *session, const etch_plan *plan)
+static bool same_name(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+const etch_settings *etch_run_settings(etch_session *session, const char *run, const etch_plan *plan)
 {
     const etch_session_options *o = &session->options;
     for (uint32_t i = 0; i < session->in_force.count; i++) {
         const etch_in_force *known = session->in_force.at[i];
-        if (known->plan == plan && known->defaults == o->defaults)
+        if (known->plan == plan && known->defaults == o->defaults && same_name(known->run, run))
             return known->fine ? &known->settings : NULL;
     }
     etch_in_force *bound = ETCH_NEW(session->arena, etch_in_force);
+    bound->run = run;
     bound->plan = plan;
     bound->defaults = o->defaults;
-    bound->fine = etch_spec_bind(session->spec, o->config, o->sets, (uint32_t)o->set_count, o->defaults, plan,
-                                 &bound->settings);
+    bound->fine = etch_spec_bind(session->spec, run, o->config, o->sets, (uint32_t)o->set_count, o->defaults,
+                                 plan, &bound->settings);
     ETCH_PUSH(session->arena, &session->in_force, bound);
     return bound->fine ? &bound->settings : NULL;
+}
+
+/* The user gave a value to what the session's run binds: said once, whatever plans there are. */
+static void warn_of_hidden(etch_session *session, const etch_settings *settings)
+{
+    for (uint32_t i = 0; i < settings->hidden_count && !session->warned_of_hidden; i++) {
+        const etch_hidden *h = &settings->hidden[i];
+        etch_diag *diag =
+            etch_warning(session->diags, ETCH_E_RUN_BINDS, h->set,
+                         "run '%s' binds '%s' itself: this value has no effect on it", h->run, h->name);
+        etch_note(diag, h->bound, "it is bound here");
+    }
+    session->warned_of_hidden = true;
+}
+
+const etch_settings *etch_session_settings(etch_session *session, const etch_plan *plan)
+{
+    const etch_settings *settings = etch_run_settings(session, session->options.run, plan);
+    if (settings)
+        warn_of_hidden(session, settings);
+    return settings;
 }
 
 bool etch_session_plan(etch_session *session, const etch_plan **plan)
@@ -34,11 +61,6 @@ static etch_training *forward_only(etch_session *session, etch_graph *graph)
     training->graph = graph;
     training->train.micro = etch_int(session->sym, 1);
     return training;
-}
-
-static bool same_name(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
 }
 
 static bool is_axis(const etch_plan *plan, const char *name)
@@ -108,7 +130,7 @@ etch_pipeline *etch_pipeline_get(etch_session *session, const char *run, const c
     const etch_plan *plan = etch_spec_plan(session->spec, plan_name, needs_plan || plan_name != NULL, asked);
     if (!plan && (needs_plan || plan_name))
         return NULL;
-    const etch_settings *settings = etch_session_settings(session, plan);
+    const etch_settings *settings = etch_run_settings(session, run, plan);
     if (!settings)
         return NULL;
     for (uint32_t i = 0; i < session->pipelines.count; i++) {

@@ -11,8 +11,9 @@ enum {
     BY_AXIS = 1 << ETCH_BY_AXIS,
     BY_STAGE = 1 << ETCH_BY_STAGE,
     BY_TERM = 1 << ETCH_BY_TERM,
-    OF_WEIGHTS = BY_MODULE | BY_TERM,
-    OF_JOB = BY_OP | BY_MODULE | BY_PHASE | BY_TERM,
+    BY_LAYER = 1 << ETCH_BY_LAYER,
+    OF_WEIGHTS = BY_MODULE | BY_TERM | BY_LAYER,
+    OF_JOB = BY_OP | BY_MODULE | BY_PHASE | BY_TERM | BY_LAYER,
     OF_RANK = OF_JOB | BY_STAGE,
     OF_COLLECTIVES = OF_RANK | BY_COLLECTIVE | BY_AXIS
 };
@@ -22,7 +23,7 @@ static const etch_quantity_row rows[] = {
     {"params", ETCH_OF_PART, ETCH_PARAMS, ETCH_ALL, OF_WEIGHTS, false, "elements", "weights"},
     {"trainable", ETCH_OF_PART, ETCH_PARAMS, ETCH_ONLY_TRAINABLE, OF_WEIGHTS, false, "elements",
      "weights that have a gradient"},
-    {"active_params", ETCH_OF_PART, ETCH_PARAMS, ETCH_ALL, OF_WEIGHTS, false, "elements",
+    {"active_params", ETCH_OF_PART, ETCH_ACTIVE, ETCH_ALL, OF_WEIGHTS, false, "elements",
      "weights that one token uses"},
     {"flops", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ALL, OF_JOB, false, "FLOP",
      "work of the whole job; a multiply-add is 2"},
@@ -33,11 +34,13 @@ static const etch_quantity_row rows[] = {
     {"rank_flops", ETCH_OF_PHASE, ETCH_RANK_FLOPS, ETCH_ALL, OF_RANK, false, "FLOP", "work of one rank"},
     {"traffic", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ALL, OF_RANK, false, "bytes",
      "memory that one rank reads and writes"},
+    {"reads", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ONLY_READ, OF_RANK, false, "bytes", "of it, what is read"},
+    {"writes", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ONLY_WRITTEN, OF_RANK, false, "bytes", "of it, what is written"},
     {"comm", ETCH_OF_PHASE, ETCH_COMM, ETCH_ALL, OF_COLLECTIVES, false, "bytes",
      "payload of the collectives of one rank"},
     {"wire", ETCH_OF_PHASE, ETCH_WIRE, ETCH_ALL, OF_COLLECTIVES, false, "bytes",
      "what one rank sends for them, in rings"},
-    {"memory", ETCH_OF_CLASS, ETCH_TRAFFIC, ETCH_ALL, OF_RANK, true, "bytes", "memory that one rank holds"},
+    {"memory", ETCH_OF_CLASS, ETCH_CACHED, ETCH_ALL, OF_RANK, false, "bytes", "memory that one rank holds: memory(cache)"},
     {"saved", ETCH_OF_CLASS, ETCH_TRAFFIC, ETCH_ALL, OF_RANK, true, "bytes",
      "what a part keeps for its backward pass"},
 };
@@ -54,7 +57,7 @@ const etch_quantity_row *etch_quantity_row_of(const char *name)
 
 bool etch_quantity_of_rank(const etch_quantity_row *row)
 {
-    return row->measure != ETCH_PARAMS && row->measure != ETCH_FLOPS;
+    return row->subject != ETCH_OF_PART && row->measure != ETCH_FLOPS;
 }
 
 static bool of_collectives(const etch_quantity_row *row)
@@ -85,6 +88,8 @@ void etch_quantity_describe_all(etch_buf *out)
 /* Which items count. */
 typedef struct filter {
     const etch_quantity_row *row;
+    etch_count count; /* of FLOP */
+    const etch_marks *marks;
     unsigned phases;       /* bits 1 << etch_phase */
     const char *op;        /* NULL: any */
     bool of_axes;          /* those over exactly `axes` */
@@ -119,11 +124,42 @@ static bool check_arguments(etch_session *session, const etch_quantity *q, const
             refuse_argument(session, q, "stage", q->stage_span);
         fine = false;
     }
+    if (q->count_words > 0 && row->measure != ETCH_FLOPS && row->measure != ETCH_RANK_FLOPS) {
+        refuse_argument(session, q, q->counts[0].item ? q->counts[0].item : "count", q->counts[0].span);
+        fine = false;
+    }
     if (q->axis_count > 0 && !of_collectives(row)) {
         refuse_argument(session, q, "axis", q->axis_span);
         fine = false;
     }
     return fine;
+}
+
+/* Of what a rank holds, `memory` knows the caches. */
+static bool find_class(etch_session *session, const etch_quantity *q)
+{
+    static const char *const known[] = {"cache"}, *const later[] = {"weights",     "grads",  "optim",
+                                                                    "activations", "states", "peak"};
+    const etch_span span = q->first ? q->first_span : q->span;
+    if (q->first && strcmp(q->first, known[0]) == 0)
+        return true;
+    for (size_t i = 0; q->first && i < sizeof later / sizeof *later; i++)
+        if (strcmp(later[i], q->first) == 0) {
+            etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_LATER, span,
+                                         "'%s(%s)' is not given meaning yet", q->name, q->first);
+            etch_note(diag, (etch_span){0, 0}, "this is etch %s; a later version computes it", ETCH_VERSION);
+            return false;
+        }
+    etch_diag *diag = q->first ? etch_error(session->diags, ETCH_E_QUERY_PHASE, span,
+                                            "'%s' is nothing that a rank holds", q->first)
+                               : etch_error(session->diags, ETCH_E_QUERY_PHASE, span,
+                                            "'%s' needs to know of what: %s(cache)", q->name, q->name);
+    if (q->first) {
+        const char *near = etch_nearest(q->first, known, 1);
+        if (near)
+            etch_help(diag, "did you mean '%s'?", near);
+    }
+    return false;
 }
 
 static bool find_phases(etch_session *session, const etch_quantity *q, unsigned *phases)
@@ -269,17 +305,39 @@ static bool communicates(etch_session *session, const etch_pipeline *p, const et
     return open != 0;
 }
 
+/* What an item that counts is once. */
+static etch_expr amount_of(etch_sym *sym, const filter *f, const etch_cost *cost)
+{
+    return f->row->only == ETCH_ONLY_READ      ? cost->read
+           : f->row->only == ETCH_ONLY_WRITTEN ? etch_sub(sym, cost->each, cost->read)
+                                               : cost->each;
+}
+
+/* Of all steps of a served model; a cache holds what it does behind the last. */
+static etch_expr of_all_steps(etch_sym *sym, const etch_graph *graph, const etch_cost *cost, etch_expr amount)
+{
+    if (!graph->steps || !amount || cost->measure == ETCH_PARAMS)
+        return amount;
+    const etch_expr last = etch_sub(sym, graph->steps, etch_int(sym, 1));
+    return cost->measure == ETCH_CACHED ? etch_subst(sym, amount, 1, &graph->step, &last)
+                                        : etch_sum_over(sym, graph->step, etch_int(sym, 0), last, amount);
+}
+
 static void pick(etch_session *session, const etch_pipeline *p, const etch_cost_list *costs, const filter *f,
                  etch_picks *out)
 {
     etch_sym *sym = session->sym;
     for (uint32_t i = 0; i < costs->count; i++) {
         const etch_cost *cost = &costs->at[i];
-        if (!counts(session, p, f, cost) || (of_collectives(f->row) && !communicates(session, p, cost)))
+        etch_cost counted = *cost;
+        if (f->marks && !etch_count_apply(&f->count, f->marks, p->training, p->placed, &counted))
             continue;
-        etch_expr amount = etch_mul(sym, cost->each, cost->times);
+        if (!counts(session, p, f, &counted) || (of_collectives(f->row) && !communicates(session, p, cost)))
+            continue;
+        etch_expr amount = etch_mul(sym, amount_of(sym, f, &counted), cost->times);
         if (f->part)
             amount = etch_div(sym, amount, f->part->around);
+        amount = of_all_steps(sym, p->training->graph, cost, amount);
         amount = etch_pipeline_apply(session, p, amount);
         if (amount && etch_is_zero(amount))
             continue;
@@ -298,8 +356,17 @@ etch_expr etch_picks_sum(etch_session *session, const etch_picks *picks)
 static void report_calls(etch_session *session, const char *selector, etch_span span, const etch_part *first,
                          etch_expr first_value, const etch_part *other, etch_expr other_value)
 {
+    const bool iterations = first->body && other->body && first->body->loop == other->body->loop;
     etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_CALLS, span,
-                                 "'%s' happens in several places, which differ in cost", selector);
+                                 iterations ? "the iterations of loop '%s' differ in cost"
+                                            : "'%s' happens in several places, which differ in cost",
+                                 selector);
+    if (iterations) {
+        etch_note(diag, etch_part_span(first), "one costs %s, another %s",
+                  etch_expr_text(session->sym, first_value), etch_expr_text(session->sym, other_value));
+        etch_help(diag, "ask for a module or tag in them");
+        return;
+    }
     etch_note(diag, etch_part_span(first), "this one costs %s", etch_expr_text(session->sym, first_value));
     etch_note(diag, etch_part_span(other), "this one costs %s", etch_expr_text(session->sym, other_value));
     etch_help(diag, "say which one by the module around it, as `--by module` shows them: caller.%s",
@@ -331,13 +398,39 @@ static bool pick_part(etch_session *session, const etch_pipeline *p, const etch_
 
 static bool is_trained(etch_session *session, const etch_pipeline *p, const etch_quantity *q, const filter *f)
 {
-    if (f->row->subject != ETCH_OF_PHASE || f->phases == 1u << ETCH_FORWARD || p->model->trains)
+    const bool forward = f->phases >> ETCH_FORWARD & 1;
+    if (f->row->subject != ETCH_OF_PHASE || f->phases == 1u << ETCH_FORWARD || p->model->trains ||
+        (forward && p->model->serves))
         return true;
+    if (p->model->serves) {
+        etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_TRAIN, q->first_span,
+                                     "'%s' needs a train block: an infer block runs forward only", q->first);
+        etch_help(diag, "ask for 'forward', or name a train block: run = NAME");
+        return false;
+    }
     etch_diag *diag =
         etch_error(session->diags, ETCH_E_QUERY_TRAIN, q->first_span,
                    "'%s' needs a train block: model '%s' is not trained", q->first, p->model->name);
     etch_help(diag, "ask for 'forward', or add `train { model = %s, optimizer = adamw }` to the spec",
               p->model->name);
+    return false;
+}
+
+/* Makes the convention ready. False after a reported error. */
+static bool find_count(etch_session *session, etch_pipeline *p, const etch_quantity *q, filter *f)
+{
+    static const etch_count as_executed = {0};
+    if (!etch_quantity_count(session, q, &f->count))
+        return false;
+    if (memcmp(f->count.at, as_executed.at, sizeof f->count.at) == 0)
+        return true;
+    f->marks = etch_pipeline_marks(session, p);
+    if (etch_count_fits(&f->count, f->marks))
+        return true;
+    etch_diag *diag =
+        etch_error(session->diags, ETCH_E_QUERY_COUNT, q->span,
+                   "model '%s' has no attention that says which dim is the sequence", p->model->name);
+    etch_help(diag, "its logits cannot be those of the last token: leave out logits=last");
     return false;
 }
 
@@ -393,7 +486,7 @@ etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *q,
     filter f = {.row = row, .op = q->op};
     if (!check_arguments(session, q, row) ||
         (row->subject == ETCH_OF_PHASE && !find_phases(session, q, &f.phases)) ||
-        (q->op && !find_op(session, q, row)))
+        (row->subject == ETCH_OF_CLASS && !find_class(session, q)) || (q->op && !find_op(session, q, row)))
         return NULL;
     if (row->subject == ETCH_OF_PART && !q->first) {
         etch_error(session->diags, ETCH_E_QUERY_PART, q->span, "'%s' needs a model or a module: %s(model)",
@@ -403,7 +496,7 @@ etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *q,
     etch_pipeline *p = etch_pipeline_get(session, q->run, q->plan, etch_quantity_of_rank(row),
                                          q->plan ? q->plan_span : q->span);
     session->latest = p;
-    if (!p || !is_trained(session, p, q, &f) ||
+    if (!p || !is_trained(session, p, q, &f) || !find_count(session, p, q, &f) ||
         (q->axis_count > 0 && !find_axes(session, q, p->plan, &f.axes)))
         return NULL;
     f.of_axes = q->axis_count > 0;

@@ -13,8 +13,9 @@ typedef struct path {
 typedef struct survey {
     etch_arena *arena;
     ETCH_VEC(const etch_loop *) loops;
-    const etch_loop **loop_of_scope; /* by scope id: the loop around the call, or NULL */
-    bool *seen_scope;                /* by scope id */
+    const etch_region **region_of_scope; /* by scope id: where the call stands, or NULL */
+    bool *seen_scope;                    /* by scope id */
+    bool *runs; /* by scope id: does anything run in it? An infer block leaves out what it does not need */
 } survey;
 
 static void walk(survey *s, const etch_region *region)
@@ -23,11 +24,16 @@ static void walk(survey *s, const etch_region *region)
         const etch_item *item = &region->items.at[i];
         if (item->loop) {
             ETCH_PUSH(s->arena, &s->loops, item->loop);
-            walk(s, item->loop->body);
-        } else if (item->op->edge != ETCH_NO_EDGE && item->op->scope && !s->seen_scope[item->op->scope->id]) {
+            for (uint32_t k = 0; k < item->loop->bodies.count; k++)
+                walk(s, item->loop->bodies.at[k]);
+            continue;
+        }
+        for (const etch_scope *scope = item->op->scope; scope; scope = scope->parent)
+            s->runs[scope->id] = true;
+        if (item->op->edge != ETCH_NO_EDGE && item->op->scope && !s->seen_scope[item->op->scope->id]) {
             /* Arguments enter where the call stands, whatever loops the module has inside. */
             s->seen_scope[item->op->scope->id] = true;
-            s->loop_of_scope[item->op->scope->id] = region->loop;
+            s->region_of_scope[item->op->scope->id] = region;
         }
     }
 }
@@ -35,20 +41,19 @@ static void walk(survey *s, const etch_region *region)
 static survey survey_graph(etch_arena *arena, const etch_graph *graph)
 {
     survey s = {.arena = arena,
-                .loop_of_scope = ETCH_NEW_ARRAY(arena, graph->scopes.count, const etch_loop *),
-                .seen_scope = ETCH_NEW_ARRAY(arena, graph->scopes.count, bool)};
+                .region_of_scope = ETCH_NEW_ARRAY(arena, graph->scopes.count, const etch_region *),
+                .seen_scope = ETCH_NEW_ARRAY(arena, graph->scopes.count, bool),
+                .runs = ETCH_NEW_ARRAY(arena, graph->scopes.count, bool)};
     walk(&s, graph->forward);
     return s;
 }
 
-/* Iterations of a loop and of the loops around it. */
-static etch_expr iterations(etch_sym *sym, const etch_loop *loop)
+/* How often a region runs in a microbatch; NULL: once. */
+static etch_expr runs_of(etch_sym *sym, const etch_region *region)
 {
     etch_expr product = etch_int(sym, 1);
-    while (loop) {
-        product = etch_mul(sym, product, loop->count);
-        loop = loop->body->parent ? loop->body->parent->loop : NULL;
-    }
+    for (; region && region->loop; region = region->parent)
+        product = etch_mul(sym, product, region->count);
     return product;
 }
 
@@ -74,13 +79,14 @@ static bool ends_at(path p, uint32_t count, const etch_scope *scope)
     return true;
 }
 
-static void find_scopes(etch_session *session, const etch_graph *graph, const survey *s, path p,
+/* `all`: also calls in which nothing runs. */
+static void find_scopes(etch_session *session, const etch_graph *graph, const survey *s, path p, bool all,
                         etch_parts *out)
 {
     for (uint32_t i = 0; i < graph->scopes.count; i++) {
         etch_scope *scope = graph->scopes.at[i];
-        if (ends_at(p, p.count, scope)) {
-            etch_expr around = iterations(session->sym, s->loop_of_scope[scope->id]);
+        if (ends_at(p, p.count, scope) && (all || s->runs[scope->id])) {
+            etch_expr around = runs_of(session->sym, s->region_of_scope[scope->id]);
             ETCH_PUSH(session->arena, out, (etch_part){.scope = scope, .around = around});
         }
     }
@@ -91,8 +97,10 @@ static void find_loops(etch_session *session, const survey *s, path p, etch_part
     for (uint32_t i = 0; i < s->loops.count && p.count == 1; i++) {
         const etch_loop *loop = s->loops.at[i];
         if (strcmp(loop->name, p.at[0]) == 0) {
-            etch_expr around = iterations(session->sym, loop);
-            ETCH_PUSH(session->arena, out, (etch_part){.loop = loop, .around = around});
+            for (uint32_t k = 0; k < loop->bodies.count; k++) {
+                etch_expr around = runs_of(session->sym, loop->bodies.at[k]);
+                ETCH_PUSH(session->arena, out, (etch_part){.body = loop->bodies.at[k], .around = around});
+            }
         }
     }
 }
@@ -115,7 +123,7 @@ static void find_tensors(etch_session *session, const etch_graph *graph, path p,
             continue;
         if (p.count == 1 ? has_tag(tensor, last)
                          : strcmp(tensor->name, last) == 0 && ends_at(p, p.count - 1, tensor->scope)) {
-            etch_expr around = iterations(session->sym, tensor->region ? tensor->region->loop : NULL);
+            etch_expr around = runs_of(session->sym, tensor->region);
             ETCH_PUSH(session->arena, out, (etch_part){.tensor = tensor, .around = around});
         }
     }
@@ -148,7 +156,9 @@ bool etch_parts_find(etch_session *session, const etch_pipeline *pipeline, const
     const etch_graph *graph = pipeline->training->graph;
     const survey s = survey_graph(session->arena, graph);
     const path p = split(session->arena, selector);
-    find_scopes(session, graph, &s, p, out);
+    find_scopes(session, graph, &s, p, !graph->serves, out);
+    if (out->count == 0 && graph->serves)
+        find_scopes(session, graph, &s, p, true, out);
     if (out->count == 0)
         find_loops(session, &s, p, out);
     if (out->count == 0)
@@ -165,11 +175,11 @@ static bool in_scope(const etch_scope *scope, const etch_scope *wanted)
     return scope != NULL;
 }
 
-static bool in_loop(const etch_loop *loop, const etch_loop *wanted)
+static bool in_body(const etch_region *body, const etch_region *wanted)
 {
-    while (loop && loop != wanted)
-        loop = loop->body->parent ? loop->body->parent->loop : NULL;
-    return loop != NULL;
+    while (body && body != wanted)
+        body = body->parent;
+    return body != NULL;
 }
 
 static bool derives_from(const etch_tensor *tensor, const etch_tensor *wanted)
@@ -183,12 +193,12 @@ bool etch_part_holds(const etch_part *part, const etch_cost *cost)
 {
     if (part->scope)
         return !part->scope->parent || in_scope(cost->scope, part->scope); /* the model holds everything */
-    if (part->loop)
-        return in_loop(cost->loop, part->loop);
+    if (part->body)
+        return in_body(cost->body, part->body);
     return derives_from(cost->tensor, part->tensor);
 }
 
 etch_span etch_part_span(const etch_part *part)
 {
-    return part->scope ? part->scope->span : part->loop ? part->loop->span : part->tensor->span;
+    return part->scope ? part->scope->span : part->body ? part->body->loop->span : part->tensor->span;
 }

@@ -34,6 +34,7 @@ static void copy_options(etch_session *session, const etch_session_options *opti
                                               .run = copy(arena, options->run),
                                               .stage = copy(arena, options->stage),
                                               .granularity = copy(arena, options->granularity),
+                                              .count = copy(arena, options->count),
                                               .sets = sets,
                                               .set_count = options->set_count,
                                               .defaults = options->defaults};
@@ -77,7 +78,8 @@ static etch_status load(void *data)
     etch_session *session = o->session;
     session->arena = etch_arena_new(session->mem);
     copy_options(session, o->options);
-    if (!set_granularity(session))
+    if (!set_granularity(session) ||
+        !etch_session_read_count(session, session->options.count, &session->count))
         return ETCH_EINPUT;
     session->sym = etch_sym_new(session->arena);
     if (!session->options.spec)

@@ -27,12 +27,14 @@ typedef struct etch_pipeline {
     etch_training *training; /* without a backward pass when the model is not trained */
     etch_placed *placed;     /* NULL until asked for, or when it could not be placed */
     bool tried_to_place;
+    const etch_marks *marks; /* NULL until asked for */
     etch_cost_list graph_costs;
     ETCH_VEC(etch_stage_costs *) stage_costs; /* of one rank, as far as they were asked for */
 } etch_pipeline;
 
-/* The values in force with one plan. */
+/* The values in force with one run and plan. */
 typedef struct etch_in_force {
+    const char *run;       /* as asked; NULL: the spec's choice */
     const etch_plan *plan; /* may be NULL */
     bool defaults;
     etch_settings settings;
@@ -61,9 +63,11 @@ struct etch_session {
     etch_status broken; /* when it is not ETCH_OK, every call ends with it */
     etch_session_options options;
     etch_granularity granularity;
+    etch_count count; /* of quantities that do not say another */
     etch_sym *sym;
     etch_spec *spec;
     ETCH_VEC(etch_in_force *) in_force;
+    bool warned_of_hidden; /* values that the run hides */
     ETCH_VEC(etch_pipeline *) pipelines;
     const etch_pipeline *latest;            /* the last one that a quantity asked for */
     ETCH_VEC(etch_open_axis) open_axes;     /* since `latest` was reset */
@@ -73,6 +77,8 @@ struct etch_session {
 
 /* The values in force with a plan, which may be NULL. NULL after a reported error. */
 const etch_settings *etch_session_settings(etch_session *session, const etch_plan *plan);
+/* The same of a run (NULL: the spec's choice), which may bind params itself. */
+const etch_settings *etch_run_settings(etch_session *session, const char *run, const etch_plan *plan);
 /* The plan that the options, or the spec, name. False after a reported error; the plan may be NULL when
  * nothing names one. */
 bool etch_session_plan(etch_session *session, const etch_plan **plan);
@@ -132,7 +138,14 @@ typedef struct etch_quantity_row {
     const char *name;
     etch_subject subject; /* what its first argument is */
     etch_measure measure;
-    enum { ETCH_ALL, ETCH_ONLY_MATMUL, ETCH_ONLY_ELEMENTWISE, ETCH_ONLY_TRAINABLE } only;
+    enum {
+        ETCH_ALL,
+        ETCH_ONLY_MATMUL,
+        ETCH_ONLY_ELEMENTWISE,
+        ETCH_ONLY_TRAINABLE,
+        ETCH_ONLY_READ,
+        ETCH_ONLY_WRITTEN
+    } only;
     unsigned breakdowns; /* bits 1 << etch_breakdown */
     bool later;          /* has a meaning in a later version only */
     const char *unit;
@@ -169,12 +182,21 @@ etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *qu
 etch_expr etch_shares_most(etch_session *session, const etch_shares *shares, uint32_t *which);
 etch_expr etch_picks_sum(etch_session *session, const etch_picks *picks);
 
+/* ---- counting conventions --------------------------------------------------------------------------- */
+
+/* Reads a list as the option has it: "megatron,causal=full"; NULL: the work as it is executed. False after a reported
+ * error. */
+bool etch_session_read_count(etch_session *session, const char *list, etch_count *count);
+/* The convention of a quantity: the session's, and what its arguments say. False after a reported error. */
+bool etch_quantity_count(etch_session *session, const etch_quantity *quantity, etch_count *count);
+const etch_marks *etch_pipeline_marks(etch_session *session, etch_pipeline *pipeline);
+
 /* ---- parts of a model ------------------------------------------------------------------------------- */
 
 /* Something in a graph that happens at one place of the program: a call of a module, a loop, a tensor. */
 typedef struct etch_part {
-    etch_scope *scope; /* one of the three */
-    const etch_loop *loop;
+    etch_scope *scope;       /* one of the three */
+    const etch_region *body; /* of a loop: its iterations of one class */
     const etch_tensor *tensor;
     etch_expr around; /* how often it happens in one microbatch: the product of the loops around */
 } etch_part;
@@ -188,9 +210,33 @@ etch_span etch_part_span(const etch_part *part);
 
 /* The op's name, of a move the collective's. */
 const char *etch_cost_op_name(const etch_cost *cost);
+/* What `--by layer` calls the body of a forward loop that an item runs in (NULL: none): the names of the loops from the
+ * outermost in, with a number where several loops have the same, and the first iteration where they differ. */
+const char *etch_layer_label(etch_session *session, const etch_pipeline *pipeline, const etch_region *body);
 /* What a table shows for an item. */
 const char *etch_cost_label(etch_session *session, const etch_pipeline *pipeline, const etch_cost *cost,
                             etch_breakdown by);
+
+/* The terms of a sum, and what each of its summands has of them. */
+typedef struct etch_terms {
+    uint32_t count;
+    etch_expr *whole; /* in the order of the formula */
+    etch_expr *share; /* [term][summand] */
+} etch_terms;
+etch_terms etch_terms_of(etch_session *session, etch_expr total, const etch_expr *summands, uint32_t count);
+
+/* What one place of the spec, by one op in one phase, adds to a quantity. */
+typedef struct etch_contribution {
+    const etch_cost *cost; /* one of its items */
+    etch_expr sum;
+} etch_contribution;
+typedef ETCH_VEC(etch_contribution) etch_contributions;
+/* In program order. */
+void etch_contributions_of(etch_session *session, const etch_pipeline *p, const etch_picks *picks,
+                           etch_contributions *out);
+/* Fills the terms of an answer, whose unit is set. */
+void etch_answer_why(etch_session *session, const etch_pipeline *p, const etch_contributions *from,
+                     etch_expr total, const etch_query_options *options, etch_answer *answer);
 
 /* ---- statements ------------------------------------------------------------------------------------- */
 

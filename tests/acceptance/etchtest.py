@@ -128,7 +128,8 @@ POINTS = [Point(seed) for seed in range(6)]  # formulas that agree here are the 
 class Formula:
     """A printed formula. `dims`: name of a dim -> its size as text, put in for the dim."""
 
-    FUNCTIONS = {"Fraction": Fraction, "max": max, "min": min, "floor": math.floor, "ceil": math.ceil}
+    FUNCTIONS = {"Fraction": Fraction, "max": max, "min": min, "floor": math.floor, "ceil": math.ceil,
+                 "abs": abs}
 
     def __init__(self, text, dims=None):
         self.text, self.dims = text, dims or {}

@@ -327,9 +327,9 @@ class BadInput(Case):
         for (old, new), what, word in ((plan, "zero 2 @ dp", "zero"), (plan, "zero 3 @ dp", "zero"),
                                        (plan, "stream S @ dp", "stream"), (plan, "pad V = 128", "pad"),
                                        (plan, "keep = gathers", "keep"), (train, "report = loss", "report"),
-                                       (train, "freeze = mlp", "freeze"), (train, "save = stats", "save"),
-                                       (train, "recompute = needed", "needed"), (body, "cast(x)", "cast"),
-                                       (body, "transpose(x)", "transpose")):
+                                       (train, "adapt = lora(wq)", "adapt"), (train, "save = stats", "save"),
+                                       (train, "recompute = needed", "needed"), (body, "gather_sum(x)", "gather_sum"),
+                                       (body, "triangle(x)", "triangle")):
             with self.subTest(what):
                 text = self.edited(old, new.format(what))
                 spec = self.write("later.etch", text)

@@ -140,7 +140,7 @@ static etch_tensor *scanned_products(exec_model *m)
     return exec_product(m, "y", exec_scan(m, "s", ins, "S", "H'", 2), exec_weight(m, "wo", "K H V"), "S V");
 }
 
-static const exec_case cases[] = {
+const exec_case exec_structure_cases[] = {
     {"merged", merged},
     {"parted", parted},
     {"reshaped", reshaped},
@@ -158,9 +158,5 @@ static const exec_case cases[] = {
     {"pooled product", pooled_product},
     {"scanned", scanned},
     {"scanned products", scanned_products},
+    {NULL, NULL},
 };
-
-const exec_case *exec_structure_case_at(uint32_t index)
-{
-    return index < sizeof cases / sizeof *cases ? &cases[index] : NULL;
-}

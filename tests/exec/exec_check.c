@@ -157,13 +157,22 @@ const char *exec_check_placed(const etch_placed *placed, uint64_t seed)
 
 /* ---- requirements ----------------------------------------------------------------------------------- */
 
+/* The batch, and slots that its tokens fill. */
+static bool is_of_batch(const etch_dim *dim, const etch_dim *batch)
+{
+    for (uint32_t i = 0; i < dim->holds.count; i++)
+        if (dim->holds.at[i] == batch)
+            return true;
+    return dim == batch;
+}
+
 /* Can the ranks and microbatches divide every dim of the value evenly? */
 static bool is_even(const etch_placed *placed, const etch_value *value)
 {
     const etch_train *train = &placed->training->train;
     for (uint32_t i = 0; i < value->tensor->rank; i++) {
         const etch_dim *dim = value->tensor->dims[i];
-        uint32_t parts = dim == train->batch ? exec_integer(train->micro) : 1;
+        uint32_t parts = is_of_batch(dim, train->batch) ? exec_integer(train->micro) : 1;
         for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
             parts *= value->place[a] == dim ? exec_integer(placed->plan->mesh.at[a].size) : 1;
         if (exec_integer(dim->size) % parts)
@@ -188,11 +197,12 @@ static bool region_is_even(const etch_placed *placed, const etch_placed_region *
         if (step &&
             !(are_even(placed, step->ins, step->in_count) && are_even(placed, step->outs, step->out_count)))
             return false;
-        for (uint32_t k = 0; loop && k < loop->carries.count; k++)
-            if (!is_even(placed, loop->carries.at[k].in))
+        for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
+            if (!is_even(placed, etch_loop_carries(loop)->at[k].in))
                 return false;
-        if (loop && !region_is_even(placed, loop->body))
-            return false;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            if (!region_is_even(placed, loop->bodies.at[k]))
+                return false;
     }
     return true;
 }

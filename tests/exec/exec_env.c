@@ -69,12 +69,14 @@ void exec_lay_out(exec_env *env, const etch_dim *dim, uint32_t pairs)
 
 uint32_t exec_position(const exec_env *env, const etch_dim *dim, uint32_t index)
 {
-    const uint32_t pairs = env->pairs[first_of(dim)->id];
-    if (pairs == 0)
+    const etch_dim *first = first_of(dim);
+    const uint32_t pairs = env->pairs[first->id];
+    const uint32_t before = exec_size(env, dim) - exec_size(env, first); /* in a cache: from earlier runs */
+    if (pairs == 0 || index < before)
         return index;
-    const uint32_t chunk = exec_size(env, dim) / (2 * pairs), pair = index / (2 * chunk);
-    const uint32_t within = index % (2 * chunk), late = 2 * pairs - 1 - pair;
-    return within < chunk ? pair * chunk + within : late * chunk + within - chunk;
+    const uint32_t chunk = exec_size(env, first) / (2 * pairs), pair = (index - before) / (2 * chunk);
+    const uint32_t within = (index - before) % (2 * chunk), late = 2 * pairs - 1 - pair;
+    return before + (within < chunk ? pair * chunk + within : late * chunk + within - chunk);
 }
 
 exec_array *exec_whole(const exec_env *env, etch_arena *arena, const etch_tensor *tensor)
@@ -91,15 +93,42 @@ exec_array *exec_whole(const exec_env *env, etch_arena *arena, const etch_tensor
 /* Of a loop that runs a forward loop again: that loop; NULL for others. */
 static const etch_loop *repeated(const etch_loop *loop)
 {
-    for (uint32_t i = 0; i < loop->body->items.count && !loop->forward; i++) {
-        const etch_item *item = &loop->body->items.at[i];
+    for (uint32_t k = 0; k < loop->bodies.count && !loop->forward; k++) {
+        if (loop->bodies.at[k]->items.count == 0)
+            continue;
+        const etch_item *item = &loop->bodies.at[k]->items.at[0];
         if (item->loop) {
             const etch_loop *inner = repeated(item->loop);
-            return inner ? inner->body->parent->loop : NULL;
+            return inner ? exec_outer(inner) : NULL;
         }
         return item->op->phase == ETCH_RECOMPUTE ? item->op->forward->outs[0]->region->loop : NULL;
     }
     return NULL;
+}
+
+const etch_loop *exec_outer(const etch_loop *loop)
+{
+    return loop->bodies.at[0]->parent->loop;
+}
+
+uint32_t exec_class(const etch_loop *loop, uint32_t iteration)
+{
+    const etch_pattern *pattern = loop->pattern;
+    uint32_t class = pattern ? ETCH_NO_CLASS : 0;
+    for (uint32_t i = 0; pattern && i < pattern->segments.count; i++) {
+        const etch_segment *segment = &pattern->segments.at[i];
+        if (iteration < exec_integer(segment->first) || iteration >= exec_integer(segment->end))
+            continue;
+        EXEC_REQUIRE(class == ETCH_NO_CLASS);
+        class = segment->class_of[iteration % pattern->period];
+    }
+    EXEC_REQUIRE(class < loop->bodies.count);
+    return class;
+}
+
+uint32_t exec_turn_class(const etch_loop *loop, uint32_t turn)
+{
+    return exec_class(loop, loop->forward ? exec_integer(loop->count) - 1 - turn : turn);
 }
 
 void exec_iterate(exec_env *env, const etch_loop *loop, uint32_t iteration)
@@ -125,7 +154,7 @@ void exec_iterated(exec_env *env, const etch_loop *loop)
 
 bool exec_is_open(const exec_env *env, const etch_loop *home)
 {
-    for (const etch_loop *loop = home; loop; loop = loop->body->parent->loop)
+    for (const etch_loop *loop = home; loop; loop = exec_outer(loop))
         if (!env->open[loop->id])
             return false;
     return true;
@@ -134,15 +163,26 @@ bool exec_is_open(const exec_env *env, const etch_loop *home)
 uint32_t exec_instances(const etch_loop *home)
 {
     uint32_t count = 1;
-    for (const etch_loop *loop = home; loop; loop = loop->body->parent->loop)
+    for (const etch_loop *loop = home; loop; loop = exec_outer(loop))
         count *= exec_integer(loop->count);
     return count;
+}
+
+bool exec_has_instance(const etch_region *region, uint32_t instance)
+{
+    for (; region->loop; region = region->parent) {
+        const uint32_t count = exec_integer(region->loop->count);
+        if (exec_class(region->loop, instance % count) != region->index)
+            return false;
+        instance /= count;
+    }
+    return true;
 }
 
 uint32_t exec_instance(const exec_env *env, const etch_loop *home)
 {
     uint32_t index = 0, weight = 1;
-    for (const etch_loop *loop = home; loop; loop = loop->body->parent->loop) {
+    for (const etch_loop *loop = home; loop; loop = exec_outer(loop)) {
         index += weight * env->now[loop->id];
         weight *= exec_integer(loop->count);
     }

@@ -7,10 +7,11 @@
 typedef struct exec_env {
     etch_arena *arena; /* for what lives as long as the run */
     const etch_training *training;
-    uint32_t *now;   /* by loop id: the iteration that is run, undone or run again */
-    bool *open;      /* by loop id: `now` means something */
-    uint32_t *size;  /* by dim id: elements in one microbatch */
-    uint32_t *pairs; /* by dim id: pairs of chunks that a dim is laid out in; 0: as it comes */
+    uint32_t *now;              /* by loop id: the iteration that is run, undone or run again */
+    bool *open;                 /* by loop id: `now` means something */
+    uint32_t *size;             /* by dim id: elements in one microbatch */
+    uint32_t *pairs;            /* by dim id: pairs of chunks that a dim is laid out in; 0: as it comes */
+    struct exec_routes *routes; /* how the slots of experts lie; NULL: in the order of tokens */
     uint32_t micro, microbatch;
     const char *failure; /* NULL while all is well */
 } exec_env;
@@ -49,8 +50,15 @@ typedef struct exec_store {
 exec_store exec_store_new(etch_arena *arena, uint32_t count);
 /* The array in force of what lives in the body of `home` (NULL: at top level); to be set or read. */
 exec_array **exec_slot(const exec_env *env, exec_store *store, uint32_t id, const etch_loop *home);
+/* The loop around a loop, or NULL. */
+const etch_loop *exec_outer(const etch_loop *loop);
+/* The class of an iteration; of the turn-th iteration that runs, which of a backward loop is counted from the end. */
+uint32_t exec_class(const etch_loop *loop, uint32_t iteration);
+uint32_t exec_turn_class(const etch_loop *loop, uint32_t turn);
 /* Iterations that the body of `home` has in all, and the one in force. */
 uint32_t exec_instances(const etch_loop *home);
+/* Is this one of the class of the body, and so are those around it of theirs? */
+bool exec_has_instance(const etch_region *body, uint32_t instance);
 uint32_t exec_instance(const exec_env *env, const etch_loop *home);
 
 /* A number in [0, 1) that depends on nothing but the arguments. */

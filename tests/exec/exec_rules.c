@@ -15,31 +15,34 @@ static bool is_row(const etch_step *step, const char *const *names)
     return false;
 }
 
-static const char *const views[] = {"identity", "rename", "renamed_back", "cache",  "slice",
-                                    "slice_dx", "split",  "pad",          "pad_dx", NULL};
+static const char *const views[] = {"identity", "transpose", "rename", "renamed_back", "cache", "slice",
+                                    "slice_dx", "split",     "pad",    "pad_dx",       NULL};
 
-/* Does the dim stand for another of the operand (a window stops less often)? */
-static bool replaces(const etch_op *op, const etch_dim *dim)
+/* Does the dim stand for another of the operand, because a window stops less often? */
+static bool replaces(const etch_step *step, const etch_dim *dim)
 {
-    return etch_dim_among(op->attrs.from, op->attrs.map_count, dim) ||
-           etch_dim_among(op->attrs.to, op->attrs.map_count, dim);
+    static const char *const windows[] = {"conv", "conv_dx", "avg_pool", "avg_pool_dx", NULL};
+    const etch_attrs *attrs = &step->op->attrs;
+    return is_row(step, windows) && (etch_dim_among(attrs->from, attrs->map_count, dim) ||
+                                     etch_dim_among(attrs->to, attrs->map_count, dim));
 }
 
 /* May a partial sum that the step is given as operand `i` come out as one? */
 static bool may_pass(const etch_step *step, uint32_t i, uint32_t axis)
 {
     static const char *const joint[] = {"add", "sub", "add_cotangents", "concat", NULL};
-    static const char *const each[] = {"einsum",   "sum",         "negated_sum", "scale",   "rope",
-                                       "rope_dx",  "accumulate",  "conv",        "conv_dx", "conv_dw",
-                                       "avg_pool", "avg_pool_dx", NULL};
+    static const char *const each[] = {
+        "cast",       "cast_dx", "einsum",      "sum",  "negated_sum", "scale",    "rope",        "rope_dx",
+        "accumulate", "collect", "dispatch_dx", "conv", "conv_dx",     "avg_pool", "avg_pool_dx", NULL};
     for (uint32_t k = 0; k < step->in_count; k++) {
         bool partial = step->ins[k]->place[axis] == ETCH_PARTIAL;
         if (k != i && partial != is_row(step, joint))
             return false;
     }
     for (uint32_t d = 0; d < step->op->outs[0]->rank && is_row(step, each); d++)
-        if (!etch_has_dim(step->op->ins[i], step->op->outs[0]->dims[d]) &&
-            !replaces(step->op, step->op->outs[0]->dims[d]))
+        if (!etch_has_dim(step->op->ins[i], etch_op_dim_linked(step->op, step->op->outs[0]->dims[d])) &&
+            !etch_has_dim(step->op->ins[i], step->op->outs[0]->dims[d]) &&
+            !replaces(step, step->op->outs[0]->dims[d]))
             return false;
     return is_row(step, joint) || is_row(step, each) || is_row(step, views);
 }
@@ -92,8 +95,11 @@ static bool repeats(const etch_region *region, const etch_loop *loop);
 
 static bool item_repeats(const etch_item *item, const etch_loop *loop)
 {
+    for (uint32_t k = 0; item->loop && k < item->loop->bodies.count; k++)
+        if (repeats(item->loop->bodies.at[k], loop))
+            return true;
     if (item->loop)
-        return repeats(item->loop->body, loop);
+        return false;
     const etch_op *op = item->op;
     return op->phase == ETCH_RECOMPUTE && op->forward->outs[0]->region->loop == loop;
 }
@@ -107,10 +113,10 @@ static bool repeats(const etch_region *region, const etch_loop *loop)
     return false;
 }
 
-static bool enters(const etch_loop *loop, const etch_tensor *tensor)
+static bool enters(const etch_region *body, const etch_tensor *tensor)
 {
-    for (uint32_t i = 0; i < loop->carries.count; i++)
-        if (loop->carries.at[i].in == tensor)
+    for (uint32_t i = 0; i < body->carries.count; i++)
+        if (body->carries.at[i].in == tensor)
             return true;
     return false;
 }
@@ -118,13 +124,13 @@ static bool enters(const etch_loop *loop, const etch_tensor *tensor)
 /* Of a loop that is run again nothing is saved but what enters its iterations, and those of no loop in it. */
 static const char *check_saved(const etch_placed *placed, const etch_tensor *tensor)
 {
-    const etch_loop *loop = tensor->region->loop, *outer = loop ? loop->body->parent->loop : NULL;
+    const etch_loop *loop = tensor->region->loop, *outer = loop ? exec_outer(loop) : NULL;
     const etch_region *backward = placed->training->backward;
     bool given = tensor->kind == ETCH_WEIGHT || tensor->kind == ETCH_INPUT;
     if (!loop || given || !repeats(backward, loop))
         return NULL;
     bool is_forward = !tensor->producer || tensor->producer->phase == ETCH_FORWARD;
-    if (!is_forward || tensor->of || (enters(loop, tensor) && !(outer && repeats(backward, outer))))
+    if (!is_forward || tensor->of || (enters(tensor->region, tensor) && !(outer && repeats(backward, outer))))
         return NULL;
     return etch_text(placed->arena, "backward reads %s of a loop that is run again", tensor->name);
 }
@@ -140,9 +146,12 @@ static const char *check_region(const reductions *r, const etch_placed_region *r
             r->home[step->outs[k]->id] = region;
         if (step && is_row(step, views))
             r->viewed[step->ins[0]->id] = true;
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; loop && k < loop->bodies.count && !failure; k++)
+            failure = check_region(r, loop->bodies.at[k]);
         if (!step)
-            failure = check_region(r, region->items.at[i].loop->body);
-        else if (step->move != ETCH_NO_MOVE)
+            continue;
+        if (step->move != ETCH_NO_MOVE)
             failure = check_move(r, region, step);
         else
             failure = check_step(r->placed, step);
@@ -161,5 +170,5 @@ const char *exec_check_rules(const etch_placed *placed)
         .viewed = ETCH_NEW_ARRAY(placed->arena, placed->value_count, bool),
     };
     const char *failure = check_region(&r, placed->forward);
-    return failure ? failure : check_region(&r, placed->backward);
+    return failure || !placed->backward ? failure : check_region(&r, placed->backward);
 }

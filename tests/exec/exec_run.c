@@ -170,24 +170,25 @@ static void run_region(exec_run *run, const etch_region *region);
 
 static void run_loop(exec_run *run, const etch_loop *loop)
 {
-    uint32_t count = loop->carries.count;
+    uint32_t count = etch_loop_carries(loop)->count;
     exec_array **handed = ETCH_NEW_ARRAY(run->values.arena, count, exec_array *);
     for (uint32_t i = 0; i < count; i++) {
-        const etch_carry *carry = &loop->carries.at[i];
+        const etch_carry *carry = &etch_loop_carries(loop)->at[i];
         handed[i] =
             carry->init ? value(run, carry->init) : exec_whole(&run->env, run->values.arena, carry->in);
     }
     for (uint32_t turn = 0; turn < exec_integer(loop->count); turn++) {
+        const etch_region *body = loop->bodies.at[exec_turn_class(loop, turn)];
         exec_iterate(&run->env, loop, turn);
         for (uint32_t i = 0; i < count; i++)
-            set_value(run, loop->carries.at[i].in, handed[i]);
-        run_region(run, loop->body);
+            set_value(run, body->carries.at[i].in, handed[i]);
+        run_region(run, body);
         for (uint32_t i = 0; i < count; i++)
-            handed[i] = value(run, loop->carries.at[i].out);
+            handed[i] = value(run, body->carries.at[i].out);
         exec_iterated(&run->env, loop);
     }
     for (uint32_t i = 0; i < count; i++)
-        set_value(run, loop->carries.at[i].result, handed[i]);
+        set_value(run, etch_loop_carries(loop)->at[i].result, handed[i]);
 }
 
 static void run_region(exec_run *run, const etch_region *region)
@@ -220,5 +221,6 @@ void exec_run_forward(exec_run *run, uint32_t microbatch)
 
 void exec_run_backward(exec_run *run)
 {
-    run_region(run, run->env.training->backward);
+    if (run->env.training->backward)
+        run_region(run, run->env.training->backward);
 }

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Each case has an arena of its own within the test's. */
 static void each_model(etch_arena *arena,
@@ -61,7 +62,9 @@ static void check_micro(etch_arena *arena, const exec_zoo *zoo, const char *plan
     ck_assert_double_eq_tol(a->loss, b->loss, 1e-12);
     for (uint32_t i = 0; i < once->gradients.count; i++) {
         const etch_tensor *gradient = once->gradients.at[i];
-        for (uint32_t k = 0; k < exec_instances(gradient->region->loop); k++) {
+        for (uint32_t k = 0; gradient && k < exec_instances(gradient->region->loop); k++) {
+            if (!exec_has_instance(gradient->region, k))
+                continue;
             const exec_array *x = a->gradients.at[gradient->id][k];
             const exec_array *y = b->gradients.at[twice->gradients.at[i]->id][k];
             for (size_t e = 0; e < x->size; e++)
@@ -121,6 +124,44 @@ START_TEST(ranks_compute_what_one_computes)
 }
 END_TEST
 
+/* ---- models that are served -------------------------------------------------------------------------- */
+
+/* Names of the ops and loops of a region. */
+static void list_region(const etch_region *region, etch_buf *out)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_item *item = &region->items.at[i];
+        etch_buf_printf(out, "%s ", item->op ? etch_row_name(item->op->row) : item->loop->name);
+        for (uint32_t b = 0; item->loop && b < item->loop->bodies.count; b++)
+            list_region(item->loop->bodies.at[b], out);
+    }
+}
+
+static void served(etch_arena *arena)
+{
+    for (const char *const *text = exec_served_plans; *text; text++) {
+        exec_model *m;
+        etch_training *training = exec_served_llama(arena, &m);
+        etch_buf ops = {.arena = arena}, dump = {.arena = arena};
+        list_region(m->graph->forward, &ops);
+        ck_assert_msg(!strstr(ops.text, "cross_entropy") && !strstr(ops.text, "unused"), "%s", ops.text);
+        ck_assert_msg(strstr(ops.text, "append") && !strstr(ops.text, "cache"), "%s", ops.text);
+        etch_placed *placed = etch_place(training, exec_plan(arena, m->sym, *text), ETCH_GRANULARITY_KERNEL);
+        ck_assert_msg(placed != NULL, "%s", *text);
+        const char *failure = exec_check_placed(placed, 1);
+        etch_placed_dump(placed, &dump);
+        if (failure)
+            fprintf(stderr, "%s", dump.text);
+        ck_assert_msg(!failure, "%s: %s", *text, failure);
+    }
+}
+
+START_TEST(ranks_serve_what_one_serves)
+{
+    etch_with_arena(served);
+}
+END_TEST
+
 /* ---- names of dims ---------------------------------------------------------------------------------- */
 
 /* A renamed dim is divided as the first is: here b outside a, against the mesh's order, so that a may leave
@@ -151,6 +192,6 @@ Suite *etch_suite(void)
 {
     Suite *suite = suite_create("models");
     ETCH_ADD_TESTS(suite, gradients_are_slopes, microbatches_change_nothing, ranks_compute_what_one_computes,
-                   renamed_dims_keep_the_order_of_their_axes);
+                   renamed_dims_keep_the_order_of_their_axes, ranks_serve_what_one_serves);
     return suite;
 }

@@ -211,7 +211,8 @@ static void print_region(const etch_placed *placed, const etch_placed_region *re
         const etch_placed_loop *loop = region->items.at[i].loop;
         if (loop) {
             etch_buf_printf(out, "%*s%s:\n", 4 * depth, "", loop->loop->name);
-            print_region(placed, loop->body, depth + 1, out);
+            for (uint32_t k = 0; k < loop->bodies.count; k++)
+                print_region(placed, loop->bodies.at[k], depth + 1, out);
         } else if (next < region->kernels.count && region->kernels.at[next]->item == i) {
             etch_buf_printf(out, "%*s", 4 * depth, "");
             print_kernel(placed, region->kernels.at[next++], out);

@@ -262,7 +262,8 @@ static void items_know_module_and_loop(etch_arena *arena)
     sample *x = nested_model(arena);
     x->train.recompute_all = true;
     etch_placed *placed = sample_place(x);
-    const etch_loop *group = x->graph->forward->items.at[0].loop, *layer = group->body->items.at[0].loop;
+    const etch_loop *group = x->graph->forward->items.at[0].loop,
+                    *layer = group->bodies.at[0]->items.at[0].loop;
     ck_assert_str_eq(layer->name, "layer");
     etch_cost_list items = {0};
     etch_graph_costs(placed->training, &items);
@@ -305,7 +306,7 @@ static int64_t kernel_total(sample *x, const etch_placed_region *region, int64_t
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_placed_loop *loop = region->items.at[i].loop;
         if (loop)
-            sum += kernel_total(x, loop->body, runs * sample_value(loop->loop->count), moves, bytes);
+            sum += kernel_total(x, loop->bodies.at[0], runs * sample_value(loop->loop->count), moves, bytes);
     }
     return sum;
 }

@@ -199,15 +199,15 @@ static void run_region(run *r, const etch_placed_region *region)
             run_kernel(r, region, next++);
         if (!loop)
             continue;
-        for (uint32_t k = 0; k < loop->carries.count; k++) {
-            const etch_placed_carry *carry = &loop->carries.at[k];
+        for (uint32_t k = 0; k < etch_loop_carries(loop)->count; k++) {
+            const etch_placed_carry *carry = &etch_loop_carries(loop)->at[k];
             ck_assert(!carry->init || is_there(r, carry->init));
             r->there[carry->in->id] = true;
         }
-        run_region(r, loop->body);
-        for (uint32_t k = 0; k < loop->carries.count; k++) {
-            ck_assert(is_there(r, loop->carries.at[k].out));
-            r->there[loop->carries.at[k].result->id] = true;
+        run_region(r, loop->bodies.at[0]);
+        for (uint32_t k = 0; k < etch_loop_carries(loop)->count; k++) {
+            ck_assert(is_there(r, etch_loop_carries(loop)->at[k].out));
+            r->there[etch_loop_carries(loop)->at[k].result->id] = true;
         }
     }
     ck_assert_uint_eq(next, region->kernels.count);
@@ -221,7 +221,7 @@ static void check_steps(const run *r, const etch_placed_region *region)
         if (step)
             ck_assert_uint_eq(r->where[step->id], step->kernel == UINT32_MAX ? 0 : 1);
         else
-            check_steps(r, region->items.at[i].loop->body);
+            check_steps(r, region->items.at[i].loop->bodies.at[0]);
     }
 }
 

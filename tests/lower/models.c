@@ -94,6 +94,38 @@ void build_two_loops(sample *x, etch_expr layers, etch_expr steps)
     sample_loss(x, layers_of(x, "step", "second", steps, value, middle));
 }
 
+/* Before iteration `steps` one kind, behind it two that take turns. */
+static const etch_pattern *prefix_pattern(sample *x, etch_expr layers, etch_expr steps)
+{
+    static uint32_t before[] = {0, 0}, behind[] = {1, 2};
+    etch_pattern *pattern = ETCH_NEW(x->arena, etch_pattern);
+    pattern->period = 2;
+    etch_expr cut = etch_min(x->sym, steps, layers), zero = etch_int(x->sym, 0);
+    ETCH_PUSH(x->arena, &pattern->segments, (etch_segment){zero, cut, before});
+    ETCH_PUSH(x->arena, &pattern->segments, (etch_segment){cut, layers, behind});
+    return pattern;
+}
+
+/* The first iterations have a weight in a loop, then odd and even ones differ. */
+void build_classes(sample *x, etch_expr layers, etch_expr steps)
+{
+    etch_tensor *table, *inner, *result, *value = embedding(x, &table);
+    etch_tensor *gain = sample_weight(x, "gain", "h");
+    etch_loop *loop = etch_graph_begin(x->graph, "layer", layers, nowhere);
+    etch_tensor *in = etch_graph_carry(x->graph, value, nowhere);
+    etch_graph_begin(x->graph, "step", etch_int(x->sym, 2), nowhere);
+    etch_tensor *h = etch_graph_carry(x->graph, in, nowhere);
+    h = residual(x, h, mlp(x, "first", h));
+    etch_graph_end(x->graph, &h, &inner, 1);
+    etch_graph_next_body(x->graph, &inner, &in, 1);
+    etch_tensor *out = residual(x, in, mlp(x, "second", in));
+    etch_graph_next_body(x->graph, &out, &in, 1);
+    out = residual(x, in, sample_call(x, "n", "rms_norm", in, gain, 'h', NULL));
+    etch_graph_end(x->graph, &out, &result, 1);
+    etch_graph_classes(x->graph, loop, prefix_pattern(x, layers, steps));
+    sample_loss(x, result);
+}
+
 const shape all_shapes[] = {
     {build_decoder, PLAN_NONE, 8, 1, 1, 1, 1, 1, NULL, false},
     {build_decoder, PLAN_NONE, 8, 2, 3, 1, 1, 1, NULL, true},
@@ -119,6 +151,12 @@ const shape all_shapes[] = {
     {build_two_loops, PLAN_TP, 8, 2, 2, 3, 2, 2, NULL, true},
     {build_two_loops, PLAN_SEQUENCE, 8, 2, 3, 2, 2, 2, "all", false},
     {build_two_loops, PLAN_DP, 8, 2, 1, 2, 4, 1, "step", true},
+    {build_classes, PLAN_NONE, 8, 2, 5, 2, 1, 1, NULL, false},
+    {build_classes, PLAN_TP, 8, 2, 4, 1, 2, 2, "all", true},
+    {build_classes, PLAN_TP, 8, 2, 4, 3, 2, 2, "step", true},
+    {build_classes, PLAN_SEQUENCE, 8, 2, 3, 5, 2, 2, "layer", true},
+    {build_classes, PLAN_SEQUENCE, 8, 1, 1, 0, 2, 2, NULL, true},
+    {build_classes, PLAN_DP, 8, 2, 2, 0, 4, 1, NULL, true},
     {NULL, PLAN_NONE, 0, 0, 0, 0, 0, 0, NULL, false},
 };
 

@@ -24,6 +24,7 @@ void build_tied(sample *x, etch_expr layers, etch_expr steps);
 void build_nested(sample *x, etch_expr layers, etch_expr steps);
 /* Two loops one after the other; the second reads the result of the first in every iteration. */
 void build_two_loops(sample *x, etch_expr layers, etch_expr steps);
+void build_classes(sample *x, etch_expr layers, etch_expr steps);
 
 typedef struct built {
     sample *x;

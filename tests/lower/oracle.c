@@ -206,37 +206,64 @@ static void run_step(interpreter *in, env *e, const etch_placed_region *region, 
 
 static void run_region(interpreter *in, env *e, const etch_placed_region *region);
 
+/* The class of an iteration, as the pattern says it. */
+static uint32_t class_of(const interpreter *in, const etch_loop *loop, int64_t iteration)
+{
+    const etch_pattern *pattern = loop->pattern;
+    for (uint32_t i = 0; pattern && i < pattern->segments.count; i++) {
+        const etch_segment *s = &pattern->segments.at[i];
+        if (value_of(in->b, s->first) <= iteration && iteration < value_of(in->b, s->end))
+            return s->class_of[(uint64_t)iteration % pattern->period];
+    }
+    ck_assert(!pattern);
+    return 0;
+}
+
+static const etch_placed_region *body_of(const interpreter *in, const etch_placed_loop *loop,
+                                         int64_t iteration)
+{
+    return loop->bodies.at[class_of(in, loop->loop, iteration)];
+}
+
+/* Does the unit have weights in the iteration? */
+static bool has_unit(const interpreter *in, const etch_unit *unit, int64_t iteration)
+{
+    return !unit->loop || class_of(in, unit->loop, iteration) == unit->body->index;
+}
+
 static void run_loop(interpreter *in, env *around, const etch_placed_loop *loop)
 {
     int64_t count = value_of(in->b, loop->loop->count);
     env **undone = loop->forward ? iterations_of(around, loop->forward) : NULL;
     env **iterations = ETCH_NEW_ARRAY(in->arena, (size_t)count, env *);
-    event_list *carried = ETCH_NEW_ARRAY(in->arena, loop->carries.count, event_list);
-    for (uint32_t i = 0; i < loop->carries.count; i++)
-        if (loop->carries.at[i].init)
-            carried[i] = makers_of(around, loop->carries.at[i].init);
+    event_list *carried = ETCH_NEW_ARRAY(in->arena, etch_loop_carries(loop)->count, event_list);
+    for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
+        if (etch_loop_carries(loop)->at[i].init)
+            carried[i] = makers_of(around, etch_loop_carries(loop)->at[i].init);
     for (int64_t turn = 0; turn < count; turn++) {
-        env *e = new_env(in, around, loop->body);
+        const int64_t iteration = loop->forward ? count - 1 - turn : turn;
+        const etch_placed_region *body = body_of(in, loop, iteration);
+        env *e = new_env(in, around, body);
         e->loop = loop;
-        e->iteration = loop->forward ? count - 1 - turn : turn;
+        e->iteration = iteration;
         if (loop->forward)
             e->undone = undone[e->iteration];
         iterations[e->iteration] = e;
         if (!around->outer)
             in->slot++; /* a stretch of its own */
-        for (uint32_t i = 0; i < loop->carries.count; i++)
-            define(in, e, loop->carries.at[i].in, carried[i]);
-        run_region(in, e, loop->body);
-        for (uint32_t i = 0; i < loop->carries.count; i++)
-            carried[i] = makers_of(e, loop->carries.at[i].out);
+        for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
+            define(in, e, body->carries.at[i].in, carried[i]);
+        run_region(in, e, body);
+        for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
+            carried[i] = makers_of(e, body->carries.at[i].out);
         if (!around->outer && loop->forward)
             ETCH_PUSH(in->arena, &in->marks,
                       (mark){in->issued.count, loop->loop->forward, e->iteration,
                              in->microbatch + 1 == in->shape->micro});
     }
-    for (uint32_t i = 0; i < loop->carries.count; i++)
-        if (loop->carries.at[i].result)
-            define(in, around, loop->carries.at[i].result, carried[i]);
+    for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
+        if (etch_loop_carries(loop)->at[i].result)
+            define(in, around, etch_loop_carries(loop)->at[i].result, carried[i]);
     if (around->loop_count == around->loop_capacity)
         around->loops =
             etch_vec_grow(in->arena, around->loops, &around->loop_capacity, sizeof *around->loops);
@@ -424,7 +451,7 @@ static void add_buckets(ordering *o, const mark *m)
         const etch_bucket *bucket = &placed->buckets.at[i];
         if (!is_wide(o->in, bucket->axes))
             continue;
-        if (m->undone && bucket->unit->loop == m->undone)
+        if (m->undone && bucket->unit->loop == m->undone && has_unit(o->in, bucket->unit, m->iteration))
             add_bucket(o, bucket, m->iteration, slot);
         bool complete = !m->undone && !bucket->unit->loop && !is_still_added_to(o, bucket, m->after);
         bool touched = ends;
@@ -446,7 +473,7 @@ static void add_clip(ordering *o)
     norm->node.bytes = 4;
     for (uint32_t i = 0; i < placed->norms.count; i++) {
         const etch_update *part = &placed->norms.at[i];
-        int64_t units = part->unit->loop ? value_of(o->in->b, part->unit->loop->count) : 1;
+        int64_t units = part->unit->body ? value_of(o->in->b, part->unit->body->count) : 1;
         norm->node.flop += units * value_of(o->in->b, part->flop);
         norm->node.bytes += units * value_of(o->in->b, part->bytes);
     }
@@ -469,6 +496,8 @@ static void add_updates(ordering *o)
         const etch_update *update = &placed->updates.at[i];
         int64_t units = update->unit->loop ? value_of(o->in->b, update->unit->loop->count) : 1;
         for (int64_t unit = 0; unit < units; unit++) {
+            if (!has_unit(o->in, update->unit, unit))
+                continue;
             event *e = new_event(o->in);
             e->node = (oracle_node){.phase = 'O', .microbatch = -1};
             e->node.flop = value_of(o->in->b, update->flop);

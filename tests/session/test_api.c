@@ -74,6 +74,49 @@ START_TEST(a_formula_is_written_as_asked)
 }
 END_TEST
 
+START_TEST(flops_count_by_a_convention)
+{
+    const etch_answer *answer;
+    etch_session *session;
+    char path[4096];
+    etch_session_options options = {
+        .spec = spec_path(path, "models/llama.etch"), .config = "llama2_7b", .count = "megatron"};
+    const char *const sets[] = {"batch=1,seq=4096"};
+    options.sets = sets;
+    options.set_count = 1;
+    ck_assert_int_eq(etch_session_open(&options, &session), ETCH_OK);
+    ck_assert_int_eq(etch_session_query(session, "flops(step)", ETCH_BY_NOTHING, &answer), ETCH_OK);
+    ck_assert_str_eq(answer->amount.text, "175569673125888"); /* as Megatron-LM says */
+    ck_assert_ptr_nonnull(strstr(answer->count, "causal=half"));
+    etch_session_close(session);
+    options.count = "megatron,causal=thin";
+    ck_assert_int_eq(etch_session_open(&options, &session), ETCH_EINPUT);
+    ck_assert(has_code(session, "E0638"));
+    etch_session_close(session);
+}
+END_TEST
+
+START_TEST(a_formula_says_why)
+{
+    const etch_answer *answer;
+    etch_session *session = open_spec("models/gpt.etch", NULL);
+    etch_query_options options = {.why = true};
+    ck_assert_int_eq(etch_session_query_with(session, "matmul_flops(forward)", &options, &answer), ETCH_OK);
+    ck_assert_uint_eq(answer->term_count, 3);
+    ck_assert_uint_eq(answer->terms[2].reason_count, 1);
+    const etch_reason *reason = &answer->terms[2].reasons[0];
+    ck_assert_str_eq(reason->amount.text, "2*batch*seq*hidden*vocab");
+    ck_assert_str_eq(reason->op, "einsum");
+    ck_assert_str_eq(reason->module, "gpt");
+    ck_assert_str_eq(reason->phase, "forward");
+    ck_assert_ptr_nonnull(strstr(reason->location.path, "models/gpt.etch"));
+    options.by = ETCH_BY_OP;
+    ck_assert_int_eq(etch_session_query_with(session, "flops(step)", &options, &answer), ETCH_EINPUT);
+    ck_assert(has_code(session, "E0628"));
+    etch_session_close(session);
+}
+END_TEST
+
 START_TEST(a_statement_is_proved_refuted_or_unknown)
 {
     const etch_proof *proof;
@@ -161,6 +204,39 @@ START_TEST(a_check_reports_names_demands_and_verdicts)
     ck_assert_uint_gt(report->verdict_count, 0);
     for (size_t i = 0; i < report->verdict_count; i++)
         ck_assert_str_eq(report->verdicts[i].verdict, "proved");
+    etch_session_close(session);
+}
+END_TEST
+
+START_TEST(a_graph_says_what_is_derived_and_kept)
+{
+    char path[4096];
+    const etch_session_options options = {.spec = spec_path(path, "models/llama.etch")};
+    etch_session *session;
+    const etch_graph_report *whole, *part, *none;
+    ck_assert_int_eq(etch_session_open(&options, &session), ETCH_OK);
+    ck_assert_int_eq(etch_session_graph(session, NULL, &whole), ETCH_OK);
+    ck_assert_int_eq(etch_session_graph(session, "mlp", &part), ETCH_OK);
+    ck_assert_int_eq(etch_session_graph(session, "mpl", &none), ETCH_EINPUT);
+    ck_assert_ptr_null(none);
+    ck_assert(has_code(session, "E0624"));
+    ck_assert(whole->trains && !whole->part);
+    ck_assert_str_eq(whole->model, "llama");
+    ck_assert_str_eq(part->part, "mlp");
+    ck_assert_uint_lt(part->op_count, whole->op_count);
+    /* silu(x wg) * (x wu) wd: three weights, and what their gradients and those of silu and the product read */
+    size_t weights = 0;
+    for (size_t i = 0; i < part->tensor_count; i++)
+        weights += strcmp(part->tensors[i].kind, "weight") == 0;
+    ck_assert_uint_eq(weights, 3);
+    ck_assert_uint_eq(part->saved_count, 4);
+    static const char *const kept[] = {"g", "u", "y.1", "y.2"};
+    for (size_t i = 0; i < 4; i++) {
+        const etch_view_saved *saved = &part->saved[i];
+        ck_assert_str_eq(part->tensors[saved->tensor].name, kept[i]);
+        ck_assert_str_eq(saved->bytes_by_dims, "2*B*S*F/micro");
+        ck_assert_str_eq(part->ops[saved->reader].phase, "backward");
+    }
     etch_session_close(session);
 }
 END_TEST
@@ -333,6 +409,9 @@ START_TEST(listings_need_no_session)
     ck_assert_int_eq(etch_describe_quantities(&text), ETCH_OK);
     ck_assert_ptr_nonnull(strstr(text, "matmul_flops(P)"));
     etch_text_free(text);
+    ck_assert_int_eq(etch_describe_counts(&text), ETCH_OK);
+    ck_assert_ptr_nonnull(strstr(text, "narayanan"));
+    etch_text_free(text);
     const char *const names[] = {"check", "query"};
     ck_assert_str_eq(etch_suggest("qurey", names, 2), "query");
     ck_assert_ptr_null(etch_suggest("zzzzzz", names, 2));
@@ -345,8 +424,10 @@ Suite *etch_suite(void)
     ETCH_ADD_TESTS(suite, a_query_gives_an_exact_number_or_a_formula, a_formula_is_written_as_asked,
                    a_statement_is_proved_refuted_or_unknown, a_session_answers_again_after_an_error,
                    answers_live_as_long_as_the_session, a_file_that_is_not_there_is_an_io_error,
-                   a_check_reports_names_demands_and_verdicts, a_dry_run_needs_no_folder,
-                   a_cancelled_session_writes_nothing, a_memory_limit_ends_a_call_and_not_the_process,
-                   traces_need_no_spec, choices_are_those_of_the_lists, listings_need_no_session);
+                   a_check_reports_names_demands_and_verdicts, a_graph_says_what_is_derived_and_kept,
+                   a_dry_run_needs_no_folder, a_cancelled_session_writes_nothing,
+                   a_memory_limit_ends_a_call_and_not_the_process, flops_count_by_a_convention,
+                   a_formula_says_why, traces_need_no_spec, choices_are_those_of_the_lists,
+                   listings_need_no_session);
     return suite;
 }

@@ -1,0 +1,40 @@
+/* What the files that print a graph share: where its ops stand, and names as seen from there. */
+#ifndef ETCH_CLI_GRAPH_INT_H
+#define ETCH_CLI_GRAPH_INT_H
+
+#include "cli_int.h"
+
+/* One step of the way from the model to an op: into a call of a module, or into a loop of one. */
+typedef struct cli_step {
+    bool is_loop;
+    size_t module, loop; /* the module, in that loop; the loop, in that module */
+} cli_step;
+
+/* The ways to the op before and to this one. */
+typedef struct cli_way {
+    const etch_graph_report *report;
+    cli_step *steps, *next;
+    size_t depth, next_depth;
+    size_t common; /* steps that both begin with */
+} cli_way;
+
+/* False: memory is out. To be ended with `cli_way_end`, also then. */
+bool cli_way_begin(cli_way *way, const etch_graph_report *report);
+void cli_way_end(cli_way *way);
+/* Goes to what stands in the module and loop: `steps` and `depth` say how, `common` is what stays. */
+void cli_way_to(cli_way *way, size_t module, size_t loop);
+
+/* Is it an input or a weight that is declared there: in the module, or in a loop of it? */
+bool cli_is_declared_at(const etch_graph_report *report, const etch_view_tensor *tensor,
+                        const cli_step *step);
+static inline bool cli_is_forward(const etch_view_op *op)
+{
+    return *op->phase == 'f';
+}
+
+/* They print the whole report. False: memory is out. */
+bool cli_print_graph_text(const etch_graph_report *report);
+bool cli_print_graph_dot(const etch_graph_report *report);
+bool cli_print_graph_json(const etch_graph_report *report);
+
+#endif

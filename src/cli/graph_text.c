@@ -1,0 +1,383 @@
+/* A graph for people: one line for each op, in the order of the program, in the modules and loops that it stands in. */
+#include "graph_int.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { INDENT = 2, FLOP_COLUMN = 60, NOTE_COLUMN = 92 };
+
+/* ---- one line --------------------------------------------------------------------------------------- */
+
+typedef struct printer {
+    const etch_graph_report *report;
+    cli_way way;
+    size_t module;    /* in whose terms names are said */
+    size_t *producer; /* by tensor: the op that gives it, or NONE */
+    bool *is_read;    /* by tensor: by an op that does something, or a loop */
+    int column;
+} printer;
+
+static void put(printer *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put(printer *p, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    p->column += vprintf(format, args);
+    va_end(args);
+}
+
+static void begin_line(printer *p, size_t depth)
+{
+    p->column = 0;
+    put(p, "%*s", (int)depth * INDENT, "");
+}
+
+/* At least two spaces, and up to the column. */
+static void go_to(printer *p, int column)
+{
+    put(p, "%*s", column - p->column > 2 ? column - p->column : 2, "");
+}
+
+static void put_place(printer *p, const etch_location *location)
+{
+    if (location->path)
+        put(p, "%s:%u", location->path, (unsigned)location->line);
+}
+
+static void end_line_at(printer *p, const etch_location *location)
+{
+    if (location->path)
+        go_to(p, NOTE_COLUMN);
+    put_place(p, location);
+    putchar('\n');
+}
+
+static void put_dim_list(printer *p, const etch_view_tensor *t)
+{
+    put(p, "[");
+    for (size_t i = 0; i < t->dim_count; i++)
+        put(p, "%s%s", i ? "," : "", p->report->dims[t->dims[i]].name);
+    put(p, "]");
+}
+
+/* A name as the module at hand would say it; of another one's tensor, with the way there. */
+static void put_name(printer *p, size_t index)
+{
+    const etch_view_tensor *t = &p->report->tensors[index];
+    if (t->added_to != ETCH_VIEW_NONE)
+        t = &p->report->tensors[t->added_to];
+    if (t->module == p->module)
+        put(p, "%s", t->name);
+    else
+        put(p, "%s.%s", p->report->modules[t->module].path, t->name);
+}
+
+/* q[B,S,H]: bf16 */
+static void put_typed(printer *p, size_t index)
+{
+    put_name(p, index);
+    put_dim_list(p, &p->report->tensors[index]);
+    put(p, ": %s", p->report->tensors[index].dtype);
+}
+
+static void put_names(printer *p, const size_t *tensors, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        put(p, "%s", i ? ", " : "");
+        put_name(p, tensors[i]);
+    }
+}
+
+static void put_all_typed(printer *p, const size_t *tensors, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        put(p, "%s", i ? ", " : "");
+        put_typed(p, tensors[i]);
+    }
+}
+
+static bool is_number(const char *text)
+{
+    return text[strspn(text, "0123456789")] == '\0';
+}
+
+/* A number where there is one, else the formula over dims. */
+static const char *shortest(const char *value, const char *by_dims)
+{
+    return is_number(value) ? value : by_dims;
+}
+
+/* ---- modules and loops ------------------------------------------------------------------------------ */
+
+/* Inputs and weights of a module or loop, before its first op. */
+static void print_declared(printer *p, const cli_step *step, size_t depth)
+{
+    p->module = step->module;
+    for (size_t i = 0; i < p->report->tensor_count; i++) {
+        const etch_view_tensor *t = &p->report->tensors[i];
+        if (!cli_is_declared_at(p->report, t, step))
+            continue;
+        begin_line(p, depth);
+        put(p, "%s%s ", t->frozen ? "frozen " : "", t->kind);
+        put_typed(p, i);
+        end_line_at(p, &t->location);
+    }
+}
+
+static void print_module(printer *p, size_t index, size_t depth, bool forward)
+{
+    const etch_view_module *m = &p->report->modules[index];
+    p->module = m->parent == ETCH_VIEW_NONE ? index : m->parent;
+    begin_line(p, depth);
+    if (forward && m->result_count > 0) {
+        put_all_typed(p, m->results, m->result_count);
+        put(p, " = ");
+    }
+    put(p, "%s", m->name);
+    if (forward && m->argument_count > 0) {
+        put(p, "(");
+        put_names(p, m->arguments, m->argument_count);
+        put(p, ")");
+    }
+    end_line_at(p, &m->location);
+}
+
+/* What an iteration hands on, of whatever class it is. */
+static void put_handed_on(printer *p, const etch_view_loop *loop, size_t carry)
+{
+    bool any = false;
+    for (size_t i = 0; i < p->report->loop_count; i++) {
+        const etch_view_loop *other = &p->report->loops[i];
+        if (other->number != loop->number)
+            continue;
+        put(p, "%s", any ? " or " : "");
+        put_name(p, other->carries[carry].out);
+        any = true;
+    }
+}
+
+static void print_loop(printer *p, size_t index, size_t depth)
+{
+    const etch_view_loop *l = &p->report->loops[index];
+    p->module = l->module;
+    begin_line(p, depth);
+    put(p, "repeat %s as %s", l->total, l->name);
+    if (l->iterations)
+        put(p, ", %s", l->iterations);
+    if (l->undoes != ETCH_VIEW_NONE)
+        put(p, ", the last iteration first");
+    end_line_at(p, &l->location);
+    for (size_t i = 0; i < l->carry_count; i++) {
+        const etch_view_carry *c = &l->carries[i];
+        begin_line(p, depth + 1);
+        put_typed(p, c->in);
+        put(p, ": at first ");
+        if (c->init == ETCH_VIEW_NONE)
+            put(p, "zeros");
+        else
+            put_name(p, c->init);
+        put(p, ", then ");
+        put_handed_on(p, l, i);
+        put(p, " of the iteration before; the last one gives ");
+        put_name(p, c->result);
+        putchar('\n');
+    }
+}
+
+static void go_to_op(printer *p, const etch_view_op *op)
+{
+    cli_way_to(&p->way, op->module, op->loop);
+    for (size_t i = p->way.common; i < p->way.depth; i++) {
+        const cli_step *step = &p->way.steps[i];
+        if (step->is_loop)
+            print_loop(p, step->loop, i + 1);
+        else
+            print_module(p, step->module, i + 1, cli_is_forward(op));
+        if (cli_is_forward(op))
+            print_declared(p, step, i + 2);
+    }
+    p->module = op->module;
+}
+
+/* ---- ops -------------------------------------------------------------------------------------------- */
+
+static bool same_name(const printer *p, size_t a, size_t b)
+{
+    const etch_view_tensor *left = &p->report->tensors[a], *right = &p->report->tensors[b];
+    return left->module == right->module && strcmp(left->name, right->name) == 0;
+}
+
+/* Why the op is there: "gradient of gelu, " */
+static void put_reason(printer *p, const char *phase, const char *derives)
+{
+    if (*phase == 'r')
+        put(p, "%s again, ", derives);
+    else if (*phase == 'b' && derives)
+        put(p, "gradient of %s, ", derives);
+    else if (*phase == 'b')
+        put(p, "gradients of all uses, ");
+}
+
+/* The gradient of a value with one use is that of the use. */
+static size_t origin(const printer *p, size_t tensor)
+{
+    const etch_graph_report *r = p->report;
+    size_t op = p->producer[tensor];
+    while (op != ETCH_VIEW_NONE && r->ops[op].passes && *r->ops[op].phase == 'b') {
+        tensor = r->ops[op].ins[0];
+        op = p->producer[tensor];
+    }
+    return tensor;
+}
+
+static bool is_added(const printer *p, size_t tensor)
+{
+    return p->report->tensors[tensor].added_to != ETCH_VIEW_NONE;
+}
+
+static bool adds_all(const printer *p, const etch_view_op *op)
+{
+    for (size_t i = 0; i < op->out_count; i++)
+        if (!is_added(p, op->outs[i]))
+            return false;
+    return true;
+}
+
+static void print_op(printer *p, const etch_view_op *op)
+{
+    const bool adds = adds_all(p, op);
+    begin_line(p, p->way.depth + 1);
+    for (size_t i = 0; i < op->out_count; i++) {
+        put(p, "%s%s", i ? ", " : "", is_added(p, op->outs[i]) && !adds ? "+" : "");
+        put_typed(p, op->outs[i]);
+    }
+    if (op->passes) {
+        put(p, " = ");
+        put_name(p, origin(p, op->ins[0]));
+        putchar('\n');
+        return;
+    }
+    put(p, " %s %s(", adds ? "+=" : "=", op->name);
+    put_names(p, op->ins, op->in_count);
+    put(p, "%s%s)", *op->arguments ? ", " : "", op->arguments);
+    if (strcmp(op->flop, "0") != 0) {
+        go_to(p, FLOP_COLUMN);
+        put(p, "%s FLOP", shortest(op->flop, op->flop_by_dims));
+    }
+    go_to(p, NOTE_COLUMN);
+    put_reason(p, op->phase, op->derives);
+    put_place(p, &op->location);
+    putchar('\n');
+}
+
+/* Arguments and results stand beside the call that they are of; gradients that are handed on, where something is done
+ * with them. */
+static bool is_silent(const printer *p, const etch_view_op *op)
+{
+    if (!op->passes || *op->phase != 'b')
+        return op->passes;
+    return !p->is_read[op->outs[0]] || same_name(p, origin(p, op->ins[0]), op->outs[0]);
+}
+
+static void print_ops(printer *p, bool forward)
+{
+    bool any = false;
+    for (size_t i = 0; i < p->report->op_count; i++) {
+        const etch_view_op *op = &p->report->ops[i];
+        if (cli_is_forward(op) != forward || (is_silent(p, op) && !forward))
+            continue;
+        if (!any)
+            printf("\n%s\n", forward ? "forward" : "backward");
+        any = true;
+        go_to_op(p, op); /* of forward also for arguments: a module may do nothing with them */
+        if (!is_silent(p, op))
+            print_op(p, op);
+    }
+    p->way.depth = 0;
+}
+
+/* ---- what is kept ----------------------------------------------------------------------------------- */
+
+static void print_saved(printer *p)
+{
+    if (p->report->saved_count > 0)
+        printf("\nkept for the backward pass: bytes of one microbatch, and what reads it first\n");
+    p->module = 0;
+    for (size_t i = 0; i < p->report->saved_count; i++) {
+        const etch_view_saved *s = &p->report->saved[i];
+        begin_line(p, 1);
+        put_typed(p, s->tensor);
+        go_to(p, FLOP_COLUMN);
+        if (is_number(s->bytes))
+            put(p, "%s", s->bytes);
+        else if (strcmp(s->runs, "1") == 0)
+            put(p, "%s", s->bytes_by_dims);
+        else
+            put(p, "%s times %s", s->runs, s->bytes_by_dims);
+        go_to(p, NOTE_COLUMN);
+        put_reason(p, s->reader_phase, s->reader_derives);
+        put_place(p, &s->reader_location);
+        putchar('\n');
+    }
+}
+
+/* ---- everything ------------------------------------------------------------------------------------- */
+
+static void print_summary(const etch_graph_report *r)
+{
+    cli_print_field("model", "%s", r->model);
+    if (r->config)
+        cli_print_field("config", "%s", r->config);
+    if (r->part)
+        cli_print_field("part", r->calls > 1 ? "%s, the first of %zu" : "%s", r->part, r->calls);
+    if (strcmp(r->micro, "1") != 0)
+        cli_print_field("micro", "%s", r->micro);
+    for (size_t i = 0; i < r->dim_count; i++) {
+        const etch_view_dim *d = &r->dims[i];
+        cli_print_field(i ? "" : "dims", "%s %s %s%s", d->name, d->average ? "~" : "=", d->size,
+                        d->divided ? ", of which a microbatch has 1/micro" : "");
+    }
+    for (size_t i = 0; i < r->total_count; i++)
+        cli_print_field(i ? "" : "FLOP", "%s: %s", r->totals[i].phase, r->totals[i].flop);
+}
+
+static void find_uses(printer *p)
+{
+    const etch_graph_report *r = p->report;
+    for (size_t i = 0; i < r->tensor_count; i++)
+        p->producer[i] = ETCH_VIEW_NONE;
+    for (size_t i = 0; i < r->op_count; i++) {
+        for (size_t k = 0; k < r->ops[i].out_count; k++)
+            p->producer[r->ops[i].outs[k]] = i;
+        for (size_t k = 0; k < r->ops[i].in_count && !r->ops[i].passes; k++)
+            p->is_read[r->ops[i].ins[k]] = true;
+    }
+    for (size_t i = 0; i < r->loop_count; i++)
+        for (size_t k = 0; k < r->loops[i].carry_count; k++) {
+            const etch_view_carry *c = &r->loops[i].carries[k];
+            p->is_read[c->out] = true;
+            if (c->init != ETCH_VIEW_NONE)
+                p->is_read[c->init] = true;
+        }
+}
+
+bool cli_print_graph_text(const etch_graph_report *report)
+{
+    printer p = {.report = report,
+                 .producer = calloc(report->tensor_count + 1, sizeof *p.producer),
+                 .is_read = calloc(report->tensor_count + 1, sizeof *p.is_read)};
+    const bool fine = cli_way_begin(&p.way, report) && p.producer && p.is_read;
+    if (fine) {
+        find_uses(&p);
+        print_summary(report);
+        print_ops(&p, true);
+        print_ops(&p, false);
+        print_saved(&p);
+    }
+    cli_way_end(&p.way);
+    free(p.producer);
+    free(p.is_read);
+    return fine;
+}

@@ -1,0 +1,74 @@
+/* Classes of iterations in numbers: which iteration runs which body. */
+#include "lower/lower_int.h"
+
+/* Iterations from `first` to before `end`. */
+typedef struct segment {
+    uint64_t first, end;
+    const uint32_t *class_of; /* by residue */
+} segment;
+
+struct etch_classes {
+    uint32_t period, segment_count;
+    segment *segments;
+};
+
+/* Every iteration is of one class. */
+static void check_members(etch_outliner *o, const etch_loop *loop, const etch_classes *classes)
+{
+    uint64_t count, members = 0;
+    etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, loop->count), &count));
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        members += etch_class_members(classes, k, (etch_window){0, count});
+    etch_lower_require(o->arena, members == count);
+}
+
+const etch_classes *etch_classes_make(etch_outliner *o, const etch_loop *loop)
+{
+    const etch_pattern *pattern = loop->pattern;
+    if (!pattern)
+        return NULL;
+    etch_classes *classes = ETCH_NEW(o->arena, etch_classes);
+    *classes = (etch_classes){.period = pattern->period, .segment_count = pattern->segments.count};
+    classes->segments = ETCH_NEW_ARRAY(o->arena, pattern->segments.count, segment);
+    for (uint32_t i = 0; i < pattern->segments.count; i++) {
+        const etch_segment *from = &pattern->segments.at[i];
+        segment *to = &classes->segments[i];
+        to->class_of = from->class_of;
+        etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, from->first), &to->first));
+        etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, from->end), &to->end));
+    }
+    check_members(o, loop, classes);
+    return classes;
+}
+
+uint32_t etch_class_at(const etch_classes *classes, uint64_t iteration)
+{
+    for (uint32_t i = 0; classes && i < classes->segment_count; i++) {
+        const segment *s = &classes->segments[i];
+        if (s->first <= iteration && iteration < s->end)
+            return s->class_of[iteration % classes->period];
+    }
+    return 0;
+}
+
+/* How many of 0, 1, .. to before `end` are `residue` modulo `period`. */
+static uint64_t count_below(uint64_t end, uint32_t residue, uint32_t period)
+{
+    return end / period + (end % period > residue);
+}
+
+uint64_t etch_class_members(const etch_classes *classes, uint32_t class, etch_window held)
+{
+    uint64_t count = 0;
+    if (!classes)
+        return held.end - held.first;
+    for (uint32_t i = 0; i < classes->segment_count; i++) {
+        const segment *s = &classes->segments[i];
+        const etch_window both = etch_overlap(held, (etch_window){s->first, s->end});
+        for (uint32_t r = 0; r < classes->period; r++)
+            if (s->class_of[r] == class)
+                count +=
+                    count_below(both.end, r, classes->period) - count_below(both.first, r, classes->period);
+    }
+    return count;
+}

@@ -1,0 +1,142 @@
+"""Rewritings of a spec that mean the same change no total: operands swapped, values passed on under other names, modules that
+nobody calls, a dim written as two. And what is inside a loop grows with its count."""
+
+import re
+
+from etchtest import MODELS, Case, Formula, POINTS, ask, main, succeed
+
+QUERIES = ("params(model)", "trainable(model)", "flops(step)", "matmul_flops(step)", "elementwise(step)")
+PLACED = ("rank_flops(step)", "traffic(step)", "comm(step)")
+NAME = r"[A-Za-z_]\w*"
+BOUND = {"encoder_decoder": "pp=2,enc_layers=3,dec_layers=3"}  # stages over two loops have no open formula
+SPECS = sorted(path.name for path in MODELS.glob("*.etch") if re.search(r"^model ", path.read_text(encoding="utf-8"), re.M))
+
+
+def runs_of(text):
+    """Names of train blocks; None is the only one."""
+    named = re.findall(r"^train\s+(\w+)\s*\{", text, re.M)
+    return named or ([None] if re.search(r"^train\s*\{", text, re.M) else [])
+
+
+def swap_operands(text):
+    """a * b and a + b of two names, with or without dims declared."""
+    return re.sub(rf"(=\s+)({NAME}) ([*+]) ({NAME})(?= *(#|tag|$))", r"\1\4 \3 \2", text, flags=re.M)
+
+
+def pass_on(text):
+    """The first operand of such a statement is another name for the value."""
+    return re.sub(rf"(=\s+)({NAME}) ([*+]) ({NAME})(?= *(#|tag|$))", r"\1identity(\2) \3 \4", text, flags=re.M)
+
+
+def there_and_back(text):
+    """x[H->H'] and back, in front of every contraction of a tensor that has H."""
+    def renamed(match):
+        indent, result, first, second = match.groups()
+        return f"{indent}there_{first} = {first}[H->H']\n{indent}{result} = there_{first}[H'->H] * {second}"
+    return re.sub(rf"^( +)([qkv]\[B,S'?,K?,?G?,?A?,?D\]) *= (x) \* ({NAME}) *$", renamed, text, flags=re.M)
+
+
+UNUSED = """
+module nobody_calls(x[B,S,H]) -> y[B,S,H] {
+  weight unused_up[H,F], unused_down[F,H]
+  t[B,S,F] = x * unused_up
+  y        = gelu(t) * unused_down
+}
+"""
+
+
+def add_module(text):
+    return text + (UNUSED if re.search(r"^model ", text, re.M) else "")
+
+
+REWRITINGS = {"operands swapped": swap_operands, "passed on": pass_on, "there and back": there_and_back,
+              "a module more": add_module}
+
+
+class Metamorphic(Case):
+    def rewritten(self, how):
+        """The folder of models, rewritten; and whether anything changed."""
+        folder = self.scratch / how.__name__
+        folder.mkdir()
+        changed = set()
+        for path in MODELS.glob("*.etch"):
+            text = path.read_text(encoding="utf-8")
+            text = re.sub(r"^check .*\n", "", text, flags=re.M)
+            new = how(text)
+            if new != text:
+                changed.add(path.name)
+            (folder / path.name).write_text(new, encoding="utf-8")
+        return folder, changed
+
+    def plain(self):
+        return self.rewritten(as_it_is)[0]
+
+    def compare(self, old, new, run, plan):
+        more = [*(["--run", run] if run else []), *(["--plan", plan] if plan else [])]
+        more += ["--set", BOUND[plan]] if plan in BOUND else []
+        for query in PLACED if plan else QUERIES:
+            with self.subTest(spec=old.name, run=run, plan=plan, query=query):
+                self.assertEqual(succeed("query", old, query, *more).out, succeed("query", new, query, *more).out)
+
+    def test_rewritings(self):
+        plain = self.plain()
+        for name, how in REWRITINGS.items():
+            folder, changed = self.rewritten(how)
+            self.assertTrue({"gpt.etch", "llama.etch", "base.etch"} & changed, f"{name} rewrites nothing")
+            for spec in SPECS:
+                text = (plain / spec).read_text(encoding="utf-8")
+                for run in runs_of(text):
+                    self.compare(plain / spec, folder / spec, run, None)
+                    for plan in re.findall(r"^parallel\s+(\w+)", text, re.M):
+                        self.compare(plain / spec, folder / spec, run, plan)
+
+    def test_a_dim_as_two(self):
+        """Heads as rows of heads: the projections have one output dim more, and the same elements."""
+        plain = self.plain() / "gpt.etch"
+        text = plain.read_text(encoding="utf-8")
+        text = text.replace("A = heads,", "A = heads/2, A2 = 2,").replace("assume heads", "assume 2 | heads, heads")
+        text = re.sub(r"(?<=[\[,])A(?=[,\]])", "A,A2", text)
+        split = self.scratch / "split.etch"
+        split.write_text(text, encoding="utf-8")
+        assumed = self.scratch / "assumed.etch"
+        assumed.write_text(plain.read_text(encoding="utf-8").replace("assume heads", "assume 2 | heads, heads"),
+                           encoding="utf-8")
+        self.compare(assumed, split, None, None)
+        for plan in ("ddp", "megatron", "megatron_sp", "megatron_pp"):
+            self.compare(assumed, split, None, plan)
+
+    def test_twice_the_layers(self):
+        """What is in the repeat doubles, what is outside stays: f(2n) = 2 f(n) - f(0)."""
+        for spec, plans in (("gpt.etch", ("megatron_zero",)), ("llama.etch", ("megatron_zero", "long_context"))):
+            for query, plan in [(query, None) for query in QUERIES] + [(query, plan) for plan in plans for query in PLACED]:
+                formula = Formula(ask(MODELS / spec, query, plan=plan))
+                for point in POINTS:
+                    layers = point.layers
+                    values = []
+                    for times in (0, 1, 2):
+                        point.layers = times * layers
+                        values.append(formula.at(point))
+                    point.layers = layers
+                    with self.subTest(spec=spec, query=query, plan=plan):
+                        self.assertEqual(values[2] - values[0], 2 * (values[1] - values[0]))
+                        self.assertGreater(values[1], values[0])
+
+    def test_layers_are_what_a_layer_costs(self):
+        for spec in ("gpt.etch", "llama.etch"):
+            for query in ("flops(forward{})", "matmul_flops(forward{})"):
+                whole, layer = (Formula(ask(MODELS / spec, query.format(of))) for of in ("", ", of = layer"))
+                for point in POINTS:
+                    layers, values = point.layers, []
+                    for count in (0, layers):
+                        point.layers = count
+                        values.append(whole.at(point))
+                    with self.subTest(spec=spec, query=query):
+                        self.assertEqual(values[1] - values[0], layers * layer.at(point))
+
+
+def as_it_is(text):
+    return text
+
+
+if __name__ == "__main__":
+    main()

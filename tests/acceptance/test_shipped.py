@@ -1,0 +1,81 @@
+"""Every shipped spec, with every plan and train block that it has or imports: it is checked without a warning, its traces are
+written in small, and they finish whatever the timing; their totals are those of the formulas."""
+
+import json
+import re
+
+from etchtest import MODELS, Case, main, settings, succeed
+
+# Small sizes that everything divides; a spec takes those of its params and axes.
+SMALL = dict(batch=16, seq=32, src=32, tgt=16, layers=4, enc_layers=3, dec_layers=3, dense_layers=1, mtp=1, hidden=64, heads=8,
+             kv_heads=4, head_dim=8, ffn=96, vocab=128, positions=64, micro=2, experts=8, topk=2, expert_ffn=32, shared=1,
+             groups=4, top_groups=2, q_rank=24, kv_rank=16, nope=8, rope_dim=8, v_dim=8, window=8, buckets=8,
+             inner=128, m_heads=8, m_state=16, m_groups=4, conv=4, chunk=8,
+             context=32, new=8, gen=4, dp=2, tp=2, pp=2, cp=2, ep=2, edp=1, etp=1)
+SPECS = sorted(path for path in MODELS.glob("*.etch") if re.search(r"^model |^import ", path.read_text(encoding="utf-8"), re.M))
+
+
+def listing(spec):
+    return json.loads(succeed("check", spec, "--format", "json").out)
+
+
+def params_of(spec, seen=None):
+    """Names of params of a spec and of what it imports."""
+    text = re.sub(r"#.*", "", spec.read_text(encoding="utf-8"))
+    found = set()
+    for line in re.findall(r"^param (.*)$", text, re.M):
+        found |= set(re.findall(r"(?:^|,)\s*([a-z_]\w*)", line))
+    for name in re.findall(r'^import "([^"]+)"', text, re.M):
+        found |= params_of(spec.parent / name)
+    return found
+
+
+def axes_of(spec, plan):
+    """Names in the mesh of a plan."""
+    text = re.sub(r"#.*", "", spec.read_text(encoding="utf-8"))
+    body = re.search(rf"^parallel\s+{plan}\s*\{{(.*?)^\}}", text, re.M | re.S)
+    if body:
+        mesh = re.search(r"mesh\s*\[(.*?)\]", body[1], re.S)[1]
+        computed = set(re.findall(r"([a-z_]\w*)\s*=", mesh))
+        return set(re.findall(r"[a-z_]\w*", mesh)) - computed
+    for name in re.findall(r'^import "([^"]+)"', text, re.M):
+        found = axes_of(spec.parent / name, plan)
+        if found:
+            return found
+    return set()
+
+
+def runs_of(spec):
+    """Names of the runs to choose from; None: there is one. Traces are of one step."""
+    text = spec.read_text(encoding="utf-8")
+    named = re.findall(r"^(?:train|infer)\s+(\w+)\s*\{(?!.*steps =)", text, re.M)
+    return named if len(named) > 1 else [None]
+
+
+class Shipped(Case):
+    def lower(self, spec, plan, run):
+        """Small traces of all ranks; those without stages are held against the formulas."""
+        names = params_of(spec) | axes_of(spec, plan)
+        sets = {name: size for name, size in SMALL.items() if name in names}
+        folder = self.scratch / f"{spec.stem}.{plan}.{run}"
+        succeed("lower", spec, "--plan", plan, "--set", settings(sets), "-o", folder, *(["--run", run] if run else []))
+        succeed("verify", folder)
+        if not run and len(json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["stages"]) == 1:
+            self.assertTotals(folder, spec, None, plan, sets)
+        self.assertFine(folder)
+
+    def test_lowered(self):
+        for spec in SPECS:
+            for plan in listing(spec)["plans"]:
+                for run in runs_of(spec):
+                    with self.subTest(spec=spec.name, plan=plan, run=run):
+                        self.lower(spec, plan, run)
+
+    def test_no_warning(self):
+        for spec in SPECS:
+            with self.subTest(spec=spec.name):
+                self.assertNotIn("warning", succeed("check", spec).err)
+
+
+if __name__ == "__main__":
+    main()
