@@ -103,7 +103,7 @@ etch_expr etch_settings_apply(etch_sym *sym, const etch_settings *settings, etch
 
 typedef struct etch_model {
     etch_graph *graph;
-    etch_train train; /* meaningful when `trains` */
+    etch_train train; /* meaningful when `trains`; when `serves`, the microbatches */
     bool trains;      /* its run is a train block */
     bool serves;      /* its run is an infer block: only what the run asks for is left of the graph */
     const char *name;

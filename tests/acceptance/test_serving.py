@@ -58,13 +58,7 @@ class Serving(Case):
                 with self.subTest(name, **mesh):
                     sets = {**SMALL, "dp": 1, "tp": 1, **mesh, **sizes}
                     folder = self.lowered(name, **sets)
-                    spec = self.scratch / "asked.etch"  # the same, with the run as the only one
-                    text = SERVE.read_text(encoding="utf-8")
-                    block = next(line for line in text.splitlines() if line.startswith(f"infer {name} "))
-                    kept = [line for line in text.splitlines() if not line.startswith(("infer ", "check "))]
-                    spec.write_text("\n".join(kept + [block, ""]).replace('"base', f'"{MODELS}/base').replace(
-                        '"llama.', f'"{MODELS}/llama.'), encoding="utf-8")
-                    self.assertTotals(folder, spec, None, "split", sets)
+                    self.assertTotals(folder, SERVE, None, "split", sets, of_run=name)
 
     def test_nodes_of_a_layer(self):
         """FLOP and bytes of each node, counted by hand."""

@@ -39,6 +39,61 @@ START_TEST(gradients_are_slopes)
 }
 END_TEST
 
+/* ---- what is saved ---------------------------------------------------------------------------------- */
+
+static const char *const choices[] = {
+    NULL,
+    "all",
+    "needed",
+    "layer",
+    "needed(layer)",
+    "attention",
+    "mlp",
+    "needed(mlp)",
+    "norm",
+    "norm.n",
+    "mlp.h",
+    "attention,layer",
+    "inner",
+    "outer",
+    "inner,outer",
+    "residual",
+    "mlp,attention",
+    "inner,norm.n",
+    "needed(inner,outer)",
+    "hidden",
+    "model",
+    "norm,mlp",
+    "mlp,mlp.h",
+    "ln.n,mlp.h",
+    "outer,norm.n",
+    "needed(attention,mlp)",
+    NULL,
+};
+
+/* With each choice of what is recomputed that says anything of the model. */
+static void check_saved(etch_arena *arena, const exec_zoo *zoo, const char *plan)
+{
+    (void)plan;
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        exec_model *m = zoo->build(arena, 1);
+        etch_training *training = exec_try_train(m, choices[i]);
+        const char *failure = training ? exec_check_saved(training, 1) : NULL;
+        ck_assert_msg(!failure, "%s, recompute %s: %s", zoo->name, choices[i] ? choices[i] : "none", failure);
+    }
+}
+
+static void saved(etch_arena *arena)
+{
+    each_model(arena, check_saved);
+}
+
+START_TEST(what_is_saved_is_what_backward_reads)
+{
+    etch_with_arena(saved);
+}
+END_TEST
+
 /* ---- microbatches ----------------------------------------------------------------------------------- */
 
 static exec_run *run_step(etch_training *training, uint64_t seed)
@@ -191,7 +246,8 @@ END_TEST
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("models");
-    ETCH_ADD_TESTS(suite, gradients_are_slopes, microbatches_change_nothing, ranks_compute_what_one_computes,
+    ETCH_ADD_TESTS(suite, gradients_are_slopes, what_is_saved_is_what_backward_reads,
+                   microbatches_change_nothing, ranks_compute_what_one_computes,
                    renamed_dims_keep_the_order_of_their_axes, ranks_serve_what_one_serves);
     return suite;
 }
