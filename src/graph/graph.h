@@ -522,7 +522,7 @@ typedef struct etch_saved {
 } etch_saved;
 typedef ETCH_VEC(etch_saved) etch_saved_list;
 
-/* All of them, always in the same order. Empty without a backward pass. */
+/* All of them, in the order of the forward pass. Empty without a backward pass. */
 void etch_graph_saved(const etch_training *training, etch_saved_list *out);
 
 /* The body of the forward graph that a derived loop's undoes or repeats; a forward one itself. */

@@ -10,6 +10,8 @@
  *
  * Where iterations are not alike, a chain is counted exactly when every class that changes the value reads what enters
  * it, or none does. Else a value that one class reads when it has made it, and another when it enters, counts twice. */
+#include <stdlib.h>
+
 #include "graph/row_int.h"
 
 typedef struct keeping {
@@ -435,6 +437,12 @@ static void count_loops(keeping *k, const etch_region *region)
 
 /* ---- the door --------------------------------------------------------------------------------------- */
 
+static int by_tensor(const void *a, const void *b)
+{
+    const etch_saved *x = a, *y = b;
+    return x->tensor->id < y->tensor->id ? -1 : x->tensor->id > y->tensor->id;
+}
+
 void etch_graph_saved(const etch_training *training, etch_saved_list *out)
 {
     const etch_graph *graph = training->graph;
@@ -454,6 +462,8 @@ void etch_graph_saved(const etch_training *training, etch_saved_list *out)
     for (uint32_t i = 0; i < k.count; i++)
         if (k.reader[i] && is_kept(graph->tensors.at[i]))
             item_of(&k, graph->tensors.at[i]);
+    if (k.all.count > 0)
+        qsort(k.all.at, k.all.count, sizeof *k.all.at, by_tensor);
     for (uint32_t i = 0; i < k.all.count; i++)
         if (!etch_is_zero(k.all.at[i].times))
             ETCH_PUSH(k.arena, out, k.all.at[i]);

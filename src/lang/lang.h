@@ -107,7 +107,8 @@ typedef struct etch_model {
     bool trains;      /* its run is a train block */
     bool serves;      /* its run is an infer block: only what the run asks for is left of the graph */
     const char *name;
-    etch_span run_span; /* of the block's name; nowhere without one */
+    const char *run;    /* the block's name; NULL when it has none */
+    etch_span run_span; /* of the block's name; nowhere without a block */
 } etch_model;
 
 /* Elaborates the model that `run` (the name of a train or infer block), the run that is taken when none is

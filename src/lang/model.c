@@ -462,6 +462,7 @@ etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_set
 
     etch_model *model = ETCH_NEW(spec->arena, etch_model);
     *model = (etch_model){.graph = b.graph, .trains = trains, .serves = serves, .name = item->name.text};
+    model->run = block ? block->item->name.text : NULL;
     if (block)
         model->run_span = block->item->name.text ? block->item->name.span : block->item->span;
     etch_env global = {.builder = &b, .home = block ? block->home : symbol->home};

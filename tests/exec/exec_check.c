@@ -136,7 +136,7 @@ static bool has_classes(const etch_region *region)
     return false;
 }
 
-const char *exec_check_saved(const etch_training *training, uint64_t seed)
+const char *exec_check_saved(const etch_training *training, uint64_t seed, bool exact)
 {
     const etch_graph *graph = training->graph;
     etch_arena *arena = graph->arena;
@@ -152,7 +152,8 @@ const char *exec_check_saved(const etch_training *training, uint64_t seed)
         values += exec_integer(s->times);
     }
     const char *failure = run->env.failure;
-    const bool enough = has_classes(graph->forward) && bytes >= run->kept && values >= run->kept_values;
+    const bool enough =
+        !exact && has_classes(graph->forward) && bytes >= run->kept && values >= run->kept_values;
     if (!failure && !enough && (bytes != run->kept || values != run->kept_values))
         failure =
             etch_text(arena, "%llu values of %llu bytes are said to be saved; %llu of %llu bytes are read",

@@ -53,7 +53,7 @@ static void check_gradients(etch_arena *arena, uint64_t seed)
     etch_training *training = exec_train(m, recompute);
     const char *failure = exec_check_gradients(training, seed, false);
     if (!failure)
-        failure = exec_check_saved(training, seed);
+        failure = exec_check_saved(training, seed, false);
     ck_assert_msg(!failure, "ETCH_TEST_SEED=%llu: %s", (unsigned long long)seed, failure);
 }
 
