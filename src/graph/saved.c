@@ -230,7 +230,8 @@ static bool all_read(const keeping *k, const etch_carry *carry)
 static void note_class(keeping *k, const etch_carry *c)
 {
     const etch_op *in = k->reader[c->in->id], *out = k->reader[place_of(c->out)->id];
-    if (in && c->in->region->index == first_class(k->sym, loop_of(c)))
+    const uint32_t begin = first_class(k->sym, loop_of(c));
+    if (in && (c->in->region->index == begin || !makes(in_class(c, begin))))
         note(k, c->init, in);
     if ((in && rests(c)) || (out && makes(c) && all_read(k, c)))
         note(k, c->result, in ? in : out);
