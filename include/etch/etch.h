@@ -49,8 +49,9 @@ typedef struct etch_session_options {
     size_t model_count;
     const char *config; /* a config of the spec; NULL: the one that `use config` names, or none */
     const char *plan;   /* a plan of the spec; NULL: the one that `use plan` names, or the only one */
-    const char *run;    /* a named train block; NULL: the only train block, or the only model */
-    const char *stage;  /* pipeline stage that quantities of a rank are of: "0", "1", ..., "first", "middle",
+    const char
+        *run; /* a train or infer block; NULL: the only train block, else the only infer block or model */
+    const char *stage; /* pipeline stage that quantities of a rank are of: "0", "1", ..., "first", "middle",
                            "last"; NULL: the heaviest */
     const char *granularity; /* which work of a rank is one node, and so what `traffic` counts: one of those
                                 of `etch_granularity_at`; NULL: "kernel" */

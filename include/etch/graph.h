@@ -99,7 +99,7 @@ typedef struct etch_network_argument {
                                that stands behind the operands (scale, dropout) */
     etch_dim *const *dims; /* over, dot, ... */
     size_t dim_count;
-    const char *number;  /* causal ("1"), window, ...: an expression over params */
+    const char *number;  /* causal ("1"), window, ...: an expression over params; dtype: its name */
     etch_tensor *tensor; /* an optional operand */
 } etch_network_argument;
 

@@ -63,7 +63,7 @@ typedef struct option_row {
 static const option_row rows[OPT_COUNT] = {
     [OPT_CONFIG] = {"config", 0, "NAME", CLI_SPEC, "a config of the spec: a named set of values"},
     [OPT_PLAN] = {"plan", 0, "NAME", CLI_SPEC, "a plan of the spec; needed where it has several"},
-    [OPT_RUN] = {"run", 0, "NAME", CLI_SPEC, "a named train block of the spec"},
+    [OPT_RUN] = {"run", 0, "NAME", CLI_SPEC, "a train or infer block of the spec"},
     [OPT_STAGE] = {"stage", 0, "STAGE", CLI_QUERY, "pipeline stage of rank quantities: 0, 1, ..., first,\n"
                   "middle, last; else the heaviest"},
     [OPT_SET] = {"set", 0, "NAME=EXPR", CLI_SPEC, "values of params and mesh axes, instead of the\n"

@@ -30,6 +30,15 @@ etch_dim *etch_graph_dim(etch_graph *graph, const char *name, etch_expr size, bo
     return dim;
 }
 
+bool etch_dim_holds(const etch_dim *dim, const etch_dim *other)
+{
+    for (const etch_dim *d = dim; d; d = d->twin)
+        for (uint32_t i = 0; i < d->holds.count; i++)
+            if (d->holds.at[i] == other)
+                return true;
+    return dim == other;
+}
+
 etch_tensor *etch_tensor_new(etch_graph *graph, const char *name, etch_kind kind, etch_dtype dtype,
                              etch_dim *const *dims, uint32_t rank, etch_span span)
 {
@@ -155,24 +164,33 @@ static const etch_tensor *like_which(const etch_op *op)
     return op->outs[0];
 }
 
-/* The result beside the first, if the row has one. */
-static void add_extra(etch_graph *graph, etch_op *op)
+/* Dims of `from` less `over` and `dot`. */
+static void add_rows(etch_graph *graph, const etch_op *op, const etch_tensor *from, etch_dim_list *dims)
 {
-    const etch_tensor *from = like_which(op);
-    etch_dim_list dims = {0};
     for (uint32_t i = 0; i < from->rank; i++) {
         etch_dim *dim = from->dims[i];
         bool gone = etch_dim_among(op->attrs.over, op->attrs.over_count, dim) ||
                     etch_dim_among(op->attrs.dot, op->attrs.dot_count, dim);
         if (!gone)
-            ETCH_PUSH(graph->arena, &dims, dim);
+            etch_dim_add(graph, dims, dim);
     }
+}
+
+/* The result beside the first, if the row has one. */
+static void add_extra(etch_graph *graph, etch_op *op)
+{
+    etch_dim_list dims = {0};
+    add_rows(graph, op, like_which(op), &dims);
+    for (uint32_t slot = 0; slot < 32; slot++)
+        if (op->row->extra_reads & EXTRA_OF(slot))
+            add_rows(graph, op, op->ins[etch_op_index(op, slot)], &dims);
     const etch_extra *extra = &op->row->extra;
     op->outs[1] = etch_tensor_new(graph, extra->name, ETCH_ACT, extra->dtype, dims.at, dims.count, op->span);
     op->outs[1]->optional_result = true;
 }
 
-static etch_dtype result_dtype(const etch_graph *graph, const etch_row *row, etch_tensor *const *ins)
+static etch_dtype result_dtype(const etch_graph *graph, const etch_row *row, etch_tensor *const *ins,
+                               const etch_attrs *attrs)
 {
     switch (row->dtype) {
     case RESULT_ACT:
@@ -181,6 +199,8 @@ static etch_dtype result_dtype(const etch_graph *graph, const etch_row *row, etc
         return ETCH_F32;
     case RESULT_I32:
         return ETCH_I32;
+    case RESULT_SAID:
+        return (etch_dtype)(attrs->dtype - 1);
     case RESULT_AS_OPERAND:
         return ins[0]->dtype;
     }
@@ -194,12 +214,21 @@ static etch_tensor *emit(etch_graph *graph, const etch_row *row, etch_tensor *co
     if (!dims_are_distinct(graph, "the result", dims->at, dims->count, span))
         return NULL;
     etch_op *op = etch_op_new(graph, row, ins, in_count, row->extra.name ? 2 : 1, attrs, ETCH_FORWARD, span);
-    etch_dtype dtype = result_dtype(graph, row, ins);
+    etch_dtype dtype = result_dtype(graph, row, ins, attrs);
     op->outs[0] = etch_tensor_new(graph, row->name, ETCH_ACT, dtype, dims->at, dims->count, span);
     if (row->extra.name)
         add_extra(graph, op);
     etch_region_add_op(graph, graph->region, op);
     return op->outs[0];
+}
+
+/* Of a term of a sum: what it lacks, another term has; a statement checks the sum. */
+static bool are_among(etch_dim *const *some, uint32_t count, etch_dim *const *all, uint32_t all_count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!etch_dim_among(all, all_count, some[i]))
+            return false;
+    return true;
 }
 
 static bool operands_are_there(etch_tensor *const *ins, uint32_t count)
@@ -212,15 +241,33 @@ static bool operands_are_there(etch_tensor *const *ins, uint32_t count)
 
 /* ---- calls ----------------------------------------------------------------------------------------- */
 
+/* A sum over dims, times one over their size in the whole job. */
+static etch_tensor *average(etch_graph *graph, etch_tensor *x, const etch_attrs *attrs, etch_dim *const *want,
+                            uint32_t want_rank, etch_span span)
+{
+    etch_expr count = etch_int(graph->sym, 1);
+    for (uint32_t i = 0; i < attrs->over_count; i++)
+        count = attrs->over[i] ? etch_mul(graph->sym, count, attrs->over[i]->size) : count;
+    etch_tensor *sum =
+        etch_graph_call(graph, etch_row_for(graph, USE_REDUCTION), &x, 1, attrs, want, want_rank, span);
+    return etch_graph_scale(graph, sum, etch_div(graph->sym, etch_int(graph->sym, 1), count), span);
+}
+
 etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor *const *ins,
                              uint32_t in_count, const etch_attrs *attrs, etch_dim *const *want,
                              uint32_t want_rank, etch_span span)
 {
     if (!operands_are_there(ins, in_count))
         return NULL;
+    if (row->use == USE_AVERAGE)
+        return average(graph, ins[0], attrs, want, want_rank, span);
     etch_dim_list dims = {0};
+    const etch_row *called = row;
+    if (graph->serves && row->serving)
+        row = etch_row_named(graph->table, row->serving);
     etch_call call = {.graph = graph,
                       .row = row,
+                      .called = called,
                       .ins = ins,
                       .in_count = in_count,
                       .want = want,
@@ -228,9 +275,11 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
                       .span = span};
     if (attrs)
         call.attrs = *attrs;
+    if (row->compose)
+        return row->compose(&call);
     if (!etch_shape_infer(&call, &dims))
         return NULL;
-    if (want && !etch_dims_same(dims.at, dims.count, want, want_rank)) {
+    if (want && !are_among(dims.at, dims.count, want, want_rank)) {
         for (uint32_t i = 0; i < want_rank; i++)
             if (!want[i])
                 return NULL; /* reported where the dim was looked up */
@@ -370,7 +419,8 @@ static etch_tensor *with_number(etch_graph *graph, etch_use use, etch_tensor *x,
                                 etch_span span)
 {
     const etch_attrs attrs = {.number = number};
-    return number ? etch_graph_call(graph, etch_row_for(graph, use), &x, 1, &attrs, NULL, 0, span) : NULL;
+    return x && number ? etch_graph_call(graph, etch_row_for(graph, use), &x, 1, &attrs, NULL, 0, span)
+                       : NULL;
 }
 
 etch_tensor *etch_graph_scale(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span)
@@ -381,6 +431,11 @@ etch_tensor *etch_graph_scale(etch_graph *graph, etch_tensor *x, etch_expr numbe
 etch_tensor *etch_graph_shift(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span)
 {
     return with_number(graph, USE_SHIFT, x, number, span);
+}
+
+etch_tensor *etch_graph_reciprocal(etch_graph *graph, etch_tensor *x, etch_span span)
+{
+    return etch_graph_call(graph, etch_row_for(graph, USE_RECIPROCAL), &x, 1, NULL, NULL, 0, span);
 }
 
 etch_tensor *etch_graph_alias(etch_graph *graph, etch_tensor *x, etch_span span)
@@ -507,6 +562,11 @@ etch_dtype etch_dtype_of(const char *name)
         if (strcmp(dtypes[i].name, name) == 0)
             return (etch_dtype)i;
     return ETCH_DTYPE_COUNT;
+}
+
+bool etch_dtype_is_real(etch_dtype dtype)
+{
+    return dtype <= ETCH_F8;
 }
 
 static const char *label_of(const etch_scope *scope, const char *const *labels)

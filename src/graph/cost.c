@@ -107,9 +107,9 @@ static void list_region(const listing *l, const etch_region *region, place at)
             .matmul = etch_op_is_matmul(op),
             .of_weights = etch_is_weight_gradient(l->weight_gradients, op),
             .scope = forward_op(op)->scope,
-            .op = op,
             .loop = loop_of(at),
             .body = at.body,
+            .op = op,
             .tensor = op->outs[0],
             .span = op->span,
         };
@@ -161,6 +161,7 @@ static place place_of_weight(const listing *l, const etch_tensor *weight)
 static void list_params(const listing *l)
 {
     const etch_graph *graph = l->training->graph;
+    const etch_expr *active = etch_active_shares(graph, l->arena);
     for (uint32_t i = 0; i < graph->weights.count; i++) {
         const etch_tensor *weight = graph->weights.at[i];
         place at = place_of_weight(l, weight);
@@ -175,6 +176,10 @@ static void list_params(const listing *l)
             .tensor = weight,
             .span = weight->span,
         };
+        push(l, item);
+        item.measure = ETCH_ACTIVE;
+        if (active[weight->id])
+            item.each = etch_mul(l->sym, item.each, active[weight->id]);
         push(l, item);
     }
 }
@@ -350,6 +355,14 @@ static etch_cost item_of_step(const listing *l, etch_measure measure, const etch
     };
 }
 
+/* What microbatches write is there together. */
+static void list_cache(const listing *l, const etch_step *step, place at)
+{
+    etch_cost item = item_of_step(l, ETCH_CACHED, step, at);
+    item.each = etch_value_bytes(l->placed, step->outs[0]);
+    push(l, item);
+}
+
 static void list_kernel(const listing *l, const etch_kernel *kernel, place at)
 {
     if (etch_step_role(kernel->anchor) == ROLE_MOVE) {
@@ -366,6 +379,8 @@ static void list_kernel(const listing *l, const etch_kernel *kernel, place at)
         item.op = item.step->op;
         item.each = etch_step_flop(l->placed, item.step);
         push(l, item);
+        if (kernel->steps.at[i]->row->stays)
+            list_cache(l, kernel->steps.at[i], at);
     }
     etch_cost item = item_of_step(l, ETCH_TRAFFIC, kernel->anchor, at);
     item.each = kernel->bytes;

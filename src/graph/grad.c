@@ -16,7 +16,8 @@
 etch_expr etch_training_size(const etch_training *training, const etch_dim *dim)
 {
     etch_sym *sym = training->graph->sym;
-    return dim == training->train.batch ? etch_div(sym, dim->size, training->train.micro) : dim->size;
+    const bool divided = training->train.batch && etch_dim_holds(dim, training->train.batch);
+    return divided ? etch_div(sym, dim->size, training->train.micro) : dim->size;
 }
 
 bool etch_has_tag(const etch_tensor *tensor, const char *tag)
@@ -107,6 +108,13 @@ static etch_tensor *derived_tensor(deriver *d, const char *prefix, etch_tensor *
     return t;
 }
 
+/* Cotangents are sums and are no narrower than activations, whatever a value was cast to. */
+static etch_dtype cotangent_dtype(const deriver *d, const etch_tensor *of)
+{
+    const etch_dtype usual = d->graph->dtypes.act;
+    return etch_dtype_bytes(of->dtype) < etch_dtype_bytes(usual) ? usual : of->dtype;
+}
+
 /* An op of the backward pass, placed in `region`; its outs are still to be filled. */
 static etch_op *derived_op(deriver *d, const etch_row *row, etch_tensor *const *ins, uint32_t in_count,
                            uint32_t out_count, const etch_op *forward)
@@ -180,7 +188,7 @@ static etch_tensor *total_of(deriver *d, etch_region *region, etch_tensor *tenso
     etch_op *op = derived_op(d, etch_row_for(d->graph, USE_TOTAL), parts->at, parts->count, 1, NULL);
     op->scope = forward ? forward->scope : tensor->scope;
     op->span = tensor->span;
-    op->outs[0] = derived_tensor(d, "d", etch_recompute_version(d, tensor), tensor->dtype);
+    op->outs[0] = derived_tensor(d, "d", etch_recompute_version(d, tensor), cotangent_dtype(d, tensor));
     op->outs[0]->of = etch_recompute_version(d, tensor);
     etch_region_add_op(d->graph, region, op);
     *parts = (tensor_list){0};
@@ -252,7 +260,7 @@ static void apply_rule(deriver *d, etch_region *region, const etch_op *op, const
     }
     for (uint32_t i = 0; i < count; i++) {
         etch_tensor *target = op->ins[targets[i]];
-        made->outs[i] = derived_tensor(d, "d", target, target->dtype);
+        made->outs[i] = derived_tensor(d, "d", target, cotangent_dtype(d, target));
         made->outs[i]->optional_result = !d->needs[target->id];
     }
     etch_region_add_op(d->graph, region, made);
@@ -320,12 +328,34 @@ static bool loop_has_loss(const etch_loop *loop)
     return false;
 }
 
+static bool loop_trains(const deriver *d, const etch_loop *loop);
+
+/* Is there an objective in the region that a trainable weight stands behind? */
+static bool trains_loss(const deriver *d, const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_item *item = &region->items.at[i];
+        if (item->op ? is_loss(item->op->outs[0]) && d->needs[item->op->outs[0]->id]
+                     : loop_trains(d, item->loop))
+            return true;
+    }
+    return false;
+}
+
+static bool loop_trains(const deriver *d, const etch_loop *loop)
+{
+    for (uint32_t i = 0; i < loop->bodies.count; i++)
+        if (trains_loss(d, loop->bodies.at[i]))
+            return true;
+    return false;
+}
+
 static bool loop_matters(const deriver *d, const etch_loop *loop)
 {
     for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
         if (d->parts[etch_loop_carries(loop)->at[i].result->id].count)
             return true;
-    return loop_has_loss(loop);
+    return loop_trains(d, loop);
 }
 
 static bool op_matters(const deriver *d, const etch_op *op)
@@ -337,14 +367,14 @@ static bool op_matters(const deriver *d, const etch_op *op)
 /* A value that the backward loop hands from iteration to iteration: the cotangent of `of`. */
 static etch_tensor *backward_carry(deriver *d, etch_region *back, etch_tensor *of, etch_tensor *init)
 {
-    etch_tensor *in = derived_tensor(d, "d", of, of->dtype);
+    etch_tensor *in = derived_tensor(d, "d", of, cotangent_dtype(d, of));
     ETCH_PUSH(d->graph->arena, &back->carries, (etch_carry){.init = init, .in = in});
     return in;
 }
 
 static etch_tensor *zeros_like(deriver *d, etch_tensor *of)
 {
-    etch_tensor *zeros = derived_tensor(d, "d", of, of->dtype);
+    etch_tensor *zeros = derived_tensor(d, "d", of, cotangent_dtype(d, of));
     zeros->kind = ETCH_CONSTANT;
     return zeros;
 }
@@ -573,6 +603,14 @@ static void make_gradients(deriver *d)
     }
 }
 
+static bool trains_anything(const etch_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->weights.count; i++)
+        if (is_trainable(graph->weights.at[i]))
+            return true;
+    return false;
+}
+
 etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
 {
     etch_training *training = ETCH_NEW(graph->arena, etch_training);
@@ -585,6 +623,7 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
     d.parts = ETCH_NEW_ARRAY(graph->arena, d.forward_count, tensor_list);
     d.loop_version = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_loop *);
     d.undone_by = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_region *);
+    d.failed = !etch_freeze(graph, train);
     for (uint32_t i = 0; i < graph->weights.count; i++)
         d.needs[graph->weights.at[i]->id] = is_trainable(graph->weights.at[i]);
     mark_region(&d, graph->forward);
@@ -595,6 +634,11 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
             etch_error(graph->diags, ETCH_E_NO_LOSS, train->span,
                        "model %s has nothing to train for: no statement is tagged loss", graph->model);
         etch_help(diag, "tag the objective: l[] = cross_entropy(z, labels, over = V)  tag loss");
+        return NULL;
+    }
+    if (graph->weights.count > 0 && !trains_anything(graph)) {
+        etch_error(graph->diags, ETCH_E_NOTHING_TO_TRAIN, train->span,
+                   "all weights of model %s are frozen: nothing is left to train", graph->model);
         return NULL;
     }
     training->backward = ETCH_NEW(graph->arena, etch_region);

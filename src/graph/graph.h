@@ -49,20 +49,24 @@ typedef enum etch_keyword {
     ETCH_KW_SLOTS = 1 << 13,  /* the dim of an expert's tokens */
     ETCH_KW_GROUPS = 1 << 14, /* groups of experts that routing chooses among first; 0: none */
     ETCH_KW_KEEP = 1 << 15,   /* how many of those groups it keeps */
-    ETCH_KW_LIMIT = 1 << 16   /* how many groups of ranks a token is sent to at most; 0: any */
+    ETCH_KW_LIMIT = 1 << 16,  /* how many groups of ranks a token is sent to at most; 0: any */
+    ETCH_KW_DTYPE = 1 << 17,  /* of the result; also as the last positional argument: cast(x, f8) */
+    ETCH_KW_KEPT = 1 << 18,   /* dims that statistics are kept apart for: all others are `over` */
+    ETCH_KW_SYNC = 1 << 19    /* true or false: statistics of all ranks */
 } etch_keyword;
 
 typedef enum etch_keyword_kind {
-    ETCH_KIND_DIMS,  /* a dim, or several: over = (A, B) */
-    ETCH_KIND_FLAG,  /* true or false */
-    ETCH_KIND_NUMBER /* an expression over params */
+    ETCH_KIND_DIMS,   /* a dim, or several: over = (A, B) */
+    ETCH_KIND_FLAG,   /* true or false */
+    ETCH_KIND_NUMBER, /* an expression over params */
+    ETCH_KIND_DTYPE   /* the name of a dtype */
 } etch_keyword_kind;
 
 typedef struct etch_keyword_info {
     const char *name; /* NULL: positional */
     etch_keyword bit;
     etch_keyword_kind kind;
-    size_t field; /* offset in etch_attrs of the list of dims, the bool or the expression */
+    size_t field; /* offset in etch_attrs of the list of dims, the bool, the expression or the dtype */
     size_t count; /* of the number of dims in the list */
 } etch_keyword_info;
 
@@ -83,6 +87,10 @@ void etch_row_arity(const etch_row *row, uint32_t *least, uint32_t *most);
  * listed too. */
 const etch_row *etch_row_at(const etch_table *table, uint32_t index);
 bool etch_row_is_called(const etch_row *row);
+/* The optimizer that a train block calls so, or NULL; what it is when it keeps a momentum, NULL when it never
+ * does. */
+const etch_row *etch_optimizer_called(const etch_table *table, const char *name);
+const etch_row *etch_optimizer_with_momentum(const etch_table *table, const etch_row *optimizer);
 /* One line for `help ops`: operands, FLOP per element of what, meaning. */
 void etch_row_describe(const etch_row *row, etch_buf *out);
 
@@ -92,11 +100,17 @@ typedef struct etch_dim {
     const char *name;
     etch_expr size;              /* elements, over the whole job */
     bool ragged;                 /* declared with ~: a size on average */
+    bool grows;                  /* what a cache holds, where a served model runs in several steps */
     uint32_t id;                 /* order of creation within the graph */
     const struct etch_dim *twin; /* the dim that this one was first renamed from (keys of a sequence: its
                                     queries); NULL otherwise */
-    etch_span span;              /* where it is declared */
+    ETCH_VEC(const struct etch_dim *)
+    holds; /* of slots: the dims of the tokens and choices that fill them, and those that they hold; none for
+              most */
+    etch_span span; /* where it is declared */
 } etch_dim;
+/* Is it `other`, or does it hold its elements? Then a microbatch of `other` is one of both. */
+bool etch_dim_holds(const etch_dim *dim, const etch_dim *other);
 
 typedef enum etch_dtype {
     ETCH_F64,
@@ -114,6 +128,8 @@ const char *etch_dtype_name(etch_dtype dtype);
 uint32_t etch_dtype_bytes(etch_dtype dtype);
 /* The dtype called `name`, or ETCH_DTYPE_COUNT. */
 etch_dtype etch_dtype_of(const char *name);
+/* Of floating-point numbers: to others there is no gradient. */
+bool etch_dtype_is_real(etch_dtype dtype);
 
 /* Classes of tensors that `dtype act = bf16, ...` sets. */
 typedef struct etch_dtypes {
@@ -164,6 +180,7 @@ typedef struct etch_tensor {
     uint32_t tag_count;
     uint32_t first_op, end_op; /* ids of the ops that its statement made; both 0: only the producer */
     bool frozen;               /* weight without a gradient */
+    bool wanted;               /* an infer run asks for it */
     bool optional_result; /* a result that exists for backward only, not written when nobody reads it (dropout
                              mask) */
     struct etch_tensor
@@ -178,7 +195,7 @@ typedef struct etch_attrs {
     uint32_t over_count;
     etch_dim **dot;
     uint32_t dot_count;
-    etch_dim **from, **to; /* renaming, pairwise; slice: over -> to[0] */
+    etch_dim **from, **to; /* renaming, pairwise; slice: over -> to[0]; routing: tokens -> slots */
     uint32_t map_count;
     etch_dim **kernel;
     uint32_t kernel_count;
@@ -186,9 +203,13 @@ typedef struct etch_attrs {
     uint32_t state_count;
     etch_dim **slots;
     uint32_t slots_count;
+    etch_dim **kept;
+    uint32_t kept_count;
+    bool sync;
     bool causal;
     etch_expr number;
     etch_expr window, cap, pairs, stride, size, chunk, groups, keep, limit; /* NULL: not said */
+    uint32_t dtype;  /* an etch_dtype plus one; 0: not said */
     uint32_t absent; /* bits of the optional operands that are left out before one that is given */
 } etch_attrs;
 
@@ -198,8 +219,11 @@ typedef struct etch_keyword_field {
     uint32_t *dim_count; /* with `dims` */
     bool *flag;
     etch_expr *number; /* NULL when it is not said; a keyword that says 0 is not said */
+    uint32_t *dtype;   /* 0 when it is not said, else an etch_dtype plus one */
 } etch_keyword_field;
 etch_keyword_field etch_keyword_field_of(const etch_keyword_info *info, etch_attrs *attrs);
+/* Is it said? */
+bool etch_keyword_is_said(const etch_keyword_field *field);
 /* The first keyword that a call of the row needs and `attrs` does not say; NULL: all are said. */
 const etch_keyword_info *etch_keyword_missing(const etch_row *row, const etch_attrs *attrs);
 
@@ -296,6 +320,10 @@ typedef struct etch_graph {
     ETCH_VEC(etch_tensor *) weights; /* in program order of their declaration */
     ETCH_VEC(etch_scope *) scopes;   /* by id; 0 is the model */
     uint32_t op_count, loop_count;
+    bool serves; /* the model is served, not trained: caches hold what runs before it have left there */
+    /* A served model that runs several times, one run behind the other: how often, and the number of the run
+     * (an index, from 0), which sizes of caches and costs have in them. NULL: one run. */
+    etch_expr steps, step;
     /* Defaults of params, for questions that only they decide (is the cache empty when training?). */
     const etch_expr *default_vars, *default_values;
     uint32_t default_count;
@@ -330,8 +358,8 @@ etch_tensor *etch_graph_weight(etch_graph *graph, const char *name, etch_dim *co
                                etch_dtype dtype, bool frozen, etch_span span);
 
 /* `row` applied to operands (a missing optional operand is not in `ins`). The row checks dims and infers
- * those of the result. `want` (may be NULL): declared dims of the result; rows that cannot infer need them;
- * others are checked against them. Result 0. */
+ * those of the result. `want` (may be NULL): dims declared for the statement; rows that cannot infer need
+ * them, the results of others have no dims but these. Result 0. */
 etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor *const *ins,
                              uint32_t in_count, const etch_attrs *attrs, etch_dim *const *want,
                              uint32_t want_rank, etch_span span);
@@ -358,6 +386,8 @@ etch_tensor *etch_graph_rename(etch_graph *graph, etch_tensor *a, etch_dim *cons
 /* x times, or plus, a number. */
 etch_tensor *etch_graph_scale(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span);
 etch_tensor *etch_graph_shift(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span);
+/* 1/x. */
+etch_tensor *etch_graph_reciprocal(etch_graph *graph, etch_tensor *x, etch_span span);
 /* Another name for the same value. */
 etch_tensor *etch_graph_alias(etch_graph *graph, etch_tensor *x, etch_span span);
 
@@ -390,10 +420,14 @@ etch_expr etch_class_count(etch_sym *sym, const etch_region *body, etch_expr low
 /* Warns of each weight that nothing reads, or that neither `results` (NULL: failed ones) nor a loss depend on. */
 void etch_graph_warn_unused(const etch_graph *graph, etch_tensor *const *results, uint32_t count);
 
+/* Leaves of a forward graph what `wanted` and the caches need, and marks `wanted` as outputs: no partial sum
+ * is left of them. NULL entries are skipped. */
+void etch_graph_keep(etch_graph *graph, etch_tensor *const *wanted, uint32_t count);
+
 /* ---- training --------------------------------------------------------------------------------------- */
 
 typedef struct etch_optimizer {
-    const etch_row *row; /* adamw */
+    const etch_row *row; /* adamw, sgd, ... */
     bool master;         /* keeps a master copy of the weights in the `optim` dtype */
 } etch_optimizer;
 
@@ -416,7 +450,10 @@ typedef struct etch_train {
     uint32_t recompute_count;
     bool recompute_all;    /* every outermost loop */
     bool recompute_needed; /* without what nobody reads */
-    bool clip;             /* a global norm of the gradients before the optimizer */
+    const etch_span *freeze_spans;
+    const char *const *freeze; /* modules, loops, tags, module.tensor: their weights are not trained */
+    uint32_t freeze_count;
+    bool clip; /* a global norm of the gradients before the optimizer */
     etch_span span;
 } etch_train;
 
@@ -832,11 +869,13 @@ etch_expr etch_stage_ties(etch_sym *sym, const etch_stage_view *view, const etch
 /* What a cost item counts. */
 typedef enum etch_measure {
     ETCH_PARAMS,     /* elements */
+    ETCH_ACTIVE,     /* of them, those that one token uses */
     ETCH_FLOPS,      /* FLOP, whole job, undivided */
     ETCH_RANK_FLOPS, /* FLOP of one rank */
     ETCH_TRAFFIC,    /* bytes of one rank */
     ETCH_COMM,       /* bytes of one rank, as comm_size counts them */
     ETCH_WIRE,       /* bytes of one rank that a ring sends */
+    ETCH_CACHED,     /* bytes that the caches of one rank hold when the run has ended */
     ETCH_SAVED       /* bytes that one microbatch keeps for backward, whole job */
 } etch_measure;
 
@@ -866,7 +905,7 @@ typedef ETCH_VEC(etch_cost) etch_cost_list;
 /* All items of the graph itself (ETCH_PARAMS, ETCH_FLOPS, ETCH_SAVED). `training` without a backward pass: forward only.
  */
 void etch_graph_costs(const etch_training *training, etch_cost_list *out);
-/* All items of one rank (ETCH_RANK_FLOPS, ETCH_TRAFFIC, ETCH_COMM, ETCH_WIRE) of a stage; NULL: of the only
+/* All items of one rank (ETCH_RANK_FLOPS, ETCH_TRAFFIC, ETCH_COMM, ETCH_WIRE, ETCH_CACHED) of a stage; NULL: of the only
  * one. */
 void etch_placed_costs(const etch_placed *placed, const etch_stage_view *stage, etch_cost_list *out);
 

@@ -34,26 +34,31 @@ etch_expr etch_group_size(const etch_placed *placed, uint32_t axes)
 typedef struct local {
     const etch_placed *placed;
     const etch_step *step;
-    const etch_dim *causal; /* the queries of a causal attention, or NULL */
+    const etch_dim *counted; /* queries whose pairs are counted all together, or NULL */
 } local;
 
-/* Among how many ranks the step divides its work along a dim. */
+static bool is_linked(const etch_step *step, etch_state factor, const etch_dim *dim)
+{
+    return factor && step->op && etch_op_dim_linked(step->op, factor) == dim;
+}
+
+/* Among how many ranks the step divides its work along a dim, or along one that it holds. */
 static etch_expr parts_of(const local *l, const etch_dim *dim)
 {
     uint32_t axes = 0;
     for (uint32_t i = 0; i < l->placed->plan->mesh.count; i++)
-        if (l->step->factor[i] == dim)
+        if (l->step->factor[i] == dim || is_linked(l->step, l->step->factor[i], dim))
             axes |= 1u << i;
     return etch_group_size(l->placed, axes);
 }
 
-/* Size of a dim in the part of the work that one rank does; causal queries are counted all together. */
+/* Size of a dim in the part of the work that one rank does; queries under a mask are counted all together. */
 static etch_expr local_size(const void *data, const etch_dim *dim)
 {
     const local *l = data;
     const etch_training *training = l->placed->training;
     etch_expr size = etch_training_size(training, dim);
-    return dim == l->causal ? size : etch_div(training->graph->sym, size, parts_of(l, dim));
+    return dim == l->counted ? size : etch_div(training->graph->sym, size, parts_of(l, dim));
 }
 
 etch_expr etch_step_flop_by(const etch_placed *placed, const etch_step *step, const etch_flop_rule *rule)
@@ -61,12 +66,11 @@ etch_expr etch_step_flop_by(const etch_placed *placed, const etch_step *step, co
     etch_sym *sym = placed->training->graph->sym;
     if (step->move != ETCH_NO_MOVE)
         return etch_int(sym, 0);
-    bool causal = step->row->basis == BASIS_SCORES && step->op->attrs.causal;
-    local here = {placed, step, causal ? etch_op_query_dim(step->op) : NULL};
+    local here = {placed, step, etch_op_counted_queries(step->op)};
     etch_expr flop = etch_op_flop_by(sym, step->op, rule, local_size, &here);
     /* A rank has the i-th chunk of its queries from the front and the i-th from the back: what the later one
      * sees more, the earlier one sees less, and every rank does an equal part of the pairs. */
-    return here.causal ? etch_div(sym, flop, parts_of(&here, here.causal)) : flop;
+    return here.counted ? etch_div(sym, flop, parts_of(&here, here.counted)) : flop;
 }
 
 etch_expr etch_step_flop(const etch_placed *placed, const etch_step *step)
@@ -140,18 +144,25 @@ static uint32_t width_of(const etch_value *value)
     return etch_dtype_bytes(value->tensor->dtype);
 }
 
+/* Is it memory that outlives the run? Most of what is read of it was there before. */
+static bool stays(const etch_value *value)
+{
+    return value->step && value->step->row->stays;
+}
+
 static void read_operands(io *x, etch_kernel *kernel, const etch_step *step)
 {
     for (uint32_t i = 0; i < step->in_count; i++) {
-        if (x->made_by[etch_value_memory(step->ins[i], NULL)->id] == kernel)
-            continue;
         etch_value *root = etch_value_root(step->ins[i]);
+        bool own = x->made_by[etch_value_memory(step->ins[i], NULL)->id] == kernel;
+        if (own && !stays(root))
+            continue;
         if (x->whole[root->id] == x->kernels)
             continue;
         bool rows = step->row->touch == TOUCH_ROWS_READ && i == 0;
         if (!rows)
             x->whole[root->id] = x->kernels;
-        if (x->reader[root->id] != x->kernels)
+        if (!own && x->reader[root->id] != x->kernels)
             ETCH_PUSH(x->placed->arena, &kernel->reads, root);
         x->reader[root->id] = x->kernels;
         add_read(x, kernel, etch_value_elements(x->placed, rows ? step->outs[0] : root), width_of(root));
@@ -164,7 +175,7 @@ static bool is_written(const io *x, const etch_step *step, uint32_t result)
 {
     const etch_value *value = step->outs[result];
     bool wanted = result == 0 && !value->tensor->optional_result;
-    return x->leaves[value->id] || (wanted && !x->used[value->id]);
+    return x->leaves[value->id] || stays(value) || (wanted && !x->used[value->id]);
 }
 
 /* A gradient is read, added to and written back, by all steps of a kernel at once. */

@@ -54,11 +54,11 @@ static etch_move move_of(etch_state from, etch_state to)
 }
 
 /* Only the innermost axis of a dim may leave it or join it: the shards of the outer ones stay where they are.
- */
+ * Slots have no order that would have to be kept. */
 static bool is_innermost(placer *p, const etch_value *value, uint32_t axis, etch_state dim,
                          const etch_state *goal)
 {
-    if (!dim || dim == ETCH_PARTIAL)
+    if (!dim || dim == ETCH_PARTIAL || dim->holds.count)
         return true;
     for (uint32_t other = 0; other < p->axis_count; other++) {
         bool stays = other != axis && value->place[other] == dim && goal[other] == dim;

@@ -115,24 +115,50 @@ static etch_state factor_of_demand(const placer *p, const placing *pl, uint32_t 
     const demand *want = &p->wants[pl->op->outs[0]->id];
     etch_state dim = want->known ? want->place[axis] : NULL;
     uint32_t partial = count_partial(pl, axis);
-    if (!can_divide(pl->op, dim) || etch_op_factor(pl->op, dim) != FACTOR_PASS)
+    if (!can_divide(pl->op, dim) || etch_op_factor(pl->op, dim) != FACTOR_PASS ||
+        !etch_op_is_even(pl->op, dim))
         return NULL;
     if (pl->op->row->linear == LINEAR_JOINT && partial == pl->op->in_count)
         return NULL; /* a sum of partial sums stays one */
     return partial || !any_sharded(pl, axis) ? dim : NULL;
 }
 
-static etch_state choose_factor(const placer *p, const placing *pl, uint32_t axis)
+static etch_state *route_of(placer *p, const etch_tensor *indices)
+{
+    const etch_tensor *root = etch_route_root(indices);
+    for (uint32_t i = 0; i < p->routes.count; i++)
+        if (p->routes.at[i].indices == root)
+            return p->routes.at[i].tokens;
+    ETCH_PUSH(p->arena, &p->routes, (route){.indices = root});
+    return p->routes.at[p->routes.count - 1].tokens;
+}
+
+/* A rank's slots are those of its tokens, in all ops that route alike: where one of them is divided along a
+ * token dim, so are the others. */
+static etch_state factor_of_route(placer *p, const etch_op *op, uint32_t axis, etch_state state)
+{
+    if (!state || !op->row->links)
+        return state;
+    etch_state *token = &route_of(p, op->ins[op->row->lead])[axis];
+    bool of_tokens = etch_op_dim_linked(op, state) != state;
+    bool of_slots = etch_dim_among(op->attrs.to, op->attrs.map_count, state);
+    if (of_tokens && !*token)
+        *token = state;
+    return (of_tokens || of_slots) && can_divide(op, *token) ? *token : state;
+}
+
+static etch_state choose_factor(placer *p, const placing *pl, uint32_t axis)
 {
     const etch_op *op = pl->op;
     if (op->forward) {
         etch_state state = p->steps[op->forward->id]->factor[axis];
         return can_divide(op, state) ? state : NULL;
     }
-    etch_state state = factor_of_operands(pl, axis, true);
+    etch_state lead = op->row->lead ? pl->ins[op->row->lead]->place[axis] : NULL;
+    etch_state state = can_divide(op, lead) ? lead : factor_of_operands(pl, axis, true);
     if (!state)
         state = factor_of_operands(pl, axis, false);
-    return state ? state : factor_of_demand(p, pl, axis);
+    return factor_of_route(p, op, axis, state ? state : factor_of_demand(p, pl, axis));
 }
 
 /* Does the operand have `dim`, under either of its names where the op maps dims (the gradient of a slice)? */
@@ -175,7 +201,17 @@ static bool is_untouched(const etch_op *op, uint32_t result, const etch_dim *dim
     return true;
 }
 
-static void place_axis(const placer *p, placing *pl, uint32_t axis)
+/* How a tensor is held where the op divides its work along `f`; `otherwise` when it has no part in that. */
+static etch_state state_under(const etch_op *op, const etch_tensor *tensor, etch_state f,
+                              etch_state otherwise)
+{
+    if (etch_has_dim(tensor, f))
+        return f;
+    const etch_dim *linked = etch_op_dim_linked(op, f);
+    return etch_has_dim(tensor, linked) ? linked : otherwise;
+}
+
+static void place_axis(placer *p, placing *pl, uint32_t axis)
 {
     const etch_op *op = pl->op;
     etch_state f = choose_factor(p, pl, axis);
@@ -188,7 +224,7 @@ static void place_axis(const placer *p, placing *pl, uint32_t axis)
         return;
     }
     for (uint32_t i = 0; i < op->in_count; i++)
-        pl->need[i][axis] = f && etch_has_dim(op->ins[i], f) ? f : NULL;
+        pl->need[i][axis] = f ? state_under(op, op->ins[i], f, NULL) : NULL;
     if (!f)
         return;
     bool stat = etch_op_factor(op, f) == FACTOR_STAT;
@@ -196,7 +232,7 @@ static void place_axis(const placer *p, placing *pl, uint32_t axis)
         pl->stat_axes |= 1u << axis;
     for (uint32_t i = 0; i < op->out_count; i++) {
         bool whole = stat || is_untouched(op, i, f);
-        pl->result[i][axis] = etch_has_dim(op->outs[i], f) ? f : whole ? NULL : ETCH_PARTIAL;
+        pl->result[i][axis] = state_under(op, op->outs[i], f, whole ? NULL : ETCH_PARTIAL);
     }
 }
 
@@ -263,6 +299,13 @@ static void add_to_gradient(placer *p, etch_step *step, uint32_t output)
     add->accumulate_into[0] = gradient;
 }
 
+/* Where a value is, but whole where it is a partial sum. */
+static void without_partial(const placer *p, const etch_value *value, etch_state *place)
+{
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        place[a] = value->place[a] == ETCH_PARTIAL ? NULL : value->place[a];
+}
+
 /* Results go to where their pin or their loop holds them (R1, R7). */
 static void hold_result(placer *p, const etch_op *op)
 {
@@ -272,9 +315,12 @@ static void hold_result(placer *p, const etch_op *op)
     etch_state place[ETCH_MAX_AXES] = {NULL};
     if (!etch_map_pin(p, tensor, place)) {
         const handing value = etch_demand_handed_on(tensor);
-        if (!value.loop)
+        if (!value.loop && !tensor->wanted)
             return;
-        etch_demand_carry(p, value, place);
+        if (value.loop)
+            etch_demand_carry(p, value, place);
+        else
+            without_partial(p, p->made[tensor->id], place);
     }
     const char *reason = etch_text(p->arena, "%s is held as %s", tensor->name, dim_list_text(p, place));
     etch_value *moved = bring(p, p->made[tensor->id], place, ALL_AXES, op->phase, op->scope, reason);
@@ -291,6 +337,22 @@ static void reduce_statistics(placer *p, const etch_op *op, uint32_t axes)
                                              "a statistic over a sharded dim");
 }
 
+static void refuse_shared_window(placer *p, const placing *pl, const etch_dim *query, uint32_t axes)
+{
+    if (etch_group_size(p->placed, axes) == etch_int(p->sym, 1))
+        return;
+    etch_diag *diag = etch_error(p->graph->diags, ETCH_E_PLAN_LATER, p->plan->span,
+                                 "ranks that share the queries %s of an attention with a window would not do "
+                                 "equal parts of it, which is not given meaning yet",
+                                 query->name);
+    etch_note(diag, pl->op->span, "this attention");
+    etch_help(
+        diag,
+        "shard its heads or the batch instead, or gather %s in the module: for MODULE { shard %s @ () }",
+        query->name, query->name);
+    p->failed = true;
+}
+
 /* Causal work grows along the queries. Ranks that share them hold an early and a late chunk each, so that all
  * do the same: the queries must be divisible into that many chunks. */
 static void balance_causal(placer *p, const placing *pl)
@@ -302,7 +364,9 @@ static void balance_causal(placer *p, const placing *pl)
     for (uint32_t a = 0; query && a < p->axis_count; a++)
         if (pl->factor[a] == query)
             axes |= 1u << a;
-    if (axes)
+    if (axes && !etch_op_is_even(pl->op, query))
+        refuse_shared_window(p, pl, query, axes);
+    else if (axes)
         etch_map_require_pairs(p, query, axes);
 }
 

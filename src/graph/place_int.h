@@ -32,6 +32,12 @@ typedef struct use {
     handing init;        /* the loop that it enters, when that is its only use */
 } use;
 
+/* The token dim that each axis divides, for ops that route by the same indices. */
+typedef struct route {
+    const etch_tensor *indices;
+    etch_state tokens[ETCH_MAX_AXES];
+} route;
+
 typedef struct placer {
     etch_placed *placed;
     const etch_training *training;
@@ -52,6 +58,7 @@ typedef struct placer {
     /* by loop id: the forward loop's placed form */
     etch_placed_loop **loops;
     ETCH_VEC(copy) copies;
+    ETCH_VEC(route) routes;
     /* the place in work */
     etch_placed_region *region;
     bool failed;

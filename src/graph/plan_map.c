@@ -168,9 +168,10 @@ void etch_map_edge(placer *p, const etch_op *op, uint32_t touched, const etch_st
         if (!(touched & (1u << a)))
             continue;
         place[a] = map[a];
-        /* A result's dim that the outer map does not name keeps its shards. */
-        bool keeps = op->edge == ETCH_LEAVE && !map[a] && now[a] && now[a] != ETCH_PARTIAL &&
-                     !etch_map_dim(p, scope, now[a]);
+        /* A result's dim that the outer map does not name keeps its shards, and a partial sum stays one: whoever
+         * reads it knows best where to. */
+        bool keeps = op->edge == ETCH_LEAVE && !map[a] && now[a] &&
+                     (now[a] == ETCH_PARTIAL || !etch_map_dim(p, scope, now[a]));
         if (keeps)
             place[a] = now[a];
     }
@@ -268,7 +269,8 @@ void etch_map_require(placer *p, const etch_tensor *tensor, const etch_state *pl
     for (uint32_t i = 0; i < tensor->rank; i++) {
         const etch_dim *dim = tensor->dims[i];
         uint32_t axes = 0;
-        bool micro = dim == p->training->train.batch && p->training->train.micro != etch_int(p->sym, 1);
+        const etch_dim *batch = p->training->train.batch;
+        bool micro = batch && etch_dim_holds(dim, batch) && p->training->train.micro != etch_int(p->sym, 1);
         etch_expr divisor = micro ? p->training->train.micro : etch_int(p->sym, 1);
         for (uint32_t a = 0; a < p->axis_count; a++)
             if (place[a] == dim) {

@@ -79,6 +79,11 @@ const etch_dim *etch_op_dim_before(const etch_op *op, const etch_dim *dim)
     return mapped(op->attrs.to, op->attrs.from, op->attrs.map_count, dim);
 }
 
+const etch_dim *etch_op_dim_linked(const etch_op *op, const etch_dim *dim)
+{
+    return op->row->links ? etch_op_dim_after(op, dim) : dim;
+}
+
 bool etch_op_is_matmul(const etch_op *op)
 {
     if (!op->row->matmul)
@@ -99,21 +104,39 @@ bool etch_op_is_matmul(const etch_op *op)
     return m && n && k;
 }
 
+/* Is one dim another name of the other? */
+static bool are_twins(const etch_dim *a, const etch_dim *b)
+{
+    return a && b && (a->twin == b || b->twin == a);
+}
+
 const etch_dim *etch_op_query_dim(const etch_op *op)
 {
-    const etch_tensor *q = op->ins[op->row->scores_first], *k = op->ins[op->row->scores_first + 1];
-    const etch_dim *only = NULL;
-    uint32_t candidates = 0; /* with several, only a renaming can tell */
+    const etch_dim *key = op->attrs.over_count == 1 ? op->attrs.over[0] : NULL, *only = NULL;
+    const bool scores = op->row->basis != BASIS_SCORES; /* operand 0 has them: only a renaming can tell */
+    const etch_tensor *q = op->ins[op->row->scores_first],
+                      *k = scores ? NULL : op->ins[op->row->scores_first + 1];
+    uint32_t candidates = scores ? 2 : 0; /* with several, only a renaming can tell */
     for (uint32_t i = 0; i < q->rank; i++) {
-        if (etch_has_dim(k, q->dims[i]))
+        if (k && etch_has_dim(k, q->dims[i]))
             continue;
-        const etch_dim *key = op->attrs.over_count == 1 ? op->attrs.over[0] : NULL;
-        if (key && (key->twin == q->dims[i] || q->dims[i]->twin == key))
+        if (are_twins(key, q->dims[i]))
             return q->dims[i];
         only = q->dims[i];
         candidates++;
     }
     return candidates == 1 ? only : NULL;
+}
+
+bool etch_op_is_even(const etch_op *op, const etch_dim *dim)
+{
+    return op->row->basis != BASIS_SCORES || !op->attrs.window || etch_op_query_dim(op) != dim;
+}
+
+const etch_dim *etch_op_counted_queries(const etch_op *op)
+{
+    const bool counted = op->row->basis == BASIS_SCORES && (op->attrs.causal || op->attrs.pairs);
+    return counted ? etch_op_query_dim(op) : NULL;
 }
 
 /* ---- costs of one op -------------------------------------------------------------------------------- */
@@ -142,23 +165,48 @@ static etch_expr all_dims(etch_sym *sym, const etch_op *op, etch_size_fn size, c
     return count;
 }
 
-/* Pairs of query and key: S*T, or S*T - S(S-1)/2 when a query sees no later key. */
+/* 0 + 1 + .. + (n - 1) */
+static etch_expr triangle(etch_sym *sym, etch_expr n)
+{
+    return etch_mul(sym, etch_mul(sym, n, etch_sub(sym, n, etch_int(sym, 1))), etch_ratio(sym, 1, 2));
+}
+
+/* 0 + 1 + .. + n of what is positive of n */
+static etch_expr triangle_above(etch_sym *sym, etch_expr n)
+{
+    return triangle(sym, etch_add(sym, etch_max(sym, n, etch_int(sym, 0)), etch_int(sym, 1)));
+}
+
+/* Pairs that a window of W keys hides from S queries, the last of which sees T keys: that one loses T - W, each
+ * before it one less, down to T - W - (S - 1), as long as there is something to lose. */
+static etch_expr hidden_by_window(etch_sym *sym, etch_expr s, etch_expr t, etch_expr w)
+{
+    etch_expr most = etch_sub(sym, t, w);
+    if (s == etch_int(sym, 1))
+        return etch_max(sym, most, etch_int(sym, 0));
+    return etch_sub(sym, triangle_above(sym, most), triangle_above(sym, etch_sub(sym, most, s)));
+}
+
+/* Pairs of query and key: S*T, or S*T - S(S-1)/2 when a query sees no later key, less what a window hides. */
 static etch_expr score_pairs(etch_sym *sym, const etch_op *op, const etch_flop_rule *rule,
                              const etch_dim *query, etch_size_fn size, const void *data)
 {
     etch_expr keys = etch_int(sym, 1);
     for (uint32_t i = 0; i < op->attrs.over_count; i++)
         keys = etch_mul(sym, keys, size(data, op->attrs.over[i]));
+    if (op->attrs.pairs)
+        return op->attrs.pairs;
     if (!query)
         return keys;
     etch_expr s = size(data, query), pairs = etch_mul(sym, s, keys);
-    if (!op->attrs.causal || rule->pairs == PAIRS_FULL)
+    if (!op->attrs.causal)
         return pairs;
-    if (rule->pairs == PAIRS_HALF)
-        return etch_mul(sym, pairs, etch_ratio(sym, 1, 2));
-    etch_expr later =
-        etch_mul(sym, etch_mul(sym, s, etch_sub(sym, s, etch_int(sym, 1))), etch_ratio(sym, 1, 2));
-    return etch_sub(sym, pairs, later);
+    if (rule->pairs != PAIRS_EXACT) {
+        etch_expr shown = op->attrs.window ? etch_min(sym, keys, op->attrs.window) : keys;
+        return etch_mul(sym, etch_mul(sym, s, shown), etch_ratio(sym, 1, rule->pairs == PAIRS_FULL ? 1 : 2));
+    }
+    etch_expr seen = etch_sub(sym, pairs, triangle(sym, s));
+    return op->attrs.window ? etch_sub(sym, seen, hidden_by_window(sym, s, keys, op->attrs.window)) : seen;
 }
 
 /* Is it a dim that the scores sum, or one of the keys? */
@@ -173,7 +221,7 @@ static etch_expr scores_flop(etch_sym *sym, const etch_op *op, const etch_flop_r
 {
     const etch_tensor *q = op->ins[op->row->scores_first], *k = op->ins[op->row->scores_first + 1],
                       *v = op->ins[op->row->scores_first + 2];
-    const etch_dim *query = op->attrs.causal ? etch_op_query_dim(op) : NULL;
+    const etch_dim *query = etch_op_counted_queries(op);
     etch_expr dot = etch_int(sym, 1), width = etch_int(sym, 1), rows = etch_int(sym, 1);
     for (uint32_t i = 0; i < op->attrs.dot_count; i++)
         dot = etch_mul(sym, dot, size(data, op->attrs.dot[i]));
@@ -209,6 +257,10 @@ static etch_expr flop_of_row(etch_sym *sym, const etch_op *op, const etch_flop_r
         return etch_mul(sym, c, etch_elements(sym, op->outs[0], size, data));
     case BASIS_OPERAND:
         return etch_mul(sym, c, etch_elements(sym, op->ins[0], size, data));
+    case BASIS_SECOND:
+        return etch_mul(sym, c, etch_elements(sym, op->ins[1], size, data));
+    case BASIS_DIMS:
+        return etch_mul(sym, c, all_dims(sym, op, size, data));
     case BASIS_TOTAL:
         return etch_mul(sym, etch_int(sym, (int64_t)op->in_count - 1),
                         etch_elements(sym, op->outs[0], size, data));
@@ -244,7 +296,8 @@ etch_expr etch_op_flop_by(etch_sym *sym, const etch_op *op, const etch_flop_rule
         return etch_mul(sym, etch_int(sym, 2), all_dims(sym, op, size, data));
     if (rule->element)
         return etch_mul(sym, etch_int(sym, rule->element), etch_elements(sym, op->ins[0], size, data));
-    return flop_of_row(sym, op, rule, size, data);
+    etch_expr flop = flop_of_row(sym, op, rule, size, data);
+    return rule->half ? etch_mul(sym, flop, etch_ratio(sym, 1, 2)) : flop;
 }
 
 etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data)

@@ -15,16 +15,24 @@ typedef enum etch_role {
 
 /* Dims of the results. */
 typedef enum etch_shape {
-    SHAPE_KEPT,    /* those that the caller keeps */
-    SHAPE_UNION,   /* of all operands: broadcast by name */
-    SHAPE_FIRST,   /* of operand 0; `over` must be among them */
-    SHAPE_ATTEND,  /* queries and value width: (q + v) less over, less dot where v lacks it */
-    SHAPE_LOOKUP,  /* of the indices and of the table less over */
-    SHAPE_RENAMED, /* of operand 0, mapped */
-    SHAPE_CACHED,  /* of operand 0 with `over` replaced by the one new dim that is declared */
+    SHAPE_KEPT,     /* those that the caller keeps */
+    SHAPE_LESS,     /* of operand 0 less over */
+    SHAPE_TOKENS,   /* the same, which must be the dims of operand 1 */
+    SHAPE_UNION,    /* of all operands: broadcast by name */
+    SHAPE_FIRST,    /* of operand 0; `over` must be among them */
+    SHAPE_REST,     /* of operand 0; `over` becomes what is not kept */
+    SHAPE_ATTEND,   /* queries and value width: (q + v) less over, less dot where v lacks it */
+    SHAPE_LOOKUP,   /* of the indices and of the table less over */
+    SHAPE_RENAMED,  /* of operand 0, mapped */
+    SHAPE_CACHED,   /* of operand 0 with `over` replaced by the one new dim that is declared */
+    SHAPE_APPENDED, /* likewise; `over` is a part of the new dim, its last elements */
     SHAPE_TOP,  /* operand 0 with `over` replaced by the dim `to`, which may be shorter: its first elements */
-    SHAPE_LOSS, /* none: a scalar */
-    SHAPE_TARGETS /* derived rows: result i has the dims of the operand that it is the gradient of */
+    SHAPE_LOSS, /* none: a scalar; operand 1 (labels) has the dims of operand 0 less over */
+    SHAPE_CHOSEN,   /* of operand 0 with `over` replaced by the one new dim that is declared */
+    SHAPE_ROUTED,   /* tokens to the slots of experts: see shape_route.c */
+    SHAPE_RETURNED, /* and back, one for each choice */
+    SHAPE_INDEXED,  /* `over`: what the indices of operand 0 choose among */
+    SHAPE_TARGETS   /* derived rows: result i has the dims of the operand that it is the gradient of */
 } etch_shape;
 
 /* What a dim is to an op: decides along which dims an axis may divide the work. */
@@ -47,6 +55,8 @@ typedef enum etch_basis {
     BASIS_PRODUCT, /* 2 per combination of all dims when a dim is summed, else 1 */
     BASIS_RESULT,  /* `flop` per element of result 0 */
     BASIS_OPERAND, /* `flop` per element of operand 0 */
+    BASIS_SECOND,  /* `flop` per element of operand 1 */
+    BASIS_DIMS,    /* `flop` per combination of all dims of operands and results */
     BASIS_TOTAL,   /* one per element and operand after the first */
     BASIS_SCORES /* per pair of query and key: `flop` per element of the dot dims, `flop_width` per element of
                     the value width */
@@ -79,9 +89,12 @@ typedef enum etch_use {
     USE_SHIFT,        /* plus a number */
     USE_COPY,         /* the value under another name */
     USE_RENAMING,     /* x[S->S'] */
+    USE_AVERAGE,      /* called by its name, and made of others: mean */
+    USE_RECIPROCAL,   /* a / b */
     USE_TOTAL,        /* the cotangents of one value, added */
     USE_ACCUMULATION, /* a gradient added into its accumulator by a node of its own */
     USE_NORM,         /* sum of squares of the gradients */
+    USE_LOAD,         /* how choices are spread over what they choose among */
     USE_SLICE_SHARD,  /* moves */
     USE_REDUCE_SCATTER,
     USE_ALL_TO_ALL,
@@ -93,6 +106,7 @@ typedef enum etch_result {
     RESULT_ACT, /* the dtype of activations */
     RESULT_F32,
     RESULT_I32,
+    RESULT_SAID,      /* the call says it */
     RESULT_AS_OPERAND /* of operand 0 */
 } etch_result;
 
@@ -113,6 +127,8 @@ typedef struct etch_grad {
     const char *row, *args, *into;
 } etch_grad;
 
+struct etch_call;
+
 struct etch_row {
     const char *name;
     const char *operands;  /* names, for messages and help; those after `|` are optional */
@@ -129,15 +145,24 @@ struct etch_row {
     bool matmul;        /* counts in matmul_flops (a product also needs dims of all three kinds) */
     etch_touch touch;
     uint32_t scores_first;    /* BASIS_SCORES: index of q among the operands (k and v follow) */
+    uint32_t lead;            /* the operand whose shards decide before those of the others */
+    bool links;               /* operands and results that lack a dim `from` may be sharded on its `to` */
     uint32_t stat_reductions; /* all-reduces of result 1 when `over` is sharded */
     etch_result dtype;        /* of result 0 */
     etch_extra extra;
     unsigned extra_reads; /* EXTRA_OF(..) of the operands that the extra result is made of; 0: all */
     etch_use use;
-    bool view;              /* the result is operand 0's memory, under the same or other dims */
-    bool elide_same;        /* is nothing when the result has the dims of operand 0 */
-    bool inverts_map;       /* derived from a row with a map: from and to trade places */
-    const etch_grad *grads; /* ends with {NULL}; NULL: no gradient */
+    bool view;  /* the result is operand 0's memory, under the same or other dims */
+    bool stays; /* the result is memory that outlives the run: written and read by all that name it */
+    const char *serving; /* the row that takes its place when a model is served; NULL: itself */
+    bool updates;        /* an optimizer: `flop` per element of a weight */
+    uint32_t states;     /* an optimizer: tensors of the weight's size that it keeps, read and written */
+    const char *with_momentum; /* an optimizer: the row that takes its place when it keeps a momentum */
+    bool elide_same;           /* is nothing when the result has the dims of operand 0 */
+    bool inverts_map;          /* derived from a row with a map: from and to trade places */
+    const etch_grad *grads;    /* ends with {NULL}; NULL: no gradient */
+    /* A call is made of calls of other rows: no op has this row. NULL for most. */
+    etch_tensor *(*compose)(const struct etch_call *call);
     const char *help;
 };
 
@@ -157,6 +182,7 @@ bool etch_dims_same(etch_dim *const *a, uint32_t a_count, etch_dim *const *b, ui
 typedef struct etch_call {
     etch_graph *graph;
     const etch_row *row;
+    const etch_row *called; /* the row that was asked for: another one when a model is served */
     etch_tensor *const *ins;
     uint32_t in_count;
     etch_attrs attrs;      /* a rule may complete them */
@@ -166,8 +192,33 @@ typedef struct etch_call {
 } etch_call;
 /* Dims of the result by the row's shape rule. False after an error. */
 bool etch_shape_infer(etch_call *call, etch_dim_list *out);
+/* The options of attention: do mask, cap, pairs, sink and bias go together, and with the dims? Forgets a
+ * window that hides nothing. False after an error. */
+bool etch_attend_check(etch_call *call);
+/* Does operand `t` have every dim of `dims`? Reports the first that it lacks, which keyword `what` names. */
+bool etch_shape_has(const etch_call *call, const etch_tensor *t, etch_dim *const *dims, uint32_t count,
+                    const char *what);
 /* Marks `to` as another name for `from`, unless that is so the other way round. */
 void etch_dim_twin(etch_dim *to, const etch_dim *from);
+
+/* ---- shape_route.c: routing ---- */
+
+/* The dim that the elements of `indices` choose among, when an op of the graph has chosen them; else NULL. */
+etch_dim *etch_route_indexed(const etch_tensor *indices);
+/* The tensor behind views: ops that route alike have the same one as indices. */
+const etch_tensor *etch_route_root(const etch_tensor *indices);
+/* Do the indices choose from `dim`, as far as that is known? Reports it when they do not. */
+bool etch_route_fits(const etch_call *call, const etch_tensor *indices, const etch_dim *dim);
+bool etch_shape_chosen(etch_call *call, etch_dim_list *out);
+bool etch_shape_routed(etch_call *call, etch_dim_list *out);
+bool etch_shape_returned(etch_call *call, etch_dim_list *out);
+/* The loss that keeps the load of experts even. */
+etch_tensor *etch_compose_load_balance(const etch_call *call);
+
+/* ---- active.c ---- */
+
+/* By tensor id of a weight: how much of it one token uses; NULL where no op reads it. */
+etch_expr *etch_active_shares(const etch_graph *graph, etch_arena *arena);
 
 /* Does the op's row let `dim` be `FACTOR_PASS`, ...? */
 etch_factor etch_op_factor(const etch_op *op, const etch_dim *dim);
@@ -177,11 +228,21 @@ etch_role etch_op_role(const etch_op *op);
 /* What a view's operand calls a dim of its result, and the other way round. */
 const etch_dim *etch_op_dim_before(const etch_op *op, const etch_dim *dim);
 const etch_dim *etch_op_dim_after(const etch_op *op, const etch_dim *dim);
+/* Where the op links dims: the dim that those of operands and results that lack `dim` have in its place; else
+ * `dim` itself. */
+const etch_dim *etch_op_dim_linked(const etch_op *op, const etch_dim *dim);
 /* Is it a product with dims of all three kinds (only in the first operand, only in the second, summed), or a
  * row that always counts? */
 bool etch_op_is_matmul(const etch_op *op);
-/* The query dim that a causal attention pairs with its keys; NULL when it cannot be told. */
+/* The query dim that a causal attention, or a masked softmax of scores, pairs with its keys; NULL when it
+ * cannot be told. */
 const etch_dim *etch_op_query_dim(const etch_op *op);
+/* Do ranks that share `dim` do equal parts of the op? Queries of an attention with a window do not: it hides
+ * keys from late queries only. */
+bool etch_op_is_even(const etch_op *op, const etch_dim *dim);
+/* The query dim of an attention whose pairs are counted for all queries together (a mask, or `pairs`); NULL
+ * where every query sees every key. */
+const etch_dim *etch_op_counted_queries(const etch_op *op);
 
 /* By tensor id, for what backward computes: is it the gradient of a weight, or of what is computed from weights alone?
  */
@@ -192,6 +253,7 @@ bool etch_is_weight_gradient(const bool *weight_gradients, const etch_op *op);
 /* How a convention counts an op. All zero: as its row says. */
 typedef struct etch_flop_rule {
     enum { PAIRS_EXACT, PAIRS_HALF, PAIRS_FULL } pairs; /* of causal attention */
+    bool half;                                          /* of whatever it is */
     bool once;                                          /* not what the row says is done again */
     bool product;       /* 2 for each combination of all dims, whatever the row says */
     uint32_t element;   /* not 0: so many for each element of operand 0, whatever the row says */
@@ -199,6 +261,9 @@ typedef struct etch_flop_rule {
 } etch_flop_rule;
 etch_expr etch_op_flop_by(etch_sym *sym, const etch_op *op, const etch_flop_rule *rule, etch_size_fn size,
                           const void *data);
+
+/* Marks the weights that the train block does not train. False after an error. */
+bool etch_freeze(etch_graph *graph, const etch_train *train);
 
 /* Building, shared by the builder and the derivations. New tensors and ops go to the given region. */
 etch_tensor *etch_tensor_new(etch_graph *graph, const char *name, etch_kind kind, etch_dtype dtype,

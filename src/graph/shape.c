@@ -28,11 +28,17 @@ static bool has_dims(const etch_call *call, const etch_tensor *t, etch_dim *cons
         if (etch_has_dim(t, dims[i]))
             continue;
         etch_error(graph->diags, ETCH_E_MISSING_DIM, call->span, "%s: %s%s has no dim %s, which `%s` names",
-                   call->row->name, t->name, etch_dims_text(graph->arena, t->dims, t->rank), dims[i]->name,
+                   call->called->name, t->name, etch_dims_text(graph->arena, t->dims, t->rank), dims[i]->name,
                    what);
         return false;
     }
     return true;
+}
+
+bool etch_shape_has(const etch_call *call, const etch_tensor *t, etch_dim *const *dims, uint32_t count,
+                    const char *what)
+{
+    return has_dims(call, t, dims, count, what);
 }
 
 static bool union_dims(const etch_call *call, uint32_t from, uint32_t count, etch_dim_list *out)
@@ -94,20 +100,7 @@ static bool attend_dims(const etch_call *call, etch_dim_list *out)
             if (!dotted && !etch_dim_among(attrs->over, attrs->over_count, dim))
                 etch_dim_add(graph, out, dim);
         }
-    if (!attrs->causal)
-        return true;
-    const etch_op probe = {
-        .row = row, .ins = (etch_tensor **)(uintptr_t)call->ins, .in_count = 3, .attrs = *attrs};
-    if (etch_op_query_dim(&probe))
-        return true;
-    etch_diag *diag =
-        etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span,
-                   "%s: which dim of %s%s is the sequence that %s pairs with?", row->name, q->name,
-                   etch_dims_text(graph->arena, q->dims, q->rank), attrs->over[0]->name);
-    etch_help(
-        diag,
-        "a causal mask needs keys that were renamed from the queries' dim: x[S->S'], or cache(k, over = S)");
-    return false;
+    return true;
 }
 
 static bool lookup_dims(const etch_call *call, etch_dim_list *out)
@@ -115,13 +108,48 @@ static bool lookup_dims(const etch_call *call, etch_dim_list *out)
     etch_graph *graph = call->graph;
     etch_tensor *const *ins = call->ins;
     const etch_attrs *attrs = &call->attrs;
-    if (!has_dims(call, ins[0], attrs->over, attrs->over_count, "over"))
+    if (!has_dims(call, ins[0], attrs->over, attrs->over_count, "over") ||
+        (attrs->over_count && !etch_route_fits(call, ins[1], attrs->over[0])))
         return false;
     union_dims(call, 1, 1, out);
     for (uint32_t i = 0; i < ins[0]->rank; i++)
         if (!etch_dim_among(attrs->over, attrs->over_count, ins[0]->dims[i]))
             etch_dim_add(graph, out, ins[0]->dims[i]);
     return true;
+}
+
+static bool less_dims(const etch_call *call, etch_dim_list *out)
+{
+    const etch_tensor *x = call->ins[0];
+    if (!has_dims(call, x, call->attrs.over, call->attrs.over_count, "over"))
+        return false;
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (!etch_dim_among(call->attrs.over, call->attrs.over_count, x->dims[i]))
+            etch_dim_add(call->graph, out, x->dims[i]);
+    return true;
+}
+
+/* batch_norm: statistics along all dims that are not kept. */
+static bool rest_dims(etch_call *call, etch_dim_list *out)
+{
+    const etch_tensor *x = call->ins[0];
+    etch_dim_list rest = {0};
+    if (call->attrs.sync) {
+        etch_error(
+            call->graph->diags, ETCH_E_LATER, call->span,
+            "%s(.., sync = true) is part of the language but is not given meaning yet: each rank takes the "
+            "statistics of what it has",
+            call->row->name);
+        return false;
+    }
+    if (!has_dims(call, x, call->attrs.kept, call->attrs.kept_count, "keep"))
+        return false;
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (!etch_dim_among(call->attrs.kept, call->attrs.kept_count, x->dims[i]))
+            etch_dim_add(call->graph, &rest, x->dims[i]);
+    call->attrs.over = rest.at;
+    call->attrs.over_count = rest.count;
+    return first_dims(call, out);
 }
 
 static bool loss_dims(const etch_call *call)
@@ -131,14 +159,13 @@ static bool loss_dims(const etch_call *call)
     etch_tensor *const *ins = call->ins;
     const etch_attrs *attrs = &call->attrs;
     etch_span span = call->span;
-    if (!has_dims(call, ins[0], attrs->over, attrs->over_count, "over"))
+    etch_dim_list left = {0};
+    if (!less_dims(call, &left))
         return false;
     if (call->in_count < 2)
         return true;
-    etch_dim_list left = {0};
-    for (uint32_t i = 0; i < ins[0]->rank; i++)
-        if (!etch_dim_among(attrs->over, attrs->over_count, ins[0]->dims[i]))
-            etch_dim_add(graph, &left, ins[0]->dims[i]);
+    if (attrs->over_count == 0)
+        return first_dims(call, &left);
     if (etch_dims_same(left.at, left.count, ins[1]->dims, ins[1]->rank))
         return true;
     etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span, "%s: %s%s less %s does not fit %s%s", row->name,
@@ -198,32 +225,79 @@ void etch_dim_twin(etch_dim *to, const etch_dim *from)
         to->twin = from;
 }
 
-/* cache, when training: the one new dim among `want` takes the size of `over`. */
+static void map_one(etch_call *call, etch_dim *from, etch_dim *to)
+{
+    etch_attrs *attrs = &call->attrs;
+    attrs->from = ETCH_NEW(call->graph->arena, etch_dim *);
+    attrs->to = ETCH_NEW(call->graph->arena, etch_dim *);
+    attrs->from[0] = from, attrs->to[0] = to, attrs->map_count = 1;
+}
+
+/* The one new dim among those that are declared, which takes the place of `over`. NULL after an error. */
+static etch_dim *cache_dim(const etch_call *call)
+{
+    const etch_attrs *attrs = &call->attrs;
+    if (attrs->over_count != 1 || !has_dims(call, call->ins[0], attrs->over, 1, "over"))
+        return NULL;
+    etch_dim *to = NULL;
+    uint32_t fresh = 0;
+    for (uint32_t i = 0; call->want && i < call->want_count; i++)
+        if (call->want[i] && !etch_has_dim(call->ins[0], call->want[i]))
+            to = call->want[i], fresh++;
+    if (fresh == 1)
+        return to;
+    etch_diag *diag = etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
+                                 "%s needs declared result dims with one new dim in place of %s",
+                                 call->called->name, attrs->over[0]->name);
+    etch_help(diag, "write kc[B,T,K,D] = %s(k, over = %s)", call->called->name, attrs->over[0]->name);
+    return NULL;
+}
+
+/* cache, when serving: `over` is added behind what the cache holds already, which makes the new dim. Both
+ * belong to one memory that is filled along them. */
+static bool appended_dims(etch_call *call, etch_dim_list *out)
+{
+    etch_graph *graph = call->graph;
+    etch_attrs *attrs = &call->attrs;
+    etch_dim *to = cache_dim(call), *from = to ? attrs->over[0] : NULL;
+    if (!to)
+        return false;
+    const etch_expr zero = etch_int(graph->sym, 0);
+    etch_expr held = to->grows ? etch_subst(graph->sym, to->size, 1, &graph->step, &zero) : to->size;
+    etch_truth fits = etch_at_least(graph->sym, held, from->size, NULL);
+    if (fits != ETCH_YES) {
+        etch_diag *diag = etch_error(graph->diags, ETCH_E_UNEQUAL_SIZES, call->span,
+                                     "%s: %s = %s %s the %s = %s elements of %s", call->called->name,
+                                     to->name, etch_expr_text(graph->sym, held),
+                                     fits == ETCH_NO ? "cannot hold" : "is not known to hold", from->name,
+                                     etch_expr_text(graph->sym, from->size), call->ins[0]->name);
+        etch_help(diag, "declare what the cache holds after the run: dim %s ~ past + %s", to->name,
+                  from->name);
+        return false;
+    }
+    if (graph->step && !to->grows)
+        to->size = etch_add(graph->sym, to->size, etch_mul(graph->sym, graph->step, from->size));
+    to->grows = graph->step != NULL;
+    etch_dim_twin(to, from);
+    attrs->over = ETCH_NEW_ARRAY(graph->arena, 2, etch_dim *);
+    attrs->over[0] = from, attrs->over[1] = to, attrs->over_count = 2;
+    map_one(call, from, to);
+    replace_dims(call, out);
+    return true;
+}
+
+/* cache, when training: the one new dim takes the size of `over`. */
 static bool cached_dims(etch_call *call, etch_dim_list *out)
 {
     etch_graph *graph = call->graph;
-    const etch_row *row = call->row;
-    etch_tensor *const *ins = call->ins;
     etch_attrs *attrs = &call->attrs;
-    etch_span span = call->span;
-    if (attrs->over_count != 1 || !has_dims(call, ins[0], attrs->over, 1, "over"))
+    etch_dim *to = cache_dim(call), *from = to ? attrs->over[0] : NULL;
+    if (!to)
         return false;
-    etch_dim *from = attrs->over[0], *to = NULL;
-    uint32_t fresh = 0;
-    for (uint32_t i = 0; call->want && i < call->want_count; i++)
-        if (call->want[i] && !etch_has_dim(ins[0], call->want[i]))
-            to = call->want[i], fresh++;
-    if (fresh != 1) {
-        etch_diag *diag = etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span,
-                                     "%s needs declared result dims with one new dim in place of %s",
-                                     row->name, from->name);
-        etch_help(diag, "write kc[B,T,K,D] = %s(k, over = %s)", row->name, from->name);
-        return false;
-    }
     etch_expr extra = etch_sub(graph->sym, to->size, from->size);
     if (!etch_is_zero(etch_subst(graph->sym, extra, graph->default_count, graph->default_vars,
                                  graph->default_values))) {
-        etch_diag *diag = etch_error(graph->diags, ETCH_E_CACHE_NOT_EMPTY, span,
+        etch_diag *diag = etch_error(graph->diags, ETCH_E_CACHE_NOT_EMPTY, call->span,
                                      "%s = %s is not %s = %s, but training starts with an empty cache",
                                      to->name, etch_expr_text(graph->sym, to->size), from->name,
                                      etch_expr_text(graph->sym, from->size));
@@ -232,9 +306,8 @@ static bool cached_dims(etch_call *call, etch_dim_list *out)
     }
     to->size = from->size;
     etch_dim_twin(to, from);
-    attrs->from = ETCH_NEW(graph->arena, etch_dim *);
-    attrs->to = ETCH_NEW(graph->arena, etch_dim *);
-    attrs->from[0] = from, attrs->to[0] = to, attrs->map_count = 1, attrs->over_count = 0;
+    map_one(call, from, to);
+    attrs->over_count = 0;
     replace_dims(call, out);
     return true;
 }
@@ -242,25 +315,23 @@ static bool cached_dims(etch_call *call, etch_dim_list *out)
 /* sum, when it is called: all but `over`; the kept dims say it from then on. */
 static bool kept_dims(etch_call *call, etch_dim_list *out)
 {
-    const etch_tensor *x = call->ins[0];
-    if (!has_dims(call, x, call->attrs.over, call->attrs.over_count, "over"))
+    if (!less_dims(call, out))
         return false;
-    for (uint32_t i = 0; i < x->rank; i++)
-        if (!etch_dim_among(call->attrs.over, call->attrs.over_count, x->dims[i]))
-            etch_dim_add(call->graph, out, x->dims[i]);
     call->attrs.over_count = 0;
     return true;
 }
 
 /* ---- the door --------------------------------------------------------------------------------------- */
 
-bool etch_shape_infer(etch_call *call, etch_dim_list *out)
+static bool infer(etch_call *call, etch_dim_list *out)
 {
     switch (call->row->shape) {
     case SHAPE_UNION:
         return union_dims(call, 0, call->in_count, out);
     case SHAPE_FIRST:
         return first_dims(call, out);
+    case SHAPE_REST:
+        return rest_dims(call, out);
     case SHAPE_ATTEND:
         return attend_dims(call, out);
     case SHAPE_LOOKUP:
@@ -271,13 +342,34 @@ bool etch_shape_infer(etch_call *call, etch_dim_list *out)
         return top_dims(call, out);
     case SHAPE_CACHED:
         return cached_dims(call, out);
+    case SHAPE_CHOSEN:
+        return etch_shape_chosen(call, out);
+    case SHAPE_ROUTED:
+        return etch_shape_routed(call, out);
+    case SHAPE_RETURNED:
+        return etch_shape_returned(call, out);
+    case SHAPE_INDEXED:
+        for (uint32_t i = 0; i < call->attrs.over_count; i++)
+            etch_dim_add(call->graph, out, call->attrs.over[i]);
+        return true;
+    case SHAPE_APPENDED:
+        return appended_dims(call, out);
     case SHAPE_RENAMED:
         replace_dims(call, out);
         return true;
     case SHAPE_KEPT:
         return kept_dims(call, out);
+    case SHAPE_LESS:
+        return less_dims(call, out);
+    case SHAPE_TOKENS:
+        return loss_dims(call) && less_dims(call, out);
     case SHAPE_TARGETS:
         break;
     }
     return false;
+}
+
+bool etch_shape_infer(etch_call *call, etch_dim_list *out)
+{
+    return infer(call, out) && etch_attend_check(call);
 }

@@ -86,6 +86,9 @@ static const etch_keyword_info keywords[] = {
     NUMBER("groups", ETCH_KW_GROUPS, groups),
     NUMBER("keep", ETCH_KW_KEEP, keep),
     NUMBER("limit", ETCH_KW_LIMIT, limit),
+    DIMS("keep", ETCH_KW_KEPT, kept),
+    {"sync", ETCH_KW_SYNC, ETCH_KIND_FLAG, offsetof(etch_attrs, sync), 0},
+    {"dtype", ETCH_KW_DTYPE, ETCH_KIND_DTYPE, offsetof(etch_attrs, dtype), 0},
 };
 
 const etch_keyword_info *etch_keyword_at(uint32_t index)
@@ -101,10 +104,21 @@ etch_keyword_field etch_keyword_field_of(const etch_keyword_info *info, etch_att
         return (etch_keyword_field){.dims = field, .dim_count = count};
     case ETCH_KIND_FLAG:
         return (etch_keyword_field){.flag = field};
+    case ETCH_KIND_DTYPE:
+        return (etch_keyword_field){.dtype = field};
     case ETCH_KIND_NUMBER:
         break;
     }
     return (etch_keyword_field){.number = field};
+}
+
+bool etch_keyword_is_said(const etch_keyword_field *field)
+{
+    if (field->dims)
+        return *field->dim_count > 0;
+    if (field->flag)
+        return *field->flag;
+    return field->dtype ? *field->dtype != 0 : *field->number != NULL;
 }
 
 const etch_keyword_info *etch_keyword_missing(const etch_row *row, const etch_attrs *attrs)
@@ -112,7 +126,7 @@ const etch_keyword_info *etch_keyword_missing(const etch_row *row, const etch_at
     etch_attrs said = *attrs;
     for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++) {
         etch_keyword_field field = etch_keyword_field_of(&keywords[i], &said);
-        bool missing = field.dims ? *field.dim_count == 0 : field.number && !*field.number;
+        bool missing = !field.flag && !etch_keyword_is_said(&field);
         if (missing && (row->needs & keywords[i].bit))
             return &keywords[i];
     }
@@ -162,6 +176,21 @@ bool etch_row_is_called(const etch_row *row)
     return row->called;
 }
 
+const etch_row *etch_optimizer_with_momentum(const etch_table *table, const etch_row *optimizer)
+{
+    const etch_row *row = optimizer->with_momentum ? etch_row_named(table, optimizer->with_momentum) : NULL;
+    return row && row->updates ? row : NULL;
+}
+
+const etch_row *etch_optimizer_called(const etch_table *table, const char *name)
+{
+    const etch_row *row = etch_row_named(table, name);
+    for (uint32_t i = 0; row && i < table->count; i++)
+        if (etch_optimizer_with_momentum(table, &table->rows[i]) == row)
+            return NULL; /* it is asked for by its argument */
+    return row && row->updates ? row : NULL;
+}
+
 void etch_row_arity(const etch_row *row, uint32_t *least, uint32_t *most)
 {
     uint32_t words = 0;
@@ -199,10 +228,14 @@ void etch_row_describe(const etch_row *row, etch_buf *out)
                                       "dims",
                                       "element of the result",
                                       "element of the operand",
+                                      "element of the second operand",
+                                      "combination of dims",
                                       "element and addition",
                                       "pair and width"};
     etch_buf_printf(out, "%-18s %-22s ", row->name, row->operands);
-    if (row->basis == BASIS_NONE)
+    if (row->compose)
+        etch_buf_puts(out, "FLOP of its parts");
+    else if (row->basis == BASIS_NONE)
         etch_buf_puts(out, "no FLOP");
     else if (row->basis == BASIS_PRODUCT)
         etch_buf_puts(out, "2 FLOP per combination of dims when one is summed, else 1");

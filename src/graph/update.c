@@ -9,20 +9,21 @@ uint32_t etch_update_flop(const etch_training *training)
     return row ? row->flop : 0;
 }
 
-/* Reads the gradient, the weight (its master copy when there is one) and two moments; writes all but the
- * gradient back, and the weight as well when it has a master copy. */
+/* Reads the gradient, the weight (its master copy when there is one) and what the optimizer keeps; writes all
+ * but the gradient back, and the weight as well when it has a master copy. */
 uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *weight, uint32_t *reads)
 {
+    const etch_row *row = training->train.optimizer.row;
     if (reads)
         *reads = 0;
-    if (!training->train.optimizer.row)
+    if (!row)
         return 0;
     uint32_t gradient = etch_dtype_bytes(training->graph->dtypes.grads);
     uint32_t state = etch_dtype_bytes(training->graph->dtypes.optim);
     uint32_t own = etch_dtype_bytes(weight->dtype);
     bool master = training->train.optimizer.master;
-    uint32_t read = gradient + (master ? state : own) + 2 * state;
-    uint32_t written = own + (master ? state : 0) + 2 * state;
+    uint32_t read = gradient + (master ? state : own) + row->states * state;
+    uint32_t written = own + (master ? state : 0) + row->states * state;
     if (reads)
         *reads = read;
     return read + written;

@@ -22,6 +22,7 @@ typedef struct binder {
     etch_spec *spec;
     const etch_plan *plan; /* may be NULL */
     ETCH_VEC(slot) slots;  /* params in order of declaration, then what the mesh is made of */
+    ETCH_VEC(etch_hidden) hidden;
 } binder;
 
 /* ---- slots --------------------------------------------------------------------------------------------- */
@@ -184,6 +185,25 @@ static void bind_set(binder *b, const char *text)
     }
 }
 
+/* Lines of the run: they hold whatever the user says otherwise, because the run is what they make it. */
+static void bind_run(binder *b, const etch_symbol *run)
+{
+    const etch_lookup lookup = etch_plan_lookup(b->spec, run->home, b->plan);
+    for (uint32_t i = 0; i < run->item->defs.count; i++) {
+        const etch_ast_def *def = &run->item->defs.at[i];
+        if (!etch_run_binds(run, def))
+            continue;
+        const int32_t index = find_slot(b, run->home, def->name, false);
+        if (index < 0)
+            continue;
+        const slot *s = &b->slots.at[index];
+        if (s->value)
+            ETCH_PUSH(b->spec->arena, &b->hidden,
+                      (etch_hidden){s->name, run->name, s->value_span, def->span});
+        give(b, index, etch_value_of(b->spec, def->value, &lookup), "run", def->value->span);
+    }
+}
+
 static const etch_symbol *find_config(etch_spec *spec, const char *name)
 {
     const etch_symbol *symbol = etch_namespace_find(spec->main, etch_name_of(spec->names, name));
@@ -331,7 +351,7 @@ static void collect(const binder *b, etch_settings *out)
             ETCH_PUSH(b->spec->arena, &list,
                       (etch_setting){s->var, s->name, s->value, s->from, s->value_span});
     }
-    *out = (etch_settings){list.at, list.count};
+    *out = (etch_settings){list.at, list.count, b->hidden.at, b->hidden.count};
 }
 
 /* ---- the door ------------------------------------------------------------------------------------------ */
@@ -341,15 +361,18 @@ const char *etch_spec_config(const etch_spec *spec, const char *config)
     return config ? config : spec->use_config;
 }
 
-bool etch_spec_bind(etch_spec *spec, const char *config, const char *const *sets, uint32_t set_count,
-                    bool defaults, const etch_plan *plan, etch_settings *out)
+bool etch_spec_bind(etch_spec *spec, const char *run_name, const char *config, const char *const *sets,
+                    uint32_t set_count, bool defaults, const etch_plan *plan, etch_settings *out)
 {
     const uint32_t errors = etch_error_count(spec->diags);
     binder b = new_binder(spec, plan);
     const char *config_name = etch_spec_config(spec, config);
-    *out = (etch_settings){NULL, 0};
+    *out = (etch_settings){NULL, 0, NULL, 0};
     for (uint32_t i = 0; i < set_count; i++)
         bind_set(&b, sets[i]);
+    const etch_symbol *run = etch_run_in_force(spec, run_name);
+    if (run)
+        bind_run(&b, run);
     const etch_symbol *symbol = config_name ? find_config(spec, config_name) : NULL;
     if (symbol)
         bind_config(&b, symbol);

@@ -159,22 +159,44 @@ etch_expr etch_dim_size(etch_spec *spec, const etch_symbol *symbol);
 /* What builds a model; NULL: the spec says it. */
 const etch_native *etch_native_of(const etch_spec *spec, const etch_symbol *model);
 
-/* ---- train blocks -------------------------------------------------------------------------------------- */
+/* ---- runs: train and infer blocks ---------------------------------------------------------------------- */
 
-/* The train block called `run`, or the only one that trains a model the spec sees, or NULL. */
+/* The block called `run`; without a name the only train block or, when there is none, the only infer block
+ * among the candidates. NULL when there is none, or after an error. */
+const etch_symbol *etch_run_symbol(etch_spec *spec, const char *run, etch_span asked);
+/* The same without a word when it is not clear. */
+const etch_symbol *etch_run_in_force(const etch_spec *spec, const char *run);
+/* The model that a block names; the only model when it names none. NULL after an error. */
+const etch_symbol *etch_run_model(etch_spec *spec, const etch_symbol *run);
+/* The blocks to choose from when none is named: the spec's own; without any, and without models of its own,
+ * those of imports whose model the spec sees. */
+uint32_t etch_run_candidates(const etch_spec *spec, const etch_symbol *const **list);
+/* The line of a block that begins with `name`, or NULL. */
+const etch_ast_def *etch_run_option(const etch_symbol *run, const char *name);
+/* Does a line of the block bind a param for this run alone, as in `infer decode { seq = 1 }`? */
+bool etch_run_binds(const etch_symbol *run, const etch_ast_def *def);
+/* False, after an error, when an earlier line of the block begins with the same name. */
+bool etch_run_says_once(etch_spec *spec, const etch_symbol *run, uint32_t index);
+bool etch_is_train_option(const char *name);
+bool etch_is_infer_option(const char *name);
+
 /* What a `recompute` option of a train block or a plan says. False after an error. */
 bool etch_recompute_of(etch_spec *spec, const etch_ast_def *def, etch_recompute *out);
 
-const etch_symbol *etch_train_symbol(etch_spec *spec, const char *run, etch_span asked);
-/* The model that a train block names; the only model when it names none. NULL after an error. */
-const etch_symbol *etch_train_model(etch_spec *spec, const etch_symbol *train);
 /* Fills `train`; `dim_of` finds the graph's dim of a global dim. False after an error. */
 bool etch_train_fill(etch_spec *spec, const etch_symbol *symbol,
                      etch_dim *(*dim_of)(void *data, etch_ast_name name), void *data, etch_train *train);
-
-/* The train blocks to choose from when none is named: the spec's own; without any, and without models of
- * its own, those of imports whose model the spec sees. */
-uint32_t etch_train_candidates(const etch_spec *spec, const etch_symbol *const **list);
+/* How often an infer block runs its model, each time behind what the runs before have left in the caches; NULL:
+ * once, or after an error. */
+etch_expr etch_infer_steps(etch_spec *spec, const etch_symbol *symbol);
+/* `accumulate = (B, micro)`, of both kinds of blocks. */
+void etch_run_accumulate(etch_spec *spec, const etch_symbol *run, const etch_ast_def *def,
+                         etch_dim *(*dim_of)(void *data, etch_ast_name name), void *data, etch_train *train);
+/* Reads the lines of an infer block: microbatches into `train`; `outputs`: the names after `output =`, none when
+ * it is left out. False after an error. */
+bool etch_infer_read(etch_spec *spec, const etch_symbol *symbol,
+                     etch_dim *(*dim_of)(void *data, etch_ast_name name), void *data, etch_train *train,
+                     etch_ast_names *outputs);
 
 /* ---- plans --------------------------------------------------------------------------------------------- */
 

@@ -69,22 +69,31 @@ typedef struct etch_setting {
     etch_expr var; /* of a param or a mesh axis */
     const char *name;
     etch_expr value;  /* a constant, or an expression over params */
-    const char *from; /* "set", "config", "default" */
+    const char *from; /* "run", "set", "config", "default" */
     etch_span span;   /* where the value is written */
 } etch_setting;
+
+/* A value of `sets` that has no effect, because the run binds the param itself. */
+typedef struct etch_hidden {
+    const char *name, *run;
+    etch_span set, bound; /* where both are written */
+} etch_hidden;
 
 typedef struct etch_settings {
     const etch_setting *at;
     uint32_t count;
+    const etch_hidden *hidden;
+    uint32_t hidden_count;
 } etch_settings;
 
-/* Values by precedence: `sets` (texts "NAME=EXPR", several may be joined by commas), then the config
- * (`config` or the spec's `use config`), then, with `defaults`, the params' defaults and 1 for axes of
+/* Values by precedence: what the run itself binds (the train or infer block called `run`, or the one that is
+ * taken when no run is named), then `sets` (texts "NAME=EXPR", several may be joined by commas), then the
+ * config (`config` or the spec's `use config`), then, with `defaults`, the params' defaults and 1 for axes of
  * `plan` (may be NULL) without a size. One setting per name, in order of declaration of the params, then
  * axes. Errors: unknown config (with the list), unknown name (did you mean; an axis that the plan lacks
  * says so), a value that is no number, a param below its bound. False after an error. */
-bool etch_spec_bind(etch_spec *spec, const char *config, const char *const *sets, uint32_t set_count,
-                    bool defaults, const etch_plan *plan, etch_settings *out);
+bool etch_spec_bind(etch_spec *spec, const char *run, const char *config, const char *const *sets,
+                    uint32_t set_count, bool defaults, const etch_plan *plan, etch_settings *out);
 /* The config in force: `config`, or the one that `use config` names, or NULL. */
 const char *etch_spec_config(const etch_spec *spec, const char *config);
 /* Substitutes settings (the value of one may speak of others) until nothing changes. */
@@ -94,13 +103,15 @@ etch_expr etch_settings_apply(etch_sym *sym, const etch_settings *settings, etch
 
 typedef struct etch_model {
     etch_graph *graph;
-    etch_train train; /* meaningful when `trains` */
-    bool trains;      /* the spec has a train block for this model */
+    etch_train train; /* meaningful when `trains`; when `serves`, the microbatches */
+    bool trains;      /* its run is a train block */
+    bool serves;      /* its run is an infer block: only what the run asks for is left of the graph */
     const char *name;
+    etch_span run_span; /* of the block's name; nowhere without one */
 } etch_model;
 
-/* Elaborates the model that `run` (a named train block), the spec's train block, or the spec's only model
- * names. `settings` decide `if` and other structure; where they do not, defaults do (a remark says so when
+/* Elaborates the model that `run` (the name of a train or infer block), the run that is taken when none is
+ * named, or the spec's only model names. `settings` decide `if` and other structure; where they do not, defaults do (a remark says so when
  * a param has neither). NULL after an error. */
 etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_settings *settings);
 

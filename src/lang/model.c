@@ -368,25 +368,82 @@ static void declare_inputs(etch_env *env, const etch_ast_item *item)
     }
 }
 
+/* What the statements of the model itself called so last: a program that builds one gives names to results. */
+static etch_tensor *made_as(const etch_env *env, const char *name)
+{
+    const etch_graph *graph = env->builder->graph;
+    for (uint32_t i = graph->tensors.count; i-- > 0;) {
+        etch_tensor *tensor = graph->tensors.at[i];
+        const bool own = tensor->region == graph->forward && tensor->scope && !tensor->scope->parent;
+        if (own && tensor->kind == ETCH_ACT && strcmp(tensor->name, name) == 0)
+            return tensor;
+    }
+    return NULL;
+}
+
+static void report_no_output(etch_env *env, const etch_symbol *run, etch_ast_name name)
+{
+    etch_spec *spec = env->builder->spec;
+    ETCH_VEC(const char *) names = {0};
+    for (uint32_t i = 0; i < env->names.count; i++)
+        if (env->names.at[i].kind == BOUND_TENSOR)
+            ETCH_PUSH(spec->arena, &names, env->names.at[i].name);
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_UNKNOWN_NAME, name.span, "model %s makes no tensor '%s'",
+                                 env->builder->graph->model, name.text);
+    etch_note(diag, run->item->name.span, "run '%s' is declared here", run->name);
+    etch_suggest_name(diag, name.text, names.at, names.count);
+}
+
 static etch_dim *train_dim(void *data, etch_ast_name name)
 {
     return etch_env_dim(data, name);
 }
 
+/* The tensors that an infer block asks for: by name, else what the model returns. Nothing else is computed. */
+static bool keep_outputs(etch_env *env, const etch_symbol *run, etch_train *train, etch_tensor **results,
+                         uint32_t count)
+{
+    etch_spec *spec = env->builder->spec;
+    etch_env global = {.builder = env->builder, .home = run->home};
+    etch_ast_names names;
+    if (!etch_infer_read(spec, run, train_dim, &global, train, &names))
+        return false;
+    if (names.count == 0) {
+        if (count > 0) /* a model that a program builds does not say what it returns */
+            etch_graph_keep(env->builder->graph, results, count);
+        return true;
+    }
+    etch_tensor **wanted = ETCH_NEW_ARRAY(spec->arena, names.count, etch_tensor *);
+    for (uint32_t i = 0; i < names.count; i++) {
+        const etch_bound *bound = etch_env_find(env, names.at[i].text);
+        wanted[i] = bound && bound->kind == BOUND_TENSOR ? bound->tensor : made_as(env, names.at[i].text);
+        if (!wanted[i] && !(bound && bound->kind == BOUND_TENSOR)) {
+            report_no_output(env, run, names.at[i]);
+            return false;
+        }
+    }
+    etch_graph_keep(env->builder->graph, wanted, names.count);
+    return true;
+}
+
 etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_settings *settings)
 {
-    static const etch_settings nothing = {NULL, 0};
+    static const etch_settings nothing = {NULL, 0, NULL, 0};
     uint32_t errors = etch_error_count(spec->diags);
-    const etch_symbol *train = etch_train_symbol(spec, run, (etch_span){0, 0});
+    const etch_symbol *block = etch_run_symbol(spec, run, (etch_span){0, 0});
     if (etch_error_count(spec->diags) != errors)
         return NULL;
-    const etch_symbol *symbol = train ? etch_train_model(spec, train) : only_model(spec);
+    const bool trains = block && block->kind == SYMBOL_TRAIN, serves = block && !trains;
+    const etch_symbol *symbol = block ? etch_run_model(spec, block) : only_model(spec);
     if (!symbol)
         return NULL;
     const etch_ast_item *item = symbol->item;
     etch_builder b = {.spec = spec, .settings = settings ? settings : &nothing};
     b.graph =
         etch_graph_new(spec->arena, spec->sym, spec->diags, spec->dtypes, item->name.text, item->name.span);
+    b.graph->serves = serves;
+    b.graph->steps = serves ? etch_infer_steps(spec, block) : NULL;
+    b.graph->step = b.graph->steps ? etch_index(spec->sym, 0) : NULL;
     b.global_dims = ETCH_NEW_ARRAY(spec->arena, spec->symbols.count, etch_dim *);
     set_defaults(&b);
     etch_env env = {.builder = &b, .home = symbol->home, .results = &item->results};
@@ -401,12 +458,14 @@ etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_set
     etch_env_results(&env, item, results);
 
     etch_model *model = ETCH_NEW(spec->arena, etch_model);
-    *model = (etch_model){.graph = b.graph, .trains = train != NULL, .name = item->name.text};
-    etch_env global = {.builder = &b, .home = train ? train->home : symbol->home};
-    if (train && !etch_train_fill(spec, train, train_dim, &global, &model->train))
+    *model = (etch_model){.graph = b.graph, .trains = trains, .serves = serves, .name = item->name.text};
+    if (block)
+        model->run_span = block->item->name.text ? block->item->name.span : block->item->span;
+    etch_env global = {.builder = &b, .home = block ? block->home : symbol->home};
+    if (trains && !etch_train_fill(spec, block, train_dim, &global, &model->train))
         return NULL;
     if (etch_error_count(spec->diags) != errors)
         return NULL;
-    etch_graph_warn_unused(b.graph, results, item->results.count);
-    return model;
+    etch_graph_warn_unused(b.graph, results, item->results.count); /* of the model, whatever a run asks for */
+    return !serves || keep_outputs(&env, block, &model->train, results, item->results.count) ? model : NULL;
 }

@@ -4,14 +4,11 @@
 #include "lang/model_int.h"
 
 /* Functions of the language that a later version gives meaning to. */
-static const char *const later_functions[] = {
-    "batch_norm", "bce",          "clipped",  "collect",  "concat",    "conv",    "dispatch", "gather_sum",
-    "kl",         "load_balance", "max_pool", "mean",     "normalize", "softcap", "split",    "ssd",
-    "subsample",  "token_nll",    "topk",     "triangle", "cast",      "pad",     "transpose"};
+static const char *const later_functions[] = {"concat", "conv", "gather_sum", "max_pool", "pad",
+                                              "split",  "ssd",  "subsample",  "triangle"};
 
 /* Keywords of ops that a later version gives meaning to, unless they say "nothing" (0, false, none). */
-static const char *const later_keywords[] = {"window", "sink", "cap",   "bias",  "pairs",
-                                             "groups", "keep", "limit", "slots", "mask"};
+static const char *const later_keywords[] = {"mask"};
 
 static bool is_among(const char *name, const char *const *list, size_t count)
 {
@@ -386,12 +383,36 @@ static bool read_number(etch_env *env, const etch_ast_arg *arg, etch_expr *numbe
     return value || nothing;
 }
 
+/* The name of a dtype of real numbers. */
+static bool read_dtype(etch_env *env, const etch_ast_expr *expr, uint32_t *dtype)
+{
+    etch_dtype found = expr->kind == ETCH_AST_NAME ? etch_dtype_of(expr->name.text) : ETCH_DTYPE_COUNT;
+    *dtype = (uint32_t)found + 1;
+    if (etch_dtype_is_real(found))
+        return true;
+    etch_spec *spec = env->builder->spec;
+    ETCH_VEC(const char *) known = {0};
+    for (uint32_t i = 0; etch_dtype_is_real((etch_dtype)i); i++)
+        ETCH_PUSH(spec->arena, &known, etch_dtype_name((etch_dtype)i));
+    const char *near =
+        expr->kind == ETCH_AST_NAME ? etch_nearest(expr->name.text, known.at, known.count) : NULL;
+    etch_diag *diag =
+        etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, expr->span, "this is no dtype of real numbers");
+    if (near)
+        etch_help(diag, "did you mean %s?", near);
+    else
+        etch_help(diag, "those are f64, f32, bf16, f16 and f8");
+    return false;
+}
+
 static bool read_keyword(etch_env *env, const etch_keyword_info *info, const etch_ast_arg *arg,
                          etch_attrs *attrs)
 {
     const etch_keyword_field field = etch_keyword_field_of(info, attrs);
     if (field.dims)
         return keyword_dims(env, arg->value, field.dims, field.dim_count);
+    if (field.dtype)
+        return read_dtype(env, arg->value, field.dtype);
     return field.flag ? read_flag(env, arg, field.flag) : read_number(env, arg, field.number);
 }
 
@@ -406,7 +427,9 @@ static bool needs_are_met(etch_env *env, const etch_row *row, const etch_ast_exp
                    etch_row_name(row), missing->name ? missing->name : "a number as its last argument");
     if (missing->name)
         etch_help(diag, "write %s(..., %s = %s)", etch_row_name(row), missing->name,
-                  missing->kind == ETCH_KIND_DIMS ? "DIM" : "NUMBER");
+                  missing->kind == ETCH_KIND_DIMS    ? "DIM"
+                  : missing->kind == ETCH_KIND_DTYPE ? "DTYPE"
+                                                     : "NUMBER");
     return false;
 }
 
@@ -441,6 +464,9 @@ static bool read_positional(etch_env *env, const etch_row *row, const etch_ast_e
         if (!attrs->number)
             return false;
     }
+    bool dtype = (etch_row_takes(row) & ETCH_KW_DTYPE) && given > ins->least;
+    if (dtype && !read_dtype(env, call->args.at[--given].value, &attrs->dtype))
+        return false;
     if (given < ins->least || given > ins->most) {
         const uint32_t bound = given < ins->least ? ins->least : ins->most;
         const char *limit = ins->least == ins->most ? "" : given < ins->least ? "at least " : "at most ";

@@ -144,16 +144,31 @@ static operand product(etch_env *env, const etch_ast_expr *expr, const etch_dims
     return scaled(env, result, number, expr->span);
 }
 
+/* a / b is a times 1/b: where a result is declared, dims that it lacks are summed after the product. */
+static operand divided(etch_env *env, const etch_ast_expr *expr, operand b, const etch_dims *want)
+{
+    etch_graph *graph = env->builder->graph;
+    etch_dims keep = want ? kept_dims(env, want, &b, 1) : (etch_dims){0};
+    operand a = evaluate(env, expr->left, want ? &keep : NULL);
+    if (a.failed)
+        return a;
+    etch_tensor *inverse = etch_graph_reciprocal(graph, b.tensor, expr->op_span);
+    if (!a.tensor)
+        return scaled(env, of_tensor(inverse, true), a.number, expr->span);
+    return of_tensor(etch_graph_product(graph, a.tensor, inverse, want ? want->at : NULL,
+                                        want ? want->count : 0, expr->span),
+                     true);
+}
+
 static operand quotient(etch_env *env, const etch_ast_expr *expr, const etch_dims *want)
 {
     etch_spec *spec = env->builder->spec;
-    operand a = evaluate(env, expr->left, want), b = evaluate(env, expr->right, NULL);
+    operand b = evaluate(env, expr->right, NULL);
+    if (!b.failed && b.tensor)
+        return divided(env, expr, b, want);
+    operand a = evaluate(env, expr->left, want);
     if (a.failed || b.failed)
         return failure();
-    if (b.tensor) {
-        etch_later(spec, expr->span, "division by a tensor");
-        return failure();
-    }
     etch_expr inverse = etch_div(spec->sym, etch_int(spec->sym, 1), b.number);
     if (!inverse)
         etch_error(spec->diags, ETCH_E_DIVISION_BY_ZERO, expr->span, "division by zero");

@@ -12,7 +12,7 @@
 
 #include "lang/model_int.h"
 
-enum { MOST_BREAKS = 8, MOST_PERIOD = 256, MOST_CLASSES = 64 };
+enum { MOST_BREAKS = 30, MOST_STRETCHES = 256, MOST_PERIOD = 256, MOST_CLASSES = 64 };
 #define NO_BREAK UINT32_MAX
 
 /* A condition: the break `low` is passed and `high` is not, or the residue is one of these; or the contrary. */
@@ -41,6 +41,9 @@ struct etch_turn {
     const char *name;
     etch_expr count;
     ETCH_VEC(etch_expr) breaks;
+    /* What facts say of a break, as bits: the breaks that are not behind it; and whether it is at the start or
+     * before it, at the end or behind it. */
+    uint32_t reaches[MOST_BREAKS], at_start, at_end;
     uint32_t period;
     ETCH_VEC(index_test) tests;
     ETCH_VEC(stretch) stretches; /* those that may have iterations */
@@ -57,37 +60,56 @@ static bool is_empty(etch_sym *sym, etch_expr first, etch_expr end)
     return etch_at_least(sym, first, end, NULL) == ETCH_YES;
 }
 
+/* May an iteration that has passed these of the first `at` breaks have passed the next one, or not? */
+static bool can_be(const etch_turn *t, uint32_t passed, uint32_t at, bool is_passed)
+{
+    if ((is_passed ? t->at_end : t->at_start) >> at & 1)
+        return false;
+    for (uint32_t k = 0; k < at; k++) {
+        const bool other = passed >> k & 1;
+        if (other != is_passed && (is_passed ? t->reaches[at] >> k : t->reaches[k] >> at) & 1)
+            return false;
+    }
+    return true;
+}
+
 /* The iterations that have passed these breaks and no others; false when there are none. */
-static bool stretch_of(etch_turn *t, uint32_t passed, stretch *out)
+static bool stretch_of(const etch_turn *t, uint32_t passed, stretch *out)
 {
     etch_sym *sym = t->env->builder->spec->sym;
     *out = (stretch){.passed = passed, .first = etch_int(sym, 0), .end = t->count};
     for (uint32_t i = 0; i < t->breaks.count; i++) {
-        const bool is_passed = passed >> i & 1;
-        if (is_empty(sym, is_passed ? t->breaks.at[i] : etch_int(sym, 0),
-                     is_passed ? t->count : t->breaks.at[i]))
-            return false;
-        for (uint32_t k = 0; k < t->breaks.count; k++)
-            if (is_passed && !(passed >> k & 1) && is_empty(sym, t->breaks.at[i], t->breaks.at[k]))
-                return false;
-    }
-    for (uint32_t i = 0; i < t->breaks.count; i++) {
+        etch_expr at = etch_larger(sym, etch_int(sym, 0), etch_smaller(sym, t->breaks.at[i], t->count));
         if (passed >> i & 1)
-            out->first = etch_larger(sym, out->first, t->breaks.at[i]);
+            out->first = etch_larger(sym, out->first, at);
         else
-            out->end = etch_smaller(sym, out->end, t->breaks.at[i]);
+            out->end = etch_smaller(sym, out->end, at);
     }
     return !is_empty(sym, out->first, out->end);
+}
+
+/* Goes as deep as there are breaks. */
+static void add_stretches(etch_turn *t, uint32_t passed, uint32_t at)
+{
+    stretch s;
+    if (t->stretches.count > MOST_STRETCHES)
+        return;
+    if (at == t->breaks.count) {
+        if (stretch_of(t, passed, &s))
+            ETCH_PUSH(t->env->builder->spec->arena, &t->stretches, s);
+        return;
+    }
+    if (can_be(t, passed, at, false))
+        add_stretches(t, passed, at + 1);
+    if (can_be(t, passed, at, true))
+        add_stretches(t, passed | UINT32_C(1) << at, at + 1);
 }
 
 static void find_stretches(etch_turn *t)
 {
     t->stretches.count = 0;
-    for (uint32_t passed = 0; passed < UINT32_C(1) << t->breaks.count; passed++) {
-        stretch s;
-        if (stretch_of(t, passed, &s))
-            ETCH_PUSH(t->env->builder->spec->arena, &t->stretches, s);
-    }
+    if (t->breaks.count <= MOST_BREAKS)
+        add_stretches(t, 0, 0);
 }
 
 /* May the stretch have an iteration with this residue? */
@@ -203,10 +225,11 @@ void etch_report_index(etch_spec *spec, etch_span span, const char *index)
               index, index);
 }
 
-static void report_classes(const etch_turn *t, etch_span span, const char *what, unsigned most)
+/* `what` the conditions do that is too much. */
+static void report_classes(const etch_turn *t, etch_span span, const char *what)
 {
     etch_diag *diag = etch_error(t->env->builder->spec->diags, ETCH_E_LOOP_CLASSES, span,
-                                 "the conditions on %s make more than %u %s", t->name, most, what);
+                                 "the conditions on %s %s", t->name, what);
     etch_help(diag, "write the loop as several");
     t->env->builder->stopped = true;
 }
@@ -236,13 +259,28 @@ static etch_expr number_of(etch_env *env, const etch_ast_expr *expr)
     return NULL;
 }
 
+static void compare_break(etch_turn *t, uint32_t added)
+{
+    etch_sym *sym = t->env->builder->spec->sym;
+    etch_expr at = t->breaks.at[added];
+    t->at_start |= (uint32_t)is_empty(sym, etch_int(sym, 0), at) << added;
+    t->at_end |= (uint32_t)is_empty(sym, at, t->count) << added;
+    for (uint32_t i = 0; i < added; i++) {
+        t->reaches[added] |= (uint32_t)is_empty(sym, at, t->breaks.at[i]) << i;
+        t->reaches[i] |= (uint32_t)is_empty(sym, t->breaks.at[i], at) << added;
+    }
+}
+
 static uint32_t break_at(etch_turn *t, etch_expr at)
 {
     for (uint32_t i = 0; i < t->breaks.count; i++)
         if (t->breaks.at[i] == at)
             return i;
+    const uint32_t added = t->breaks.count;
     ETCH_PUSH(t->env->builder->spec->arena, &t->breaks, at);
-    return t->breaks.count - 1;
+    if (added < MOST_BREAKS)
+        compare_break(t, added);
+    return added;
 }
 
 /* The condition `index RELATION right`. */
@@ -306,7 +344,8 @@ static bool test_of_remainder(etch_turn *t, etch_relation relation, etch_expr mo
         return false;
     }
     if (number > MOST_PERIOD || common_multiple(t->period, (uint32_t)number) > MOST_PERIOD) {
-        report_classes(t, span, "iterations different before they repeat", MOST_PERIOD);
+        report_classes(t, span,
+                       etch_text(spec->arena, "repeat only after more than %d iterations", MOST_PERIOD));
         return false;
     }
     *test = (index_test){.low = NO_BREAK, .high = NO_BREAK, .modulus = (uint32_t)number};
@@ -436,11 +475,13 @@ etch_truth etch_env_decide_index(etch_env *env, const etch_ast_expr *expr)
     }
     if (!read_condition(t, env, &c, &test))
         return ETCH_UNKNOWN;
-    if (t->breaks.count > MOST_BREAKS) {
-        report_classes(t, expr->span, "breaks", MOST_BREAKS);
+    const uint32_t known = known_test(t, test);
+    if (t->breaks.count > MOST_BREAKS || t->stretches.count > MOST_STRETCHES) {
+        report_classes(t, expr->span,
+                       etch_text(env->builder->spec->arena, "divide it at more than %d places", MOST_BREAKS));
         return ETCH_UNKNOWN;
     }
-    return decide(t, known_test(t, test)) ? ETCH_YES : ETCH_NO;
+    return decide(t, known) ? ETCH_YES : ETCH_NO;
 }
 
 /* ---- the loop ------------------------------------------------------------------------------------------- */
@@ -498,7 +539,8 @@ static bool goes_on(etch_turn *t, const etch_ast_stmt *stmt, uint32_t errors)
     if (b->stopped || etch_error_count(b->spec->diags) > errors || !turn_round(t))
         return false;
     if (t->classes.count == MOST_CLASSES)
-        report_classes(t, stmt->span, "classes of iterations", MOST_CLASSES);
+        report_classes(t, stmt->span,
+                       etch_text(b->spec->arena, "make more than %d classes of iterations", MOST_CLASSES));
     return !b->stopped;
 }
 

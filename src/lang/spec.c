@@ -38,7 +38,7 @@ const etch_symbol *etch_only_symbol(const etch_spec *spec, etch_symbol_kind kind
 static uint32_t list_runs(const etch_spec *spec, const char *const **names)
 {
     const etch_symbol *const *runs;
-    const uint32_t count = etch_train_candidates(spec, &runs);
+    const uint32_t count = etch_run_candidates(spec, &runs);
     const char **list = ETCH_NEW_ARRAY(spec->arena, count, const char *);
     for (uint32_t i = 0; i < count; i++)
         list[i] = runs[i]->name;

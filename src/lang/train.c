@@ -1,150 +1,7 @@
-/* Train blocks: which one is meant, and what it says. */
+/* Train blocks: what they say. */
 #include "lang/elab_int.h"
 
 #include <string.h>
-
-/* ---- which one ----------------------------------------------------------------------------------------- */
-
-static const etch_ast_def *find_option(const etch_ast_item *item, const char *name)
-{
-    for (uint32_t i = 0; i < item->defs.count; i++)
-        if (strcmp(item->defs.at[i].name.text, name) == 0)
-            return &item->defs.at[i];
-    return NULL;
-}
-
-static bool spec_sees(const etch_spec *spec, const etch_symbol *symbol)
-{
-    for (uint32_t i = 0; i < spec->main->symbols.count; i++)
-        if (spec->main->symbols.at[i] == symbol)
-            return true;
-    return false;
-}
-
-/* The model that a block names, without reporting anything. */
-static const etch_symbol *named_model(const etch_symbol *train)
-{
-    const etch_ast_def *def = find_option(train->item, "model");
-    const etch_symbol *symbol = def && def->value->kind == ETCH_AST_NAME
-                                    ? etch_namespace_find(train->home, def->value->name.text)
-                                    : NULL;
-    return symbol && symbol->kind == SYMBOL_MODEL ? symbol : NULL;
-}
-
-uint32_t etch_train_candidates(const etch_spec *spec, const etch_symbol *const **list)
-{
-    ETCH_VEC(const etch_symbol *) own = {0}, imported = {0};
-    bool own_models = false;
-    for (uint32_t i = 0; i < spec->symbols.count; i++) {
-        const etch_symbol *symbol = spec->symbols.at[i];
-        own_models = own_models || (symbol->kind == SYMBOL_MODEL && symbol->home == spec->main);
-        if (symbol->kind != SYMBOL_TRAIN)
-            continue;
-        if (symbol->home == spec->main)
-            ETCH_PUSH(spec->arena, &own, symbol);
-        else if (named_model(symbol) && spec_sees(spec, named_model(symbol)))
-            ETCH_PUSH(spec->arena, &imported, symbol);
-    }
-    const bool choose_own = own.count > 0 || own_models;
-    *list = choose_own ? own.at : imported.at;
-    return choose_own ? own.count : imported.count;
-}
-
-static const char *run_names(const etch_spec *spec)
-{
-    const etch_symbol *const *list;
-    const uint32_t count = etch_train_candidates(spec, &list);
-    etch_buf text = {.arena = spec->arena};
-    for (uint32_t i = 0; i < count; i++)
-        etch_buf_printf(&text, "%s%s", i ? ", " : "", list[i]->name);
-    return count ? text.text : "none";
-}
-
-static const etch_symbol *find_run(etch_spec *spec, const char *run, etch_span asked)
-{
-    const etch_symbol *const *list;
-    const uint32_t count = etch_train_candidates(spec, &list);
-    const char *name = etch_name_of(spec->names, run);
-    for (uint32_t i = 0; i < count; i++)
-        if (list[i]->name == name)
-            return list[i];
-    const etch_symbol *symbol = etch_namespace_find(spec->main, name);
-    if (symbol && symbol->kind == SYMBOL_TRAIN)
-        return symbol;
-    if (symbol && symbol->kind == SYMBOL_INFER) {
-        etch_diag *diag = etch_error(spec->diags, ETCH_E_LATER, asked.end ? asked : symbol->item->name.span,
-                                     "infer blocks are part of the language but are not given meaning yet");
-        etch_note(diag, symbol->item->name.span, "'%s' is declared here", run);
-        return NULL;
-    }
-    const char **names = ETCH_NEW_ARRAY(spec->arena, count, const char *);
-    for (uint32_t i = 0; i < count; i++)
-        names[i] = list[i]->name;
-    etch_diag *diag = etch_error(spec->diags, ETCH_E_RUN, asked, "there is no train block '%s'", run);
-    etch_suggest_name(diag, run, names, count);
-    etch_note(diag, (etch_span){0, 0}, "train blocks: %s", run_names(spec));
-    return NULL;
-}
-
-const etch_symbol *etch_train_symbol(etch_spec *spec, const char *run, etch_span asked)
-{
-    if (run)
-        return find_run(spec, run, asked);
-    const etch_symbol *const *list;
-    const uint32_t count = etch_train_candidates(spec, &list);
-    if (count <= 1)
-        return count ? list[0] : NULL;
-    etch_diag *diag =
-        etch_error(spec->diags, ETCH_E_RUN, asked, "the spec has several train blocks: %s", run_names(spec));
-    for (uint32_t i = 0; i < count; i++)
-        etch_note(diag, list[i]->item->span, "'%s' is here", list[i]->name);
-    etch_help(diag, "say which one is meant: run = NAME");
-    return NULL;
-}
-
-static const etch_symbol *only_model(etch_spec *spec, const etch_symbol *train)
-{
-    const etch_symbol *found = NULL;
-    uint32_t count = 0, own = 0;
-    for (uint32_t i = 0; i < train->home->symbols.count; i++) {
-        const etch_symbol *symbol = train->home->symbols.at[i];
-        const bool is_own = symbol->home == train->home;
-        if (symbol->kind != SYMBOL_MODEL || (own > 0 && !is_own))
-            continue;
-        count = is_own && own == 0 ? 1 : count + 1;
-        own += is_own;
-        found = symbol;
-    }
-    if (count == 1)
-        return found;
-    etch_diag *diag = etch_error(spec->diags, ETCH_E_NO_MODEL, train->item->span,
-                                 count ? "this train block does not say which model it trains"
-                                       : "there is no model that this block could train");
-    etch_help(diag, "name it: model = NAME");
-    return NULL;
-}
-
-const etch_symbol *etch_train_model(etch_spec *spec, const etch_symbol *train)
-{
-    const etch_ast_def *def = find_option(train->item, "model");
-    if (!def)
-        return only_model(spec, train);
-    const etch_symbol *symbol = named_model(train);
-    if (symbol || def->value->kind == ETCH_AST_BROKEN)
-        return symbol;
-    if (def->value->kind != ETCH_AST_NAME) {
-        etch_error(spec->diags, ETCH_E_NO_MODEL, def->value->span, "a model is given by its name");
-        return NULL;
-    }
-    const etch_symbol *other = etch_namespace_find(train->home, def->value->name.text);
-    if (!other) {
-        etch_unknown_name(spec, train->home, "model", def->value->name, NULL, 0);
-        return NULL;
-    }
-    etch_error(spec->diags, ETCH_E_NO_MODEL, def->value->span, "'%s' is a %s, not a model",
-               def->value->name.text, etch_symbol_kind_name(other->kind));
-    return NULL;
-}
 
 /* ---- what it says -------------------------------------------------------------------------------------- */
 
@@ -170,33 +27,67 @@ static void later(const filling *f, etch_span span, const char *what)
 static void read_model(filling *f, const etch_ast_def *def)
 {
     (void)f;
-    (void)def; /* etch_train_model reads it */
+    (void)def; /* etch_run_model reads it */
 }
 
-static void read_accumulate(filling *f, const etch_ast_def *def)
+void etch_run_accumulate(etch_spec *spec, const etch_symbol *run, const etch_ast_def *def,
+                         etch_dim *(*dim_of)(void *data, etch_ast_name name), void *data, etch_train *train)
 {
     const etch_ast_expr *value = def->value;
     if (value->kind != ETCH_AST_TUPLE || value->items.count != 2 ||
         value->items.at[0]->kind != ETCH_AST_NAME) {
-        wrong(f, value->span, "accumulate is a dim and the number of microbatches: accumulate = (B, micro)");
+        etch_error(spec->diags, ETCH_E_TRAIN_OPTION, value->span,
+                   "accumulate is a dim and the number of microbatches: accumulate = (B, micro)");
         return;
     }
-    const etch_lookup lookup = etch_global_lookup(f->spec, f->symbol->home);
-    f->train->batch = f->dim_of(f->data, value->items.at[0]->name);
-    f->train->micro = etch_value_of(f->spec, value->items.at[1], &lookup);
+    const etch_lookup lookup = etch_global_lookup(spec, run->home);
+    train->batch = dim_of(data, value->items.at[0]->name);
+    train->micro = etch_value_of(spec, value->items.at[1], &lookup);
 }
 
-static void read_optimizer_argument(filling *f, const etch_ast_arg *arg)
+static void read_accumulate(filling *f, const etch_ast_def *def)
 {
-    static const char *const known[] = {"master"}, *const others[] = {"ema", "momentum", "beta1", "beta2",
-                                                                      "decay"};
+    etch_run_accumulate(f->spec, f->symbol, def, f->dim_of, f->data, f->train);
+}
+
+/* ---- optimizers ---------------------------------------------------------------------------------------- */
+
+static void read_master(filling *f, const etch_ast_expr *value)
+{
+    if (value->kind == ETCH_AST_TRUTH)
+        f->train->optimizer.master = value->truth;
+    else
+        wrong(f, value->span, "master is true or false");
+}
+
+/* What is kept of it matters, not how large it is: only 0 is no momentum. */
+static void read_momentum(filling *f, const etch_ast_expr *value)
+{
+    etch_sym *sym = f->spec->sym;
+    const etch_lookup lookup = etch_global_lookup(f->spec, f->symbol->home);
+    etch_expr number = etch_value_of(f->spec, value, &lookup);
+    if (!number || etch_is_zero(number))
+        return;
+    if (etch_is_constant(number) && (etch_constant_compare(sym, number, etch_int(sym, 0)) < 0 ||
+                                     etch_constant_compare(sym, number, etch_int(sym, 1)) >= 0)) {
+        wrong(f, value->span, "momentum is at least 0 and below 1");
+        return;
+    }
+    f->train->optimizer.row = etch_optimizer_with_momentum(etch_table_builtin(), f->train->optimizer.row);
+}
+
+static void read_optimizer_argument(filling *f, const char *optimizer, const etch_ast_arg *arg)
+{
+    static const char *const known[] = {"master", "momentum"};
+    static const char *const others[] = {"ema", "beta1", "beta2", "decay", "nesterov"};
+    const etch_row *row = etch_optimizer_called(etch_table_builtin(), optimizer);
+    const bool takes_momentum = etch_optimizer_with_momentum(etch_table_builtin(), row) != NULL;
     if (!arg->name.text) {
         wrong(f, arg->value->span, "arguments of an optimizer have names: adamw(master = true)");
     } else if (strcmp(arg->name.text, known[0]) == 0) {
-        if (arg->value->kind == ETCH_AST_TRUTH)
-            f->train->optimizer.master = arg->value->truth;
-        else
-            wrong(f, arg->value->span, "master is true or false");
+        read_master(f, arg->value);
+    } else if (takes_momentum && strcmp(arg->name.text, known[1]) == 0) {
+        read_momentum(f, arg->value);
     } else {
         for (uint32_t i = 0; i < sizeof others / sizeof *others; i++)
             if (strcmp(arg->name.text, others[i]) == 0) {
@@ -204,35 +95,81 @@ static void read_optimizer_argument(filling *f, const etch_ast_arg *arg)
                 return;
             }
         etch_diag *diag = etch_error(f->spec->diags, ETCH_E_TRAIN_OPTION, arg->name.span,
-                                     "adamw has no argument '%s'", arg->name.text);
-        etch_suggest_name(diag, arg->name.text, known, 1);
+                                     "%s has no argument '%s'", optimizer, arg->name.text);
+        etch_suggest_name(diag, arg->name.text, known, takes_momentum ? 2 : 1);
     }
+}
+
+static void report_no_optimizer(const filling *f, etch_ast_name name)
+{
+    static const char *const others[] = {"adam", "adagrad", "rowwise_adagrad", "adafactor", "lion",
+                                         "muon", "lamb",    "shampoo",         "none"};
+    const etch_table *table = etch_table_builtin();
+    ETCH_VEC(const char *) names = {0};
+    const etch_row *row;
+    for (uint32_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(name.text, others[i]) == 0) {
+            later(f, name.span, etch_text(f->spec->arena, "the optimizer '%s'", others[i]));
+            return;
+        }
+    for (uint32_t i = 0; (row = etch_row_at(table, i)) != NULL; i++)
+        if (etch_optimizer_called(table, etch_row_name(row)))
+            ETCH_PUSH(f->spec->arena, &names, etch_row_name(row));
+    etch_diag *diag =
+        etch_error(f->spec->diags, ETCH_E_TRAIN_OPTION, name.span, "there is no optimizer '%s'", name.text);
+    etch_suggest_name(diag, name.text, names.at, names.count);
 }
 
 static void read_optimizer(filling *f, const etch_ast_def *def)
 {
-    static const char *const known[] = {"adamw"};
-    static const char *const others[] = {"sgd",  "adam", "adagrad", "rowwise_adagrad", "adafactor",
-                                         "lion", "muon", "lamb",    "shampoo",         "none"};
     const etch_ast_expr *value = def->value;
     if (value->kind != ETCH_AST_NAME && value->kind != ETCH_AST_CALL) {
         wrong(f, value->span, "an optimizer is written like optimizer = adamw(master = true)");
         return;
     }
-    for (uint32_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strcmp(value->name.text, others[i]) == 0) {
-            later(f, value->name.span, etch_text(f->spec->arena, "the optimizer '%s'", others[i]));
-            return;
-        }
-    if (strcmp(value->name.text, known[0]) != 0) {
-        etch_diag *diag = etch_error(f->spec->diags, ETCH_E_TRAIN_OPTION, value->name.span,
-                                     "there is no optimizer '%s'", value->name.text);
-        etch_suggest_name(diag, value->name.text, known, 1);
+    f->train->optimizer.row = etch_optimizer_called(etch_table_builtin(), value->name.text);
+    if (!f->train->optimizer.row) {
+        report_no_optimizer(f, value->name);
         return;
     }
-    f->train->optimizer.row = etch_row_named(etch_table_builtin(), known[0]);
     for (uint32_t i = 0; value->kind == ETCH_AST_CALL && i < value->args.count; i++)
-        read_optimizer_argument(f, &value->args.at[i]);
+        read_optimizer_argument(f, value->name.text, &value->args.at[i]);
+}
+
+/* ---- other options ------------------------------------------------------------------------------------- */
+
+/* The names that one name or a list of them is; NULL after an error, which is `message`. */
+static const char **read_names(const filling *f, const etch_ast_expr *value, uint32_t *count,
+                               const char *message)
+{
+    const bool several = value->kind == ETCH_AST_TUPLE;
+    *count = several ? value->items.count : 1;
+    const char **names = ETCH_NEW_ARRAY(f->spec->arena, *count, const char *);
+    for (uint32_t i = 0; i < *count; i++) {
+        const etch_ast_expr *item = several ? value->items.at[i] : value;
+        if (item->kind != ETCH_AST_NAME) {
+            wrong(f, item->span, message);
+            return NULL;
+        }
+        names[i] = item->name.text;
+    }
+    return names;
+}
+
+static void read_freeze(filling *f, const etch_ast_def *def)
+{
+    const etch_ast_expr *value = def->value;
+    if (value->kind == ETCH_AST_NAME && strcmp(value->name.text, "none") == 0)
+        return;
+    const bool several = value->kind == ETCH_AST_TUPLE;
+    etch_span *spans = ETCH_NEW_ARRAY(f->spec->arena, several ? value->items.count : 1, etch_span);
+    for (uint32_t i = 0; i < (several ? value->items.count : 1); i++)
+        spans[i] = several ? value->items.at[i]->span : value->span;
+    f->train->freeze_spans = spans;
+    f->train->freeze = read_names(f, value, &f->train->freeze_count,
+                                  "freeze is a module, loop, tag or module.tensor, a list of them, or none");
+    if (!f->train->freeze)
+        f->train->freeze_count = 0;
 }
 
 static void read_recompute(filling *f, const etch_ast_def *def)
@@ -264,7 +201,7 @@ static const struct option {
     {"accumulate", read_accumulate},
     {"recompute", read_recompute},
     {"clip", read_clip},
-    {"freeze", NULL},
+    {"freeze", read_freeze},
     {"adapt", NULL},
     {"report", NULL},
     {"save", NULL},
@@ -276,11 +213,12 @@ static const struct option {
 };
 enum { OPTION_COUNT = sizeof options / sizeof *options };
 
-/* `train update { seq = prompt + gen }` binds a param for this run alone. */
-static bool is_param(const filling *f, const char *name)
+bool etch_is_train_option(const char *name)
 {
-    const etch_symbol *symbol = etch_namespace_find(f->symbol->home, name);
-    return symbol && symbol->kind == SYMBOL_PARAM;
+    for (uint32_t i = 0; i < OPTION_COUNT; i++)
+        if (strcmp(options[i].name, name) == 0)
+            return true;
+    return false;
 }
 
 static void read_option(filling *f, const etch_ast_def *def)
@@ -296,10 +234,8 @@ static void read_option(filling *f, const etch_ast_def *def)
             later(f, def->span, etch_text(f->spec->arena, "'%s' in a train block", def->name.text));
         return;
     }
-    if (is_param(f, def->name.text)) {
-        later(f, def->span, "a param that a train block binds");
-        return;
-    }
+    if (etch_run_binds(f->symbol, def))
+        return; /* the settings of the run have it */
     etch_diag *diag = etch_error(f->spec->diags, ETCH_E_TRAIN_OPTION, def->name.span,
                                  "a train block has no option '%s'", def->name.text);
     etch_suggest_name(diag, def->name.text, names, OPTION_COUNT);
@@ -313,14 +249,8 @@ bool etch_train_fill(etch_spec *spec, const etch_symbol *symbol,
     *train = (etch_train){.micro = etch_int(spec->sym, 1), .span = symbol->item->span};
     const etch_ast_defs *defs = &symbol->item->defs;
     for (uint32_t i = 0; i < defs->count; i++) {
-        const etch_ast_def *first = find_option(symbol->item, defs->at[i].name.text);
-        if (first != &defs->at[i]) {
-            etch_diag *diag = etch_error(spec->diags, ETCH_E_TRAIN_OPTION, defs->at[i].span,
-                                         "'%s' is given twice", defs->at[i].name.text);
-            etch_note(diag, first->span, "it is given here already");
-            continue;
-        }
-        read_option(&f, &defs->at[i]);
+        if (etch_run_says_once(spec, symbol, i))
+            read_option(&f, &defs->at[i]);
     }
     return etch_error_count(spec->diags) == errors;
 }

@@ -12,6 +12,16 @@ struct etch_classes {
     segment *segments;
 };
 
+/* Every iteration is of one class. */
+static void check_members(etch_outliner *o, const etch_loop *loop, const etch_classes *classes)
+{
+    uint64_t count, members = 0;
+    etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, loop->count), &count));
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        members += etch_class_members(classes, k, (etch_window){0, count});
+    etch_lower_require(o->arena, members == count);
+}
+
 const etch_classes *etch_classes_make(etch_outliner *o, const etch_loop *loop)
 {
     const etch_pattern *pattern = loop->pattern;
@@ -27,6 +37,7 @@ const etch_classes *etch_classes_make(etch_outliner *o, const etch_loop *loop)
         etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, from->first), &to->first));
         etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, from->end), &to->end));
     }
+    check_members(o, loop, classes);
     return classes;
 }
 

@@ -134,13 +134,20 @@ static const etch_scope *common_scope(const etch_scope *a, const etch_scope *b)
 
 /* ---- tasks --------------------------------------------------------------------------------------------- */
 
-/* The innermost scope around all kernels of a region, without those of its loops. */
+/* The innermost scope around all kernels of a region, or of all bodies of a loop, without those of the loops in
+ * them. */
 static const etch_scope *scope_around(const etch_placed_region *region)
 {
     const etch_scope *around = NULL;
-    for (uint32_t i = 0; i < region->kernels.count; i++) {
-        const etch_scope *scope = region->kernels.at[i]->anchor->scope;
-        around = i > 0 ? common_scope(around, scope) : scope;
+    const uint32_t count = region->loop ? region->loop->bodies.count : 1;
+    bool any = false;
+    for (uint32_t k = 0; k < count; k++) {
+        const etch_placed_region *body = region->loop ? region->loop->bodies.at[k] : region;
+        for (uint32_t i = 0; i < body->kernels.count; i++) {
+            const etch_scope *scope = body->kernels.at[i]->anchor->scope;
+            around = any ? common_scope(around, scope) : scope;
+            any = true;
+        }
     }
     return around;
 }

@@ -22,14 +22,22 @@ static bool has_demand(const checking *c, const char *plan, const char *text)
     return false;
 }
 
-/* A demand of the plan that values contradict. What has no value yet contradicts nothing. */
+/* Do the values contradict a demand of the plan? What has no value yet contradicts nothing. `size`, `divisor`:
+ * with the values. */
+static bool is_contradicted(etch_session *session, const etch_pipeline *p, const etch_requirement *r,
+                            etch_expr *size, etch_expr *divisor)
+{
+    *size = etch_pipeline_apply(session, p, r->size);
+    *divisor = etch_pipeline_apply(session, p, r->divisor);
+    return *size && *divisor && etch_is_constant(*size) && etch_is_constant(*divisor) &&
+           etch_divides(session->sym, *divisor, *size, NULL) == ETCH_NO;
+}
+
 static void check_demand(etch_session *session, const etch_pipeline *p, const etch_requirement *r)
 {
     etch_sym *sym = session->sym;
-    etch_expr size = etch_pipeline_apply(session, p, r->size);
-    etch_expr divisor = etch_pipeline_apply(session, p, r->divisor);
-    if (size && divisor && etch_is_constant(size) && etch_is_constant(divisor) &&
-        etch_divides(sym, divisor, size, NULL) == ETCH_NO)
+    etch_expr size, divisor;
+    if (is_contradicted(session, p, r, &size, &divisor))
         etch_error(session->diags, ETCH_E_NOT_DIVISIBLE, r->span,
                    "%s = %s is not divisible by %s = %s, as plan '%s' demands", etch_expr_text(sym, r->size),
                    etch_expr_text(sym, size), etch_expr_text(sym, r->divisor), etch_expr_text(sym, divisor),
@@ -69,20 +77,47 @@ static void list_stage_demands(checking *c, etch_pipeline *p)
         add_demand(c, p, etch_text(session->arena, "%s == %s", units, etch_expr_text(sym, sum)), line->span);
 }
 
+/* What the run binds itself: that is not there to be chosen. */
+static etch_settings run_settings(etch_session *session, const etch_pipeline *p)
+{
+    ETCH_VEC(etch_setting) own = {0};
+    for (uint32_t i = 0; i < p->settings->count; i++)
+        if (strcmp(p->settings->at[i].from, "run") == 0)
+            ETCH_PUSH(session->arena, &own, p->settings->at[i]);
+    return (etch_settings){.at = own.at, .count = own.count};
+}
+
 static void list_demands(checking *c, etch_pipeline *p)
 {
     etch_session *session = c->session;
+    const etch_settings own = run_settings(session, p);
     for (uint32_t i = 0; i < p->placed->requirements.count; i++) {
         const etch_requirement *r = &p->placed->requirements.at[i];
         if (!session->options.defaults)
             check_demand(session, p, r);
         if (etch_divides(session->sym, r->divisor, r->size, NULL) == ETCH_YES)
             continue; /* the spec's own assumptions say so */
+        etch_expr size = etch_settings_apply(session->sym, &own, r->size);
         const char *text = etch_text(session->arena, "%s | %s", etch_expr_text(session->sym, r->divisor),
-                                     etch_expr_text(session->sym, r->size));
+                                     etch_expr_text(session->sym, size ? size : r->size));
         add_demand(c, p, text, r->span);
     }
     list_stage_demands(c, p);
+}
+
+/* Plans are made for some runs of a spec, not for all. One that the values of an infer block exclude, as tokens
+ * of a sequence are no longer divided when there is one, is not for it, unless the user names the run. */
+static bool concerns(const checking *c, const etch_pipeline *p)
+{
+    etch_session *session = c->session;
+    if (!p->model->serves || session->options.run)
+        return true;
+    for (uint32_t i = 0; i < p->placed->requirements.count; i++) {
+        etch_expr size, divisor;
+        if (is_contradicted(session, p, &p->placed->requirements.at[i], &size, &divisor))
+            return false;
+    }
+    return true;
 }
 
 /* One model under each plan, or under the one that was asked for. */
@@ -98,9 +133,9 @@ static void check_run(checking *c, const char *run)
         const char *plan = session->options.plan ? session->options.plan : report->plans[i];
         etch_pipeline *p = etch_pipeline_get(session, run, plan, true, (etch_span){0, 0});
         const etch_job *job;
-        if (p && etch_pipeline_place(session, p)) {
+        if (p && etch_pipeline_place(session, p) && concerns(c, p)) {
             list_demands(c, p);
-            if (session->options.defaults && c->status == ETCH_OK)
+            if (session->options.defaults && c->status == ETCH_OK && !p->model->graph->steps)
                 c->status = etch_pipeline_lower(session, p, NULL, &job);
         }
         if (session->options.plan)
@@ -164,9 +199,38 @@ static const char *judge(checking *c, const etch_claim *written, const etch_sett
     return "unknown";
 }
 
-static void check_claims(checking *c, const etch_settings *settings)
+typedef ETCH_VEC(etch_setting) setting_list;
+
+/* Adds the value that `from` has for an axis, unless there is one. */
+static void add_axis(etch_arena *arena, setting_list *all, const etch_settings *from, etch_expr axis)
+{
+    for (uint32_t i = 0; i < all->count; i++)
+        if (all->at[i].var == axis)
+            return;
+    for (uint32_t i = 0; i < from->count; i++)
+        if (from->at[i].var == axis)
+            ETCH_PUSH(arena, all, from->at[i]);
+}
+
+/* The values in force, and those of axes of the plans that were built: a claim may speak of several. */
+static etch_settings with_axes(const checking *c, const etch_settings *settings)
 {
     etch_session *session = c->session;
+    setting_list all = {0};
+    for (uint32_t i = 0; i < settings->count; i++)
+        ETCH_PUSH(session->arena, &all, settings->at[i]);
+    for (uint32_t i = 0; i < session->in_force.count; i++) {
+        const etch_in_force *more = session->in_force.at[i];
+        for (uint32_t k = 0; more->fine && more->plan && k < more->plan->mesh.count; k++)
+            add_axis(session->arena, &all, &more->settings, more->plan->mesh.at[k].size);
+    }
+    return (etch_settings){.at = all.at, .count = all.count};
+}
+
+static void check_claims(checking *c, const etch_settings *in_force)
+{
+    etch_session *session = c->session;
+    const etch_settings everywhere = with_axes(c, in_force), *settings = &everywhere;
     const etch_quantities quantities = etch_session_quantities(session);
     const etch_claim *claims;
     etch_forget_open(session);

@@ -25,6 +25,13 @@ static const etch_given *list_given(etch_session *session, const etch_settings *
 etch_status etch_pipeline_lower(etch_session *session, etch_pipeline *p, const etch_style *style,
                                 const etch_job **job)
 {
+    if (p->model->graph->steps) {
+        etch_diag *diag =
+            etch_error(session->diags, ETCH_E_LATER, p->model->run_span,
+                       "traces of several steps, one behind the other, are not given meaning yet");
+        etch_help(diag, "lower a run of one step");
+        return ETCH_EINPUT;
+    }
     etch_lower_options options = {.placed = p->placed,
                                   .given = list_given(session, p->settings),
                                   .given_count = p->settings->count,

@@ -241,7 +241,8 @@ etch_tensor *etch_network_rename(etch_network *network, etch_tensor *x, size_t c
 /* "softmax needs over" */
 static bool refuse(const request *r, const char *verb, const char *what)
 {
-    etch_error(r->network->session->diags, ETCH_E_CALL_ARGUMENTS, nowhere, "%.80s %s %.80s", r->name, verb, what);
+    etch_error(r->network->session->diags, ETCH_E_CALL_ARGUMENTS, nowhere, "%.80s %s %.80s", r->name, verb,
+               what);
     return false;
 }
 
@@ -256,6 +257,13 @@ static bool store_dims(const request *r, const etch_network_argument *from, etch
     return true;
 }
 
+static bool store_dtype(const request *r, const etch_keyword_info *info, const char *name, uint32_t *dtype)
+{
+    etch_dtype found = name ? etch_dtype_of(name) : ETCH_DTYPE_COUNT;
+    *dtype = (uint32_t)found + 1;
+    return etch_dtype_is_real(found) || refuse(r, "needs a dtype of real numbers for", info->name);
+}
+
 /* Stores what an argument says of a keyword. False after an error. */
 static bool store_keyword(const request *r, const etch_keyword_info *info, const etch_network_argument *from,
                           etch_attrs *attrs)
@@ -264,11 +272,12 @@ static bool store_keyword(const request *r, const etch_keyword_info *info, const
     if (field.dims)
         return from->dim_count ? store_dims(r, from, field.dims, field.dim_count)
                                : refuse(r, "needs dims for", info->name);
+    if (field.dtype)
+        return store_dtype(r, info, from->number, field.dtype);
     etch_expr number = value_of(r, from->number);
     if (!number)
-        return from->number
-                   ? false
-                   : refuse(r, "needs a number for", info->name ? info->name : "its last operand");
+        return from->number ? false
+                            : refuse(r, "needs a number for", info->name ? info->name : "its last operand");
     if (field.flag)
         *field.flag = !etch_is_zero(number);
     else if (!info->name || !etch_is_zero(number))

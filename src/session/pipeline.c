@@ -3,21 +3,48 @@
 
 #include <string.h>
 
-const etch_settings *etch_session_settings(etch_session *session, const etch_plan *plan)
+static bool same_name(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+const etch_settings *etch_run_settings(etch_session *session, const char *run, const etch_plan *plan)
 {
     const etch_session_options *o = &session->options;
     for (uint32_t i = 0; i < session->in_force.count; i++) {
         const etch_in_force *known = session->in_force.at[i];
-        if (known->plan == plan && known->defaults == o->defaults)
+        if (known->plan == plan && known->defaults == o->defaults && same_name(known->run, run))
             return known->fine ? &known->settings : NULL;
     }
     etch_in_force *bound = ETCH_NEW(session->arena, etch_in_force);
+    bound->run = run;
     bound->plan = plan;
     bound->defaults = o->defaults;
-    bound->fine = etch_spec_bind(session->spec, o->config, o->sets, (uint32_t)o->set_count, o->defaults, plan,
-                                 &bound->settings);
+    bound->fine = etch_spec_bind(session->spec, run, o->config, o->sets, (uint32_t)o->set_count, o->defaults,
+                                 plan, &bound->settings);
     ETCH_PUSH(session->arena, &session->in_force, bound);
     return bound->fine ? &bound->settings : NULL;
+}
+
+/* The user gave a value to what the session's run binds: said once, whatever plans there are. */
+static void warn_of_hidden(etch_session *session, const etch_settings *settings)
+{
+    for (uint32_t i = 0; i < settings->hidden_count && !session->warned_of_hidden; i++) {
+        const etch_hidden *h = &settings->hidden[i];
+        etch_diag *diag =
+            etch_warning(session->diags, ETCH_E_RUN_BINDS, h->set,
+                         "run '%s' binds '%s' itself: this value has no effect on it", h->run, h->name);
+        etch_note(diag, h->bound, "it is bound here");
+    }
+    session->warned_of_hidden = true;
+}
+
+const etch_settings *etch_session_settings(etch_session *session, const etch_plan *plan)
+{
+    const etch_settings *settings = etch_run_settings(session, session->options.run, plan);
+    if (settings)
+        warn_of_hidden(session, settings);
+    return settings;
 }
 
 bool etch_session_plan(etch_session *session, const etch_plan **plan)
@@ -27,18 +54,16 @@ bool etch_session_plan(etch_session *session, const etch_plan **plan)
     return *plan || !name;
 }
 
-/* A model that is not trained: its forward pass alone, as one microbatch. */
-static etch_training *forward_only(etch_session *session, etch_graph *graph)
+/* A model that is not trained: its forward pass alone, as one microbatch unless its run says otherwise. */
+static etch_training *forward_only(etch_session *session, const etch_model *model)
 {
     etch_training *training = ETCH_NEW(session->arena, etch_training);
-    training->graph = graph;
-    training->train.micro = etch_int(session->sym, 1);
+    training->graph = model->graph;
+    if (model->serves)
+        training->train = model->train;
+    else
+        training->train.micro = etch_int(session->sym, 1);
     return training;
-}
-
-static bool same_name(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
 }
 
 static bool is_axis(const etch_plan *plan, const char *name)
@@ -84,7 +109,7 @@ static void derive(etch_session *session, etch_pipeline *p, etch_model *model)
     if (p->plan && p->plan->recompute.span.end)
         etch_train_recompute(&train, &p->plan->recompute);
     p->training =
-        model->trains ? etch_train_derive(model->graph, &train) : forward_only(session, model->graph);
+        model->trains ? etch_train_derive(model->graph, &train) : forward_only(session, model);
     if (!p->training)
         return;
     etch_graph_costs(p->training, &p->graph_costs);
@@ -130,7 +155,7 @@ etch_pipeline *etch_pipeline_get(etch_session *session, const char *run, const c
     const etch_plan *plan = etch_spec_plan(session->spec, plan_name, needs_plan || plan_name != NULL, asked);
     if (!plan && (needs_plan || plan_name))
         return NULL;
-    const etch_settings *settings = etch_session_settings(session, plan);
+    const etch_settings *settings = etch_run_settings(session, run, plan);
     if (!settings)
         return NULL;
     for (uint32_t i = 0; i < session->pipelines.count; i++) {

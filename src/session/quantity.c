@@ -24,7 +24,7 @@ static const etch_quantity_row rows[] = {
     {"params", ETCH_OF_PART, ETCH_PARAMS, ETCH_ALL, OF_WEIGHTS, false, "elements", "weights"},
     {"trainable", ETCH_OF_PART, ETCH_PARAMS, ETCH_ONLY_TRAINABLE, OF_WEIGHTS, false, "elements",
      "weights that have a gradient"},
-    {"active_params", ETCH_OF_PART, ETCH_PARAMS, ETCH_ALL, OF_WEIGHTS, false, "elements",
+    {"active_params", ETCH_OF_PART, ETCH_ACTIVE, ETCH_ALL, OF_WEIGHTS, false, "elements",
      "weights that one token uses"},
     {"flops", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ALL, OF_JOB, false, "FLOP",
      "work of the whole job; a multiply-add is 2"},
@@ -41,7 +41,7 @@ static const etch_quantity_row rows[] = {
      "payload of the collectives of one rank"},
     {"wire", ETCH_OF_PHASE, ETCH_WIRE, ETCH_ALL, OF_COLLECTIVES, false, "bytes",
      "what one rank sends for them, in rings"},
-    {"memory", ETCH_OF_CLASS, ETCH_TRAFFIC, ETCH_ALL, OF_RANK, true, "bytes", "memory that one rank holds"},
+    {"memory", ETCH_OF_CLASS, ETCH_CACHED, ETCH_ALL, OF_RANK, false, "bytes", "memory that one rank holds: memory(cache)"},
     {"saved", ETCH_OF_CALL, ETCH_SAVED, ETCH_ALL, OF_KEPT, false, "bytes",
      "what a microbatch keeps of the forward pass for the backward pass; of the whole job"},
 };
@@ -58,7 +58,7 @@ const etch_quantity_row *etch_quantity_row_of(const char *name)
 
 bool etch_quantity_of_rank(const etch_quantity_row *row)
 {
-    return row->measure != ETCH_PARAMS && row->measure != ETCH_FLOPS && row->measure != ETCH_SAVED;
+    return row->subject != ETCH_OF_PART && row->measure != ETCH_FLOPS && row->measure != ETCH_SAVED;
 }
 
 static bool of_collectives(const etch_quantity_row *row)
@@ -135,6 +135,33 @@ static bool check_arguments(etch_session *session, const etch_quantity *q, const
         fine = false;
     }
     return fine;
+}
+
+/* Of what a rank holds, `memory` knows the caches. */
+static bool find_class(etch_session *session, const etch_quantity *q)
+{
+    static const char *const known[] = {"cache"}, *const later[] = {"weights",     "grads",  "optim",
+                                                                    "activations", "states", "peak"};
+    const etch_span span = q->first ? q->first_span : q->span;
+    if (q->first && strcmp(q->first, known[0]) == 0)
+        return true;
+    for (size_t i = 0; q->first && i < sizeof later / sizeof *later; i++)
+        if (strcmp(later[i], q->first) == 0) {
+            etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_LATER, span,
+                                         "'%s(%s)' is not given meaning yet", q->name, q->first);
+            etch_note(diag, (etch_span){0, 0}, "this is etch %s; a later version computes it", ETCH_VERSION);
+            return false;
+        }
+    etch_diag *diag = q->first ? etch_error(session->diags, ETCH_E_QUERY_PHASE, span,
+                                            "'%s' is nothing that a rank holds", q->first)
+                               : etch_error(session->diags, ETCH_E_QUERY_PHASE, span,
+                                            "'%s' needs to know of what: %s(cache)", q->name, q->name);
+    if (q->first) {
+        const char *near = etch_nearest(q->first, known, 1);
+        if (near)
+            etch_help(diag, "did you mean '%s'?", near);
+    }
+    return false;
 }
 
 static bool find_phases(etch_session *session, const etch_quantity *q, filter *f)
@@ -300,6 +327,16 @@ static etch_expr amount_of(etch_sym *sym, const filter *f, const etch_cost *cost
                                                : cost->each;
 }
 
+/* Of all steps of a served model; a cache holds what it does behind the last. */
+static etch_expr of_all_steps(etch_sym *sym, const etch_graph *graph, const etch_cost *cost, etch_expr amount)
+{
+    if (!graph->steps || !amount || cost->measure == ETCH_PARAMS)
+        return amount;
+    const etch_expr last = etch_sub(sym, graph->steps, etch_int(sym, 1));
+    return cost->measure == ETCH_CACHED ? etch_subst(sym, amount, 1, &graph->step, &last)
+                                        : etch_sum_over(sym, graph->step, etch_int(sym, 0), last, amount);
+}
+
 static void pick(etch_session *session, const etch_pipeline *p, const etch_cost_list *costs, const filter *f,
                  etch_picks *out)
 {
@@ -314,6 +351,7 @@ static void pick(etch_session *session, const etch_pipeline *p, const etch_cost_
         etch_expr amount = etch_mul(sym, amount_of(sym, f, &counted), cost->times);
         if (f->part)
             amount = etch_div(sym, amount, f->part->around);
+        amount = of_all_steps(sym, p->training->graph, cost, amount);
         amount = etch_pipeline_apply(session, p, amount);
         if (amount && etch_is_zero(amount))
             continue;
@@ -374,16 +412,22 @@ static bool pick_part(etch_session *session, const etch_pipeline *p, const etch_
 
 static bool is_trained(etch_session *session, const etch_pipeline *p, const etch_quantity *q, const filter *f)
 {
-    const bool forward =
-        f->row->subject == ETCH_OF_PHASE ? f->phases == 1u << ETCH_FORWARD : f->row->measure != ETCH_SAVED;
-    if (forward || p->model->trains)
+    const bool of_phase = f->row->subject == ETCH_OF_PHASE, forward = f->phases >> ETCH_FORWARD & 1;
+    const bool runs = of_phase ? f->phases == 1u << ETCH_FORWARD || (forward && p->model->serves)
+                               : f->row->measure != ETCH_SAVED;
+    if (runs || p->model->trains)
         return true;
-    const bool phase = f->row->subject == ETCH_OF_PHASE;
-    etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_TRAIN, phase ? q->first_span : q->span,
-                                 "'%s' needs a train block: model '%s' is not trained",
-                                 phase ? q->first : q->name, p->model->name);
-    etch_help(diag, "%sadd `train { model = %s, optimizer = adamw }` to the spec",
-              phase ? "ask for 'forward', or " : "", p->model->name);
+    const char *asked = of_phase ? q->first : q->name, *hint = of_phase ? "ask for 'forward', or " : "";
+    const etch_span span = of_phase ? q->first_span : q->span;
+    if (p->model->serves) {
+        etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_TRAIN, span,
+                                     "'%s' needs a train block: an infer block runs forward only", asked);
+        etch_help(diag, "%sname a train block: run = NAME", hint);
+        return false;
+    }
+    etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_TRAIN, span,
+                                 "'%s' needs a train block: model '%s' is not trained", asked, p->model->name);
+    etch_help(diag, "%sadd `train { model = %s, optimizer = adamw }` to the spec", hint, p->model->name);
     return false;
 }
 
@@ -457,7 +501,7 @@ etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *q,
     filter f = {.row = row, .op = q->op};
     if (!check_arguments(session, q, row) ||
         (row->subject == ETCH_OF_PHASE && !find_phases(session, q, &f)) ||
-        (q->op && !find_op(session, q, row)))
+        (row->subject == ETCH_OF_CLASS && !find_class(session, q)) || (q->op && !find_op(session, q, row)))
         return NULL;
     if (row->subject == ETCH_OF_PART && !q->first) {
         etch_error(session->diags, ETCH_E_QUERY_PART, q->span, "'%s' needs a model or a module: %s(model)",

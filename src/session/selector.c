@@ -15,6 +15,7 @@ typedef struct survey {
     ETCH_VEC(const etch_loop *) loops;
     const etch_region **region_of_scope; /* by scope id: where the call stands, or NULL */
     bool *seen_scope;                    /* by scope id */
+    bool *runs; /* by scope id: does anything run in it? An infer block leaves out what it does not need */
 } survey;
 
 static void walk(survey *s, const etch_region *region)
@@ -25,7 +26,11 @@ static void walk(survey *s, const etch_region *region)
             ETCH_PUSH(s->arena, &s->loops, item->loop);
             for (uint32_t k = 0; k < item->loop->bodies.count; k++)
                 walk(s, item->loop->bodies.at[k]);
-        } else if (item->op->edge != ETCH_NO_EDGE && item->op->scope && !s->seen_scope[item->op->scope->id]) {
+            continue;
+        }
+        for (const etch_scope *scope = item->op->scope; scope; scope = scope->parent)
+            s->runs[scope->id] = true;
+        if (item->op->edge != ETCH_NO_EDGE && item->op->scope && !s->seen_scope[item->op->scope->id]) {
             /* Arguments enter where the call stands, whatever loops the module has inside. */
             s->seen_scope[item->op->scope->id] = true;
             s->region_of_scope[item->op->scope->id] = region;
@@ -37,7 +42,8 @@ static survey survey_graph(etch_arena *arena, const etch_graph *graph)
 {
     survey s = {.arena = arena,
                 .region_of_scope = ETCH_NEW_ARRAY(arena, graph->scopes.count, const etch_region *),
-                .seen_scope = ETCH_NEW_ARRAY(arena, graph->scopes.count, bool)};
+                .seen_scope = ETCH_NEW_ARRAY(arena, graph->scopes.count, bool),
+                .runs = ETCH_NEW_ARRAY(arena, graph->scopes.count, bool)};
     walk(&s, graph->forward);
     return s;
 }
@@ -73,12 +79,13 @@ static bool ends_at(path p, uint32_t count, const etch_scope *scope)
     return true;
 }
 
-static void find_scopes(etch_session *session, const etch_graph *graph, const survey *s, path p,
+/* `all`: also calls in which nothing runs. */
+static void find_scopes(etch_session *session, const etch_graph *graph, const survey *s, path p, bool all,
                         etch_parts *out)
 {
     for (uint32_t i = 0; i < graph->scopes.count; i++) {
         etch_scope *scope = graph->scopes.at[i];
-        if (ends_at(p, p.count, scope)) {
+        if (ends_at(p, p.count, scope) && (all || s->runs[scope->id])) {
             etch_expr around = runs_of(session->sym, s->region_of_scope[scope->id]);
             ETCH_PUSH(session->arena, out, (etch_part){.scope = scope, .around = around});
         }
@@ -149,7 +156,9 @@ bool etch_parts_find(etch_session *session, const etch_pipeline *pipeline, const
     const etch_graph *graph = pipeline->training->graph;
     const survey s = survey_graph(session->arena, graph);
     const path p = split(session->arena, selector);
-    find_scopes(session, graph, &s, p, out);
+    find_scopes(session, graph, &s, p, !graph->serves, out);
+    if (out->count == 0 && graph->serves)
+        find_scopes(session, graph, &s, p, true, out);
     if (out->count == 0)
         find_loops(session, &s, p, out);
     if (out->count == 0)

@@ -32,8 +32,9 @@ typedef struct etch_pipeline {
     ETCH_VEC(etch_stage_costs *) stage_costs; /* of one rank, as far as they were asked for */
 } etch_pipeline;
 
-/* The values in force with one plan. */
+/* The values in force with one run and plan. */
 typedef struct etch_in_force {
+    const char *run;       /* as asked; NULL: the spec's choice */
     const etch_plan *plan; /* may be NULL */
     bool defaults;
     etch_settings settings;
@@ -66,6 +67,7 @@ struct etch_session {
     etch_sym *sym;
     etch_spec *spec;
     ETCH_VEC(etch_in_force *) in_force;
+    bool warned_of_hidden; /* values that the run hides */
     ETCH_VEC(etch_pipeline *) pipelines;
     const etch_pipeline *latest;            /* the last one that a quantity asked for */
     ETCH_VEC(etch_open_axis) open_axes;     /* since `latest` was reset */
@@ -75,6 +77,8 @@ struct etch_session {
 
 /* The values in force with a plan, which may be NULL. NULL after a reported error. */
 const etch_settings *etch_session_settings(etch_session *session, const etch_plan *plan);
+/* The same of a run (NULL: the spec's choice), which may bind params itself. */
+const etch_settings *etch_run_settings(etch_session *session, const char *run, const etch_plan *plan);
 /* The plan that the options, or the spec, name. False after a reported error; the plan may be NULL when
  * nothing names one. */
 bool etch_session_plan(etch_session *session, const etch_plan **plan);

@@ -15,8 +15,13 @@ static size_t number_all(size_t *at, size_t count)
 
 /* ---- numbers and formulas --------------------------------------------------------------------------- */
 
+/* Of a served model that runs in several steps the first one is shown. */
 static const char *value_text(const etch_viewing *v, etch_expr value)
 {
+    const etch_graph *graph = v->p->training->graph;
+    const etch_expr first = etch_int(v->sym, 0);
+    if (graph->step)
+        value = etch_subst(v->sym, value, 1, &graph->step, &first);
     return etch_expr_text(v->sym, etch_pipeline_apply(v->session, v->p, value));
 }
 
@@ -180,6 +185,8 @@ static void put_keyword(const etch_viewing *v, const etch_keyword_info *info, co
         etch_buf_printf(out, "%s = ", info->name);
     if (field->dims)
         put_dims(v, *field->dims, *field->dim_count, out);
+    else if (field->dtype)
+        etch_buf_puts(out, etch_dtype_name((etch_dtype)(*field->dtype - 1)));
     else
         etch_buf_puts(out, field->flag ? "true" : value_text(v, *field->number));
 }
@@ -206,7 +213,7 @@ static const char *arguments_of(const etch_viewing *v, const etch_op *op)
     const etch_keyword_info *info;
     for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++) {
         const etch_keyword_field field = etch_keyword_field_of(info, &said);
-        if (field.dims ? *field.dim_count > 0 : field.flag ? *field.flag : *field.number != NULL)
+        if (etch_keyword_is_said(&field))
             put_keyword(v, info, &field, &out);
     }
     return out.text;

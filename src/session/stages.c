@@ -68,6 +68,20 @@ static bool find_numbers(choosing *c)
     return true;
 }
 
+/* Have both as many iterations of each class of the entry's loop? */
+static bool same_classes(const choosing *c, uint32_t entry, const etch_stage_view *a,
+                         const etch_stage_view *b)
+{
+    const etch_loop *loop = c->stages->entries.at[entry].loop;
+    const etch_home home = etch_home_at(entry, ETCH_ALL_OF);
+    etch_sym *sym = c->session->sym;
+    for (uint32_t k = 0; loop && loop->pattern && k < loop->bodies.count; k++)
+        if (etch_stage_iterations(sym, a, home, loop->bodies.at[k]) !=
+            etch_stage_iterations(sym, b, home, loop->bodies.at[k]))
+            return false;
+    return true;
+}
+
 static bool same_view(const choosing *c, const etch_stage_view *a, const etch_stage_view *b)
 {
     for (uint32_t i = 0; i < c->stages->entries.count; i++)
@@ -76,6 +90,9 @@ static bool same_view(const choosing *c, const etch_stage_view *a, const etch_st
                 return false;
     for (uint32_t i = 0; i < c->stages->cuts.count; i++)
         if (a->forward[i] != b->forward[i] || a->backward[i] != b->backward[i])
+            return false;
+    for (uint32_t i = 0; i < c->stages->entries.count; i++)
+        if (!same_classes(c, i, a, b))
             return false;
     return true;
 }

@@ -3,9 +3,11 @@ embedding and a head, with random plans, scopes and pins; and what they hold and
 written."""
 
 import random
+import re
 from types import SimpleNamespace
 
-FUNCTIONS = {"relu": 1, "sigmoid": 4, "silu": 5, "tanh": 5, "gelu": 8, "exp": 1, "softplus": 3}
+FUNCTIONS = {"relu": 1, "sigmoid": 4, "silu": 5, "tanh": 5, "gelu": 8, "exp": 1, "softplus": 3, "abs": 1, "square": 1, "log": 1,
+             "sqrt": 1, "rsqrt": 2, "reciprocal": 1}
 AXES = ("tp", "xp")
 
 
@@ -46,6 +48,7 @@ class Writer:
         self.pairs = []    # dims of weights that have two
         self.tags = set()  # residuals, by their dim
         self.names = 0
+        self.shared = None  # weights of the body around a loop
         self.body = Body()
 
     def size(self, dim):
@@ -101,7 +104,8 @@ class Writer:
 
     def pointwise(self, value, dim):
         name = self.name()
-        kind = self.chance.choice(("function", "norm", "layer_norm", "dropout", "scale"))
+        kind = self.chance.choice(("function", "norm", "layer_norm", "dropout", "scale", "softcap", "quotient", "centred",
+                                   "shares"))
         elements = self.tokens * self.size(dim)
         if kind == "function":
             function = self.chance.choice(sorted(FUNCTIONS))
@@ -117,6 +121,20 @@ class Writer:
         elif kind == "dropout":
             self.say(f"{name} = dropout({value}, 1/10)")
             self.spend(elements, 2)
+        elif kind == "softcap":
+            self.say(f"{name} = softcap({value}, 30.0)")
+            self.spend(elements, 7)
+        elif kind == "quotient":
+            self.say(f"{name} = {value} / (1 + square({value}))")
+            self.spend(elements, 4)
+        elif kind == "centred":
+            self.say(f"{name} = {value} - mean({value}, over = {dim})")
+            self.spend(elements, 2)
+            self.spend(self.tokens, 1)
+        elif kind == "shares":
+            self.say(f"{name} = {value} / max({value}, over = {dim})")
+            self.spend(elements, 2)
+            self.spend(self.tokens, 1)
         else:
             self.say(f"{name} = scale({value}, 2)")
             self.spend(elements, 1)
@@ -161,7 +179,78 @@ class Writer:
         self.spend(self.tokens * self.size(dim), 1)
         return name, dim
 
+    def condition(self, index, count):
+        """On the index of a loop, and the iterations for which it holds."""
+        at, period = self.chance.randint(0, count), self.chance.randint(1, 3)
+        rest = self.chance.randint(0, period - 1)
+        cut = self.name("cut")
+        kind = self.chance.randint(0, 9)
+        text, test = [
+            (f"{index} < {at}", lambda i: i < at),
+            (f"{at} < {index}", lambda i: at < i),
+            (f"{index} == {at}", lambda i: i == at),
+            (f"{index} != {at}", lambda i: i != at),
+            (f"{index} % {period} == {rest}", lambda i: i % period == rest),
+            (f"{index} % {period} <= {rest}", lambda i: i % period <= rest),
+            (f"{period} | {index}", lambda i: i % period == 0),
+            (f"{index} % {period}", lambda i: i % period != 0),
+            (f"{index} < {cut}", lambda i: i < at + 1),
+            (f"{index} >= {cut} - 1", lambda i: i >= at)][kind]
+        if cut in text:
+            self.sizes[cut] = at + 1
+        return text, {i for i in range(count) if test(i)}
+
+    def choice(self, carried, dim, index, count):
+        """Arms of an `if` on the index, which change the carried value in some iterations."""
+        left, lines, around = set(range(count)), [], self.shared
+        for number in range(self.chance.randint(1, 3)):
+            outer, self.body = self.body, Body()
+            text, meant = self.condition(index, count)
+            if number > 0 and self.chance.random() < 0.5:
+                text, meant = None, left
+            inner, _ = self.residual(carried, dim)
+            self.say(f"{carried} = {inner}")
+            body, self.body = self.body, outer
+            opening = "if" if number == 0 else "} else if" if text else "} else"
+            # Weights of the iterations' own, or one set for all of them, declared before the loop.
+            times = len(left & meant)
+            own = self.chance.random() < 0.6 or times == 0 or re.search(r"\bm\d+\(", " ".join(body.lines))
+            if not own:
+                around += body.weights
+            lines += [f"{opening} {text} {{" if text else "} else {", *(body.text() if own else body.lines)]
+            self.body.count.add(body.count, times=times, owned=times if own else 1)
+            left -= meant
+            if text is None:
+                break
+        return [*lines, "}"]
+
+    def classes(self, value, dim):
+        """A loop whose iterations differ."""
+        count = self.chance.randint(1, 6)
+        carried, times = self.name("c"), self.name("depth")
+        self.sizes[times] = count
+        self.say(f"{carried} = {value}")
+        outer, self.body = self.body, Body()
+        self.shared = outer.weights
+        lines = self.choice(carried, dim, f"i{times}", count)
+        always, self.body = Body(), self.body
+        differing, self.body = self.body, always
+        inner, _ = self.residual(carried, dim)
+        self.say(f"{carried} = {inner}")
+        if self.chance.random() < 0.5:
+            self.body.lines, lines = lines, self.body.lines
+        text = self.body.text() + lines
+        self.body = outer
+        self.say(f"repeat {times} as i{times} {{")
+        self.body.lines += text
+        self.say("}")
+        self.body.count.add(always.count, times=count, owned=count)
+        self.body.count.add(differing.count)
+        return carried, dim
+
     def loop(self, value, dim, depth=0):
+        if depth == 0 and self.chance.random() < 0.6:
+            return self.classes(value, dim)
         count = self.chance.randint(1, 3)
         carried, times = self.name("c"), self.name("depth")
         self.sizes[times] = count

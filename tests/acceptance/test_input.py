@@ -327,7 +327,7 @@ class BadInput(Case):
         for (old, new), what, word in ((plan, "zero 2 @ dp", "zero"), (plan, "zero 3 @ dp", "zero"),
                                        (plan, "stream S @ dp", "stream"), (plan, "pad V = 128", "pad"),
                                        (plan, "keep = gathers", "keep"), (train, "report = loss", "report"),
-                                       (train, "freeze = mlp", "freeze"), (train, "save = stats", "save"),
+                                       (train, "adapt = lora(wq)", "adapt"), (train, "save = stats", "save"),
                                        (body, "conv(x)", "conv"),
                                        (body, "concat(x, x)", "concat")):
             with self.subTest(what):

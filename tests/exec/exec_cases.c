@@ -4,7 +4,7 @@
 #include <string.h>
 
 static const etch_span nowhere = {0, 0};
-static const char dims[] = "B=4 S=8 T=8 H=4 H'=4 K=2 D=4 V=8 P=16 B'=4 Z=2";
+static const char dims[] = "B=4 S=8 T=8 H=4 H'=4 K=2 D=4 V=8 P=16 B'=4 Z=2 E=4 C=16 L=4 ONE=1";
 
 static etch_tensor *product(exec_model *m)
 {
@@ -204,6 +204,61 @@ static etch_tensor *lookup(exec_model *m)
                          NULL);
 }
 
+/* Rows of a table that the tokens have themselves. */
+static etch_tensor *own_lookup(exec_model *m)
+{
+    return exec_call_row(m, "y", "gather", "V", exec_weight(m, "table", "B S V"), exec_ids(m, "ids", "B S K"),
+                         NULL);
+}
+
+static etch_tensor *chosen(exec_model *m)
+{
+    etch_tensor *r = exec_product(m, "r", exec_weight(m, "x", "B S H"), exec_weight(m, "w", "H E"), "B S E");
+    etch_tensor *p = exec_call_row(m, "p", "softmax", "E", r, NULL, NULL);
+    return exec_call_row(m, "y", "gather", "E", p, exec_topk(m, "idx", p, "E", "K"), NULL);
+}
+
+/* Slots have no names of their own: what is in them is summed. What divides V would divide tokens by one operand, and
+ * their width by the other. */
+static etch_tensor *dispatched(exec_model *m)
+{
+    etch_tensor *scores = exec_rename(m, "r", exec_weight(m, "r", "B V E"), "V", "S");
+    etch_tensor *idx = exec_topk(m, "idx", scores, "E", "K");
+    etch_tensor *xe = exec_dispatch(m, "xe", exec_weight(m, "x", "B S V"), idx, "B S", "C");
+    return exec_reduce(m, "y", exec_call_row(m, "t", "tanh", "", xe, NULL, NULL), "E V");
+}
+
+static etch_tensor *collected(exec_model *m)
+{
+    etch_tensor *idx = exec_topk(m, "idx", exec_weight(m, "r", "B S E"), "E", "K");
+    etch_tensor *xe = exec_dispatch(m, "xe", exec_weight(m, "x", "B S H"), idx, "B S", "C");
+    etch_tensor *ye = exec_product(m, "ye", xe, exec_weight(m, "w", "E H D"), "E C D");
+    return exec_collect(m, "y", ye, idx, "E", "C");
+}
+
+/* There and back again, one choice for each token, and slots for each sequence. */
+static etch_tensor *routed(exec_model *m)
+{
+    etch_tensor *idx = exec_topk(m, "idx", exec_weight(m, "r", "B S K"), "K", "ONE");
+    etch_tensor *xe = exec_dispatch(m, "xe", exec_weight(m, "x", "B S H"), idx, "S", "L");
+    etch_tensor *ye = exec_product(m, "ye", xe, exec_weight(m, "w", "K H D"), "B K L D");
+    return exec_collect(m, "y", ye, idx, "K", "L");
+}
+
+static etch_tensor *normalized(exec_model *m)
+{
+    etch_tensor *a = exec_call_row(m, "a", "sigmoid", "", exec_weight(m, "a", "B S K"), NULL, NULL);
+    return exec_sum(m, "y", exec_call_row(m, "y", "normalize", "K", a, NULL, NULL),
+                    exec_call_row(m, "z", "normalize", "B S", exec_weight(m, "b", "B S"), NULL, NULL));
+}
+
+static etch_tensor *balanced(exec_model *m)
+{
+    etch_tensor *p = exec_call_row(m, "p", "sigmoid", "", exec_weight(m, "r", "B S E"), NULL, NULL);
+    etch_tensor *idx = exec_topk(m, "idx", p, "E", "K");
+    return exec_call_row(m, "y", "load_balance", "E", p, idx, NULL);
+}
+
 static etch_tensor *entropy(exec_model *m)
 {
     etch_tensor *z = exec_call_number(m, "z", "scale", 1, 2, exec_weight(m, "a", "B S V"));
@@ -215,6 +270,22 @@ static etch_tensor *entropy_of_logits(exec_model *m)
     etch_tensor *z =
         exec_product(m, "z", exec_weight(m, "a", "B S H"), exec_weight(m, "head", "H V"), "B S V");
     return exec_call_row(m, "y", "cross_entropy", "V", z, exec_ids(m, "labels", "B S"), NULL);
+}
+
+/* Eight tokens behind eight, read in the kernel that writes them. */
+static etch_tensor *kept(exec_model *m)
+{
+    etch_tensor *k = exec_product(m, "k", exec_weight(m, "x", "B S H"), exec_weight(m, "w", "H D"), "B S D");
+    return exec_call_row(m, "y", "tanh", "", exec_cache(m, "c", k, "S", "P"), NULL, NULL);
+}
+
+static etch_tensor *kept_for_attention(exec_model *m)
+{
+    etch_tensor *x = exec_weight(m, "x", "B S H");
+    etch_tensor *q = exec_product(m, "q", x, exec_weight(m, "wq", "H K D"), "B S K D");
+    etch_tensor *k = exec_product(m, "k", x, exec_weight(m, "wk", "H D"), "B S D");
+    k = exec_cache(m, "c", k, "S", "P");
+    return exec_attend(m, "y", q, k, k, "P", "D", true);
 }
 
 static const exec_case cases[] = {
@@ -249,11 +320,45 @@ static const exec_case cases[] = {
     {"lookup", lookup},
     {"entropy", entropy},
     {"entropy of logits", entropy_of_logits},
+    {"kept", kept},
+    {"kept for attention", kept_for_attention},
+    {"updated by adamw", product},
+    {"updated by sgd", product},
+    {"updated by sgd with momentum", product},
+    {"own lookup", own_lookup},
+    {"chosen", chosen},
+    {"dispatched", dispatched},
+    {"collected", collected},
+    {"routed", routed},
+    {"normalized", normalized},
+    {"balanced", balanced},
+    {NULL, NULL},
 };
+
+static const exec_case *const lists[] = {cases, exec_attention_cases, exec_function_cases};
+
+exec_case_way exec_case_way_of(const exec_case *c)
+{
+    static const exec_case_way ways[] = {
+        {.name = "kept", .serves = true},
+        {.name = "kept for attention", .serves = true},
+        {.name = "updated by adamw", .optimizer = "adamw"},
+        {.name = "updated by sgd", .optimizer = "sgd"},
+        {.name = "updated by sgd with momentum", .optimizer = "sgd", .momentum = true},
+    };
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        if (strcmp(ways[i].name, c->name) == 0)
+            return ways[i];
+    return (exec_case_way){.name = c->name};
+}
 
 const exec_case *exec_case_at(uint32_t index)
 {
-    return index < sizeof cases / sizeof *cases ? &cases[index] : NULL;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        for (const exec_case *c = lists[i]; c->name; c++)
+            if (index-- == 0)
+                return c;
+    return NULL;
 }
 
 /* The case's result times random numbers, summed. */
@@ -263,8 +368,12 @@ exec_model *exec_case_build(etch_arena *arena, const exec_case *c, const exec_ca
     if (setting && setting->table)
         m->graph->table = setting->table;
     m->partial = setting ? setting->partial : 0;
+    m->graph->serves = exec_case_way_of(c).serves;
     etch_tensor *y = c->build(m);
     m->partial = 0;
+    m->served = y;
+    if (m->graph->serves)
+        return m;
     etch_buf text = {.arena = arena};
     etch_buf_puts(&text, "");
     for (uint32_t i = 0; i < y->rank; i++)

@@ -9,8 +9,20 @@ typedef struct exec_case {
     etch_tensor *(*build)(exec_model *m); /* the result under test */
 } exec_case;
 
+/* What is special about a case. */
+typedef struct exec_case_way {
+    const char *name;
+    bool serves;           /* the result is asked for, and nothing is trained */
+    const char *optimizer; /* of the step; NULL: adamw */
+    bool momentum;         /* that it keeps */
+} exec_case_way;
+exec_case_way exec_case_way_of(const exec_case *c);
+
 /* NULL past the end. */
 const exec_case *exec_case_at(uint32_t index);
+
+/* Of files of their own; each ends with a case without a name. */
+extern const exec_case exec_attention_cases[], exec_function_cases[];
 
 typedef struct exec_case_setting {
     const etch_table *table; /* NULL: the builtin one */

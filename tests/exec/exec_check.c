@@ -196,13 +196,22 @@ const char *exec_check_placed(const etch_placed *placed, uint64_t seed)
 
 /* ---- requirements ----------------------------------------------------------------------------------- */
 
+/* The batch, and slots that its tokens fill. */
+static bool is_of_batch(const etch_dim *dim, const etch_dim *batch)
+{
+    for (uint32_t i = 0; i < dim->holds.count; i++)
+        if (dim->holds.at[i] == batch)
+            return true;
+    return dim == batch;
+}
+
 /* Can the ranks and microbatches divide every dim of the value evenly? */
 static bool is_even(const etch_placed *placed, const etch_value *value)
 {
     const etch_train *train = &placed->training->train;
     for (uint32_t i = 0; i < value->tensor->rank; i++) {
         const etch_dim *dim = value->tensor->dims[i];
-        uint32_t parts = dim == train->batch ? exec_integer(train->micro) : 1;
+        uint32_t parts = is_of_batch(dim, train->batch) ? exec_integer(train->micro) : 1;
         for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
             parts *= value->place[a] == dim ? exec_integer(placed->plan->mesh.at[a].size) : 1;
         if (exec_integer(dim->size) % parts)

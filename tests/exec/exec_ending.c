@@ -254,6 +254,30 @@ static void check_weight(const ending *e, const instance *x)
     compare(e, x, expected, true, x->gradient->of->name);
 }
 
+/* What an update is, element by element: FLOP, and tensors in f32 that are read and written besides. */
+typedef struct rule {
+    const char *name;
+    uint32_t flop, states;
+} rule;
+
+static const rule *rule_of(const ending *e)
+{
+    static const rule rules[] = {{"adamw", 12, 2}, {"sgd", 2, 0}, {"sgd_momentum", 4, 1}};
+    const char *name = etch_row_name(e->ranks->placed->training->train.optimizer.row);
+    uint32_t i = 0;
+    while (strcmp(rules[i].name, name) != 0)
+        EXEC_REQUIRE(++i < sizeof rules / sizeof *rules);
+    return &rules[i];
+}
+
+/* Gradients and states are f32, weights bf16, a master copy f32: the gradient is read, states are read and
+ * written, and the weight is read (instead of it, the master copy, which is written, too) and written. */
+static uint32_t update_bytes(const ending *e)
+{
+    const bool master = e->ranks->placed->training->train.optimizer.master;
+    return 4 + 2 * 4 * rule_of(e)->states + (master ? 4 + 4 + 2 : 2 + 2);
+}
+
 /* The optimizer works on what a rank updates, padding included. */
 static void check_update(const ending *e, const etch_update *said)
 {
@@ -262,10 +286,13 @@ static void check_update(const ending *e, const etch_update *said)
     for (uint32_t i = 0; i < e->all.count; i++)
         if (holds(&of_unit, e->all.at[i].gradient))
             elements += e->all.at[i].ranks[0].count;
-    const uint32_t each = etch_update_flop(e->ranks->placed->training);
-    if (each * elements != (size_t)runs_of(said->unit) * exec_integer(said->flop))
+    const size_t bytes = update_bytes(e) * elements;
+    if (rule_of(e)->flop * elements != (size_t)runs_of(said->unit) * exec_integer(said->flop))
         exec_fail(&e->ranks->env, "a rank updates %zu elements, %u FLOP are said", elements,
                   exec_integer(said->flop));
+    if (bytes != (size_t)runs_of(said->unit) * exec_integer(said->bytes))
+        exec_fail(&e->ranks->env, "a rank updates %zu elements, %u bytes are said", elements,
+                  exec_integer(said->bytes));
 }
 
 /* ---- the door --------------------------------------------------------------------------------------- */

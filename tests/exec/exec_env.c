@@ -69,12 +69,14 @@ void exec_lay_out(exec_env *env, const etch_dim *dim, uint32_t pairs)
 
 uint32_t exec_position(const exec_env *env, const etch_dim *dim, uint32_t index)
 {
-    const uint32_t pairs = env->pairs[first_of(dim)->id];
-    if (pairs == 0)
+    const etch_dim *first = first_of(dim);
+    const uint32_t pairs = env->pairs[first->id];
+    const uint32_t before = exec_size(env, dim) - exec_size(env, first); /* in a cache: from earlier runs */
+    if (pairs == 0 || index < before)
         return index;
-    const uint32_t chunk = exec_size(env, dim) / (2 * pairs), pair = index / (2 * chunk);
-    const uint32_t within = index % (2 * chunk), late = 2 * pairs - 1 - pair;
-    return within < chunk ? pair * chunk + within : late * chunk + within - chunk;
+    const uint32_t chunk = exec_size(env, first) / (2 * pairs), pair = (index - before) / (2 * chunk);
+    const uint32_t within = (index - before) % (2 * chunk), late = 2 * pairs - 1 - pair;
+    return before + (within < chunk ? pair * chunk + within : late * chunk + within - chunk);
 }
 
 exec_array *exec_whole(const exec_env *env, etch_arena *arena, const etch_tensor *tensor)

@@ -7,10 +7,11 @@
 typedef struct exec_env {
     etch_arena *arena; /* for what lives as long as the run */
     const etch_training *training;
-    uint32_t *now;   /* by loop id: the iteration that is run, undone or run again */
-    bool *open;      /* by loop id: `now` means something */
-    uint32_t *size;  /* by dim id: elements in one microbatch */
-    uint32_t *pairs; /* by dim id: pairs of chunks that a dim is laid out in; 0: as it comes */
+    uint32_t *now;              /* by loop id: the iteration that is run, undone or run again */
+    bool *open;                 /* by loop id: `now` means something */
+    uint32_t *size;             /* by dim id: elements in one microbatch */
+    uint32_t *pairs;            /* by dim id: pairs of chunks that a dim is laid out in; 0: as it comes */
+    struct exec_routes *routes; /* how the slots of experts lie; NULL: in the order of tokens */
     uint32_t micro, microbatch;
     const char *failure; /* NULL while all is well */
 } exec_env;

@@ -5,6 +5,7 @@
 exec_mesh exec_mesh_of(const etch_graph *graph, const etch_plan *plan)
 {
     exec_mesh mesh = {.graph = graph, .plan = plan, .axes = plan->mesh.count, .ranks = 1};
+    mesh.outside = etch_alloc_array(graph->arena, graph->dims.count, sizeof *mesh.outside);
     for (uint32_t a = 0; a < mesh.axes; a++) {
         mesh.size[a] = exec_integer(plan->mesh.at[a].size);
         mesh.ranks *= mesh.size[a];
@@ -74,8 +75,65 @@ static const etch_dim *first_of(const etch_dim *dim)
     return dim;
 }
 
+static void order_by_move(exec_mesh *mesh, const etch_step *step)
+{
+    const etch_tensor *tensor = step->ins[0]->tensor;
+    for (uint32_t i = 0; i < tensor->rank; i++) {
+        const etch_dim *dim = tensor->dims[i];
+        for (uint32_t a = 0; a < mesh->axes && dim->holds.count; a++)
+            for (uint32_t b = 0; b < mesh->axes; b++) {
+                bool stays = step->ins[0]->place[a] == dim && step->outs[0]->place[a] == dim;
+                bool changes = (step->ins[0]->place[b] == dim) != (step->outs[0]->place[b] == dim);
+                if (stays && changes)
+                    mesh->outside[dim->id][b] |= 1u << a;
+            }
+    }
+}
+
+static void order_region(exec_mesh *mesh, const etch_placed_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_step *step = region->items.at[i].step;
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            order_region(mesh, loop->bodies.at[k]);
+        if (step && step->move)
+            order_by_move(mesh, step);
+    }
+}
+
+/* Makes a whole order of what must be: the first axis of the mesh that nothing must be outside of comes next.
+ */
+static bool complete(const exec_mesh *mesh, uint32_t *outside)
+{
+    uint32_t before = 0;
+    for (uint32_t n = 0; n < mesh->axes; n++) {
+        uint32_t a = 0;
+        while (a < mesh->axes && ((before >> a & 1) || (outside[a] & ~before)))
+            a++;
+        if (a == mesh->axes)
+            return false;
+        outside[a] = before;
+        before |= 1u << a;
+    }
+    return true;
+}
+
+bool exec_mesh_order_slots(exec_mesh *mesh, const etch_placed *placed)
+{
+    order_region(mesh, placed->forward);
+    if (placed->backward)
+        order_region(mesh, placed->backward);
+    for (uint32_t i = 0; i < mesh->graph->dims.count; i++)
+        if (mesh->graph->dims.at[i]->holds.count && !complete(mesh, mesh->outside[i]))
+            return false;
+    return true;
+}
+
 bool exec_mesh_is_outside(const exec_mesh *mesh, const etch_dim *dim, uint32_t a, uint32_t b)
 {
+    if (dim->holds.count)
+        return mesh->outside[dim->id][b] >> a & 1;
     int order = order_in_plan(mesh->plan, dim->name, a, b);
     for (uint32_t i = 0; i < mesh->graph->dims.count && !order; i++)
         if (first_of(mesh->graph->dims.at[i]) == first_of(dim))

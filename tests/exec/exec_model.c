@@ -174,6 +174,21 @@ etch_tensor *exec_call_number(exec_model *m, const char *name, const char *row, 
     return call_row(m, name, row, &a, 1, &attrs, NULL);
 }
 
+etch_tensor *exec_batch_norm(exec_model *m, const char *name, const char *keep, etch_tensor *x,
+                             etch_tensor *g, etch_tensor *b)
+{
+    etch_attrs attrs = {0};
+    etch_tensor *ins[] = {x, g, b};
+    attrs.kept = kept_dims(m, keep, &attrs.kept_count);
+    return call_row(m, name, "batch_norm", ins, b ? 3 : g ? 2 : 1, &attrs, NULL);
+}
+
+etch_tensor *exec_cast(exec_model *m, const char *name, etch_tensor *a, etch_dtype dtype)
+{
+    const etch_attrs attrs = {.dtype = (uint32_t)dtype + 1};
+    return call_row(m, name, "cast", &a, 1, &attrs, NULL);
+}
+
 etch_tensor *exec_slice(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to)
 {
     etch_attrs attrs = {0};
@@ -195,11 +210,72 @@ etch_tensor *exec_cache(exec_model *m, const char *name, etch_tensor *a, const c
 etch_tensor *exec_attend(exec_model *m, const char *name, etch_tensor *q, etch_tensor *k, etch_tensor *v,
                          const char *over, const char *dot, bool causal)
 {
-    etch_attrs attrs = {.causal = causal};
-    etch_tensor *ins[] = {q, k, v};
+    return exec_attend_with(m, name, q, k, v, over, dot, (exec_options){.causal = causal});
+}
+
+static etch_expr number_or_none(const exec_model *m, int number)
+{
+    return number ? etch_int(m->sym, number) : NULL;
+}
+
+etch_tensor *exec_attend_with(exec_model *m, const char *name, etch_tensor *q, etch_tensor *k, etch_tensor *v,
+                              const char *over, const char *dot, exec_options options)
+{
+    etch_attrs attrs = {.causal = options.causal,
+                        .window = number_or_none(m, options.window),
+                        .cap = number_or_none(m, options.cap),
+                        .pairs = number_or_none(m, options.pairs)};
+    etch_tensor *ins[5] = {q, k, v};
+    uint32_t count = 3;
+    if (options.sink)
+        ins[count++] = options.sink;
+    else
+        attrs.absent |= 1u << 3;
+    if (options.bias)
+        ins[count++] = options.bias;
+    else
+        attrs.absent |= 1u << 4;
     attrs.over = kept_dims(m, over, &attrs.over_count);
     attrs.dot = kept_dims(m, dot, &attrs.dot_count);
-    return call_row(m, name, "sdpa", ins, 3, &attrs, NULL);
+    return call_row(m, name, "sdpa", ins, count, &attrs, NULL);
+}
+
+etch_tensor *exec_masked_softmax(exec_model *m, const char *name, etch_tensor *scores, const char *over,
+                                 int window)
+{
+    etch_attrs attrs = {.causal = true, .window = number_or_none(m, window)};
+    attrs.over = kept_dims(m, over, &attrs.over_count);
+    return call_row(m, name, "softmax", &scores, 1, &attrs, NULL);
+}
+
+etch_tensor *exec_topk(exec_model *m, const char *name, etch_tensor *scores, const char *over,
+                       const char *choices)
+{
+    etch_attrs attrs = {0};
+    etch_buf want = {.arena = m->arena};
+    attrs.over = kept_dims(m, over, &attrs.over_count);
+    for (uint32_t i = 0; i < scores->rank; i++)
+        etch_buf_printf(&want, "%s ", scores->dims[i] == attrs.over[0] ? choices : scores->dims[i]->name);
+    return call_row(m, name, "topk", &scores, 1, &attrs, want.text);
+}
+
+etch_tensor *exec_dispatch(exec_model *m, const char *name, etch_tensor *x, etch_tensor *idx,
+                           const char *over, const char *slots)
+{
+    etch_attrs attrs = {0};
+    etch_tensor *ins[] = {x, idx};
+    attrs.over = kept_dims(m, over, &attrs.over_count);
+    attrs.slots = kept_dims(m, slots, &attrs.slots_count);
+    return call_row(m, name, "dispatch", ins, 2, &attrs, NULL);
+}
+
+etch_tensor *exec_collect(exec_model *m, const char *name, etch_tensor *y, etch_tensor *idx,
+                          const char *experts, const char *slots)
+{
+    etch_attrs attrs = {0};
+    etch_tensor *ins[] = {y, idx};
+    attrs.over = kept_dims(m, etch_text(m->arena, "%s %s", experts, slots), &attrs.over_count);
+    return call_row(m, name, "collect", ins, 2, &attrs, NULL);
 }
 
 void exec_tag(exec_model *m, etch_tensor *tensor, const char *tag)
@@ -272,6 +348,16 @@ etch_tensor *exec_end(exec_model *m, etch_tensor *value)
     return result;
 }
 
+etch_training *exec_serve(exec_model *m, etch_tensor *wanted)
+{
+    etch_training *training = ETCH_NEW(m->arena, etch_training);
+    etch_graph_keep(m->graph, &wanted, 1);
+    training->graph = m->graph;
+    training->train.micro = etch_int(m->sym, 1);
+    fail_on_errors(m);
+    return training;
+}
+
 static void set_recompute(exec_model *m, const char *text)
 {
     static const char needed[] = "needed";
@@ -299,6 +385,8 @@ etch_training *exec_try_train(exec_model *m, const char *recompute)
 
 etch_training *exec_train(exec_model *m, const char *recompute)
 {
+    if (m->graph->serves)
+        return exec_serve(m, m->served);
     etch_training *training = exec_try_train(m, recompute);
     fail_on_errors(m);
     ck_assert_ptr_nonnull(training);

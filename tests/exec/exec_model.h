@@ -10,7 +10,8 @@ typedef struct exec_model {
     etch_diags *diags;
     etch_graph *graph;
     etch_train train;
-    uint32_t partial; /* bits of the weights that are made next: such a one is a sum over the dim Z */
+    etch_tensor *served; /* of a graph that is served: what is asked for */
+    uint32_t partial;    /* bits of the weights that are made next: such a one is a sum over the dim Z */
 } exec_model;
 
 /* `dims`: "B=8 S=4 H=8"; B is the batch. */
@@ -39,8 +40,31 @@ etch_tensor *exec_call_number(exec_model *m, const char *name, const char *row, 
                               etch_tensor *a);
 etch_tensor *exec_slice(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to);
 etch_tensor *exec_cache(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to);
+/* Of `x`, along all dims but `keep`, with gain and bias unless they are NULL. */
+etch_tensor *exec_batch_norm(exec_model *m, const char *name, const char *keep, etch_tensor *x,
+                             etch_tensor *g, etch_tensor *b);
+etch_tensor *exec_cast(exec_model *m, const char *name, etch_tensor *a, etch_dtype dtype);
 etch_tensor *exec_attend(exec_model *m, const char *name, etch_tensor *q, etch_tensor *k, etch_tensor *v,
                          const char *over, const char *dot, bool causal);
+/* The same with options; operands that are NULL and numbers that are 0 are left out. */
+typedef struct exec_options {
+    etch_tensor *sink, *bias;
+    int window, cap, pairs;
+    bool causal;
+} exec_options;
+etch_tensor *exec_attend_with(exec_model *m, const char *name, etch_tensor *q, etch_tensor *k, etch_tensor *v,
+                              const char *over, const char *dot, exec_options options);
+/* A softmax of scores under a causal mask, with a window unless it is 0. */
+etch_tensor *exec_masked_softmax(exec_model *m, const char *name, etch_tensor *scores, const char *over,
+                                 int window);
+
+/* Routing. `over` of dispatch: the tokens' dims; the other words are one dim each. */
+etch_tensor *exec_topk(exec_model *m, const char *name, etch_tensor *scores, const char *over,
+                       const char *choices);
+etch_tensor *exec_dispatch(exec_model *m, const char *name, etch_tensor *x, etch_tensor *idx,
+                           const char *over, const char *slots);
+etch_tensor *exec_collect(exec_model *m, const char *name, etch_tensor *y, etch_tensor *idx,
+                          const char *experts, const char *slots);
 
 void exec_tag(exec_model *m, etch_tensor *tensor, const char *tag);
 /* Cross entropy of a head on `value`, tagged loss. */
@@ -56,8 +80,10 @@ etch_tensor *exec_or(exec_model *m, etch_tensor *value);
 void exec_classes(exec_model *m, const char *digits);
 etch_tensor *exec_end(exec_model *m, etch_tensor *value);
 
-/* Derives backward; fails the test on a diagnostic. `recompute`: selectors "a,b", "all" or NULL; without what nobody
- * reads: "needed", "needed(a,b)". */
+/* Leaves of the graph what `wanted` needs: a model that is served. */
+etch_training *exec_serve(exec_model *m, etch_tensor *wanted);
+/* Derives backward, unless the graph is served; fails the test on a diagnostic. `recompute`: selectors "a,b", "all" or
+ * NULL; without what nobody reads: "needed", "needed(a,b)". */
 etch_training *exec_train(exec_model *m, const char *recompute);
 /* The same; NULL when the model has nothing that is called so. */
 etch_training *exec_try_train(exec_model *m, const char *recompute);

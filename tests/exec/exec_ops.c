@@ -1,4 +1,7 @@
 #include "exec_ops.h"
+#include "exec_ops_route.h"
+
+#include "graph/row_int.h"
 
 #include <math.h>
 #include <string.h>
@@ -66,16 +69,21 @@ static exec_array *rows_of(exec_call *call, const exec_array *x)
 
 /* ---- products and sums --------------------------------------------------------------------------------- */
 
-/* A mask that hides later keys; no dims: nothing is hidden. */
+/* A mask that hides later keys, and those that are `window` or more before; no dims: nothing is hidden. */
 typedef struct mask {
     const etch_dim *query, *key;
+    uint32_t window; /* 0: none */
 } mask;
 
-/* Is a key later than its query? */
 static bool is_hidden(const exec_call *call, const exec_walk *w, mask hide)
 {
-    return hide.key && exec_position(call->env, hide.key, exec_walk_index(w, hide.key)) >
-                           exec_position(call->env, hide.query, exec_walk_index(w, hide.query));
+    if (!hide.key)
+        return false;
+    /* The queries are the last of the sequence: keys before the first of them come out of a cache. */
+    const uint32_t before = exec_size(call->env, hide.key) - exec_size(call->env, hide.query);
+    const uint32_t key = exec_position(call->env, hide.key, exec_walk_index(w, hide.key));
+    const uint32_t query = before + exec_position(call->env, hide.query, exec_walk_index(w, hide.query));
+    return key > query || (hide.window && query - key >= hide.window);
 }
 
 /* y += sum of a*b over the dims that y lacks. Returns the number of combinations that are not hidden. */
@@ -166,6 +174,31 @@ static void run_rename(exec_call *call)
     exec_walk w = WALK(call->outs[0], &seen);
     while (exec_walk_next(&w))
         call->outs[0]->at[w.at[0]] = seen.at[w.at[1]];
+}
+
+/* What earlier runs have left depends on the place in the cache alone. */
+static double left_before(exec_call *call, const exec_walk *w)
+{
+    const exec_array *y = call->outs[0];
+    uint64_t element = 0;
+    for (uint32_t d = 0; d < y->rank; d++)
+        element += exec_mix(y->dims[d]->id, exec_walk_index(w, y->dims[d]));
+    return 2 * exec_random(call->salt, element) - 1;
+}
+
+static void run_append(exec_call *call)
+{
+    const exec_array *x = call->ins[0];
+    etch_dim *const *from = call->op->attrs.from, *const *to = call->op->attrs.to;
+    if (!whole(call, x, from, 1) || !whole(call, call->outs[0], to, 1))
+        return;
+    const uint32_t past = exec_size(call->env, to[0]) - exec_size(call->env, from[0]);
+    exec_walk w = WALK(call->outs[0]);
+    while (exec_walk_next(&w)) {
+        const uint32_t index = exec_walk_index(&w, to[0]);
+        call->outs[0]->at[w.at[0]] =
+            index < past ? left_before(call, &w) : element(call, &w, x, from[0], index - past);
+    }
 }
 
 static void run_slice(exec_call *call)
@@ -336,7 +369,7 @@ static void run_dropout_dx(exec_call *call)
 
 static bool is_centred(const exec_call *call)
 {
-    return strncmp(etch_row_name(call->op->row), "layer", 5) == 0;
+    return strncmp(etch_row_name(call->op->row), "rms", 3) != 0;
 }
 
 /* (x - mean) / deviation, or x / root mean square; `scale` gets one over the divisor of each row. */
@@ -416,11 +449,17 @@ static void log_sums(exec_call *call, const exec_array *x, exec_array *rows)
         rows->at[i] = log(rows->at[i]) + largest->at[i];
 }
 
+static mask causal_mask(const exec_call *call);
+
 static void run_softmax(exec_call *call)
 {
-    const exec_array *x = call->ins[0];
+    const mask hide = causal_mask(call);
+    exec_array *x = exec_array_like(call->arena, call->ins[0]);
     if (!whole(call, x, call->op->attrs.over, call->op->attrs.over_count))
         return;
+    exec_walk m = WALK(x, call->ins[0]);
+    while (exec_walk_next(&m))
+        x->at[m.at[0]] = is_hidden(call, &m, hide) ? -INFINITY : call->ins[0]->at[m.at[1]];
     exec_array *rows = rows_of(call, x);
     log_sums(call, x, rows);
     exec_walk w = WALK(call->outs[0], x, rows);
@@ -444,14 +483,16 @@ static void run_softmax_dx(exec_call *call)
 
 /* ---- attention -------------------------------------------------------------------------------------- */
 
-/* The keys' dim is another name of a dim of the queries; where no renaming tells, it is the only one that the
- * keys lack. */
+/* The keys' dim is another name of a dim of the queries, or of the scores; where no renaming tells, it is the
+ * only one of the queries that the keys lack. */
 const etch_dim *exec_causal_query(const etch_op *op)
 {
-    const etch_tensor *q = op->ins[op->in_count > 3], *k = op->ins[op->in_count > 3 ? 2 : 1];
+    const bool back = strcmp(etch_row_name(op->row), "sdpa_bwd") == 0;
+    const bool scores = strcmp(etch_row_name(op->row), "softmax") == 0;
+    const etch_tensor *q = op->ins[back ? 1 : 0], *k = scores ? NULL : op->ins[back ? 2 : 1];
     const etch_dim *key = op->attrs.causal ? op->attrs.over[0] : NULL, *query = NULL;
     for (uint32_t i = 0; key && i < q->rank; i++) {
-        if (etch_has_dim(k, q->dims[i]))
+        if (k && etch_has_dim(k, q->dims[i]))
             continue;
         query = q->dims[i];
         if (key->twin == query || query->twin == key)
@@ -463,7 +504,33 @@ const etch_dim *exec_causal_query(const etch_op *op)
 static mask causal_mask(const exec_call *call)
 {
     const etch_dim *query = exec_causal_query(call->op);
-    return query ? (mask){query, call->op->attrs.over[0]} : (mask){0};
+    const etch_attrs *attrs = &call->op->attrs;
+    uint32_t window = attrs->window ? exec_integer(attrs->window) : 0;
+    return query ? (mask){query, attrs->over[0], window} : (mask){0};
+}
+
+/* The operand that is called so, or NULL. */
+static const exec_array *operand(const exec_call *call, const char *name)
+{
+    const etch_operands known = etch_operands_of(call->arena, call->op->row);
+    uint32_t slot = etch_operands_slot(&known, name);
+    uint32_t index = slot == UINT32_MAX ? slot : etch_op_index(call->op, slot);
+    return index == UINT32_MAX ? NULL : call->ins[index];
+}
+
+/* cap tanh(x/cap), and its slope; the identity without a cap. */
+static double capped(const exec_call *call, double x)
+{
+    const etch_expr cap = call->op->attrs.cap;
+    const double c = cap ? exec_real(call->env->training->graph->sym, cap) : 0;
+    return cap ? c * tanh(x / c) : x;
+}
+
+static double capped_slope(const exec_call *call, double x)
+{
+    const etch_expr cap = call->op->attrs.cap;
+    const double c = cap ? exec_real(call->env->training->graph->sym, cap) : 0;
+    return cap ? 1 / (cosh(x / c) * cosh(x / c)) : 1;
 }
 
 static double scores_scale(exec_call *call, const exec_array *q)
@@ -486,17 +553,33 @@ static exec_array *scores_like(exec_call *call, const exec_array *q, const exec_
     return scores;
 }
 
-/* Scaled scores; hidden ones are minus infinity. */
-static exec_array *scores_of(exec_call *call, const exec_array *q, const exec_array *k)
+/* Scaled scores, capped, and the bias added; hidden ones are minus infinity. `slopes` (may be NULL): of the
+ * scores in the products. */
+static exec_array *scores_of(exec_call *call, const exec_array *q, const exec_array *k, exec_array *slopes)
 {
     const mask hide = causal_mask(call);
     const double scale = scores_scale(call, q);
+    const exec_array *bias = operand(call, "bias");
     exec_array *scores = scores_like(call, q, k);
     call->flop += 2 * contract(call, scores, q, k, hide);
     exec_walk w = WALK(scores);
-    while (exec_walk_next(&w))
-        scores->at[w.at[0]] = is_hidden(call, &w, hide) ? -INFINITY : scale * scores->at[w.at[0]];
+    while (exec_walk_next(&w)) {
+        double raw = scale * scores->at[w.at[0]], added = bias ? element(call, &w, bias, NULL, 0) : 0;
+        scores->at[w.at[0]] = is_hidden(call, &w, hide) ? -INFINITY : capped(call, raw) + added;
+        if (slopes)
+            slopes->at[w.at[0]] = scale * capped_slope(call, raw);
+    }
     return scores;
+}
+
+/* The sink is one more term of each sum of exponentials. */
+static void add_sink(exec_call *call, exec_array *log_sum, const exec_array *sink)
+{
+    exec_walk w = WALK(log_sum);
+    while (sink && exec_walk_next(&w)) {
+        double extra = element(call, &w, sink, NULL, 0), *sum = &log_sum->at[w.at[0]];
+        *sum = fmax(*sum, extra) + log1p(exp(-fabs(*sum - extra)));
+    }
 }
 
 static void exponentials(exec_call *call, exec_array *scores, const exec_array *log_sum)
@@ -511,10 +594,29 @@ static void run_sdpa(exec_call *call)
     const exec_array *q = call->ins[0], *k = call->ins[1], *v = call->ins[2];
     if (!whole(call, k, call->op->attrs.over, call->op->attrs.over_count))
         return;
-    exec_array *p = scores_of(call, q, k);
+    exec_array *p = scores_of(call, q, k, NULL);
     log_sums(call, p, call->outs[1]);
+    add_sink(call, call->outs[1], operand(call, "sink"));
     exponentials(call, p, call->outs[1]);
     call->flop += 2 * contract(call, call->outs[0], p, v, causal_mask(call));
+}
+
+/* The sink takes its share of each row, and gives nothing to the result. */
+static void pull_sink(exec_call *call, exec_array *into, const exec_array *sink, const exec_array *log_sum,
+                      const exec_array *delta)
+{
+    exec_walk w = WALK(into, log_sum, delta);
+    while (exec_walk_next(&w)) {
+        double share = exp(element(call, &w, sink, NULL, 0) - log_sum->at[w.at[1]]);
+        into->at[w.at[0]] -= share * delta->at[w.at[2]];
+    }
+}
+
+static void add_up(exec_call *call, exec_array *into, const exec_array *from)
+{
+    exec_walk w = WALK(into, from);
+    while (exec_walk_next(&w))
+        into->at[w.at[0]] += from->at[w.at[1]];
 }
 
 static void run_sdpa_bwd(exec_call *call)
@@ -522,10 +624,11 @@ static void run_sdpa_bwd(exec_call *call)
     const exec_array *d = call->ins[0], *q = call->ins[1], *k = call->ins[2], *v = call->ins[3],
                      *o = call->ins[4], *stat = call->ins[5];
     const mask hide = causal_mask(call);
-    const double scale = scores_scale(call, q);
+    const exec_array *sink = operand(call, "sink"), *bias = operand(call, "bias");
     if (!whole(call, k, call->op->attrs.over, call->op->attrs.over_count))
         return;
-    exec_array *p = scores_of(call, q, k), *dp = exec_array_like(call->arena, p);
+    exec_array *slopes = scores_like(call, q, k), *p = scores_of(call, q, k, slopes);
+    exec_array *dp = exec_array_like(call->arena, p);
     exponentials(call, p, stat);
     call->flop += 2 * contract(call, dp, d, v, hide);
     exec_array *delta = exec_array_like(call->arena, stat);
@@ -534,7 +637,15 @@ static void run_sdpa_bwd(exec_call *call)
         delta->at[s.at[0]] += d->at[s.at[1]] * o->at[s.at[2]];
     exec_walk w = WALK(dp, p, delta);
     while (exec_walk_next(&w))
-        dp->at[w.at[0]] = scale * p->at[w.at[1]] * (dp->at[w.at[0]] - delta->at[w.at[2]]);
+        dp->at[w.at[0]] = p->at[w.at[1]] * (dp->at[w.at[0]] - delta->at[w.at[2]]);
+    uint32_t next = 3;
+    if (sink)
+        pull_sink(call, call->outs[next++], sink, stat, delta);
+    if (bias)
+        add_up(call, call->outs[next], dp);
+    exec_walk c = WALK(dp, slopes);
+    while (exec_walk_next(&c))
+        dp->at[c.at[0]] *= slopes->at[c.at[1]];
     call->flop += 2 * contract(call, call->outs[0], dp, k, hide);
     call->flop += 2 * contract(call, call->outs[1], dp, q, hide);
     call->flop += 2 * contract(call, call->outs[2], p, d, hide);
@@ -596,6 +707,31 @@ static void run_cross_entropy(exec_call *call)
     while (exec_walk_next(&w)) {
         double target = element(call, &w, z, over, index_at(call, labels, w.at[1], over));
         call->outs[0]->at[0] += (log_sum->at[w.at[0]] - target) / tokens_of(labels);
+    }
+}
+
+static void run_token_nll(exec_call *call)
+{
+    const exec_array *z = call->ins[0], *labels = call->ins[1];
+    const etch_dim *over = call->op->attrs.over[0];
+    if (!whole(call, z, call->op->attrs.over, call->op->attrs.over_count))
+        return;
+    log_sums(call, z, call->outs[1]);
+    exec_walk w = WALK(call->outs[0], call->outs[1], labels);
+    while (exec_walk_next(&w))
+        call->outs[0]->at[w.at[0]] =
+            call->outs[1]->at[w.at[1]] - element(call, &w, z, over, index_at(call, labels, w.at[2], over));
+}
+
+static void run_token_nll_dx(exec_call *call)
+{
+    const exec_array *d = call->ins[0], *z = call->ins[1], *labels = call->ins[2], *log_sum = call->ins[3];
+    const etch_dim *over = call->op->attrs.over[0];
+    exec_walk w = WALK(call->outs[0], z, labels, log_sum, d);
+    while (exec_walk_next(&w)) {
+        double p = exp(z->at[w.at[1]] - log_sum->at[w.at[3]]);
+        bool target = exec_walk_index(&w, over) == index_at(call, labels, w.at[2], over);
+        call->outs[0]->at[w.at[0]] = d->at[w.at[4]] * (p - target);
     }
 }
 
@@ -673,14 +809,9 @@ static void run_excite_bwd(exec_call *call)
 
 /* ---- the rows --------------------------------------------------------------------------------------- */
 
-/* FLOP of one element of the first result or of the first operand; COUNTED: the evaluation counts them. */
-enum { OPERAND = 100, COUNTED = 1000 };
+enum { OPERAND = EXEC_OPERAND, COUNTED = EXEC_COUNTED };
 
-static const struct {
-    const char *name;
-    void (*run)(exec_call *call);
-    int flop;
-} rows[] = {
+static const exec_rule rows[] = {
     {"einsum", run_einsum, COUNTED},
     {"add", run_add, COUNTED},
     {"sub", run_add, COUNTED},
@@ -690,9 +821,13 @@ static const struct {
     {"scale", run_scale, 1},
     {"shift", run_shift, 1},
     {"identity", run_rename, 0},
+    {"transpose", run_rename, 0},
+    {"cast", run_rename, 0},
+    {"cast_dx", run_rename, 0},
     {"rename", run_rename, 0},
     {"renamed_back", run_rename, 0},
     {"cache", run_rename, 0},
+    {"append", run_append, 0},
     {"slice", run_slice, 0},
     {"slice_dx", run_slice_dx, COUNTED},
     {"relu", run_unary, 1},
@@ -717,6 +852,8 @@ static const struct {
     {"rms_norm_bwd", run_norm_bwd, OPERAND + 9},
     {"layer_norm", run_norm, 5},
     {"layer_norm_bwd", run_norm_bwd, OPERAND + 9},
+    {"batch_norm", run_norm, 5},
+    {"batch_norm_bwd", run_norm_bwd, OPERAND + 9},
     {"softmax", run_softmax, 5},
     {"softmax_dx", run_softmax_dx, 4},
     {"sdpa", run_sdpa, COUNTED},
@@ -724,38 +861,52 @@ static const struct {
     {"gather", run_gather, 0},
     {"scatter", run_scatter, OPERAND + 1},
     {"cross_entropy", run_cross_entropy, OPERAND + 5},
+    {"token_nll", run_token_nll, OPERAND + 5},
+    {"token_nll_dx", run_token_nll_dx, 4},
     {"cross_entropy_dx", run_cross_entropy_dx, 4},
+    {"topk", exec_run_topk, COUNTED},
+    {"dispatch", exec_run_dispatch, 0},
+    {"dispatch_dx", exec_run_dispatch_dx, OPERAND + 1},
+    {"collect", exec_run_collect, 0},
+    {"collect_dx", exec_run_collect_dx, 0},
+    {"normalize", exec_run_normalize, 2},
+    {"normalize_dx", exec_run_normalize_dx, 5},
+    {"load", exec_run_load, OPERAND + 1},
     {"add_cotangents", run_total, COUNTED},
     {"accumulate", run_sum, COUNTED},
     {"bend", run_bend, 3},
     {"bend_dx", run_bend_dx, 4},
     {"excite", run_excite, 4},
     {"excite_bwd", run_excite_bwd, OPERAND + 9},
+    {NULL, NULL, 0},
 };
 
-static int find_row(const char *name)
+static const exec_rule *const tables[] = {rows, exec_function_rules};
+
+static const exec_rule *find_row(const char *name)
 {
-    for (int i = 0; i < (int)(sizeof rows / sizeof *rows); i++)
-        if (strcmp(rows[i].name, name) == 0)
-            return i;
-    return -1;
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        for (const exec_rule *rule = tables[t]; rule->name; rule++)
+            if (strcmp(rule->name, name) == 0)
+                return rule;
+    return NULL;
 }
 
 bool exec_knows(const char *row)
 {
-    return find_row(row) >= 0;
+    return find_row(row) != NULL;
 }
 
 void exec_op(exec_call *call)
 {
-    int row = find_row(etch_row_name(call->op->row));
-    if (row < 0) {
+    const exec_rule *row = find_row(etch_row_name(call->op->row));
+    if (!row) {
         exec_fail(call->env, "the executor has no row %s", etch_row_name(call->op->row));
         return;
     }
-    rows[row].run(call);
-    if (rows[row].flop < OPERAND)
-        call->flop = rows[row].flop * (int64_t)call->outs[0]->size;
-    else if (rows[row].flop < COUNTED)
-        call->flop = (rows[row].flop - OPERAND) * (int64_t)call->ins[0]->size;
+    row->run(call);
+    if (row->flop < OPERAND)
+        call->flop = row->flop * (int64_t)call->outs[0]->size;
+    else if (row->flop < COUNTED)
+        call->flop = (row->flop - OPERAND) * (int64_t)call->ins[0]->size;
 }

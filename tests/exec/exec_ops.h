@@ -5,7 +5,7 @@
 
 #include "exec_env.h"
 
-enum { EXEC_MAX_OPERANDS = 16, EXEC_MAX_RESULTS = 4 };
+enum { EXEC_MAX_OPERANDS = 16, EXEC_MAX_RESULTS = 6 };
 
 typedef struct exec_call {
     exec_env *env;
@@ -20,6 +20,18 @@ typedef struct exec_call {
 /* Computes the results from the operands. Fails when the ranges of operands and results do not go together,
  * or when the op needs more of an operand than is there. */
 void exec_op(exec_call *call);
+
+/* FLOP of one element of the first result or of the first operand; COUNTED: the evaluation counts them. */
+enum { EXEC_OPERAND = 100, EXEC_COUNTED = 1000 };
+
+/* How a row is computed. */
+typedef struct exec_rule {
+    const char *name;
+    void (*run)(exec_call *call);
+    int flop;
+} exec_rule;
+/* Functions of elements and reductions; ends with a name that is NULL. */
+extern const exec_rule exec_function_rules[];
 
 /* The queries' dim of an op whose queries see no later key; NULL for other ops. */
 const etch_dim *exec_causal_query(const etch_op *op);

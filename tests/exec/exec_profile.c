@@ -13,8 +13,14 @@ static etch_training *trained(etch_arena *arena, const exec_case *c, const etch_
     const exec_case_setting setting = {.table = table, .partial = partial};
     exec_model *m = exec_case_build(arena, c, &setting);
     m->train.clip = true;
-    if (table)
+    const exec_case_way way = exec_case_way_of(c);
+    if (way.optimizer) {
+        const etch_row *row = etch_optimizer_called(m->graph->table, way.optimizer);
+        m->train.optimizer.row =
+            row && way.momentum ? etch_optimizer_with_momentum(m->graph->table, row) : row;
+    } else if (table) {
         m->train.optimizer.row = etch_row_named(table, m->train.optimizer.row->name);
+    }
     return exec_train(m, NULL);
 }
 
@@ -48,6 +54,7 @@ static void write_count(const etch_training *training, const etch_marks *marks, 
     set_count(&count, ETCH_COUNT_RESCORE, "no");
     set_count(&count, ETCH_COUNT_NORMS, "no");
     set_count(&count, ETCH_COUNT_EMBEDDING, "yes");
+    set_count(&count, ETCH_COUNT_ROUTER, "no");
     set_count(&count, ETCH_COUNT_LOGITS, "no");
     if (!etch_count_apply(&count, marks, training, NULL, &item))
         etch_buf_puts(out, ", not of convention");
@@ -119,12 +126,16 @@ static void write_case(etch_arena *arena, const exec_case *c, const etch_table *
 {
     const etch_training *training = trained(arena, c, table, 0);
     write_region(training->graph->forward, out);
-    write_region(training->backward, out);
+    if (training->backward)
+        write_region(training->backward, out);
     write_flop(training, out);
     const etch_placed *whole =
         etch_place(training, exec_plan(arena, training->graph->sym, "a=1"), ETCH_GRANULARITY_KERNEL);
     write_kernels(whole->forward, "forward", out);
-    write_kernels(whole->backward, "backward", out);
+    if (whole->backward)
+        write_kernels(whole->backward, "backward", out);
+    for (uint32_t i = 0; exec_case_way_of(c).optimizer && i < whole->updates.count; i++)
+        etch_buf_printf(out, "  update: %u bytes\n", exec_integer(whole->updates.at[i].bytes));
     for (uint32_t i = 0; exec_divided_dims[i]; i++)
         divide(arena, trained(arena, c, table, 0), exec_divided_dims[i], exec_divided_dims[i], out);
     static const char *const sums[] = {"sum of the first weight", "sum of the second weight",

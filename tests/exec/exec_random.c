@@ -9,11 +9,12 @@
 static const etch_span nowhere = {0, 0};
 
 /* Sizes that all meshes below can divide, and others. Dims that are renamed into each other are equal. */
-static const char sizes[] = "B=8 S=8 T=8 H=4 H'=4 F=8 K=4 D=4 V=8";
-static const char *const odd_sizes[] = {"B=8 S=6 T=6 H=4 H'=4 F=8 K=4 D=4 V=8",
-                                        "B=4 S=4 T=4 H=8 H'=8 F=6 K=2 D=4 V=12",
-                                        "B=12 S=8 T=8 H=2 H'=2 F=4 K=8 D=4 V=8"};
+static const char sizes[] = "B=8 S=8 T=8 H=4 H'=4 F=8 K=4 D=4 V=8 E=4 Q=2 C=32";
+static const char *const odd_sizes[] = {"B=8 S=6 T=6 H=4 H'=4 F=8 K=4 D=4 V=8 E=4 Q=2 C=24",
+                                        "B=4 S=4 T=4 H=8 H'=8 F=6 K=2 D=4 V=12 E=4 Q=2 C=8",
+                                        "B=12 S=8 T=8 H=2 H'=2 F=4 K=8 D=4 V=8 E=4 Q=2 C=48"};
 static const char *const inner[] = {"S", "T", "H", "H'", "F", "K", "D", "V"};
+static const char *const of_experts[] = {"E", "C", "Q"};
 enum { INNER = sizeof inner / sizeof *inner, MAX_VALUES = 64, MAX_ELEMENTS = 1024 };
 
 uint32_t exec_roll(exec_dice *dice, uint32_t sides)
@@ -207,15 +208,16 @@ static void add_product(scene *s)
 
 static void add_function(scene *s)
 {
-    static const char *const functions[] = {"silu", "gelu", "tanh", "sigmoid", "softplus"};
+    static const char *const functions[] = {"silu",     "gelu",     "tanh", "sigmoid",
+                                            "softplus", "softplus", "abs",  "transpose"};
     const char *row = functions[exec_roll(s->dice, sizeof functions / sizeof *functions)];
     keep(s, exec_call_row(s->m, fresh(s, "f"), row, "", any_value(s), NULL, NULL));
 }
 
 static void add_number(scene *s)
 {
-    static const char *const rows[] = {"scale", "shift", "dropout"};
-    const char *row = rows[exec_roll(s->dice, 3)];
+    static const char *const rows[] = {"scale", "shift", "dropout", "softcap"};
+    const char *row = rows[exec_roll(s->dice, 4)];
     keep(s, exec_call_number(s->m, fresh(s, "n"), row, 1, 4, any_value(s)));
 }
 
@@ -249,7 +251,10 @@ static void add_reduction(scene *s)
 {
     etch_tensor *x = any_value(s);
     etch_dim *over = any_dim(s, x);
-    if (over && x->rank > 1)
+    if (over && x->rank > 1 && exec_roll(s->dice, 2))
+        keep(s, exec_call_row(s->m, fresh(s, "r"), exec_roll(s->dice, 2) ? "max" : "mean", over->name, x,
+                              NULL, NULL));
+    else if (over && x->rank > 1)
         keep(s, exec_reduce(s->m, fresh(s, "r"), x, text_of(s, without(dims_of(x, NULL), over))));
 }
 
@@ -266,12 +271,60 @@ static void add_view(scene *s)
                      : exec_slice(s->m, fresh(s, "v"), x, from, to));
 }
 
+/* An objective of its own, wherever it stands: at top level, in a loop or in a module. */
+static void add_objective(scene *s)
+{
+    etch_tensor *x = any_value(s);
+    if (exec_roll(s->dice, 3) == 0)
+        exec_sum_loss(s->m, x, text_of(s, dims_of(x, NULL)));
+}
+
 static void add_lookup(scene *s)
 {
     etch_dim *dim = exec_model_dim(s->m, exec_roll(s->dice, 2) ? "H" : "F");
     dim_set set = {.at = {exec_model_dim(s->m, "V"), dim}, .count = 2};
     etch_tensor *ids = exec_ids(s->m, fresh(s, "ids"), "B S");
     keep(s, exec_call_row(s->m, fresh(s, "e"), "gather", "V", weight_with(s, set), ids, NULL));
+}
+
+/* A quotient: nowhere near a pole. */
+static void add_quotient(scene *s)
+{
+    etch_tensor *x = any_value(s), *y = any_value(s);
+    if (!is_small(dims_of(x, y)))
+        return;
+    y = exec_call_row(s->m, fresh(s, "u"), "square", "", squashed(s, y), NULL, NULL);
+    y = exec_call_row(s->m, fresh(s, "u"), "rsqrt", "",
+                      exec_call_number(s->m, fresh(s, "u"), "shift", 1, 2, y), NULL, NULL);
+    y = exec_call_row(s->m, fresh(s, "u"), "reciprocal", "", y, NULL, NULL);
+    keep(s, exec_product(s->m, fresh(s, "q"), x, y, text_of(s, dims_of(x, y))));
+}
+
+/* Dims of a bias or a sink: some of those given, at least one. */
+static etch_tensor *some_weight(scene *s, dim_set all)
+{
+    dim_set some = {.count = 0};
+    for (uint32_t i = 0; i < all.count; i++)
+        if (exec_roll(s->dice, 2) || (i + 1 == all.count && some.count == 0))
+            include(&some, all.at[i]);
+    return weight_with(s, some);
+}
+
+static exec_options random_options(scene *s)
+{
+    exec_model *m = s->m;
+    etch_dim *queries = exec_model_dim(m, "S"), *heads = exec_model_dim(m, "K"),
+             *keys = exec_model_dim(m, "T");
+    exec_options options = {.causal = exec_roll(s->dice, 2)};
+    if (options.causal && exec_roll(s->dice, 3) == 0)
+        options.window = 1 + (int)exec_roll(s->dice, 8);
+    if (exec_roll(s->dice, 3) == 0)
+        options.cap = 2;
+    if (exec_roll(s->dice, 3) == 0)
+        options.sink = some_weight(s, (dim_set){.at = {queries, heads}, .count = 2});
+    if (exec_roll(s->dice, 3) == 0)
+        options.bias = some_weight(s, (dim_set){.at = {queries, heads, keys}, .count = 3});
+    return options;
 }
 
 /* On values with B, S and one more dim. */
@@ -292,7 +345,43 @@ static void add_attention(scene *s)
     etch_tensor *q = exec_product(m, fresh(s, "q"), x, weight_with(s, of_q), "B S K D");
     etch_tensor *k = exec_product(m, fresh(s, "k"), seen, weight_with(s, shared ? of_k : of_q), keys);
     etch_tensor *v = exec_product(m, fresh(s, "v"), seen, weight_with(s, shared ? of_k : of_q), keys);
-    keep(s, exec_attend(m, fresh(s, "o"), q, k, v, "T", "D", exec_roll(s->dice, 2)));
+    keep(s, exec_attend_with(m, fresh(s, "o"), q, k, v, "T", "D", random_options(s)));
+}
+
+/* Experts on values with B, S and one more dim, at times as a module of their own. */
+static void add_experts(scene *s)
+{
+    exec_model *m = s->m;
+    etch_tensor *x = any_value(s);
+    etch_dim *from = any_dim(s, x), *to = new_dim(s, x), *e = exec_model_dim(m, "E");
+    if (x->rank != 3 || !etch_has_dim(x, exec_model_dim(m, "S")) || !from || from->id == 1 || !to ||
+        !etch_has_dim(x, exec_model_dim(m, "B")))
+        return;
+    dim_set of_router = {.at = {from, e}, .count = 2}, of_expert = {.at = {e, from, to}, .count = 3};
+    bool apart = exec_roll(s->dice, 2), sums = exec_roll(s->dice, 3);
+    etch_tensor *r = exec_product(m, fresh(s, "r"), x, weight_with(s, of_router), "B S E");
+    etch_tensor *p = exec_call_row(m, fresh(s, "p"), "sigmoid", "", r, NULL, NULL);
+    etch_tensor *idx = exec_topk(m, fresh(s, "idx"), p, "E", "Q");
+    etch_tensor *w = exec_call_row(m, fresh(s, "w"), "gather", "E", p, idx, NULL);
+    w = exec_call_row(m, fresh(s, "w"), exec_roll(s->dice, 2) ? "normalize" : "softmax", "Q", w, NULL, NULL);
+    etch_tensor *in = exec_dispatch(m, fresh(s, "xe"), x, idx, "B S", "C");
+    if (apart)
+        in = exec_enter(m, etch_text(m->arena, "m%u", exec_roll(s->dice, 2)), in);
+    etch_tensor *y = exec_product(m, fresh(s, "ye"), in, weight_with(s, of_expert),
+                                  etch_text(m->arena, "E C %s", to->name));
+    y = squashed(s, y);
+    if (apart)
+        y = exec_leave(m, fresh(s, "ye"), y);
+    y = exec_collect(m, fresh(s, "z"), y, idx, "E", "C");
+    y = exec_product(m, fresh(s, "y"), y, w, etch_text(m->arena, sums ? "B S %s" : "B S Q %s", to->name));
+    if (exec_roll(s->dice, 3) == 0) {
+        etch_tensor *aux = exec_call_row(m, fresh(s, "aux"), "load_balance", "E", p, idx, NULL);
+        exec_tag(m, exec_call_number(m, fresh(s, "aux"), "scale", 1, 4, aux), "loss");
+    }
+    if (sums)
+        keep(s, y);
+    else
+        keep(s, exec_reduce(m, fresh(s, "y"), y, etch_text(m->arena, "B S %s", to->name)));
 }
 
 static void add_statements(scene *s, uint32_t count);
@@ -412,9 +501,10 @@ static void add_loop(scene *s)
 static void add_statements(scene *s, uint32_t count)
 {
     static void (*const statements[])(scene *) = {
-        add_projection, add_projection, add_projection, add_gain, add_sum,       add_sum,
-        add_product,    add_function,   add_number,     add_norm, add_reduction, add_view,
-        add_lookup,     add_attention,  add_module,     add_loop};
+        add_projection, add_projection, add_projection, add_gain,     add_sum,       add_sum,
+        add_product,    add_function,   add_number,     add_norm,     add_reduction, add_view,
+        add_lookup,     add_attention,  add_attention,  add_quotient, add_module,    add_loop,
+        add_objective,  add_experts,    add_experts};
     for (uint32_t i = 0; i < count && s->value_count < MAX_VALUES - 4; i++)
         statements[exec_roll(s->dice, sizeof statements / sizeof *statements)](s);
 }
@@ -433,6 +523,15 @@ static void add_loss(scene *s)
         return;
     }
     exec_sum_loss(s->m, x, text_of(s, dims_of(x, NULL)));
+}
+
+/* All but the last weight may stay as they are. */
+static void freeze_some(scene *s)
+{
+    const etch_graph *graph = s->m->graph;
+    const bool some = exec_roll(s->dice, 2);
+    for (uint32_t i = 0; some && i + 1 < graph->weights.count; i++)
+        graph->weights.at[i]->frozen = exec_roll(s->dice, 2);
 }
 
 /* Nothing, everything, or some of the loops, modules and tagged values. */
@@ -469,6 +568,7 @@ static exec_model *random_model(etch_arena *arena, exec_dice *dice, const char *
     keep(&s, s.values[s.value_count - 1]);
     add_projection(&s); /* at least one weight */
     add_loss(&s);
+    freeze_some(&s);
     *recompute = random_recompute(&s);
     return s.m;
 }
@@ -524,13 +624,14 @@ static void add_shards(planner *p, etch_dim *const *dims, uint32_t count)
 /* The model's map: a dim or two for every axis. Dims that meet in one tensor are rare in one map. */
 static void add_map(planner *p)
 {
-    static const char *const groups[] = {"B", "K", "S", "F", "V", "H", "T", "D", "H'"};
-    uint32_t axes_of[9] = {0};
+    static const char *const groups[] = {"B", "K", "S", "F", "V", "H", "T", "D", "H'", "E", "C", "Q"};
+    enum { GROUPS = sizeof groups / sizeof *groups };
+    uint32_t axes_of[GROUPS] = {0};
     for (uint32_t a = 0; a < p->axes; a++)
         for (uint32_t k = 0; k < 1 + exec_roll(p->dice, 2); k++)
-            axes_of[exec_roll(p->dice, 9)] |= 1u << a;
+            axes_of[exec_roll(p->dice, GROUPS)] |= 1u << a;
     etch_buf_puts(&p->text, " |");
-    for (uint32_t i = 0; i < 9; i++)
+    for (uint32_t i = 0; i < GROUPS; i++)
         if (axes_of[i] && axes_of[i] != 7) {
             etch_buf_printf(&p->text, " %s", groups[i]);
             add_axes(p, axes_of[i]);
@@ -570,6 +671,9 @@ static void add_override(planner *p)
     uint32_t first = exec_roll(p->dice, INNER);
     etch_dim *some[] = {exec_model_dim(p->m, inner[first]), exec_model_dim(p->m, inner[(first + 3) % INNER])};
     add_shards(p, some, 2);
+    etch_dim *slots[] = {exec_model_dim(p->m, of_experts[0]), exec_model_dim(p->m, of_experts[1])};
+    if (exec_roll(p->dice, 2))
+        add_shards(p, slots, 2);
     if (exec_roll(p->dice, 2))
         etch_buf_printf(&p->text, " %s@", inner[(first + 1) % INNER]);
     if (exec_roll(p->dice, 3) == 0)

@@ -1,4 +1,5 @@
 #include "exec_ranks.h"
+#include "exec_ops_route.h"
 
 #include "graph/kernel_int.h"
 
@@ -386,6 +387,62 @@ static void lay_out(exec_ranks *ranks, const etch_step *step)
     exec_lay_out(&ranks->reference->env, query, sharing);
 }
 
+static exec_route *route_by(exec_ranks *ranks, const etch_tensor *indices)
+{
+    exec_routes *routes = ranks->env.routes;
+    for (uint32_t i = 0; i < routes->count; i++)
+        if (routes->at[i].indices == indices)
+            return &routes->at[i];
+    EXEC_REQUIRE(routes->count < sizeof routes->at / sizeof *routes->at);
+    routes->at[routes->count].indices = indices;
+    return &routes->at[routes->count++];
+}
+
+static void add_lane(exec_ranks *ranks, exec_route *route, uint32_t axis, const etch_dim *token)
+{
+    for (uint32_t i = 0; i < route->lane_count; i++) {
+        if (route->lanes[i].axis != axis)
+            continue;
+        if (route->lanes[i].dim != token)
+            exec_fail(&ranks->env, "slots are those of parts of %s and of parts of %s",
+                      route->lanes[i].dim->name, token->name);
+        return;
+    }
+    route->lanes[route->lane_count++] =
+        (exec_lane){.axis = axis, .dim = token, .count = ranks->mesh.size[axis]};
+}
+
+/* Ranks that divide tokens have the slots that their tokens fill, in the order of the axes on the slots. */
+static void lay_out_slots(exec_ranks *ranks, const etch_step *step)
+{
+    const etch_attrs *attrs = &step->op->attrs;
+    exec_route *route = route_by(ranks, exec_route_indices(step->op));
+    for (uint32_t a = 0; a < ranks->mesh.axes; a++)
+        for (uint32_t i = 0; i < attrs->map_count; i++)
+            if (step->factor[a] == attrs->from[i] || step->factor[a] == attrs->to[i])
+                add_lane(ranks, route, a, step->factor[a]);
+    for (uint32_t i = 0; i < route->lane_count; i++)
+        for (uint32_t k = i; k > 0 && exec_mesh_is_outside(&ranks->mesh, attrs->to[0], route->lanes[k].axis,
+                                                           route->lanes[k - 1].axis);
+             k--) {
+            exec_lane swap = route->lanes[k];
+            route->lanes[k] = route->lanes[k - 1];
+            route->lanes[k - 1] = swap;
+        }
+    for (uint32_t i = 0; i < route->lane_count; i++) {
+        exec_lane *lane = &route->lanes[i];
+        lane->parts = lane->count, lane->inside = 1;
+        for (uint32_t k = 0; k < route->lane_count; k++) {
+            const exec_lane *other = &route->lanes[k];
+            if (k == i || other->dim != lane->dim)
+                continue;
+            lane->parts *= other->count;
+            if (exec_mesh_is_outside(&ranks->mesh, lane->dim, lane->axis, other->axis))
+                lane->inside *= other->count;
+        }
+    }
+}
+
 static void find_homes(exec_ranks *ranks, const etch_placed_region *region)
 {
     const etch_loop *here = region->loop ? region->loop->loop : NULL;
@@ -396,6 +453,8 @@ static void find_homes(exec_ranks *ranks, const etch_placed_region *region)
             ranks->home[step->outs[k]->id] = here;
         if (step && step->op)
             lay_out(ranks, step);
+        if (step && step->op && step->phase == ETCH_FORWARD && exec_is_route(step->op))
+            lay_out_slots(ranks, step);
         for (uint32_t b = 0; loop && b < loop->bodies.count; b++) {
             const etch_placed_region *body = loop->bodies.at[b];
             for (uint32_t k = 0; k < body->carries.count; k++) {
@@ -421,8 +480,12 @@ exec_ranks *exec_ranks_new(etch_arena *arena, const etch_placed *placed, exec_ru
         .seen = ETCH_NEW_ARRAY(arena, placed->step_count, bool),
     };
     ranks->gradients = exec_store_new(arena, placed->training->graph->tensors.count * ranks->mesh.ranks);
+    if (!exec_mesh_order_slots(&ranks->mesh, placed))
+        exec_fail(&ranks->env, "slots cannot be numbered so that every part is a range");
+    ranks->env.routes = reference->env.routes = ETCH_NEW(arena, exec_routes);
     find_homes(ranks, placed->forward);
-    find_homes(ranks, placed->backward);
+    if (placed->backward)
+        find_homes(ranks, placed->backward);
     return ranks;
 }
 
@@ -432,7 +495,7 @@ void exec_ranks_run(exec_ranks *ranks)
                                    ranks->placed->value_count * ranks->mesh.ranks);
     ranks->env.microbatch = ranks->reference->env.microbatch;
     run_region(ranks, ranks->placed->forward);
-    if (!ranks->env.failure)
+    if (!ranks->env.failure && ranks->placed->backward)
         run_region(ranks, ranks->placed->backward);
     etch_arena_free(ranks->values.arena);
     ranks->values.arena = NULL;

@@ -13,6 +13,7 @@ typedef struct exec_mesh {
     const etch_graph *graph;
     const etch_plan *plan;
     uint32_t axes, ranks, size[ETCH_MAX_AXES];
+    uint32_t (*outside)[ETCH_MAX_AXES]; /* by dim id and axis: of slots, the axes that are outside it */
 } exec_mesh;
 
 exec_mesh exec_mesh_of(const etch_graph *graph, const etch_plan *plan);
@@ -20,6 +21,9 @@ exec_mesh exec_mesh_of(const etch_graph *graph, const etch_plan *plan);
 uint32_t exec_mesh_at(const exec_mesh *mesh, uint32_t rank, uint32_t axis);
 /* Do two ranks differ on no axis outside `axes`? */
 bool exec_mesh_is_group(const exec_mesh *mesh, uint32_t a, uint32_t b, uint32_t axes);
+/* Slots have no order of their own: an axis that leaves them or joins them is taken to be inside those that
+ * stay. False when that cannot be. */
+bool exec_mesh_order_slots(exec_mesh *mesh, const etch_placed *placed);
 /* Is axis `a` outside `b` on a dim that both divide? As the plan's first line that has both says, for the dim
  * or for another that it was renamed from or to; the mesh's order when none does. */
 bool exec_mesh_is_outside(const exec_mesh *mesh, const etch_dim *dim, uint32_t a, uint32_t b);

@@ -15,21 +15,23 @@ static bool is_row(const etch_step *step, const char *const *names)
     return false;
 }
 
-static const char *const views[] = {"identity", "rename", "renamed_back", "cache", "slice", "slice_dx", NULL};
+static const char *const views[] = {"identity", "transpose", "rename",   "renamed_back",
+                                    "cache",    "slice",     "slice_dx", NULL};
 
 /* May a partial sum that the step is given as operand `i` come out as one? */
 static bool may_pass(const etch_step *step, uint32_t i, uint32_t axis)
 {
     static const char *const joint[] = {"add", "sub", "add_cotangents", NULL};
-    static const char *const each[] = {"einsum", "sum",     "negated_sum", "scale",
-                                       "rope",   "rope_dx", "accumulate",  NULL};
+    static const char *const each[] = {"cast", "cast_dx", "einsum",     "sum",     "negated_sum", "scale",
+                                       "rope", "rope_dx", "accumulate", "collect", "dispatch_dx", NULL};
     for (uint32_t k = 0; k < step->in_count; k++) {
         bool partial = step->ins[k]->place[axis] == ETCH_PARTIAL;
         if (k != i && partial != is_row(step, joint))
             return false;
     }
     for (uint32_t d = 0; d < step->op->outs[0]->rank && is_row(step, each); d++)
-        if (!etch_has_dim(step->op->ins[i], step->op->outs[0]->dims[d]))
+        if (!etch_has_dim(step->op->ins[i], etch_op_dim_linked(step->op, step->op->outs[0]->dims[d])) &&
+            !etch_has_dim(step->op->ins[i], step->op->outs[0]->dims[d]))
             return false;
     return is_row(step, joint) || is_row(step, each) || is_row(step, views);
 }
@@ -161,5 +163,5 @@ const char *exec_check_rules(const etch_placed *placed)
         .viewed = ETCH_NEW_ARRAY(placed->arena, placed->value_count, bool),
     };
     const char *failure = check_region(&r, placed->forward);
-    return failure ? failure : check_region(&r, placed->backward);
+    return failure || !placed->backward ? failure : check_region(&r, placed->backward);
 }

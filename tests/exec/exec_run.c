@@ -252,5 +252,6 @@ void exec_run_forward(exec_run *run, uint32_t microbatch)
 
 void exec_run_backward(exec_run *run)
 {
-    run_region(run, run->env.training->backward);
+    if (run->env.training->backward)
+        run_region(run, run->env.training->backward);
 }

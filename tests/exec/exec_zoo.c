@@ -47,16 +47,49 @@ static etch_tensor *embedding(exec_model *m, etch_tensor *table)
     return x;
 }
 
-static exec_model *build_llama(etch_arena *arena, uint32_t micro)
+static etch_tensor *llama_layers(exec_model *m)
 {
-    exec_model *m = exec_model_new(arena, "B=8 S=4 T=4 H=4 K=4 G=2 D=2 F=8 V=12", micro);
     etch_tensor *x = exec_repeat(m, "layer", 2, embedding(m, exec_weight(m, "emb", "V H")));
     x = residual(m, x, grouped_attention(m, rms(m, x)));
     x = residual(m, x, gated_mlp(m, rms(m, x)));
-    x = exec_end(m, x);
+    return exec_end(m, x);
+}
+
+static exec_model *build_llama(etch_arena *arena, uint32_t micro)
+{
+    exec_model *m = exec_model_new(arena, "B=8 S=4 T=4 H=4 K=4 G=2 D=2 F=8 V=12", micro);
+    etch_tensor *x = llama_layers(m);
     exec_head_loss(m, rms(m, x), exec_weight(m, "head", "H V"));
     return m;
 }
+
+etch_training *exec_served_llama(etch_arena *arena, exec_model **model)
+{
+    exec_model *m = *model = exec_model_new(arena, "B=8 S=4 T=6 H=4 K=4 G=2 D=2 F=8 V=12", 1);
+    m->graph->serves = true;
+    etch_tensor *x = llama_layers(m);
+    etch_tensor *unused = exec_repeat(m, "unused", 3, x);
+    exec_end(m, exec_call_row(m, "unused", "tanh", "", unused, NULL, NULL));
+    etch_tensor *head = exec_weight(m, "head", "H V");
+    etch_tensor *z = exec_product(m, "z", rms(m, x), head, "B S V");
+    exec_tag(m, exec_call_row(m, "l", "cross_entropy", "V", z, exec_ids(m, "labels", "B S"), NULL), "loss");
+    return exec_serve(m, z);
+}
+
+const char *const exec_served_plans[] = {
+    "",
+    "dp=2 | B@dp",
+    "tp=2 | K@tp F@tp V@tp",
+    "dp=2 tp=2 | B@dp K@tp F@tp V@tp",
+    "dp=2 tp=2 | B@dp K@tp F@tp V@tp | pin residual B@dp S@tp",
+    "a=2 b=2 | K@a G@b F@a,b V@a,b",
+    "tp=2 | H@tp",
+    "cp=2 | S@cp",
+    "cp=2 | T@cp",
+    "cp=2 tp=2 | S@cp K@tp F@tp V@tp",
+    "a=2 b=2 | D@a K@b",
+    NULL,
+};
 
 static const char *const llama_plans[] = {
     "",
@@ -195,6 +228,28 @@ static exec_model *build_mlp(etch_arena *arena, uint32_t micro)
     return m;
 }
 
+static exec_model *with_sgd(exec_model *m, bool momentum, bool master)
+{
+    const etch_row *row = etch_optimizer_called(m->graph->table, "sgd");
+    m->train.optimizer.row = momentum ? etch_optimizer_with_momentum(m->graph->table, row) : row;
+    m->train.optimizer.master = master;
+    return m;
+}
+
+static exec_model *build_sgd(etch_arena *arena, uint32_t micro)
+{
+    return with_sgd(build_mlp(arena, micro), false, false);
+}
+
+static exec_model *build_momentum(etch_arena *arena, uint32_t micro)
+{
+    return with_sgd(build_mlp(arena, micro), true, micro > 1);
+}
+
+static const char *const sgd_plans[] = {
+    "", "dp=2 | B@dp", "dp=2 tp=2 | B@dp F@tp V@tp | zero dp", "dp=2 cp=2 | B@dp S@cp | zero cp", NULL,
+};
+
 static const char *const mlp_plans[] = {
     "dp=2 tp=2 | B@dp F@tp | for second F@ H@tp",
     "dp=2 tp=2 | B@dp F@tp | for second F@ S@tp",
@@ -249,6 +304,109 @@ static const char *const nested_plans[] = {
     NULL,
 };
 
+/* ---- objectives in modules, in loops, and made of one another --------------------------------------- */
+
+/* The mean over experts of what a router says, squared. */
+static void balance(exec_model *m, etch_tensor *x)
+{
+    etch_tensor *in = exec_enter(m, "balance", x);
+    etch_tensor *p = exec_product(m, "scores", in, exec_weight(m, "router", "H E"), "B S E");
+    p = exec_call_row(m, "p", "softmax", "E", p, NULL, NULL);
+    etch_tensor *l = exec_reduce(m, "l", exec_product(m, "squares", p, p, "B S E"), "");
+    l = exec_call_number(m, "l", "scale", 1, 10, l);
+    exec_tag(m, exec_leave(m, "l", l), "loss");
+}
+
+static exec_model *build_objectives(etch_arena *arena, uint32_t micro)
+{
+    exec_model *m = exec_model_new(arena, "B=8 S=4 H=4 E=4 F=8 V=8", micro);
+    etch_tensor *table = exec_weight(m, "emb", "V H"), *head = exec_weight(m, "head", "H V");
+    etch_tensor *x = exec_repeat(m, "layer", 2, embedding(m, table));
+    balance(m, x);
+    x = residual(m, x, bottleneck(m, "mlp", rms(m, x)));
+    x = exec_end(m, x);
+    exec_head_loss(m, rms(m, x), head);
+    etch_tensor *next = residual(m, x, bottleneck(m, "mtp", rms(m, x)));
+    etch_tensor *z = exec_product(m, "later", rms(m, next), head, "B S V");
+    etch_tensor *l = exec_call_row(m, "l", "cross_entropy", "V", z, exec_ids(m, "labels", "B S"), NULL);
+    exec_tag(m, l, "loss"); /* and once more through the third */
+    exec_tag(m, exec_call_number(m, "l", "scale", 3, 10, l), "loss");
+    return m;
+}
+
+static const char *const objectives_plans[] = {
+    "",
+    "dp=2 | B@dp",
+    "tp=2 | F@tp V@tp",
+    "dp=2 tp=2 | B@dp F@tp V@tp | pin residual B@dp S@tp",
+    "dp=2 tp=2 | B@dp H@tp",
+    "dp=2 tp=2 | B@dp E@tp",
+    "dp=2 tp=2 | B@dp F@tp V@tp | zero dp",
+    "cp=2 | S@cp",
+    NULL,
+};
+
+/* ---- weights that are not trained -------------------------------------------------------------------- */
+
+static void freeze(exec_model *m, const char *const *selectors, uint32_t count)
+{
+    m->train.freeze = selectors;
+    m->train.freeze_count = count;
+}
+
+/* A low-rank path beside each projection, and nothing else trained. */
+static exec_model *build_adapted(etch_arena *arena, uint32_t micro)
+{
+    static const char *const frozen[] = {"norm",         "mlp",       "attention.wq",
+                                         "attention.wo", "model.emb", "model.head"};
+    exec_model *m = exec_model_new(arena, "B=8 S=4 T=4 H=4 K=4 D=2 F=8 V=8 R=2", micro);
+    etch_tensor *x = exec_repeat(m, "layer", 2, embedding(m, exec_weight(m, "emb", "V H")));
+    etch_tensor *in = exec_enter(m, "attention", rms(m, x));
+    etch_tensor *wq = exec_weight(m, "wq", "H K D");
+    etch_tensor *down = exec_product(m, "down", in, exec_weight(m, "a", "H R"), "B S R");
+    etch_tensor *side = exec_product(m, "side", down, exec_weight(m, "b", "R K D"), "B S K D");
+    etch_tensor *q = exec_sum(m, "q", exec_product(m, "q", in, wq, "B S K D"), side);
+    etch_tensor *keys = exec_rename(m, "keys", q, "S", "T");
+    etch_tensor *o = exec_attend(m, "o", q, keys, keys, "T", "D", true);
+    x = residual(m, x, exec_leave(m, "y", exec_product(m, "y", o, exec_weight(m, "wo", "K D H"), "B S H")));
+    x = residual(m, x, gated_mlp(m, rms(m, x)));
+    x = exec_end(m, x);
+    exec_head_loss(m, rms(m, x), exec_weight(m, "head", "H V"));
+    freeze(m, frozen, sizeof frozen / sizeof *frozen);
+    return m;
+}
+
+/* A tower that is run and not trained, with a loss of its own that trains nothing. */
+static exec_model *build_tower(etch_arena *arena, uint32_t micro)
+{
+    static const char *const frozen[] = {"lower", "table"};
+    exec_model *m = exec_model_new(arena, "B=8 S=4 H=4 E=4 F=8 V=8", micro);
+    etch_tensor *table = exec_weight(m, "emb", "V H");
+    exec_tag(m, table, "table");
+    etch_tensor *x = exec_repeat(m, "lower", 2, embedding(m, table));
+    balance(m, x);
+    x = residual(m, x, bottleneck(m, "mlp", rms(m, x)));
+    x = exec_end(m, x);
+    x = exec_repeat(m, "upper", 2, x);
+    x = residual(m, x, bottleneck(m, "mlp", rms(m, x)));
+    x = exec_end(m, x);
+    exec_head_loss(m, rms(m, x), exec_weight(m, "head", "H V"));
+    freeze(m, frozen, sizeof frozen / sizeof *frozen);
+    return m;
+}
+
+static const char *const frozen_plans[] = {
+    "",
+    "dp=2 | B@dp",
+    "tp=2 | K@tp F@tp V@tp",
+    "dp=2 tp=2 | B@dp K@tp F@tp V@tp | pin residual B@dp S@tp",
+    "dp=2 tp=2 | B@dp H@tp",
+    "dp=2 tp=2 | B@dp F@tp V@tp | zero dp",
+    "dp=2 tp=2 | B@dp K@tp F@tp | zero dp",
+    "cp=2 | S@cp",
+    NULL,
+};
+
 /* ---- iterations of several classes ------------------------------------------------------------------ */
 
 /* The first iteration does one thing; the others another with a loop in it, or nothing. */
@@ -274,6 +432,96 @@ static exec_model *build_classes(etch_arena *arena, uint32_t micro)
     return m;
 }
 
+/* ---- experts that tokens choose, a shared one, and the loss that balances them ------------------------- */
+
+static etch_tensor *experts(exec_model *m, etch_tensor *xe)
+{
+    etch_tensor *in = exec_enter(m, "experts", xe);
+    etch_tensor *g = exec_product(m, "g", in, exec_weight(m, "wg", "E H I"), "E C I");
+    etch_tensor *u = exec_product(m, "u", in, exec_weight(m, "wu", "E H I"), "E C I");
+    g = exec_sum(m, "g", g, exec_weight(m, "bg", "E I"));
+    etch_tensor *h = exec_product(m, "h", exec_call_row(m, "s", "silu", "", g, NULL, NULL), u, "E C I");
+    return exec_leave(m, "y", exec_product(m, "y", h, exec_weight(m, "wd", "E I H"), "E C H"));
+}
+
+/* `top`: the tokens' weights are normalized after the choice, as softmax of what was chosen; else before. */
+static etch_tensor *moe(exec_model *m, etch_tensor *x, bool top)
+{
+    etch_tensor *in = exec_enter(m, "moe", x);
+    etch_tensor *r = exec_product(m, "r", in, exec_weight(m, "wr", "H E"), "B S E"), *p = r;
+    if (!top)
+        p = exec_call_row(m, "p", "sigmoid", "", r, NULL, NULL);
+    etch_tensor *idx = exec_topk(m, "idx", p, "E", "Q");
+    etch_tensor *w = exec_call_row(m, "w", "gather", "E", p, idx, NULL);
+    w = exec_call_row(m, "w", top ? "softmax" : "normalize", "Q", w, NULL, NULL);
+    etch_tensor *ye = experts(m, exec_dispatch(m, "xe", in, idx, "B S", "C"));
+    etch_tensor *z = exec_collect(m, "z", ye, idx, "E", "C");
+    etch_tensor *y = exec_product(m, "y", z, w, "B S H");
+    if (!top) {
+        etch_tensor *aux = exec_call_row(m, "balance", "load_balance", "E", p, idx, NULL);
+        exec_tag(m, exec_call_number(m, "aux", "scale", 1, 8, aux), "loss");
+        y = exec_sum(m, "y", y, plain_mlp(m, in));
+    }
+    return exec_leave(m, "y", y);
+}
+
+static exec_model *build_experts(etch_arena *arena, uint32_t micro, bool top)
+{
+    exec_model *m = exec_model_new(arena, "B=8 S=8 H=4 F=4 V=4 E=4 Q=2 C=32 I=4", micro);
+    etch_tensor *x = embedding(m, exec_weight(m, "emb", "V H"));
+    exec_tag(m, x, "residual");
+    x = exec_repeat(m, "layer", 2, x);
+    x = residual(m, x, moe(m, rms(m, x), top));
+    x = exec_end(m, x);
+    exec_head_loss(m, rms(m, x), exec_weight(m, "head", "H V"));
+    return m;
+}
+
+static exec_model *build_moe(etch_arena *arena, uint32_t micro)
+{
+    return build_experts(arena, micro, false);
+}
+
+static exec_model *build_top_moe(etch_arena *arena, uint32_t micro)
+{
+    return build_experts(arena, micro, true);
+}
+
+static const char *const moe_plans[] = {
+    "",
+    "dp=2 | B@dp",
+    "tp=2 | F@tp | for experts I@tp",
+    "tp=2 | F@tp V@tp | pin residual S@tp | for experts I@tp",
+    "dp=2 | S@dp",
+    "ep=2 | B@ep | for experts E@ep",
+    "ep=4 | B@ep | for experts E@ep",
+    "ep=2 | E@ep",
+    "ep=2 | for experts E@ep",
+    "a=2 | Q@a",
+    "a=2 | Q@a | for experts E@a",
+    "edp=2 ep=2 | B@edp,ep | for experts E@ep C@edp",
+    "edp=2 ep=2 | B@edp,ep | for experts E@ep C@edp | zero edp,ep",
+    "a=2 b=2 | B@b,a | for experts E@a C@b",
+    "a=2 b=2 | B@a,b | for experts E@b,a",
+    "a=2 b=2 | B@a Q@b | for experts E@a C@b",
+    "ep=2 cp=2 | B@ep S@cp | for experts E@ep C@cp",
+    "dp=2 cp=2 | B@dp S@cp | for experts E@cp C@dp",
+    "dp=2 cp=2 | B@dp S@cp | for experts E@dp,cp",
+    "a=2 b=2 | B@a | for experts E@b",
+    "a=2 b=2 | B@a | for experts C@a,b",
+    "a=2 b=2 | B@a | for experts C@b",
+    "a=2 b=2 | B@a | for experts C@ E@b",
+    "ep=2 tp=2 | B@ep F@tp V@tp | for experts E@ep I@tp",
+    "ep=2 tp=2 | B@ep F@tp V@tp | pin residual B@ep S@tp | for experts E@ep I@tp",
+    "ep=2 tp=2 | B@ep F@tp V@tp | pin residual B@ep S@tp | for experts E@ep,tp",
+    "ep=2 tp=2 | B@ep F@tp V@tp | for experts E@tp,ep",
+    "ep=2 tp=2 | B@ep F@tp V@tp | pin residual B@ep H@tp | for experts E@ep I@tp",
+    "edp=2 ep=2 tp=2 | B@edp,ep F@tp V@tp | pin residual B@edp,ep S@tp | for experts E@ep C@edp I@tp",
+    "edp=2 ep=2 tp=2 | B@edp,ep F@tp V@tp | pin residual B@edp,ep S@tp | for experts E@ep C@edp I@tp | zero "
+    "edp,ep",
+    NULL,
+};
+
 const exec_zoo exec_models[] = {
     {"llama", build_llama, NULL, llama_plans},
     {"llama, recomputed", build_llama, "all", llama_plans},
@@ -284,11 +532,28 @@ const exec_zoo exec_models[] = {
     {"gpt, attention recomputed", build_gpt, "attention", gpt_plans},
     {"gpt, norms and attention not kept", build_gpt, "ln.n,attention.p", gpt_plans},
     {"mlp", build_mlp, NULL, mlp_plans},
+    {"mlp, sgd", build_sgd, NULL, sgd_plans},
+    {"mlp, momentum", build_momentum, NULL, sgd_plans},
     {"nested", build_nested, NULL, nested_plans},
     {"nested, inner loop recomputed", build_nested, "inner", nested_plans},
     {"nested, recomputed", build_nested, "outer", nested_plans},
+    {"objectives", build_objectives, NULL, objectives_plans},
+    {"objectives, recomputed", build_objectives, "all", objectives_plans},
+    {"adapted", build_adapted, NULL, frozen_plans},
+    {"adapted, recomputed", build_adapted, "layer", frozen_plans},
+    {"tower", build_tower, NULL, frozen_plans},
+    {"tower, recomputed", build_tower, "all", frozen_plans},
     {"classes", build_classes, NULL, nested_plans},
     {"classes, inner loop recomputed", build_classes, "inner", nested_plans},
     {"classes, recomputed", build_classes, "all", nested_plans},
+    {"gemma2", exec_build_gemma2, NULL, exec_gemma2_plans},
+    {"gemma2, recomputed", exec_build_gemma2, "layer", exec_gemma2_plans},
+    {"sinks", exec_build_sinks, NULL, exec_gemma2_plans},
+    {"sinks without windows", exec_build_shared_sinks, NULL, exec_shared_sinks_plans},
+    {"t5", exec_build_t5, NULL, exec_t5_plans},
+    {"t5, recomputed", exec_build_t5, "enc", exec_t5_plans},
+    {"experts", build_moe, NULL, moe_plans},
+    {"experts, recomputed", build_moe, "all", moe_plans},
+    {"experts with normalized choices", build_top_moe, NULL, moe_plans},
     {NULL, NULL, NULL, NULL},
 };

@@ -15,4 +15,15 @@ typedef struct exec_zoo {
 /* Ends with an entry without a name. */
 extern const exec_zoo exec_models[];
 
+/* The first of them as it is served: 4 tokens behind 2 that the caches hold. With things in the graph that
+ * nobody asks for. */
+etch_training *exec_served_llama(etch_arena *arena, exec_model **m);
+extern const char *const exec_served_plans[];
+/* exec_zoo_attention.c */
+exec_model *exec_build_gemma2(etch_arena *arena, uint32_t micro);
+exec_model *exec_build_sinks(etch_arena *arena, uint32_t micro);
+exec_model *exec_build_shared_sinks(etch_arena *arena, uint32_t micro);
+exec_model *exec_build_t5(etch_arena *arena, uint32_t micro);
+extern const char *const exec_gemma2_plans[], *const exec_shared_sinks_plans[], *const exec_t5_plans[];
+
 #endif

@@ -85,26 +85,35 @@ static void check_saved(etch_arena *arena, const exec_zoo *zoo, const char *plan
 
 static exec_run *run_step(etch_training *training, uint64_t seed);
 
+static void check_gradients_alike(const exec_zoo *zoo, const char *choice, const exec_run *a,
+                                  const exec_run *b)
+{
+    for (uint32_t g = 0; g < a->env.training->gradients.count; g++) {
+        const etch_tensor *x = a->env.training->gradients.at[g], *y = b->env.training->gradients.at[g];
+        for (uint32_t k = 0; x && a->gradients.at[x->id] && k < exec_instances(x->region->loop); k++) {
+            const exec_array *left = a->gradients.at[x->id][k], *right = b->gradients.at[y->id][k];
+            if (left || right) /* not of another class of iterations */
+                ck_assert_msg(memcmp(left->at, right->at, left->size * sizeof *left->at) == 0,
+                              "%s, recompute %s: %s", zoo->name, choice, x->name);
+        }
+    }
+}
+
 /* Running things again changes no gradient. */
 static void check_again(etch_arena *arena, const exec_zoo *zoo, const char *plan)
 {
     (void)plan;
-    exec_model *m = zoo->build(arena, 1);
-    etch_training *kept = exec_train(m, NULL);
-    const exec_run *a = run_step(kept, 1);
+    const exec_run *kept = run_step(exec_train(zoo->build(arena, 1), NULL), 1);
+    etch_arena_free(kept->values.arena);
     for (size_t i = 1; i < sizeof choices / sizeof *choices; i++) {
-        exec_model *other = zoo->build(arena, 1);
-        etch_training *again = exec_try_train(other, choices[i]);
-        const exec_run *b = again ? run_step(again, 1) : NULL;
-        for (uint32_t g = 0; b && g < kept->gradients.count; g++) {
-            const etch_tensor *x = kept->gradients.at[g], *y = again->gradients.at[g];
-            for (uint32_t k = 0; x && a->gradients.at[x->id] && k < exec_instances(x->region->loop); k++) {
-                const exec_array *left = a->gradients.at[x->id][k], *right = b->gradients.at[y->id][k];
-                if (left || right) /* not of another class of iterations */
-                    ck_assert_msg(memcmp(left->at, right->at, left->size * sizeof *left->at) == 0,
-                                  "%s, recompute %s: %s", zoo->name, choices[i], x->name);
-            }
+        etch_arena *own = etch_arena_new(etch_arena_mem(arena));
+        etch_training *training = exec_try_train(zoo->build(own, 1), choices[i]);
+        const exec_run *run = training ? run_step(training, 1) : NULL;
+        if (run) {
+            check_gradients_alike(zoo, choices[i], kept, run);
+            etch_arena_free(run->values.arena);
         }
+        etch_arena_free(own);
     }
 }
 
@@ -153,7 +162,7 @@ static void check_micro(etch_arena *arena, const exec_zoo *zoo, const char *plan
     ck_assert_double_eq_tol(a->loss, b->loss, 1e-12);
     for (uint32_t i = 0; i < once->gradients.count; i++) {
         const etch_tensor *gradient = once->gradients.at[i];
-        for (uint32_t k = 0; k < exec_instances(gradient->region->loop); k++) {
+        for (uint32_t k = 0; gradient && k < exec_instances(gradient->region->loop); k++) {
             if (!exec_has_instance(gradient->region, k))
                 continue;
             const exec_array *x = a->gradients.at[gradient->id][k];
@@ -215,6 +224,44 @@ START_TEST(ranks_compute_what_one_computes)
 }
 END_TEST
 
+/* ---- models that are served -------------------------------------------------------------------------- */
+
+/* Names of the ops and loops of a region. */
+static void list_region(const etch_region *region, etch_buf *out)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_item *item = &region->items.at[i];
+        etch_buf_printf(out, "%s ", item->op ? etch_row_name(item->op->row) : item->loop->name);
+        for (uint32_t b = 0; item->loop && b < item->loop->bodies.count; b++)
+            list_region(item->loop->bodies.at[b], out);
+    }
+}
+
+static void served(etch_arena *arena)
+{
+    for (const char *const *text = exec_served_plans; *text; text++) {
+        exec_model *m;
+        etch_training *training = exec_served_llama(arena, &m);
+        etch_buf ops = {.arena = arena}, dump = {.arena = arena};
+        list_region(m->graph->forward, &ops);
+        ck_assert_msg(!strstr(ops.text, "cross_entropy") && !strstr(ops.text, "unused"), "%s", ops.text);
+        ck_assert_msg(strstr(ops.text, "append") && !strstr(ops.text, "cache"), "%s", ops.text);
+        etch_placed *placed = etch_place(training, exec_plan(arena, m->sym, *text), ETCH_GRANULARITY_KERNEL);
+        ck_assert_msg(placed != NULL, "%s", *text);
+        const char *failure = exec_check_placed(placed, 1);
+        etch_placed_dump(placed, &dump);
+        if (failure)
+            fprintf(stderr, "%s", dump.text);
+        ck_assert_msg(!failure, "%s: %s", *text, failure);
+    }
+}
+
+START_TEST(ranks_serve_what_one_serves)
+{
+    etch_with_arena(served);
+}
+END_TEST
+
 /* ---- names of dims ---------------------------------------------------------------------------------- */
 
 /* A renamed dim is divided as the first is: here b outside a, against the mesh's order, so that a may leave
@@ -246,6 +293,7 @@ Suite *etch_suite(void)
     Suite *suite = suite_create("models");
     ETCH_ADD_TESTS(suite, gradients_are_slopes, recomputation_changes_no_gradient,
                    what_is_saved_is_what_backward_reads, microbatches_change_nothing,
-                   ranks_compute_what_one_computes, renamed_dims_keep_the_order_of_their_axes);
+                   ranks_compute_what_one_computes, renamed_dims_keep_the_order_of_their_axes,
+                   ranks_serve_what_one_serves);
     return suite;
 }

@@ -25,7 +25,8 @@ static void run(etch_arena *arena, const binding_case *c)
     const etch_plan *plan = c->plan ? etch_spec_plan(s.spec, c->plan, true, (etch_span){0, 0}) : NULL;
     ck_assert((plan != NULL) == (c->plan != NULL));
     etch_settings settings;
-    const bool fine = etch_spec_bind(s.spec, c->config, sets.at, sets.count, c->defaults, plan, &settings);
+    const bool fine =
+        etch_spec_bind(s.spec, NULL, c->config, sets.at, sets.count, c->defaults, plan, &settings);
     const char *what = etch_text(arena, "%s(sets: %s)", c->text, c->sets ? c->sets : "");
     specs_expect(what, specs_messages(&s), c->messages);
     ck_assert_msg(fine == (c->settings != NULL), "%s", what);
@@ -209,7 +210,7 @@ static void application(etch_arena *arena)
     spec_scene s = specs_load(arena, "param a, b, c\n");
     etch_settings settings;
     const char *const sets[] = {"a=b+1", "b=2*c"};
-    ck_assert(etch_spec_bind(s.spec, NULL, sets, 2, false, NULL, &settings));
+    ck_assert(etch_spec_bind(s.spec, NULL, NULL, sets, 2, false, NULL, &settings));
     etch_expr value = etch_spec_value(s.spec, "a*b", "query", NULL, NULL);
     value = etch_settings_apply(s.sym, &settings, value);
     ck_assert_ptr_eq(value, etch_spec_value(s.spec, "4*c^2 + 2*c", "query", NULL, NULL));
@@ -218,7 +219,7 @@ static void application(etch_arena *arena)
     const etch_setting loose[] = {{.var = etch_var(s.sym, "a"), .value = etch_var(s.sym, "b")},
                                   {.var = etch_var(s.sym, "b"), .value = etch_var(s.sym, "c")},
                                   {.var = etch_var(s.sym, "c"), .value = etch_int(s.sym, 3)}};
-    const etch_settings chain = {loose, 3};
+    const etch_settings chain = {.at = loose, .count = 3};
     ck_assert_ptr_eq(etch_settings_apply(s.sym, &chain, etch_var(s.sym, "a")), etch_int(s.sym, 3));
     specs_end(&s);
 }

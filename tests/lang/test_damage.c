@@ -159,8 +159,8 @@ static void use(etch_spec *spec, etch_sym *sym, etch_diags *diags)
         for (uint32_t c = 0; c <= config_count; c++) {
             etch_settings settings;
             errors = etch_error_count(diags);
-            const bool fine = etch_spec_bind(spec, c < config_count ? configs[c] : NULL, sets, c & 1, c & 2,
-                                             plan, &settings);
+            const bool fine = etch_spec_bind(spec, NULL, c < config_count ? configs[c] : NULL, sets, c & 1,
+                                             c & 2, plan, &settings);
             ck_assert(fine == (etch_error_count(diags) == errors));
             if (!fine || i != c % (plan_count + 1))
                 continue;
@@ -210,16 +210,32 @@ static const char *read_model(etch_arena *arena, const char *name)
     return text;
 }
 
+/* The same model with layers of several kinds. */
+static const char *with_conditions(etch_arena *arena, const char *text)
+{
+    static const char body[] = "x = block(x)";
+    const char *at = strstr(text, body);
+    ck_assert_ptr_nonnull(at);
+    return etch_text(
+        arena,
+        "%.*sif layer < 2 { x = block(x) } else if layer %% 3 == 1 { x = x + mlp(norm(x)) }\n"
+        "    repeat 3 as inner {\n"
+        "      if inner == layers - 2 { x = block(x) } else { if layer != 5 { x = x + norm(x) } }\n"
+        "    }%s",
+        (int)(at - text), text, at + strlen(body));
+}
+
 static void damage_all(etch_arena *arena)
 {
-    const char *const mains[] = {read_model(arena, "llama.etch"), read_model(arena, "gpt.etch")};
+    const char *const llama = read_model(arena, "llama.etch");
+    const char *const mains[] = {llama, read_model(arena, "gpt.etch"), with_conditions(arena, llama)};
     const uint64_t seed = number_from("ETCH_TEST_SEED", 20240607),
-                   rounds = 400 * number_from("ETCH_TEST_MULT", 1);
+                   rounds = 600 * number_from("ETCH_TEST_MULT", 1);
     char folder[] = "/tmp/etch_damage_XXXXXX";
     ck_assert_ptr_nonnull(mkdtemp(folder));
     attempt a = {.folder = folder, .base = read_model(arena, "base.etch")};
     for (uint64_t round = 0; round < rounds; round++) {
-        a.main = mains[round % 2];
+        a.main = mains[round % (sizeof mains / sizeof *mains)];
         a.seed = (seed + round) * 0x9E3779B97F4A7C15ULL + 1;
         a.mem = etch_mem_new((size_t)128 << 20);
         const etch_status status = etch_guard(a.mem, read_damaged, &a);

@@ -377,7 +377,8 @@ static void pending(etch_arena *arena)
         const etch_plan *plan = etch_spec_plan(s.spec, "p", true, (etch_span){0, 0});
         ck_assert_ptr_nonnull(plan);
         etch_settings settings;
-        ck_assert_msg(etch_spec_bind(s.spec, NULL, &c->set, 1, c->defaults, plan, &settings) == c->bound,
+        ck_assert_msg(etch_spec_bind(s.spec, NULL, NULL, &c->set, 1, c->defaults, plan, &settings) ==
+                          c->bound,
                       "%s", c->set);
         if (c->bound)
             ck_assert_msg(etch_spec_pending_ready(s.spec, plan, &settings) == c->ready, "%s", c->set);

@@ -30,6 +30,8 @@ static const char *describe(const spec_scene *s, const etch_train *train)
         etch_buf_puts(&out, " recompute all");
     for (uint32_t i = 0; i < train->recompute_count; i++)
         etch_buf_printf(&out, " recompute %s", train->recompute[i]);
+    for (uint32_t i = 0; i < train->freeze_count; i++)
+        etch_buf_printf(&out, " freeze %s", train->freeze[i]);
     etch_buf_puts(&out, train->recompute_needed ? " needed" : "");
     etch_buf_puts(&out, train->clip ? " clip" : "");
     return out.text;
@@ -59,6 +61,18 @@ static void options(etch_arena *arena)
         {"optimiser = adamw", NULL,
          "E0220 a.etch:5:9 a train block has no option 'optimiser'\n"
          "  help did you mean 'optimizer'?\n"},
+        {"optimizer = sgd", "-/1 sgd", ""},
+        {"optimizer = sgd(master = true)", "-/1 sgd+master", ""},
+        {"optimizer = sgd(momentum = 0.9)", "-/1 sgd_momentum", ""},
+        {"optimizer = sgd(master = true, momentum = 9/10)", "-/1 sgd_momentum+master", ""},
+        {"optimizer = sgd(momentum = 0)", "-/1 sgd", ""},
+        {"optimizer = sgd(momentum = 1)", NULL, "E0220 a.etch:5:36 momentum is at least 0 and below 1\n"},
+        {"optimizer = sgd(momentun = 0.9)", NULL,
+         "E0220 a.etch:5:25 sgd has no argument 'momentun'\n"
+         "  help did you mean 'momentum'?\n"},
+        {"optimizer = sgd_momentum", NULL, "E0220 a.etch:5:21 there is no optimizer 'sgd_momentum'\n"},
+        {"optimizer = adamw(momentum = 0.9)", NULL, "E0220 a.etch:5:27 adamw has no argument 'momentum'\n"},
+        {"optimizer = adamw(decay = 0.1)", NULL, "E0244 a.etch:5:27 'decay' of an optimizer" LATER},
         {"optimizer = adam", NULL, "E0244 a.etch:5:21 the optimizer 'adam'" LATER},
         {"optimizer = adamww", NULL,
          "E0220 a.etch:5:21 there is no optimizer 'adamww'\n"
@@ -93,10 +107,14 @@ static void options(etch_arena *arena)
         {"clip = 1, clip = 2", NULL,
          "E0220 a.etch:5:19 'clip' is given twice\n"
          "  note a.etch:5:9 it is given here already\n"},
-        {"freeze = layer, adapt = lora(x)", NULL,
-         "E0244 a.etch:5:9 'freeze' in a train block" LATER
-         "E0244 a.etch:5:25 'adapt' in a train block" LATER},
-        {"micro = 4", NULL, "E0244 a.etch:5:9 a param that a train block binds" LATER},
+        {"freeze = layer, recompute = none", "-/1 freeze layer", ""},
+        {"freeze = (norm, block.wq)", "-/1 freeze norm freeze block.wq", ""},
+        {"freeze = none", "-/1", ""},
+        {"freeze = 1", NULL,
+         "E0220 a.etch:5:18 freeze is a module, loop, tag or module.tensor, a list of them, or none\n"},
+        {"adapt = lora(x)", NULL, "E0244 a.etch:5:9 'adapt' in a train block" LATER},
+        {"micro = 4, accumulate = (B, 2*micro)", "B/2*micro", ""}, /* what it binds is in the settings */
+        {"nicro = 4", NULL, "E0220 a.etch:5:9 a train block has no option 'nicro'\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const train_case *c = &cases[i];
@@ -105,9 +123,9 @@ static void options(etch_arena *arena)
                              c->options));
         specs_expect(c->options, specs_messages(&s), "");
         etch_train train;
-        const etch_symbol *symbol = etch_train_symbol(s.spec, NULL, (etch_span){0, 0});
+        const etch_symbol *symbol = etch_run_symbol(s.spec, NULL, (etch_span){0, 0});
         ck_assert_ptr_nonnull(symbol);
-        ck_assert_str_eq(etch_train_model(s.spec, symbol)->name, "m");
+        ck_assert_str_eq(etch_run_model(s.spec, symbol)->name, "m");
         const bool fine = etch_train_fill(s.spec, symbol, find_dim, &s, &train);
         specs_expect(c->options, specs_messages(&s), c->messages);
         ck_assert_msg(fine == (c->train != NULL), "%s", c->options);
@@ -139,14 +157,14 @@ static void choices(etch_arena *arena)
         {M "train { }\n", "train", "train -> m", ""},
         {M N "train a { model = n }\ntrain b { model = m }\n", "b", "b -> m", ""},
         {M N "train a { model = n }\ntrain bee { model = m }\n", "bea", "none",
-         "E0221 there is no train block 'bea'\n"
-         "  note train blocks: a, bee\n"
+         "E0221 there is no run 'bea'\n"
+         "  note train and infer blocks: a, bee\n"
          "  help did you mean 'bee'?\n"},
         {M "train a { }\ntrain b { }\n", NULL, "none",
          "E0221 the spec has several train blocks: a, b\n"
          "  note a.etch:3:1 'a' is here\n"
          "  note a.etch:4:1 'b' is here\n"
-         "  help say which one is meant: run = NAME\n"},
+         "  help say which one is meant: --run NAME, or run = NAME in a quantity\n"},
         {M N "train a { }\n", NULL, "none",
          "E0246 a.etch:4:1 this train block does not say which model it trains\n"
          "  help name it: model = NAME\n"},
@@ -154,10 +172,24 @@ static void choices(etch_arena *arena)
          "E0210 a.etch:3:17 unknown model 'mm'\n"
          "  help did you mean 'm'?\n"},
         {M "train { model = k }\nparam k\n", NULL, "none", "E0246 a.etch:3:17 'k' is a param, not a model\n"},
-        {M "infer decode { model = m }\n", "decode", "none",
-         "E0244 a.etch:3:7 infer blocks"
-         " are part of the language but are not given meaning yet\n"
-         "  note a.etch:3:7 'decode' is declared here\n"},
+        {M "infer decode { model = m }\n", "decode", "decode -> m", ""},
+        {M "infer decode { model = m }\n", NULL, "decode -> m", ""},
+        {M N "infer decode { }\n", "decode", "none",
+         "E0246 a.etch:4:1 this infer block does not say which model it runs\n"
+         "  help name it: model = NAME\n"},
+        /* training comes first; what is served is asked for by name */
+        {M "infer a { }\ntrain b { }\ninfer c { }\n", NULL, "b -> m", ""},
+        {M "infer a { }\ntrain b { }\ninfer c { }\n", "c", "c -> m", ""},
+        {M "infer a { }\ninfer c { }\n", NULL, "none",
+         "E0221 the spec has several infer blocks: a, c\n"
+         "  note a.etch:3:1 'a' is here\n"
+         "  note a.etch:4:1 'c' is here\n"
+         "  help say which one is meant: --run NAME, or run = NAME in a quantity\n"},
+        /* runs of its own come before those of imports */
+        {"import \"b.etch\"\ninfer d { model = m }\n--- b.etch\n" M "train { model = m }\n", NULL, "d -> m",
+         ""},
+        {"import \"b.etch\"\ninfer d { model = m }\n--- b.etch\n" M "train { model = m }\n", "train",
+         "train -> m", ""},
         /* a spec that only adds configs and plans trains as its import does */
         {"import \"b.etch\"\n--- b.etch\n" M "train { model = m }\n", NULL, "train -> m", ""},
         {"import \"b.etch\"\n--- b.etch\n" M "train { model = m }\n", "train", "train -> m", ""},
@@ -173,8 +205,8 @@ static void choices(etch_arena *arena)
         const choice_case *c = &cases[i];
         spec_scene s = specs_load(arena, c->text);
         specs_expect(c->text, specs_messages(&s), "");
-        const etch_symbol *train = etch_train_symbol(s.spec, c->run, (etch_span){0, 0});
-        const etch_symbol *model = train ? etch_train_model(s.spec, train) : NULL;
+        const etch_symbol *train = etch_run_symbol(s.spec, c->run, (etch_span){0, 0});
+        const etch_symbol *model = train ? etch_run_model(s.spec, train) : NULL;
         specs_expect(c->text, specs_messages(&s), c->messages);
         specs_expect(c->text, model ? etch_text(arena, "%s -> %s", train->name, model->name) : "none",
                      c->chosen);

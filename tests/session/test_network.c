@@ -200,6 +200,18 @@ static void too_many_operands(etch_network *net, void *data)
     ck_assert_ptr_null(etch_network_call(net, "relu", 2, (etch_tensor *[]){x, x}, 0, NULL));
 }
 
+/* One cast is right, the next is to whole numbers, which have no gradient. */
+static void wrong_cast(etch_network *net, void *data)
+{
+    (void)data;
+    etch_dim *b = etch_network_dim(net, "B");
+    etch_tensor *x = etch_network_input(net, "x", NULL, 1, &b);
+    x = etch_network_call(net, "cast", 1, &x, 1, &(etch_network_argument){"dtype", .number = "f8"});
+    ck_assert_ptr_nonnull(x);
+    ck_assert_ptr_null(
+        etch_network_call(net, "cast", 1, &x, 1, &(etch_network_argument){"dtype", .number = "i32"}));
+}
+
 static void wrong_dtype(etch_network *net, void *data)
 {
     (void)data;
@@ -257,8 +269,9 @@ START_TEST(mistakes_are_messages)
     } mistakes[] = {
         {unknown_dim, "E0210"},      {unknown_op, "E0602"},        {wrong_argument, "E0240"},
         {missing_argument, "E0240"}, {too_many_operands, "E0240"}, {wrong_dtype, "E0216"},
-        {wrong_number, "E0210"},     {open_loop, "E0269"},         {open_module, "E0269"},
-        {left_too_often, "E0269"},   {ended_too_often, "E0269"},   {carried_wrongly, "E0269"},
+        {wrong_cast, "E0240"},       {wrong_number, "E0210"},      {open_loop, "E0269"},
+        {open_module, "E0269"},      {left_too_often, "E0269"},    {ended_too_often, "E0269"},
+        {carried_wrongly, "E0269"},
     };
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
         const etch_network_model model = {.name = "decoder", .build = mistakes[i].build};

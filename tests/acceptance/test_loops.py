@@ -1,0 +1,289 @@
+"""Loops whose iterations differ: parameters as published, counts by hand, and traces in which every layer does what it
+should."""
+
+import collections
+import itertools
+import re
+
+from etchtest import Case, Formula, Point, ask, attribute, lower, main, messages, run, traces, value
+
+# Gemma 2 without its sliding windows, which the two kinds of layers differ by: here one has rotary positions.
+GEMMA = """etch 1
+param batch, seq, layers, hidden, heads, kv_heads, head_dim, ffn, vocab, micro = 1
+dim B = batch, S = seq, H = hidden, K = kv_heads, G = heads/kv_heads, D = head_dim, F = ffn, V = vocab, T = seq
+assume kv_heads | heads
+dtype act = bf16, weights = bf16, grads = f32, optim = f32
+module norm(x[B,S,H]) -> y[B,S,H] {
+  weight g[H]
+  y = rms_norm(x, g, over = H)
+}
+module attention(x[B,S,H]; turned = 0) -> y[B,S,H] {
+  weight wq[H,K,G,D], wk[H,K,D], wv[H,K,D], wo[K,G,D,H]
+  q[B,S,K,G,D] = x * wq
+  k[B,S,K,D]   = x * wk
+  v[B,S,K,D]   = x * wv
+  if turned == 1 {
+    q = rope(q, over = D)
+    k = rope(k, over = D)
+  }
+  o = sdpa(q, k[S->T], v[S->T], over = T, dot = D, causal = true)
+  y = o * wo
+}
+module mlp(x[B,S,H]) -> y[B,S,H] {
+  weight wg[H,F], wu[H,F], wd[F,H]
+  g[B,S,F] = x * wg
+  u[B,S,F] = x * wu
+  y        = gelu(g) * u * wd
+}
+module block(x[B,S,H]; turned = 0) -> z[B,S,H] {
+  y = x + norm(attention(norm(x), turned = turned))
+  z = y + norm(mlp(norm(y)))
+}
+model gemma(ids[B,S]: i32, labels[B,S]: i32) -> z[B,S,V] {
+  weight emb[V,H]
+  x[B,S,H] = gather(emb, ids, over = V)
+  repeat layers as layer {
+    if layer % 2 == 0 { x = block(x, turned = 1) } else { x = block(x) }
+  }
+  z[B,S,V] = norm(x) * emb
+  l[]      = cross_entropy(z, labels, over = V)  tag loss
+}
+train { model = gemma, optimizer = adamw, accumulate = (B, micro) }
+"""
+
+# Layers, hidden, heads, heads of keys, their width, width of the MLP; parameters of the checkpoints.
+GEMMAS = [
+    (26, 2304, 8, 4, 256, 9216, 2614341888),
+    (42, 3584, 16, 8, 256, 14336, 9241705984),
+    (46, 4608, 32, 16, 128, 36864, 27227128320),
+]
+
+# A dense prefix, as DeepSeek-V3 has it; {condition} takes its place.
+PREFIX = """etch 1
+param batch, seq, layers, dense, hidden, ffn, small, vocab, micro = 1{more}
+dim B = batch, S = seq, H = hidden, F = ffn, J = small, V = vocab
+dtype act = bf16, weights = bf16, grads = f32, optim = f32
+module wide(x[B,S,H]) -> y[B,S,H] {{
+  weight up[H,F], down[F,H]
+  h[B,S,F] = x * up
+  y        = silu(h) * down
+}}
+module narrow(x[B,S,H]) -> y[B,S,H] {{
+  weight up[H,J], down[J,H]
+  h[B,S,J] = x * up
+  y        = silu(h) * down
+}}
+model tiny(ids[B,S]: i32, labels[B,S]: i32) -> z[B,S,V] {{
+  weight emb[V,H]
+  x[B,S,H] = gather(emb, ids, over = V)
+  repeat layers as layer {{
+    if {condition} {{ y = wide(x) }} else {{ y = narrow(x) }}
+    x = x + y
+  }}
+  z[B,S,V] = x * emb
+  l[]      = cross_entropy(z, labels, over = V)  tag loss
+}}
+train {{ model = tiny, optimizer = adamw(master = true), accumulate = (B, micro){train} }}
+parallel some {{
+  mesh [dp]
+  shard B @ dp
+  zero 1 @ dp
+}}
+parallel pipe {{
+  mesh [pp]
+  stage (layer) @ pp{stage}
+}}
+"""
+SIZES = dict(batch=8, seq=4, hidden=6, ffn=10, small=4, vocab=12)
+
+# Conditions, and the layers for which they hold.
+CONDITIONS = [
+    ("layer < dense", lambda layer, dense: layer < dense),
+    ("layer <= dense", lambda layer, dense: layer <= dense),
+    ("dense > layer", lambda layer, dense: layer < dense),
+    ("layer >= dense", lambda layer, dense: layer >= dense),
+    ("layer > dense/2", lambda layer, dense: 2 * layer > dense),
+    ("layer == dense", lambda layer, dense: layer == dense),
+    ("layer == dense/2", lambda layer, dense: 2 * layer == dense),
+    ("dense != layer", lambda layer, dense: layer != dense),
+    ("layer < dense - 2", lambda layer, dense: layer < dense - 2),
+    ("layer >= dense - 2", lambda layer, dense: layer >= dense - 2),
+    ("layer % 3 == 1", lambda layer, _: layer % 3 == 1),
+    ("layer % 3 >= 1", lambda layer, _: layer % 3 >= 1),
+    ("1 != layer % 3", lambda layer, _: layer % 3 != 1),
+    ("layer % 3", lambda layer, _: layer % 3 != 0),
+    ("3 | layer", lambda layer, _: layer % 3 == 0),
+    ("layer", lambda layer, _: layer != 0),
+]
+
+
+# Conditions on the index of the loop around the loop that they are in.
+NESTED = PREFIX.format(condition="group < 2", more=", groups", train="", stage="").replace(
+    "  repeat layers as layer {\n", "  repeat groups as group { repeat layers as layer {\n").replace(
+    "else { y = narrow(x) }", "else if layer % 2 == 0 {\n      if group == 3 { y = narrow(x) } else { y = wide(x) }\n"
+    "    } else { y = narrow(x) }").replace("    x = x + y\n  }\n", "    x = x + y\n  } }\n").replace(
+    "stage (layer)", "stage (group)")
+
+
+def prefix(condition="layer < dense", more="", train="", stage=""):
+    return PREFIX.format(condition=condition, more=more, train=train, stage=stage)
+
+
+def weights(v, wide):
+    """`wide`: how many layers are."""
+    return v["vocab"] * v["hidden"] + 2 * v["hidden"] * (wide * v["ffn"] + (v["layers"] - wide) * v["small"])
+
+
+class Counts(Case):
+    def test_published(self):
+        spec = self.write("gemma.etch", GEMMA)
+        names = ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn")
+        for *sizes, params in GEMMAS:
+            self.assertEqual(params, value(spec, "params(model)", sets=dict(zip(names, sizes), vocab=256000)))
+
+    def test_alike_together(self):
+        """What the classes have in common is counted once for every layer, whatever their number."""
+        text = ask(self.write("gemma.etch", GEMMA), "params(model)")
+        self.assertNotRegex(text, "ceil|floor")
+
+    def test_conditions(self):
+        for condition, holds in CONDITIONS:
+            spec = self.write("prefix.etch", prefix(condition))
+            text = ask(spec, "params(model)")
+            for layers, dense in itertools.product((1, 2, 5, 6), (1, 3, 4, 9)):
+                with self.subTest(condition=condition, layers=layers, dense=dense):
+                    sizes = dict(SIZES, layers=layers, dense=dense)
+                    wide = sum(holds(layer, dense) for layer in range(layers))
+                    self.assertEqual(weights(sizes, wide), Formula(text).at(Point(0, **sizes)))
+                    self.assertEqual(weights(sizes, wide), value(spec, "params(model)", sets=sizes))
+
+    def test_facts(self):
+        """An assumption says that the prefix is not longer than the model: no maximum is left."""
+        spec = self.write("prefix.etch", prefix() + "assume layers >= dense\n")
+        text = ask(spec, "params(model)")
+        self.assertFormula(lambda v: v.vocab * v.hidden
+                           + 2 * v.hidden * (v.dense * v.ffn + (v.layers - v.dense) * v.small), text, {})
+
+    def test_indices_of_two_loops(self):
+        spec = self.write("nested.etch", NESTED)
+        for groups, layers in itertools.product((1, 2, 4), (1, 3, 4)):
+            sizes = dict(SIZES, groups=groups, layers=layers, dense=1)
+            kinds = [group < 2 or (layer % 2 == 0 and group != 3)
+                     for group in range(groups) for layer in range(layers)]
+            sizes_now = dict(sizes, layers=len(kinds))
+            self.assertEqual(weights(sizes_now, sum(kinds)), value(spec, "params(model)", sets=sizes))
+
+    def test_one_kind(self):
+        """A condition that always holds makes no classes."""
+        spec = self.write("prefix.etch", prefix("layer >= 0"))
+        self.assertEqual("2*layers*hidden*ffn + hidden*vocab", ask(spec, "params(model)"))
+
+    def test_defaults_decide_periods(self):
+        spec = self.write("prefix.etch", prefix("layer % period == 1", more=", period = 4"))
+        sizes = dict(SIZES, layers=7, dense=1)
+        self.assertEqual(weights(sizes, 2), value(spec, "params(model)", sets=sizes))
+        self.assertEqual(weights(sizes, 3), value(spec, "params(model)", sets=dict(sizes, period=2)))
+
+
+class Calls(Case):
+    def test_one_class_at_a_time(self):
+        spec = self.write("prefix.etch", prefix())
+        for module, width in (("wide", "ffn"), ("narrow", "small")):
+            self.assertFormula(lambda v, width=width: v.batch * v.seq * getattr(v, width) * (4 * v.hidden + 5),
+                               ask(spec, f"flops(forward, of = {module})"), {})
+        self.assertEqual(["E0625"], [error["code"] for error in
+                                     run("query", spec, "flops(forward, of = layer)").errors()])
+        alike = self.write("alike.etch", prefix().replace("narrow(x)", "wide(x)"))
+        self.assertFormula(lambda v: v.batch * v.seq * (v.ffn * (4 * v.hidden + 5) + v.hidden),
+                           ask(alike, "flops(forward, of = layer)"), {})
+
+
+class Traces(Case):
+    SIZES = dict(SIZES, layers=5, dense=2, micro=2)
+
+    def kinds(self, folder):
+        """rank -> [(phase and microbatch, layer, module)] in the order of the nodes, each once."""
+        found = collections.defaultdict(list)
+        for rank, path in sorted(traces(folder).items()):
+            for node in messages(path):
+                match = re.match(r"([FRB]\d+)\.layer(\d+)\.(\w+)\.", node.name)
+                if match and match.groups() not in found[rank]:
+                    found[rank].append(match.groups())
+        return found
+
+    def expected(self, layers, holds, phases="FB"):
+        for micro in range(self.SIZES["micro"]):
+            for phase in phases:
+                order = layers if phase == "F" else layers[::-1]
+                for layer in order:
+                    yield (f"{phase}{micro}", str(layer), "wide" if holds(layer) else "narrow")
+
+    def test_layers_in_turn(self):
+        for condition, holds in CONDITIONS:
+            with self.subTest(condition=condition):
+                spec = self.write("prefix.etch", prefix(condition))
+                sets = dict(self.SIZES, dp=2)
+                folder = lower(self.scratch / "out", spec, plan="some", sets=sets, more=["--force"])
+                self.assertFine(folder)
+                self.assertTotals(folder, spec, None, "some", sets)
+                dense = sets["dense"]
+                expected = list(self.expected(range(5), lambda layer: holds(layer, dense)))
+                for found in self.kinds(folder).values():
+                    self.assertEqual(expected, found)
+
+    def test_again(self):
+        """With recomputation each layer is run again before it is undone."""
+        spec = self.write("prefix.etch", prefix("layer % 3 == 1", train=", recompute = full"))
+        folder = lower(self.scratch / "out", spec, plan="some", sets=dict(self.SIZES, dp=1))
+        expected = []
+        for phase, layer, module in self.expected(range(5), lambda layer: layer % 3 == 1):
+            if phase[0] == "B":
+                expected.append(("R" + phase[1:], layer, module))
+            expected.append((phase, layer, module))
+        self.assertEqual(expected, self.kinds(folder)[0])
+
+    def test_weights_of_each_layer(self):
+        """The optimizer goes through the layers; each has as much to update as it holds."""
+        spec = self.write("prefix.etch", prefix())
+        folder = lower(self.scratch / "out", spec, plan="some", sets=dict(self.SIZES, dp=1))
+        flops = {}
+        for node in messages(traces(folder)[0]):
+            match = re.match(r"O\.layer(\d+)\.adamw", node.name)
+            if match:
+                flops[int(match[1])] = attribute(node, "num_ops")
+        hidden = self.SIZES["hidden"]
+        self.assertEqual({layer: 12 * 2 * hidden * self.SIZES["ffn" if layer < 2 else "small"] for layer in range(5)},
+                         flops)
+
+    def test_stages(self):
+        """Each stage runs its own layers."""
+        holds = lambda layer: layer < 2  # noqa: E731
+        spec = self.write("prefix.etch", prefix(stage=", schedule = gpipe"))
+        folder = lower(self.scratch / "out", spec, plan="pipe", sets=dict(self.SIZES, pp=3))
+        self.assertFine(folder)
+        for rank, layers in enumerate((range(2), range(2, 4), range(4, 5))):
+            expected = sorted(self.expected(layers, holds), key=lambda row: row[0][0] != "F")
+            self.assertEqual(expected, self.kinds(folder)[rank])
+
+
+class Stages(Case):
+    def test_formulas_of_stages(self):
+        """First, middle and last stage as formulas, and as numbers."""
+        for condition, stage in itertools.product(("layer < dense", "layer % 3 == 1"),
+                                                  ("", ", schedule = interleaved(virtual = 2)")):
+            spec = self.write("prefix.etch", prefix(condition, stage=stage))
+            for number, label in ((0, "first"), (1, "1"), (-1, "last")):
+                formula = Formula(self.flops(spec, label, dict(SIZES, micro=4)))
+                for layers, dense, pp in itertools.product((8, 11, 13), (1, 3, 9), (3, 4)):
+                    sizes = dict(SIZES, micro=4, layers=layers, dense=dense, pp=pp)
+                    self.assertEqual(int(self.flops(spec, str(number % pp), sizes)), formula.at(Point(0, **sizes)),
+                                     (condition, stage, label, sizes))
+
+    @staticmethod
+    def flops(spec, stage, sets):
+        values = ",".join(f"{name}={value}" for name, value in sets.items())
+        done = run("query", spec, "rank_flops(forward)", "--plan", "pipe", "--stage", stage, "--set", values)
+        return done.out.strip()
+
+
+main()

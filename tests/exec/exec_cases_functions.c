@@ -1,0 +1,106 @@
+/* Cases of functions of elements, reductions, casts and losses of elements. */
+#include "exec_cases.h"
+
+#include <stddef.h>
+
+/* Of a sum of squares, which has a logarithm and a root. */
+static etch_tensor *positive(exec_model *m)
+{
+    static const char *const functions[] = {"log", "sqrt", "rsqrt"};
+    etch_tensor *x = exec_call_row(m, "x", "square", "", exec_weight(m, "a", "B S H"), NULL, NULL), *y = NULL;
+    x = exec_reduce(m, "x", x, "B S");
+    y = etch_graph_reciprocal(m->graph, x, (etch_span){0, 0});
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        etch_tensor *f = exec_call_row(m, functions[i], functions[i], "", x, NULL, NULL);
+        y = exec_product(m, "y", y, f, "B S");
+    }
+    return y;
+}
+
+static etch_tensor *bounded(exec_model *m)
+{
+    etch_tensor *a = exec_weight(m, "a", "B S");
+    etch_tensor *capped = exec_call_number(m, "capped", "softcap", 3, 2, a);
+    etch_tensor *size = exec_call_row(m, "size", "abs", "", capped, NULL, NULL);
+    return exec_sum(m, "y", exec_call_row(m, "size", "abs", "", a, NULL, NULL),
+                    exec_call_number(m, "twice", "softcap", 3, 2, size));
+}
+
+static etch_tensor *largest(exec_model *m)
+{
+    etch_tensor *a = exec_weight(m, "a", "B S H");
+    etch_tensor *over_two = exec_call_row(m, "y", "max", "S H", a, NULL, NULL);
+    return exec_product(m, "y", exec_call_row(m, "y", "max", "H", a, NULL, NULL), over_two, "B S");
+}
+
+static etch_tensor *averaged(exec_model *m)
+{
+    return exec_call_row(m, "y", "mean", "B S", exec_weight(m, "a", "B S H"), NULL, NULL);
+}
+
+static etch_tensor *transposed(exec_model *m)
+{
+    etch_tensor *a = exec_weight(m, "a", "B S"), *t = exec_call_row(m, "t", "transpose", "", a, NULL, NULL);
+    return exec_sum(m, "y", exec_call_row(m, "own", "exp", "", a, NULL, NULL),
+                    exec_call_row(m, "turned", "tanh", "", t, NULL, NULL));
+}
+
+static etch_tensor *cast(exec_model *m)
+{
+    etch_tensor *a = exec_cast(m, "c", exec_weight(m, "a", "B S H"), ETCH_F8);
+    return exec_product(m, "y", a, exec_weight(m, "w", "H K"), "B S K");
+}
+
+/* Along dims that no rank shares: statistics of a part are not those of the whole. */
+static etch_tensor *batch_statistics(exec_model *m)
+{
+    etch_tensor *a = exec_weight(m, "a", "B' H' K");
+    etch_tensor *full = exec_batch_norm(m, "n", "K", a, exec_weight(m, "g", "K"), exec_weight(m, "b", "K"));
+    etch_tensor *gain = exec_batch_norm(m, "n", "K", full, exec_weight(m, "h", "K"), NULL);
+    return exec_batch_norm(m, "y", "K H'", gain, NULL, NULL);
+}
+
+static etch_tensor *tokens(exec_model *m)
+{
+    return exec_call_row(m, "y", "token_nll", "V", exec_weight(m, "z", "B S V"), exec_ids(m, "labels", "B S"),
+                         NULL);
+}
+
+static etch_tensor *binary_entropy(exec_model *m)
+{
+    etch_tensor *z = exec_call_number(m, "z", "scale", 1, 2, exec_weight(m, "a", "B S"));
+    return exec_call_row(m, "y", "bce", "", z, exec_weight(m, "labels", "B"), NULL);
+}
+
+static etch_tensor *divergence(exec_model *m)
+{
+    return exec_call_row(m, "y", "kl", "", exec_weight(m, "p", "B S"), exec_weight(m, "r", "S"), NULL);
+}
+
+static etch_tensor *clipped_ratio(exec_model *m)
+{
+    etch_tensor *r = exec_call_row(m, "r", "exp", "", exec_weight(m, "a", "B S"), NULL, NULL);
+    return exec_call_row(m, "y", "clipped", "", r, exec_weight(m, "advantage", "B"), NULL);
+}
+
+static etch_tensor *clipped_weights(exec_model *m)
+{
+    return exec_call_row(m, "y", "clipped", "", exec_weight(m, "r", "B S"),
+                         exec_weight(m, "advantage", "B S"), NULL);
+}
+
+const exec_case exec_function_cases[] = {
+    {"positive", positive},
+    {"bounded", bounded},
+    {"largest", largest},
+    {"averaged", averaged},
+    {"transposed", transposed},
+    {"cast", cast},
+    {"batch statistics", batch_statistics},
+    {"tokens", tokens},
+    {"binary entropy", binary_entropy},
+    {"divergence", divergence},
+    {"clipped ratio", clipped_ratio},
+    {"clipped weights", clipped_weights},
+    {NULL, NULL},
+};

@@ -1,0 +1,242 @@
+/* Functions of elements, reductions to the largest, losses of elements. */
+#include "exec_ops.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool agree(exec_call *call, const exec_array *a, const exec_array *b)
+{
+    if (exec_arrays_agree(a, b))
+        return true;
+    exec_fail(call->env, "%s: %s meets %s", etch_row_name(call->op->row), exec_array_text(call->arena, a),
+              exec_array_text(call->arena, b));
+    return false;
+}
+
+/* A walk over all operands, and then `outs` of the results. */
+static exec_walk walk(exec_call *call, uint32_t outs)
+{
+    const exec_array *all[EXEC_WALK_ARRAYS];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < call->op->in_count; i++)
+        all[count++] = call->ins[i];
+    for (uint32_t i = 0; i < outs; i++)
+        all[count++] = call->outs[i];
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (!agree(call, all[i], all[k]))
+                return (exec_walk){.ended = true};
+    return exec_walk_over(count, all);
+}
+
+static double number(const exec_call *call, double usual)
+{
+    const etch_expr said = call->op->attrs.number;
+    return said ? exec_real(call->env->training->graph->sym, said) : usual;
+}
+
+/* ---- functions of one element ---------------------------------------------------------------------------- */
+
+static double value_of(const char *name, double x, double c)
+{
+    if (strcmp(name, "log") == 0)
+        return log(x);
+    if (strcmp(name, "sqrt") == 0)
+        return sqrt(x);
+    if (strcmp(name, "rsqrt") == 0)
+        return 1 / sqrt(x);
+    if (strcmp(name, "square") == 0)
+        return x * x;
+    if (strcmp(name, "abs") == 0)
+        return fabs(x);
+    if (strcmp(name, "reciprocal") == 0)
+        return 1 / x;
+    return c * tanh(x / c); /* softcap */
+}
+
+static double slope_of(const char *name, double x, double c)
+{
+    if (strcmp(name, "log_dx") == 0)
+        return 1 / x;
+    if (strcmp(name, "sqrt_dx") == 0)
+        return 1 / (2 * sqrt(x));
+    if (strcmp(name, "rsqrt_dx") == 0)
+        return -1 / (2 * x * sqrt(x));
+    if (strcmp(name, "square_dx") == 0)
+        return 2 * x;
+    if (strcmp(name, "abs_dx") == 0)
+        return x > 0 ? 1 : -1;
+    if (strcmp(name, "reciprocal_dx") == 0)
+        return -1 / (x * x);
+    return 1 - tanh(x / c) * tanh(x / c); /* softcap_dx */
+}
+
+static void run_function(exec_call *call)
+{
+    exec_walk w = walk(call, 1);
+    while (exec_walk_next(&w))
+        call->outs[0]->at[w.at[1]] =
+            value_of(etch_row_name(call->op->row), call->ins[0]->at[w.at[0]], number(call, 0));
+}
+
+static void run_slope(exec_call *call)
+{
+    exec_walk w = walk(call, 1);
+    while (exec_walk_next(&w))
+        call->outs[0]->at[w.at[2]] =
+            call->ins[0]->at[w.at[0]] *
+            slope_of(etch_row_name(call->op->row), call->ins[1]->at[w.at[1]], number(call, 0));
+}
+
+/* ---- the largest of a row -------------------------------------------------------------------------------- */
+
+static bool is_whole(exec_call *call, const exec_array *x)
+{
+    for (uint32_t i = 0; i < call->op->attrs.over_count; i++) {
+        const etch_dim *dim = call->op->attrs.over[i];
+        int at = exec_array_find(x, dim);
+        if (at >= 0 && x->count[at] == exec_size(call->env, dim))
+            continue;
+        exec_fail(call->env, "%s needs all of %s", etch_row_name(call->op->row), dim->name);
+        return false;
+    }
+    return true;
+}
+
+/* Where in `x` the first largest element of each row is; `rows`: x less `over`. */
+static size_t *first_largest(exec_call *call, const exec_array *x, const exec_array *rows)
+{
+    size_t *at = ETCH_NEW_ARRAY(call->arena, rows->size, size_t);
+    bool *seen = ETCH_NEW_ARRAY(call->arena, rows->size, bool);
+    exec_walk w = exec_walk_over(2, (const exec_array *[]){x, rows});
+    while (exec_walk_next(&w))
+        if (!seen[w.at[1]] || x->at[w.at[0]] > x->at[at[w.at[1]]]) {
+            at[w.at[1]] = w.at[0];
+            seen[w.at[1]] = true;
+        }
+    return at;
+}
+
+static void run_max(exec_call *call)
+{
+    const exec_array *x = call->ins[0];
+    if (!is_whole(call, x) || !agree(call, x, call->outs[0]))
+        return;
+    size_t *at = first_largest(call, x, call->outs[0]);
+    for (size_t i = 0; i < call->outs[0]->size; i++)
+        call->outs[0]->at[i] = x->at[at[i]];
+}
+
+static void run_max_dx(exec_call *call)
+{
+    const exec_array *d = call->ins[0], *x = call->ins[1];
+    if (!is_whole(call, x) || !agree(call, x, d) || !agree(call, x, call->outs[0]))
+        return;
+    size_t *at = first_largest(call, x, d);
+    exec_walk w = exec_walk_over(3, (const exec_array *[]){x, call->outs[0], d});
+    while (exec_walk_next(&w))
+        if (at[w.at[2]] == w.at[0])
+            call->outs[0]->at[w.at[1]] = d->at[w.at[2]];
+}
+
+/* ---- losses of elements ---------------------------------------------------------------------------------- */
+
+static double elements_of(const exec_array *x)
+{
+    double count = 1;
+    for (uint32_t i = 0; i < x->rank; i++)
+        count *= exec_integer(x->dims[i]->size);
+    return count;
+}
+
+static void run_bce(exec_call *call)
+{
+    exec_walk w = walk(call, 1);
+    while (exec_walk_next(&w)) {
+        double z = call->ins[0]->at[w.at[0]], label = call->ins[1]->at[w.at[1]], p = 1 / (1 + exp(-z));
+        call->outs[0]->at[0] -= (label * log(p) + (1 - label) * log(1 - p)) / elements_of(call->ins[0]);
+    }
+}
+
+static void run_bce_bwd(exec_call *call)
+{
+    exec_walk w = walk(call, 2);
+    while (exec_walk_next(&w)) {
+        double z = call->ins[1]->at[w.at[1]], label = call->ins[2]->at[w.at[2]], p = 1 / (1 + exp(-z));
+        double d = call->ins[0]->at[0] / elements_of(call->ins[1]);
+        call->outs[0]->at[w.at[3]] += d * (p - label);
+        call->outs[1]->at[w.at[4]] -= d * z;
+        call->flop += 6;
+    }
+}
+
+static void run_kl(exec_call *call)
+{
+    exec_walk w = walk(call, 1);
+    while (exec_walk_next(&w)) {
+        double difference = call->ins[1]->at[w.at[1]] - call->ins[0]->at[w.at[0]];
+        call->outs[0]->at[w.at[2]] = exp(difference) - difference - 1;
+    }
+}
+
+static void run_kl_bwd(exec_call *call)
+{
+    exec_walk w = walk(call, 2);
+    while (exec_walk_next(&w)) {
+        double slope = exp(call->ins[2]->at[w.at[2]] - call->ins[1]->at[w.at[1]]) - 1;
+        call->outs[0]->at[w.at[3]] -= call->ins[0]->at[w.at[0]] * slope;
+        call->outs[1]->at[w.at[4]] += call->ins[0]->at[w.at[0]] * slope;
+    }
+}
+
+static double clip(double r, double range)
+{
+    return fmin(fmax(r, 1 - range), 1 + range);
+}
+
+static void run_clipped(exec_call *call)
+{
+    exec_walk w = walk(call, 1);
+    while (exec_walk_next(&w)) {
+        double r = call->ins[0]->at[w.at[0]], a = call->ins[1]->at[w.at[1]];
+        call->outs[0]->at[w.at[2]] = -fmin(r * a, clip(r, number(call, 0.2)) * a);
+    }
+}
+
+static void run_clipped_bwd(exec_call *call)
+{
+    exec_walk w = walk(call, 2);
+    while (exec_walk_next(&w)) {
+        double d = call->ins[0]->at[w.at[0]], r = call->ins[1]->at[w.at[1]], a = call->ins[2]->at[w.at[2]];
+        double held = clip(r, number(call, 0.2));
+        bool free = r * a <= held * a;
+        call->outs[0]->at[w.at[3]] -= free ? d * a : 0;
+        call->outs[1]->at[w.at[4]] -= d * (free ? r : held);
+    }
+}
+
+const exec_rule exec_function_rules[] = {
+    {"log", run_function, 1},
+    {"sqrt", run_function, 1},
+    {"rsqrt", run_function, 2},
+    {"square", run_function, 1},
+    {"abs", run_function, 1},
+    {"reciprocal", run_function, 1},
+    {"softcap", run_function, 7},
+    {"log_dx", run_slope, 1},
+    {"sqrt_dx", run_slope, 3},
+    {"rsqrt_dx", run_slope, 4},
+    {"square_dx", run_slope, 2},
+    {"abs_dx", run_slope, 1},
+    {"reciprocal_dx", run_slope, 3},
+    {"softcap_dx", run_slope, 9},
+    {"max", run_max, EXEC_OPERAND + 1},
+    {"max_dx", run_max_dx, 2},
+    {"bce", run_bce, EXEC_OPERAND + 7},
+    {"bce_bwd", run_bce_bwd, EXEC_COUNTED},
+    {"kl", run_kl, 4},
+    {"kl_bwd", run_kl_bwd, EXEC_OPERAND + 5},
+    {"clipped", run_clipped, 6},
+    {"clipped_bwd", run_clipped_bwd, EXEC_OPERAND + 8},
+    {NULL, NULL, 0},
+};
