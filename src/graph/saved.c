@@ -134,6 +134,15 @@ static bool makes(const etch_carry *carry)
     return out->region == carry->in->region && !carry_in(out);
 }
 
+/* Does an iteration of any class? */
+static bool some_make(const etch_carry *carry)
+{
+    for (uint32_t k = 0; k < loop_of(carry)->bodies.count; k++)
+        if (makes(in_class(carry, k)))
+            return true;
+    return false;
+}
+
 /* Another value, of which this one is the version before: the iterations make that and hand on here what it was. NULL
  * for others. */
 static const etch_carry *ahead_of(const etch_carry *carry)
@@ -221,7 +230,8 @@ static bool all_read(const keeping *k, const etch_carry *carry)
 static void note_class(keeping *k, const etch_carry *c)
 {
     const etch_op *in = k->reader[c->in->id], *out = k->reader[place_of(c->out)->id];
-    if (in && c->in->region->index == first_class(k->sym, loop_of(c)))
+    const uint32_t begin = first_class(k->sym, loop_of(c));
+    if (in && (c->in->region->index == begin || !makes(in_class(c, begin))))
         note(k, c->init, in);
     if ((in && rests(c)) || (out && makes(c) && all_read(k, c)))
         note(k, c->result, in ? in : out);
@@ -306,7 +316,7 @@ static bool same_bytes(const keeping *k, const etch_tensor *a, const etch_tensor
 static bool is_older(const etch_tensor *tensor)
 {
     const etch_carry *carry = carry_in(tensor);
-    return carry && !makes(carry);
+    return carry && !some_make(carry);
 }
 
 /* The item of `tensor` counts the end of its chain, too, once for each time that the loop is run, unless that is
@@ -401,8 +411,7 @@ static void count_classes(keeping *k, const etch_carry *first)
     const uint32_t begin = first_class(k->sym, loop);
     for (uint32_t n = 0; n < loop->bodies.count; n++) {
         const etch_carry *c = in_class(first, n);
-        if ((all && rests(c)) ||
-            (!rests(c) && !makes(c))) /* is what enters a later one, or leaves, or is older */
+        if ((all && rests(c)) || !some_make(c)) /* is what enters a later one, or leaves, or is older */
             k->reader[c->in->id] = NULL;
         if (!k->reader[c->in->id])
             continue;

@@ -76,41 +76,45 @@ static void check_saved(etch_arena *arena, const exec_zoo *zoo, const char *plan
 {
     (void)plan;
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
-        etch_arena *own = etch_arena_new(etch_arena_mem(arena));
-        etch_training *training = exec_try_train(zoo->build(own, 1), choices[i]);
+        exec_model *m = zoo->build(arena, 1);
+        etch_training *training = exec_try_train(m, choices[i]);
         const char *failure = training ? exec_check_saved(training, 1, true) : NULL;
         ck_assert_msg(!failure, "%s, recompute %s: %s", zoo->name, choices[i] ? choices[i] : "none", failure);
-        etch_arena_free(own);
     }
 }
 
 static exec_run *run_step(etch_training *training, uint64_t seed);
 
+static void check_gradients_alike(const exec_zoo *zoo, const char *choice, const exec_run *a,
+                                  const exec_run *b)
+{
+    for (uint32_t g = 0; g < a->env.training->gradients.count; g++) {
+        const etch_tensor *x = a->env.training->gradients.at[g], *y = b->env.training->gradients.at[g];
+        for (uint32_t k = 0; x && a->gradients.at[x->id] && k < exec_instances(x->region->loop); k++) {
+            const exec_array *left = a->gradients.at[x->id][k], *right = b->gradients.at[y->id][k];
+            if (left || right) /* not of another class of iterations */
+                ck_assert_msg(memcmp(left->at, right->at, left->size * sizeof *left->at) == 0,
+                              "%s, recompute %s: %s", zoo->name, choice, x->name);
+        }
+    }
+}
+
 /* Running things again changes no gradient. */
 static void check_again(etch_arena *arena, const exec_zoo *zoo, const char *plan)
 {
     (void)plan;
-    exec_model *m = zoo->build(arena, 1);
-    etch_training *kept = exec_train(m, NULL);
-    const exec_run *a = run_step(kept, 1);
+    const exec_run *kept = run_step(exec_train(zoo->build(arena, 1), NULL), 1);
+    etch_arena_free(kept->values.arena);
     for (size_t i = 1; i < sizeof choices / sizeof *choices; i++) {
         etch_arena *own = etch_arena_new(etch_arena_mem(arena));
-        etch_training *again = exec_try_train(zoo->build(own, 1), choices[i]);
-        const exec_run *b = again ? run_step(again, 1) : NULL;
-        for (uint32_t g = 0; b && g < kept->gradients.count; g++) {
-            const etch_tensor *x = kept->gradients.at[g], *y = again->gradients.at[g];
-            for (uint32_t k = 0; x && a->gradients.at[x->id] && k < exec_instances(x->region->loop); k++) {
-                const exec_array *left = a->gradients.at[x->id][k], *right = b->gradients.at[y->id][k];
-                if (left || right) /* not of another class of iterations */
-                    ck_assert_msg(memcmp(left->at, right->at, left->size * sizeof *left->at) == 0,
-                                  "%s, recompute %s: %s", zoo->name, choices[i], x->name);
-            }
+        etch_training *training = exec_try_train(zoo->build(own, 1), choices[i]);
+        const exec_run *run = training ? run_step(training, 1) : NULL;
+        if (run) {
+            check_gradients_alike(zoo, choices[i], kept, run);
+            etch_arena_free(run->values.arena);
         }
-        if (b)
-            etch_arena_free(b->values.arena);
         etch_arena_free(own);
     }
-    etch_arena_free(a->values.arena);
 }
 
 static void again(etch_arena *arena)
