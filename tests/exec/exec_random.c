@@ -540,8 +540,8 @@ static void add_statements(scene *s, uint32_t count)
     static void (*const statements[])(scene *) = {
         add_projection, add_projection, add_projection, add_gain,      add_sum,       add_sum,
         add_product,    add_function,   add_number,     add_norm,      add_reduction, add_view,
-        add_lookup,     add_attention,  add_attention,  add_quotient,  add_module,    add_loop,
-        add_objective,  add_experts,    add_experts,    add_regrouped, add_parts};
+        add_lookup,     add_parts,      add_regrouped,  add_attention, add_attention, add_quotient,
+        add_module,     add_loop,       add_objective,  add_experts,   add_experts};
     for (uint32_t i = 0; i < count && s->value_count < MAX_VALUES - 4; i++)
         statements[exec_roll(s->dice, sizeof statements / sizeof *statements)](s);
 }
