@@ -122,7 +122,8 @@ static bool complete(const exec_mesh *mesh, uint32_t *outside)
 bool exec_mesh_order_slots(exec_mesh *mesh, const etch_placed *placed)
 {
     order_region(mesh, placed->forward);
-    order_region(mesh, placed->backward);
+    if (placed->backward)
+        order_region(mesh, placed->backward);
     for (uint32_t i = 0; i < mesh->graph->dims.count; i++)
         if (mesh->graph->dims.at[i]->holds.count && !complete(mesh, mesh->outside[i]))
             return false;
