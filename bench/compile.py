@@ -20,9 +20,16 @@ def plans(spec):
     return re.findall(r"^parallel\s+(\w+)", spec.read_text(encoding="utf-8"), re.MULTILINE)
 
 
+def runs(spec):
+    """The first of several train or infer blocks."""
+    named = re.findall(r"^(?:train|infer)\s+(\w+)\s*\{", spec.read_text(encoding="utf-8"), re.MULTILINE)
+    return ["--run", named[0]] if len(named) > 1 else []
+
+
 def compile_all(etch, models):
-    """Queries that need everything, by spec and plan."""
-    return {f"{spec.stem} {plan}": [etch, "query", spec, "comm(step)", "--plan", plan]
+    """Queries that need everything, by spec and plan. Stages over two loops have no open formula."""
+    return {f"{spec.stem} {plan}": [etch, "query", spec, "comm(step)", "--plan", plan, *runs(spec),
+                                    *(["--set", "pp=2,enc_layers=24,dec_layers=24"] if plan == "encoder_decoder" else [])]
             for spec in sorted(pathlib.Path(models).glob("*.etch")) for plan in plans(spec)}
 
 

@@ -110,9 +110,9 @@ static void list_region(const listing *l, const etch_region *region, place at)
             .row = op->row,
             .matmul = etch_op_is_matmul(op),
             .scope = forward_op(op)->scope,
-            .op = op,
             .loop = loop_of(at),
             .body = at.body,
+            .op = op,
             .tensor = op->outs[0],
             .span = op->span,
         };

@@ -23,8 +23,9 @@ static const item_row items[ETCH_COUNT_ITEMS] = {
     [ETCH_COUNT_CAUSAL] = {"causal",
                            {"exact", "half", "full"},
                            "pairs of query and key where no query sees a later key:\n"
-                           "S*T - S*(S-1)/2, S*T/2 or S*T for S queries and T keys;\n"
-                           "only exact looks at windows"},
+                           "S*T - S*(S-1)/2, S*T/2 or S*T for S queries and T keys, as many\n"
+                           "as a window shows; scores that products compute and a mask\n"
+                           "hides are all pairs, or half"},
     [ETCH_COUNT_RESCORE] = {"rescore",
                             {"yes", "no"},
                             "the scores that backward of fused attention computes a second\n"
@@ -227,6 +228,7 @@ static bool counts_product(judging *j)
     j->rule.pairs = says(j, ETCH_COUNT_CAUSAL) == CAUSAL_HALF   ? PAIRS_HALF
                     : says(j, ETCH_COUNT_CAUSAL) == CAUSAL_FULL ? PAIRS_FULL
                                                                 : PAIRS_EXACT;
+    j->rule.half = j->mark & MARK_MASKED && j->rule.pairs == PAIRS_HALF;
     j->rule.once = says(j, ETCH_COUNT_RESCORE) == NO;
     return true;
 }

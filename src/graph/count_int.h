@@ -10,7 +10,8 @@ typedef enum etch_mark {
     MARK_LOGITS = 1 << 1,      /* a product whose result, element by element, the loss or the caller reads */
     MARK_LATENT_NORM = 1 << 2, /* a norm of what a weight has projected and the next weights project again */
     MARK_EMBEDDING = 1 << 3,   /* looks up rows of a weight */
-    MARK_MTP_NORM = 1 << 4     /* a norm in a statement tagged `mtp`: around a prediction of further tokens */
+    MARK_MASKED = 1 << 4,      /* a product of scores, some of which a mask hides, with all pairs of tokens */
+    MARK_MTP_NORM = 1 << 5     /* a norm in a statement tagged `mtp`: around a prediction of further tokens */
 } etch_mark;
 
 struct etch_marks {

@@ -222,6 +222,8 @@ typedef struct etch_keyword_field {
     uint32_t *dtype;   /* 0 when it is not said, else an etch_dtype plus one */
 } etch_keyword_field;
 etch_keyword_field etch_keyword_field_of(const etch_keyword_info *info, etch_attrs *attrs);
+/* Is it said? */
+bool etch_keyword_is_said(const etch_keyword_field *field);
 /* The first keyword that a call of the row needs and `attrs` does not say; NULL: all are said. */
 const etch_keyword_info *etch_keyword_missing(const etch_row *row, const etch_attrs *attrs);
 

@@ -10,6 +10,7 @@ typedef struct fate {
     bool elsewhere; /* something reads it that is no product with a weight, nor a view */
     bool decides;   /* the loss or the caller reads it, through elementwise ops */
     bool chooses;   /* an op chooses by it, or by what other ops than products make of it */
+    bool masked;    /* scores, before or behind a mask that is an op of its own */
     bool projected; /* a product with a weight made it: itself, or behind views */
     bool weight;    /* a weight, or a view of one */
 } fate;
@@ -29,6 +30,25 @@ static bool is_projection(const marking *m, const etch_op *op)
 static void mark(const marking *m, const etch_op *op, etch_mark as)
 {
     m->marks->of[op->id] = (unsigned char)(m->marks->of[op->id] | as);
+}
+
+static bool covers(const etch_tensor *operand, const etch_tensor *result)
+{
+    for (uint32_t i = 0; i < result->rank; i++)
+        if (!etch_has_dim(operand, result->dims[i]))
+            return false;
+    return true;
+}
+
+/* Does it hide scores that other ops compute? */
+static bool masks(const etch_op *op)
+{
+    return op->attrs.causal && op->row->basis != BASIS_SCORES;
+}
+
+static bool is_elementwise(const etch_op *op)
+{
+    return etch_op_role(op) == ROLE_POINTWISE || etch_op_is_view(op);
 }
 
 /* ---- along the program: where values come from ---------------------------------------------------------- */
@@ -58,8 +78,17 @@ static void pass_forward(const marking *m, const etch_op *op)
     find_sequence(m, op);
     if (op->row->family == FAMILY_LOOKUP && m->of[op->ins[0]->id].weight)
         mark(m, op, MARK_EMBEDDING);
+    bool masked = masks(op);
+    for (uint32_t i = 0; i < op->in_count; i++) {
+        if (!m->of[op->ins[i]->id].masked)
+            continue;
+        if (etch_op_is_matmul(op))
+            mark(m, op, MARK_MASKED);
+        masked = masked || (is_elementwise(op) && (view || covers(op->ins[i], op->outs[0])));
+    }
     for (uint32_t i = 0; i < op->out_count; i++) {
         fate *result = &m->of[op->outs[i]->id];
+        result->masked = masked;
         result->weight = view && m->of[op->ins[0]->id].weight;
         result->projected = view ? m->of[op->ins[0]->id].projected : projection;
     }
@@ -79,14 +108,6 @@ static void walk_forward(const marking *m, const etch_region *region)
 
 /* ---- against the program: where values go --------------------------------------------------------------- */
 
-static bool covers(const etch_tensor *operand, const etch_tensor *result)
-{
-    for (uint32_t i = 0; i < result->rank; i++)
-        if (!etch_has_dim(operand, result->dims[i]))
-            return false;
-    return true;
-}
-
 /* Of all results of an op together. */
 static fate fate_of_results(const marking *m, const etch_op *op)
 {
@@ -97,6 +118,7 @@ static fate fate_of_results(const marking *m, const etch_op *op)
         all.elsewhere = all.elsewhere || result->elsewhere;
         all.decides = all.decides || result->decides;
         all.chooses = all.chooses || result->chooses;
+        all.masked = all.masked || result->masked;
     }
     return all;
 }
@@ -107,11 +129,13 @@ static void pass_backward(const marking *m, const etch_op *op)
     const fate result = fate_of_results(m, op);
     const bool view = etch_op_is_view(op), projection = is_projection(m, op);
     const bool decides = result.decides || !result.read; /* what nobody reads, the caller gets */
-    const bool elementwise = etch_op_role(op) == ROLE_POINTWISE || view;
+    const bool elementwise = is_elementwise(op);
     if (decides && etch_op_is_matmul(op))
         mark(m, op, MARK_LOGITS);
     if (result.chooses && etch_op_is_matmul(op))
         mark(m, op, MARK_ROUTER);
+    if (result.masked && etch_op_is_matmul(op))
+        mark(m, op, MARK_MASKED);
     for (uint32_t i = 0; i < op->in_count; i++) {
         fate *operand = &m->of[op->ins[i]->id];
         operand->read = operand->read || !view || result.read;
@@ -120,6 +144,7 @@ static void pass_backward(const marking *m, const etch_op *op)
         const bool choice = op->row->family == FAMILY_CHOICE && i == 0;
         const bool same = view || covers(op->ins[i], op->outs[0]);
         operand->decides = operand->decides || loss || (decides && elementwise && same);
+        operand->masked = operand->masked || (masks(op) && i == 0) || (result.masked && elementwise && same);
         operand->chooses = operand->chooses || choice || (result.chooses && !etch_op_is_matmul(op) && same);
     }
     if (op->row->family == FAMILY_NORM && m->of[op->ins[0]->id].projected && result.read && !result.elsewhere)

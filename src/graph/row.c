@@ -191,10 +191,12 @@ static etch_expr score_pairs(etch_sym *sym, const etch_op *op, const etch_flop_r
     if (!query)
         return keys;
     etch_expr s = size(data, query), pairs = etch_mul(sym, s, keys);
-    if (!op->attrs.causal || rule->pairs == PAIRS_FULL)
+    if (!op->attrs.causal)
         return pairs;
-    if (rule->pairs == PAIRS_HALF)
-        return etch_mul(sym, pairs, etch_ratio(sym, 1, 2));
+    if (rule->pairs != PAIRS_EXACT) {
+        etch_expr shown = op->attrs.window ? etch_min(sym, keys, op->attrs.window) : keys;
+        return etch_mul(sym, etch_mul(sym, s, shown), etch_ratio(sym, 1, rule->pairs == PAIRS_FULL ? 1 : 2));
+    }
     etch_expr seen = etch_sub(sym, pairs, triangle(sym, s));
     return op->attrs.window ? etch_sub(sym, seen, hidden_by_window(sym, s, keys, op->attrs.window)) : seen;
 }
@@ -286,7 +288,8 @@ etch_expr etch_op_flop_by(etch_sym *sym, const etch_op *op, const etch_flop_rule
         return etch_mul(sym, etch_int(sym, 2), all_dims(sym, op, size, data));
     if (rule->element)
         return etch_mul(sym, etch_int(sym, rule->element), etch_elements(sym, op->ins[0], size, data));
-    return flop_of_row(sym, op, rule, size, data);
+    etch_expr flop = flop_of_row(sym, op, rule, size, data);
+    return rule->half ? etch_mul(sym, flop, etch_ratio(sym, 1, 2)) : flop;
 }
 
 etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data)

@@ -247,6 +247,7 @@ const etch_dim *etch_op_counted_queries(const etch_op *op);
 /* How a convention counts an op. All zero: as its row says. */
 typedef struct etch_flop_rule {
     enum { PAIRS_EXACT, PAIRS_HALF, PAIRS_FULL } pairs; /* of causal attention */
+    bool half;                                          /* of whatever it is */
     bool once;                                          /* not what the row says is done again */
     bool product;       /* 2 for each combination of all dims, whatever the row says */
     uint32_t element;   /* not 0: so many for each element of operand 0, whatever the row says */

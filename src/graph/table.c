@@ -112,13 +112,21 @@ etch_keyword_field etch_keyword_field_of(const etch_keyword_info *info, etch_att
     return (etch_keyword_field){.number = field};
 }
 
+bool etch_keyword_is_said(const etch_keyword_field *field)
+{
+    if (field->dims)
+        return *field->dim_count > 0;
+    if (field->flag)
+        return *field->flag;
+    return field->dtype ? *field->dtype != 0 : *field->number != NULL;
+}
+
 const etch_keyword_info *etch_keyword_missing(const etch_row *row, const etch_attrs *attrs)
 {
     etch_attrs said = *attrs;
     for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++) {
         etch_keyword_field field = etch_keyword_field_of(&keywords[i], &said);
-        bool missing = field.dims ? *field.dim_count == 0
-                                  : (field.number && !*field.number) || (field.dtype && !*field.dtype);
+        bool missing = !field.flag && !etch_keyword_is_said(&field);
         if (missing && (row->needs & keywords[i].bit))
             return &keywords[i];
     }

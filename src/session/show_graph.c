@@ -180,6 +180,8 @@ static void put_keyword(const etch_viewing *v, const etch_keyword_info *info, co
         etch_buf_printf(out, "%s = ", info->name);
     if (field->dims)
         put_dims(v, *field->dims, *field->dim_count, out);
+    else if (field->dtype)
+        etch_buf_puts(out, etch_dtype_name((etch_dtype)(*field->dtype - 1)));
     else
         etch_buf_puts(out, field->flag ? "true" : value_text(v, *field->number));
 }
@@ -206,7 +208,7 @@ static const char *arguments_of(const etch_viewing *v, const etch_op *op)
     const etch_keyword_info *info;
     for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++) {
         const etch_keyword_field field = etch_keyword_field_of(info, &said);
-        if (field.dims ? *field.dim_count > 0 : field.flag ? *field.flag : *field.number != NULL)
+        if (etch_keyword_is_said(&field))
             put_keyword(v, info, &field, &out);
     }
     return out.text;

@@ -340,6 +340,18 @@ class Items(Case):
                            counted(GPT, "matmul_flops(forward, logits = all) - matmul_flops(forward)", "logits=last"),
                            GPT_DIMS)
 
+    def test_logits_of_a_prefill(self):
+        """Where no loss reads them, logits are what the run puts out; nobody needs more than those of the last token."""
+        less = "matmul_flops(forward, run = prefill, logits = all) - matmul_flops(forward, run = prefill, logits = last)"
+        self.assertFormula(lambda v: 2 * v.batch * (v.seq - 1) * v.hidden * v.vocab,
+                           ask(MODELS / "serve.etch", less), LLAMA_DIMS)
+
+    def test_pairs_after_a_cache(self):
+        """Each of `new` queries sees what is cached, and of the new keys those up to its own."""
+        more = "matmul_flops(forward, run = chunk, causal = full) - matmul_flops(forward, run = chunk)"
+        self.assertFormula(lambda v: attention(v, 4, v.new * (v.new - 1) / 2), ask(MODELS / "serve.etch", more),
+                           LLAMA_DIMS)
+
     def test_logits_behind_elementwise_ops(self):
         spec = self.write("mixture.etch", MIXTURE)
         self.assertFormula(lambda v: 3 * 2 * v.batch * v.seq * v.hidden * v.vocab,

@@ -1,15 +1,15 @@
-/* What conventions of counting find in a graph: routers by what chooses, with a row that the built-in table lacks. */
+/* What conventions of counting find in a graph, by rows that the built-in table lacks. */
 #include "graph/row_int.h"
 #include "sample.h"
 #include "suite.h"
 
 #include <string.h>
 
-/* The built-in table and one row that chooses among the elements of a dim. */
-static const etch_table *choosing_table(etch_arena *arena)
+/* The built-in table, a row that chooses among the elements of a dim, and one that hides some of them. */
+static const etch_table *larger_table(etch_arena *arena)
 {
     const etch_table *builtin = etch_table_builtin();
-    etch_row *rows = ETCH_NEW_ARRAY(arena, builtin->count + 1, etch_row);
+    etch_row *rows = ETCH_NEW_ARRAY(arena, builtin->count + 2, etch_row);
     memcpy(rows, builtin->rows, builtin->count * sizeof *rows);
     rows[builtin->count] = (etch_row){.name = "best",
                                       .operands = "x",
@@ -20,8 +20,16 @@ static const etch_table *choosing_table(etch_arena *arena)
                                       .family = FAMILY_CHOICE,
                                       .basis = BASIS_OPERAND,
                                       .flop = 1};
+    rows[builtin->count + 1] = (etch_row){.name = "hide",
+                                          .operands = "x",
+                                          .takes = ETCH_KW_OVER | ETCH_KW_CAUSAL,
+                                          .called = true,
+                                          .shape = SHAPE_FIRST,
+                                          .role = ROLE_KERNEL,
+                                          .basis = BASIS_RESULT,
+                                          .flop = 1};
     etch_table *table = ETCH_NEW(arena, etch_table);
-    *table = (etch_table){rows, builtin->count + 1};
+    *table = (etch_table){rows, builtin->count + 2};
     return table;
 }
 
@@ -44,7 +52,7 @@ static int64_t forward_flop(const sample *x, const etch_training *training, etch
 static void a_product_that_is_chosen_by_is_a_router(etch_arena *arena)
 {
     sample *x = sample_new(arena);
-    x->graph->table = choosing_table(arena);
+    x->graph->table = larger_table(arena);
     etch_tensor *input = sample_input(x, "x", "bsh", ETCH_BF16);
     etch_tensor *scores = sample_product(x, "scores", input, sample_weight(x, "w", "hf"), "bsf");
     etch_tensor *shifted = sample_sum(x, "shifted", scores, sample_weight(x, "bias", "f"));
@@ -64,6 +72,43 @@ static void a_product_that_is_chosen_by_is_a_router(etch_arena *arena)
     ck_assert_int_eq(forward_flop(x, &training, headless), router + others);
 }
 
+static etch_tensor *hidden(sample *x, etch_tensor *scores, etch_dim *keys)
+{
+    etch_attrs attrs = {.causal = true, .over_count = 1, .over = ETCH_NEW(x->arena, etch_dim *)};
+    attrs.over[0] = keys;
+    etch_dim_twin(keys, x->s); /* the queries that the mask pairs them with */
+    return etch_graph_call(x->graph, etch_row_called(x->graph->table, "hide"), &scores, 1, &attrs, NULL, 0,
+                           (etch_span){0, 0});
+}
+
+/* dropout(hide(relu(q * k) [B,S,F])) * v [B,S,V] * wo: only what q, k and v take part in has pairs. */
+static void scores_under_a_mask_are_halved(etch_arena *arena)
+{
+    sample *x = sample_new(arena);
+    x->graph->table = larger_table(arena);
+    etch_tensor *q =
+        sample_product(x, "q", sample_input(x, "x", "bsh", ETCH_BF16), sample_weight(x, "w", "bh"), "bsh");
+    etch_tensor *scores = sample_product(x, "scores", q, sample_input(x, "k", "bfh", ETCH_BF16), "bsf");
+    etch_tensor *p = hidden(x, sample_call(x, "r", "relu", scores, NULL, 0, NULL), x->f);
+    p = sample_call(x, "p", "dropout", p, NULL, 0, etch_ratio(x->sym, 1, 10));
+    etch_tensor *o = sample_product(x, "o", p, sample_input(x, "v", "bfv", ETCH_BF16), "bsv");
+    sample_product(x, "y", o, sample_weight(x, "wo", "vh"), "bsh");
+    const etch_training training = {.graph = x->graph, .train = {.micro = etch_int(x->sym, 1)}};
+    const int64_t pairs = 8 * 16 * 64, output = 2 * 8 * 16 * 128 * 32;
+    const int64_t others = 8 * 16 * 32 + pairs * (1 + 1 + 2); /* the queries, relu, the mask, dropout */
+    ck_assert_int_eq(forward_flop(x, &training, (etch_count){0}), 2 * pairs * (32 + 128) + output + others);
+    const unsigned char half = 1; /* its place among the values */
+    ck_assert_str_eq(etch_count_value_name(ETCH_COUNT_CAUSAL, half), "half");
+    const etch_count halved = {.at = {[ETCH_COUNT_CAUSAL] = half}};
+    ck_assert_int_eq(forward_flop(x, &training, halved), pairs * (32 + 128) + output + others);
+}
+
+START_TEST(test_mask)
+{
+    etch_with_arena(scores_under_a_mask_are_halved);
+}
+END_TEST
+
 START_TEST(test_router)
 {
     etch_with_arena(a_product_that_is_chosen_by_is_a_router);
@@ -73,6 +118,6 @@ END_TEST
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("graph.marks");
-    ETCH_ADD_TESTS(suite, test_router);
+    ETCH_ADD_TESTS(suite, test_router, test_mask);
     return suite;
 }
