@@ -127,7 +127,7 @@ ETCH_API const char *etch_status_text(etch_status status);
 typedef struct etch_binding_row {
     const char *name;  /* of a param or a mesh axis */
     const char *value; /* a number, or a formula in other params */
-    const char *from;  /* "set", "config" or "default" */
+    const char *from;  /* "run", "set", "config" or "default" */
 } etch_binding_row;
 
 /* What binds params and axes, each once, in order of declaration. */
@@ -530,6 +530,7 @@ typedef struct etch_output_stage {
 
 typedef struct etch_output_report {
     const char *model, *plan, *config, *folder; /* config and folder may be NULL */
+    const char *run; /* the name of the train or infer block; NULL when it has none */
     bool written; /* false for a dry run: the same numbers, of what would be written */
     uint32_t ranks;
     uint32_t classes;       /* programs: ranks of one class differ in group ids only */

@@ -87,6 +87,8 @@ static void print_plain(const etch_output_report *report, bool human, bool astra
     cli_print_field("model", "%s", report->model);
     if (report->config)
         cli_print_field("config", "%s", report->config);
+    if (report->run)
+        cli_print_field("run", "%s", report->run);
     cli_print_field("plan", "%s", report->plan);
     cli_print_field("ranks", "%u in %u class%s", (unsigned)report->ranks, (unsigned)report->classes,
                     report->classes == 1 ? "" : "es");
@@ -136,6 +138,8 @@ static bool print_json(const etch_output_report *report)
     cli_json_set(root, "schema", json_string("etch-lower/1"), &failed);
     cli_json_set(root, "model", cli_json_text(report->model), &failed);
     cli_json_set(root, "config", cli_json_text(report->config), &failed);
+    if (report->run)
+        cli_json_set(root, "run", cli_json_text(report->run), &failed);
     cli_json_set(root, "plan", cli_json_text(report->plan), &failed);
     cli_json_set(root, "written", cli_json_text(report->written ? report->folder : NULL), &failed);
     cli_json_set(root, "ranks", json_integer((json_int_t)report->ranks), &failed);

@@ -232,6 +232,8 @@ static json_t *manifest_json(writer *w)
     set(w, root, "model", name_or_null(w->job->model));
     set(w, root, "plan", name_or_null(w->job->plan));
     set(w, root, "config", name_or_null(w->job->config));
+    if (w->job->run)
+        set(w, root, "run", name_or_null(w->job->run));
     set(w, root, "bindings", bindings_json(w));
     set(w, root, "mesh", mesh_json(w));
     set(w, root, "ranks", number(w->job->rank_count));

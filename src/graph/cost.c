@@ -8,6 +8,7 @@ typedef struct listing {
     etch_sym *sym;
     etch_arena *arena;
     etch_tensor **gradients; /* by weight */
+    const bool *weight_gradients;
     etch_cost_list *out;
 } listing;
 
@@ -17,17 +18,12 @@ typedef struct place {
     const etch_region *body; /* innermost of the forward pass, or NULL */
 } place;
 
-/* Where the first value that it is handed comes from. */
+/* What the body undoes or repeats. */
 const etch_region *etch_forward_body(const etch_region *body)
 {
     if (body->loop->forward)
         body = body->loop->forward->bodies.at[body->index];
-    if (body->carries.count == 0)
-        return body;
-    const etch_tensor *in = body->carries.at[0].in;
-    while (in->of)
-        in = in->of;
-    return in->region;
+    return body->loop->repeats ? body->loop->repeats->bodies.at[body->index] : body;
 }
 
 static place place_inside(const listing *l, place outer, const etch_region *body)
@@ -109,12 +105,39 @@ static void list_region(const listing *l, const etch_region *region, place at)
             .phase = op->phase,
             .row = op->row,
             .matmul = etch_op_is_matmul(op),
+            .of_weights = etch_is_weight_gradient(l->weight_gradients, op),
             .scope = forward_op(op)->scope,
             .loop = loop_of(at),
             .body = at.body,
             .op = op,
             .tensor = op->outs[0],
             .span = op->span,
+        };
+        push(l, item);
+    }
+}
+
+/* A value belongs to the module that needs it, where that keeps one for each of its own calls; else to the module
+ * that makes it. */
+static void list_saved(const listing *l)
+{
+    etch_saved_list saved = {0};
+    etch_graph_saved(l->training, &saved);
+    for (uint32_t i = 0; i < saved.count; i++) {
+        const etch_saved *s = &saved.at[i];
+        const etch_op *reader = forward_op(s->reader);
+        const bool own = reader->outs[0]->region == s->body || (!s->body && !reader->outs[0]->region->loop);
+        etch_cost item = {
+            .measure = ETCH_SAVED,
+            .each = etch_mul(l->sym, s->elements, etch_int(l->sym, s->width)),
+            .times = s->times,
+            .phase = ETCH_FORWARD,
+            .row = s->reader->row,
+            .scope = own ? reader->scope : s->tensor->scope,
+            .loop = s->body ? s->body->loop : NULL,
+            .body = s->body,
+            .tensor = s->tensor,
+            .span = s->tensor->span,
         };
         push(l, item);
     }
@@ -322,6 +345,8 @@ static etch_cost item_of_step(const listing *l, etch_measure measure, const etch
         .phase = step->phase,
         .row = step->row,
         .matmul = op && etch_op_is_matmul(op),
+        .of_weights = op ? etch_is_weight_gradient(l->weight_gradients, op)
+                         : step->phase == ETCH_BACKWARD && l->weight_gradients[tensor->id],
         .scope = op ? forward_op(op)->scope : step->scope,
         .loop = loop_of(at),
         .body = at.body,
@@ -330,7 +355,7 @@ static etch_cost item_of_step(const listing *l, etch_measure measure, const etch
     };
 }
 
-/* A cache is there once, whatever runs write to it. */
+/* What microbatches write is there together. */
 static void list_cache(const listing *l, const etch_step *step, place at)
 {
     etch_cost item = item_of_step(l, ETCH_CACHED, step, at);
@@ -486,6 +511,7 @@ void etch_graph_costs(const etch_training *training, etch_cost_list *out)
         .sym = graph->sym,
         .arena = graph->arena,
         .gradients = etch_gradients_by_weight(training, graph->arena),
+        .weight_gradients = etch_weight_gradients(training),
         .out = out,
     };
     list_params(&l);
@@ -493,6 +519,7 @@ void etch_graph_costs(const etch_training *training, etch_cost_list *out)
     if (!training->backward)
         return;
     list_region(&l, training->backward, outermost(&l));
+    list_saved(&l);
     list_endings(&l);
 }
 
@@ -505,6 +532,7 @@ void etch_placed_costs(const etch_placed *placed, const etch_stage_view *stage, 
         .sym = placed->training->graph->sym,
         .arena = placed->arena,
         .gradients = etch_gradients_by_weight(placed->training, placed->arena),
+        .weight_gradients = etch_weight_gradients(placed->training),
         .out = out,
     };
     list_top(&l, placed->forward);

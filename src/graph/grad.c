@@ -11,20 +11,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "graph/row_int.h"
-
-typedef ETCH_VEC(etch_tensor *) tensor_list;
-
-typedef struct deriver {
-    etch_graph *graph;
-    etch_training *training;
-    uint32_t forward_count;   /* tensors of the forward graph: ids below it */
-    bool *needs;              /* by forward id: does a trainable weight stand behind it? */
-    tensor_list *parts;       /* by forward id: contributions to its cotangent in the region in work */
-    etch_tensor **version;    /* by forward id: the recomputed copy in force, or NULL */
-    etch_loop **loop_version; /* by forward loop: its recomputed copy, or NULL */
-    bool failed, found_integer;
-} deriver;
+#include "graph/grad_int.h"
 
 etch_expr etch_training_size(const etch_training *training, const etch_dim *dim)
 {
@@ -33,7 +20,7 @@ etch_expr etch_training_size(const etch_training *training, const etch_dim *dim)
     return divided ? etch_div(sym, dim->size, training->train.micro) : dim->size;
 }
 
-static bool has_tag(const etch_tensor *tensor, const char *tag)
+bool etch_has_tag(const etch_tensor *tensor, const char *tag)
 {
     for (uint32_t i = 0; i < tensor->tag_count; i++)
         if (strcmp(tensor->tags[i], tag) == 0)
@@ -43,7 +30,7 @@ static bool has_tag(const etch_tensor *tensor, const char *tag)
 
 static bool is_loss(const etch_tensor *tensor)
 {
-    return has_tag(tensor, "loss");
+    return etch_has_tag(tensor, "loss");
 }
 
 static bool is_trainable(const etch_tensor *tensor)
@@ -110,13 +97,6 @@ static void mark_region(deriver *d, const etch_region *region)
 }
 
 /* ---- contributions ---------------------------------------------------------------------------------- */
-
-/* The tensor that backward reads for a forward one: its recomputed copy where there is one. */
-static etch_tensor *version_of(const deriver *d, etch_tensor *tensor)
-{
-    etch_tensor *copy = tensor->id < d->forward_count ? d->version[tensor->id] : NULL;
-    return copy ? copy : tensor;
-}
 
 static etch_tensor *derived_tensor(deriver *d, const char *prefix, etch_tensor *of, etch_dtype dtype)
 {
@@ -208,8 +188,8 @@ static etch_tensor *total_of(deriver *d, etch_region *region, etch_tensor *tenso
     etch_op *op = derived_op(d, etch_row_for(d->graph, USE_TOTAL), parts->at, parts->count, 1, NULL);
     op->scope = forward ? forward->scope : tensor->scope;
     op->span = tensor->span;
-    op->outs[0] = derived_tensor(d, "d", version_of(d, tensor), cotangent_dtype(d, tensor));
-    op->outs[0]->of = version_of(d, tensor);
+    op->outs[0] = derived_tensor(d, "d", etch_recompute_version(d, tensor), cotangent_dtype(d, tensor));
+    op->outs[0]->of = etch_recompute_version(d, tensor);
     etch_region_add_op(d->graph, region, op);
     *parts = (tensor_list){0};
     return op->outs[0];
@@ -230,15 +210,15 @@ static uint32_t gather_args(deriver *d, const etch_op *op, const char *args, etc
         if (*at == 'd')
             ETCH_PUSH(arena, out, cotangent);
         else if (*at == 'x' && index != UINT32_MAX)
-            ETCH_PUSH(arena, out, version_of(d, op->ins[index]));
+            ETCH_PUSH(arena, out, etch_recompute_read(d, op->ins[index]));
         else if (*at == 'x')
             absent |= 1u << slot;
         else if (*at == 'y' && n < op->out_count)
-            ETCH_PUSH(arena, out, version_of(d, op->outs[n]));
+            ETCH_PUSH(arena, out, etch_recompute_read(d, op->outs[n]));
         else if (*at == 'o')
             for (uint32_t i = 0; i < op->in_count; i++)
                 if (i != target)
-                    ETCH_PUSH(arena, out, version_of(d, op->ins[i]));
+                    ETCH_PUSH(arena, out, etch_recompute_read(d, op->ins[i]));
         at += length;
         slot++;
     }
@@ -324,91 +304,6 @@ static void derive_op(deriver *d, etch_region *region, const etch_op *op)
     }
 }
 
-/* ---- recomputation ---------------------------------------------------------------------------------- */
-
-static etch_tensor *cloned_tensor(deriver *d, etch_tensor *of)
-{
-    etch_tensor *copy =
-        etch_tensor_new(d->graph, of->name, of->kind, of->dtype, of->dims, of->rank, of->span);
-    uint32_t id = copy->id;
-    *copy = *of;
-    copy->id = id;
-    copy->of = of;
-    copy->producer = NULL;
-    copy->region = d->graph->region;
-    d->version[of->id] = copy;
-    return copy;
-}
-
-static void clone_op(deriver *d, const etch_op *op, etch_region *into)
-{
-    etch_op *copy = etch_op_new(d->graph, op->row, op->ins, op->in_count, op->out_count, &op->attrs,
-                                ETCH_RECOMPUTE, op->span);
-    copy->scope = op->scope;
-    copy->edge = op->edge;
-    copy->forward = (etch_op *)(uintptr_t)op;
-    for (uint32_t i = 0; i < op->in_count; i++)
-        copy->ins[i] = version_of(d, op->ins[i]);
-    for (uint32_t i = 0; i < op->out_count; i++)
-        copy->outs[i] = cloned_tensor(d, op->outs[i]);
-    etch_region_add_op(d->graph, into, copy);
-}
-
-static void clone_region(deriver *d, const etch_region *region, etch_region *into);
-
-static void clone_body(deriver *d, const etch_region *body, etch_region *copy)
-{
-    etch_graph *g = d->graph;
-    g->region = copy;
-    copy->count = body->count;
-    for (uint32_t c = 0; c < body->carries.count; c++) {
-        etch_tensor *init = version_of(d, body->carries.at[c].init);
-        ETCH_PUSH(g->arena, &copy->carries,
-                  (etch_carry){.init = init, .in = cloned_tensor(d, body->carries.at[c].in)});
-    }
-    clone_region(d, body, copy);
-}
-
-/* Copies a forward region to the end of `into`: everything is run again, also what nobody reads. */
-static void clone_region(deriver *d, const etch_region *region, etch_region *into)
-{
-    etch_graph *g = d->graph;
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_item *item = &region->items.at[i];
-        if (item->op) {
-            clone_op(d, item->op, into);
-            continue;
-        }
-        g->region = into;
-        etch_loop *loop = item->loop, *copy = etch_graph_begin(g, loop->name, loop->count, loop->span);
-        d->loop_version[loop->id] = copy;
-        copy->pattern = loop->pattern;
-        for (uint32_t k = 0; k < loop->bodies.count; k++)
-            clone_body(d, loop->bodies.at[k],
-                       k == 0 ? copy->bodies.at[0] : etch_loop_add_body(g, copy, into));
-        g->region = into;
-        for (uint32_t c = 0; c < etch_loop_carries(loop)->count; c++) {
-            etch_tensor *result = cloned_tensor(d, etch_loop_carries(loop)->at[c].result);
-            for (uint32_t k = 0; k < loop->bodies.count; k++) {
-                etch_carry *carry = &copy->bodies.at[k]->carries.at[c];
-                carry->out = version_of(d, loop->bodies.at[k]->carries.at[c].out);
-                carry->result = result;
-            }
-        }
-    }
-}
-
-static bool is_recomputed(const deriver *d, const etch_loop *loop, const etch_region *parent)
-{
-    const etch_train *train = &d->training->train;
-    if (train->recompute_all && !parent->loop)
-        return true;
-    for (uint32_t i = 0; i < train->recompute_count; i++)
-        if (strcmp(train->recompute[i], loop->name) == 0)
-            return true;
-    return false;
-}
-
 /* ---- loops ------------------------------------------------------------------------------------------ */
 
 static void derive_region(deriver *d, const etch_region *forward, etch_region *into);
@@ -463,6 +358,12 @@ static bool loop_matters(const deriver *d, const etch_loop *loop)
     return loop_trains(d, loop);
 }
 
+static bool op_matters(const deriver *d, const etch_op *op)
+{
+    const etch_tensor *result = op->outs[0];
+    return d->needs[result->id] && (d->parts[result->id].count || is_loss(result));
+}
+
 /* A value that the backward loop hands from iteration to iteration: the cotangent of `of`. */
 static etch_tensor *backward_carry(deriver *d, etch_region *back, etch_tensor *of, etch_tensor *init)
 {
@@ -482,7 +383,6 @@ static etch_tensor *zeros_like(deriver *d, etch_tensor *of)
 typedef struct undoing {
     const etch_loop *loop;
     etch_loop *back;
-    bool recomputed;
     etch_tensor **inits; /* by value that the loop hands on: the cotangent of its result, or NULL */
     tensor_list **parts; /* by class, then forward id: as d->parts */
 } undoing;
@@ -500,14 +400,14 @@ static void derive_body(deriver *d, const undoing *u, uint32_t class)
     const etch_region *body = u->loop->bodies.at[class];
     etch_region *back = enter_class(d, u, class);
     back->count = body->count;
-    if (u->recomputed)
-        clone_region(d, body, back);
+    d->undone_by[u->loop->id] = back;
+    etch_recompute_body(d, body, back);
     d->graph->region = back;
     for (uint32_t i = 0; i < body->carries.count; i++) {
         const etch_carry *c = &body->carries.at[i];
         if (d->needs[c->in->id])
             ETCH_PUSH(d->graph->arena, &d->parts[c->out->id],
-                      backward_carry(d, back, version_of(d, c->in), u->inits[i]));
+                      backward_carry(d, back, etch_recompute_version(d, c->in), u->inits[i]));
     }
     derive_region(d, body, back);
     d->graph->region = back;
@@ -534,7 +434,7 @@ static void accumulate_outer(deriver *d, const undoing *u, tensor_list *outer)
         for (uint32_t k = 0; k < u->loop->bodies.count; k++) {
             etch_region *back = enter_class(d, u, k);
             const bool adds = d->parts[id].count > 0;
-            etch_tensor *in = backward_carry(d, back, version_of(d, tensor), NULL), *out = in;
+            etch_tensor *in = backward_carry(d, back, etch_recompute_version(d, tensor), NULL), *out = in;
             if (adds) {
                 ETCH_PUSH(d->graph->arena, &d->parts[id], in);
                 out = total_of(d, back, tensor, NULL);
@@ -570,13 +470,13 @@ static void leave_backward(deriver *d, const etch_loop *back, uint32_t i, etch_t
     contribute(d, into, target, result, false);
 }
 
-static void derive_loop(deriver *d, const etch_loop *loop, const etch_region *parent, etch_region *into)
+static void derive_loop(deriver *d, const etch_loop *loop, etch_region *into)
 {
     etch_graph *g = d->graph;
     if (!loop_matters(d, loop))
         return;
     const uint32_t classes = loop->bodies.count, count = etch_loop_carries(loop)->count;
-    undoing u = {.loop = loop, .recomputed = is_recomputed(d, loop, parent)};
+    undoing u = {.loop = loop};
     u.inits = ETCH_NEW_ARRAY(g->arena, count, etch_tensor *);
     u.parts = ETCH_NEW_ARRAY(g->arena, classes, tensor_list *);
     tensor_list *outside = d->parts, handed = {0};
@@ -603,10 +503,12 @@ static void derive_region(deriver *d, const etch_region *forward, etch_region *i
     for (uint32_t i = forward->items.count; i-- > 0;) {
         const etch_item *item = &forward->items.at[i];
         d->graph->region = into;
+        if (item->op ? op_matters(d, item->op) : loop_matters(d, item->loop))
+            etch_recompute_blocks(d, forward, i, into);
         if (item->op)
             derive_op(d, into, item->op);
         else
-            derive_loop(d, item->loop, forward, into);
+            derive_loop(d, item->loop, into);
     }
 }
 
@@ -701,52 +603,6 @@ static void make_gradients(deriver *d)
     }
 }
 
-static bool loop_exists(const etch_region *region, const char *name)
-{
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_loop *loop = region->items.at[i].loop;
-        bool exists = loop && strcmp(loop->name, name) == 0;
-        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            exists = exists || loop_exists(loop->bodies.at[k], name);
-        if (exists)
-            return true;
-    }
-    return false;
-}
-
-/* Is it a module that is called, or a tag? */
-static bool is_other_part(const etch_graph *graph, const char *name)
-{
-    for (uint32_t i = 0; i < graph->scopes.count; i++)
-        if (strcmp(graph->scopes.at[i]->module, name) == 0)
-            return true;
-    for (uint32_t i = 0; i < graph->tensors.count; i++)
-        if (has_tag(graph->tensors.at[i], name))
-            return true;
-    return false;
-}
-
-static void check_recompute(deriver *d)
-{
-    const etch_train *train = &d->training->train;
-    for (uint32_t i = 0; i < train->recompute_count; i++) {
-        if (loop_exists(d->graph->forward, train->recompute[i]))
-            continue;
-        d->failed = true;
-        if (is_other_part(d->graph, train->recompute[i])) {
-            etch_error(d->graph->diags, ETCH_E_LATER, train->span,
-                       "recomputation of '%s' is part of the language but is not given meaning yet: loops "
-                       "are recomputed",
-                       train->recompute[i]);
-            continue;
-        }
-        etch_diag *diag =
-            etch_error(d->graph->diags, ETCH_E_RECOMPUTE_UNKNOWN, train->span,
-                       "recompute = %s: the model has no loop of this name", train->recompute[i]);
-        etch_help(diag, "name a loop of the model (`repeat n as NAME`), or write full or none");
-    }
-}
-
 static bool trains_anything(const etch_graph *graph)
 {
     for (uint32_t i = 0; i < graph->weights.count; i++)
@@ -765,13 +621,13 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
     deriver d = {.graph = graph, .training = training, .forward_count = graph->tensors.count};
     d.needs = ETCH_NEW_ARRAY(graph->arena, d.forward_count, bool);
     d.parts = ETCH_NEW_ARRAY(graph->arena, d.forward_count, tensor_list);
-    d.version = ETCH_NEW_ARRAY(graph->arena, d.forward_count, etch_tensor *);
     d.loop_version = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_loop *);
+    d.undone_by = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_region *);
     d.failed = !etch_freeze(graph, train);
     for (uint32_t i = 0; i < graph->weights.count; i++)
         d.needs[graph->weights.at[i]->id] = is_trainable(graph->weights.at[i]);
     mark_region(&d, graph->forward);
-    check_recompute(&d);
+    etch_recompute_begin(&d);
     make_gradients(&d);
     if (!region_has_loss(graph->forward)) {
         etch_diag *diag =
@@ -787,6 +643,7 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
     }
     training->backward = ETCH_NEW(graph->arena, etch_region);
     derive_region(&d, graph->forward, training->backward);
+    etch_recompute_end(&d);
     uint32_t segment = 0;
     bool *seen = ETCH_NEW_ARRAY(graph->arena, graph->tensors.count, bool);
     unit_region(&d, graph->forward, NULL, &segment, seen);

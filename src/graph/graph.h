@@ -285,6 +285,7 @@ typedef struct etch_loop {
     const etch_pattern *pattern;           /* NULL: one class */
     struct etch_loop
         *forward; /* backward loop: the forward loop that it undoes, in reverse order of iterations */
+    struct etch_loop *repeats; /* copy made by recomputation: the forward loop that it runs again */
     uint32_t id;
     etch_span span;
 } etch_loop;
@@ -431,13 +432,25 @@ typedef struct etch_optimizer {
     bool master;         /* keeps a master copy of the weights in the `optim` dtype */
 } etch_optimizer;
 
+/* What is run again in backward instead of being kept: loops, by their iterations; modules; tags and module.tensor,
+ * whose statements make their values again. */
+typedef struct etch_recompute {
+    ETCH_VEC(const char *) selectors;
+    ETCH_VEC(etch_span) spans; /* of the selectors */
+    bool all;                  /* every outermost loop */
+    bool needed;               /* without what nobody reads */
+    etch_span span;            /* where it is said; nowhere when it is not */
+} etch_recompute;
+
 typedef struct etch_train {
     etch_dim *batch; /* the dim that `accumulate` names; NULL: one microbatch */
     etch_expr micro; /* number of microbatches of a step */
     etch_optimizer optimizer;
-    const char *const *recompute; /* names of loops whose iterations are run again in backward */
+    const char *const *recompute;     /* as in etch_recompute */
+    const etch_span *recompute_spans; /* NULL: `span` */
     uint32_t recompute_count;
-    bool recompute_all; /* every outermost loop */
+    bool recompute_all;    /* every outermost loop */
+    bool recompute_needed; /* without what nobody reads */
     const etch_span *freeze_spans;
     const char *const *freeze; /* modules, loops, tags, module.tensor: their weights are not trained */
     uint32_t freeze_count;
@@ -464,12 +477,30 @@ typedef struct etch_training {
     ETCH_VEC(etch_unit *) units;
 } etch_training;
 
-/* Derives backward, recomputation and the units. NULL after an error (no loss, an op that has no gradient).
+/* Replaces what is run again. */
+void etch_train_recompute(etch_train *train, const etch_recompute *recompute);
+
+/* Derives backward, recomputation and the units. A graph may be trained in several ways, one after the other. NULL after an error (no loss, an op that has no gradient).
  */
 etch_training *etch_train_derive(etch_graph *graph, const etch_train *train);
 
 /* Size of a dim inside the graph: of one microbatch for the batch dim. */
 etch_expr etch_training_size(const etch_training *training, const etch_dim *dim);
+
+/* A value of the forward pass that is kept until backward, or what is run again there, has read it: what is in memory,
+ * whatever it is called, once. Weights and inputs are there anyway. */
+typedef struct etch_saved {
+    const etch_tensor *tensor; /* behind renames, slices and what passes in and out of modules */
+    const etch_region *body;   /* of the innermost loop whose iterations keep one each; NULL: kept once */
+    etch_expr elements;        /* of one, of one microbatch */
+    uint32_t width;            /* bytes of an element */
+    etch_expr times;           /* how many of them one microbatch keeps */
+    const etch_op *reader;     /* the first op that reads it: why it is kept */
+} etch_saved;
+typedef ETCH_VEC(etch_saved) etch_saved_list;
+
+/* All of them, in the order of the forward pass. Empty without a backward pass. */
+void etch_graph_saved(const etch_training *training, etch_saved_list *out);
 
 /* The body of the forward graph that a derived loop's undoes or repeats; a forward one itself. */
 const etch_region *etch_forward_body(const etch_region *body);
@@ -560,7 +591,8 @@ typedef struct etch_plan {
     ETCH_VEC(etch_pending) pending;
     etch_zero zero;
     bool reduce_last; /* gradients are reduced when the whole backward pass has ended, not layer by layer */
-    etch_span reduce_span; /* where the plan says so; nowhere when it does not */
+    etch_span reduce_span;    /* where the plan says so; nowhere when it does not */
+    etch_recompute recompute; /* takes the place of the train block's where the plan says so */
     ETCH_VEC(etch_shard) shards;
     ETCH_VEC(etch_pin) pins;
     ETCH_VEC(etch_override) overrides;
@@ -844,18 +876,20 @@ typedef enum etch_measure {
     ETCH_TRAFFIC,    /* bytes of one rank */
     ETCH_COMM,       /* bytes of one rank, as comm_size counts them */
     ETCH_WIRE,       /* bytes of one rank that a ring sends */
-    ETCH_CACHED      /* bytes that the caches of one rank hold when the run has ended */
+    ETCH_CACHED,     /* bytes that the caches of one rank hold when the run has ended */
+    ETCH_SAVED       /* bytes that one microbatch keeps for backward, whole job */
 } etch_measure;
 
-/* One contribution: `each` happens `times` times in a step. */
+/* One contribution: `each` happens `times` times in a step; what is saved, in a microbatch. */
 typedef struct etch_cost {
     etch_measure measure;
     etch_expr each, times;
     etch_expr read; /* traffic: of `each`, what is read; the rest is written */
     etch_phase phase;
-    const etch_row *row; /* op; NULL for params */
+    const etch_row *row; /* op; NULL for params; saved: what it is kept for */
     bool matmul;         /* counts as a product */
     bool trainable;      /* params: has a gradient */
+    bool of_weights;     /* of backward: makes gradients of weights and nothing else */
     etch_move move;      /* comm, wire */
     uint32_t axes;       /* comm, wire */
     etch_scope *scope;
@@ -863,13 +897,13 @@ typedef struct etch_cost {
     const etch_step *step;     /* rank_flops of an op */
     const etch_loop *loop;     /* innermost forward loop that it runs in, or NULL */
     const etch_region *body;   /* the body of that loop */
-    const etch_tensor *tensor; /* the tensor it computes, for tags and names */
+    const etch_tensor *tensor; /* the tensor it computes, or keeps, for tags and names */
     etch_span span;
 } etch_cost;
 
 typedef ETCH_VEC(etch_cost) etch_cost_list;
 
-/* All items of the graph itself (ETCH_PARAMS, ETCH_FLOPS). `training` without a backward pass: forward only.
+/* All items of the graph itself (ETCH_PARAMS, ETCH_FLOPS, ETCH_SAVED). `training` without a backward pass: forward only.
  */
 void etch_graph_costs(const etch_training *training, etch_cost_list *out);
 /* All items of one rank (ETCH_RANK_FLOPS, ETCH_TRAFFIC, ETCH_COMM, ETCH_WIRE, ETCH_CACHED) of a stage; NULL: of the only

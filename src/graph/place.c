@@ -18,13 +18,14 @@ static void place_region(placer *p, const etch_region *region, etch_placed_regio
 
 /* ---- which version of a value an op reads ----------------------------------------------------------- */
 
-/* Consumers see a pinned value as the pin holds it; backward sees a partial result as forward resolved it. */
+/* Consumers see a pinned value as the pin holds it; later passes see a partial result as forward resolved it. */
 static etch_value *value_for(const placer *p, const etch_tensor *tensor, etch_phase phase)
 {
     uint32_t id = tensor->id;
     if (p->pinned[id])
         return p->pinned[id];
-    if (phase == ETCH_BACKWARD && p->resolved[id])
+    const bool again = phase == ETCH_RECOMPUTE && tensor->producer && tensor->producer->phase == ETCH_FORWARD;
+    if ((phase == ETCH_BACKWARD || again) && p->resolved[id])
         return p->resolved[id];
     return p->made[id];
 }
@@ -558,18 +559,9 @@ static etch_value *value_or_constant(placer *p, etch_tensor *tensor, const etch_
     return value_for(p, tensor, phase);
 }
 
-/* Backward loops undo another; a recomputed copy says by its ops what it is. */
 static etch_phase phase_of_loop(const etch_loop *loop)
 {
-    if (loop->forward)
-        return ETCH_BACKWARD;
-    for (uint32_t k = 0; k < loop->bodies.count; k++) {
-        if (loop->bodies.at[k]->items.count == 0)
-            continue;
-        const etch_item *item = &loop->bodies.at[k]->items.at[0];
-        return item->op ? item->op->phase : phase_of_loop(item->loop);
-    }
-    return ETCH_FORWARD;
+    return loop->forward ? ETCH_BACKWARD : loop->repeats ? ETCH_RECOMPUTE : ETCH_FORWARD;
 }
 
 /* `held`: by value that the loop hands on. */

@@ -171,12 +171,20 @@ static etch_expr triangle(etch_sym *sym, etch_expr n)
     return etch_mul(sym, etch_mul(sym, n, etch_sub(sym, n, etch_int(sym, 1))), etch_ratio(sym, 1, 2));
 }
 
-/* Pairs that a window of W keys hides from S queries, the last of which sees T keys: that one loses T - W,
- * each before it one less. */
+/* 0 + 1 + .. + n of what is positive of n */
+static etch_expr triangle_above(etch_sym *sym, etch_expr n)
+{
+    return triangle(sym, etch_add(sym, etch_max(sym, n, etch_int(sym, 0)), etch_int(sym, 1)));
+}
+
+/* Pairs that a window of W keys hides from S queries, the last of which sees T keys: that one loses T - W, each
+ * before it one less, down to T - W - (S - 1), as long as there is something to lose. */
 static etch_expr hidden_by_window(etch_sym *sym, etch_expr s, etch_expr t, etch_expr w)
 {
-    etch_expr most = etch_max(sym, etch_sub(sym, t, w), etch_int(sym, 0)), queries = etch_min(sym, s, most);
-    return etch_sub(sym, etch_mul(sym, queries, most), triangle(sym, queries));
+    etch_expr most = etch_sub(sym, t, w);
+    if (s == etch_int(sym, 1))
+        return etch_max(sym, most, etch_int(sym, 0));
+    return etch_sub(sym, triangle_above(sym, most), triangle_above(sym, etch_sub(sym, most, s)));
 }
 
 /* Pairs of query and key: S*T, or S*T - S(S-1)/2 when a query sees no later key, less what a window hides. */

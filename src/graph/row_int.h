@@ -244,6 +244,12 @@ bool etch_op_is_even(const etch_op *op, const etch_dim *dim);
  * where every query sees every key. */
 const etch_dim *etch_op_counted_queries(const etch_op *op);
 
+/* By tensor id, for what backward computes: is it the gradient of a weight, or of what is computed from weights alone?
+ */
+const bool *etch_weight_gradients(const etch_training *training);
+/* Does the op compute nothing else? */
+bool etch_is_weight_gradient(const bool *weight_gradients, const etch_op *op);
+
 /* How a convention counts an op. All zero: as its row says. */
 typedef struct etch_flop_rule {
     enum { PAIRS_EXACT, PAIRS_HALF, PAIRS_FULL } pairs; /* of causal attention */

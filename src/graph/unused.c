@@ -75,6 +75,12 @@ static bool is_loss(const etch_tensor *tensor)
     return false;
 }
 
+/* Is it a cache, which later runs read? */
+static bool stays(const etch_tensor *tensor)
+{
+    return tensor->producer && tensor->producer->row->stays;
+}
+
 /* A module that is called in several places may use its weight in one of them only. */
 static bool is_used_elsewhere(const search *s, const etch_tensor *weight)
 {
@@ -110,7 +116,7 @@ void etch_graph_warn_unused(const etch_graph *graph, etch_tensor *const *results
     for (uint32_t i = 0; i < count; i++)
         look_at(&s, results[i]);
     for (uint32_t i = 0; i < tensors; i++)
-        if (graph->tensors.at[i] && is_loss(graph->tensors.at[i]))
+        if (graph->tensors.at[i] && (is_loss(graph->tensors.at[i]) || stays(graph->tensors.at[i])))
             look_at(&s, graph->tensors.at[i]);
     any = s.work.count > 0;
     follow(&s);

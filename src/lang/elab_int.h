@@ -180,15 +180,23 @@ bool etch_run_says_once(etch_spec *spec, const etch_symbol *run, uint32_t index)
 bool etch_is_train_option(const char *name);
 bool etch_is_infer_option(const char *name);
 
+/* What a `recompute` option of a train block or a plan says. False after an error. */
+bool etch_recompute_of(etch_spec *spec, const etch_ast_def *def, etch_recompute *out);
+
 /* Fills `train`; `dim_of` finds the graph's dim of a global dim. False after an error. */
 bool etch_train_fill(etch_spec *spec, const etch_symbol *symbol,
                      etch_dim *(*dim_of)(void *data, etch_ast_name name), void *data, etch_train *train);
 /* How often an infer block runs its model, each time behind what the runs before have left in the caches; NULL:
  * once, or after an error. */
 etch_expr etch_infer_steps(etch_spec *spec, const etch_symbol *symbol);
-/* Checks the lines of an infer block; `outputs`: the names after `output =`, none when it is left out. False
- * after an error. */
-bool etch_infer_read(etch_spec *spec, const etch_symbol *symbol, etch_ast_names *outputs);
+/* `accumulate = (B, micro)`, of both kinds of blocks. */
+void etch_run_accumulate(etch_spec *spec, const etch_symbol *run, const etch_ast_def *def,
+                         etch_dim *(*dim_of)(void *data, etch_ast_name name), void *data, etch_train *train);
+/* Reads the lines of an infer block: microbatches into `train`; `outputs`: the names after `output =`, none when
+ * it is left out. False after an error. */
+bool etch_infer_read(etch_spec *spec, const etch_symbol *symbol,
+                     etch_dim *(*dim_of)(void *data, etch_ast_name name), void *data, etch_train *train,
+                     etch_ast_names *outputs);
 
 /* ---- plans --------------------------------------------------------------------------------------------- */
 

@@ -8,7 +8,8 @@ static const struct option {
     const char *name;
     bool later;
 } options[] = {
-    {"model", false}, {"output", false}, {"page", true}, {"steps", false}, {"dtype", true},
+    {"model", false}, {"output", false}, {"accumulate", false},
+    {"page", true},   {"steps", false},  {"dtype", true},
 };
 enum { OPTION_COUNT = sizeof options / sizeof *options };
 
@@ -77,9 +78,15 @@ etch_expr etch_infer_steps(etch_spec *spec, const etch_symbol *symbol)
     return steps;
 }
 
-bool etch_infer_read(etch_spec *spec, const etch_symbol *symbol, etch_ast_names *outputs)
+bool etch_infer_read(etch_spec *spec, const etch_symbol *symbol,
+                     etch_dim *(*dim_of)(void *data, etch_ast_name name), void *data, etch_train *train,
+                     etch_ast_names *outputs)
 {
     const uint32_t errors = etch_error_count(spec->diags);
+    const etch_ast_def *parts = etch_run_option(symbol, "accumulate");
+    *train = (etch_train){.micro = etch_int(spec->sym, 1), .span = symbol->item->span};
+    if (parts)
+        etch_run_accumulate(spec, symbol, parts, dim_of, data, train);
     for (uint32_t i = 0; i < symbol->item->defs.count; i++)
         if (etch_run_says_once(spec, symbol, i))
             read_option(spec, symbol, &symbol->item->defs.at[i]);

@@ -103,11 +103,12 @@ etch_expr etch_settings_apply(etch_sym *sym, const etch_settings *settings, etch
 
 typedef struct etch_model {
     etch_graph *graph;
-    etch_train train; /* meaningful when `trains` */
+    etch_train train; /* meaningful when `trains`; when `serves`, the microbatches */
     bool trains;      /* its run is a train block */
     bool serves;      /* its run is an infer block: only what the run asks for is left of the graph */
     const char *name;
-    etch_span run_span; /* of the block's name; nowhere without one */
+    const char *run;    /* the block's name; NULL when it has none */
+    etch_span run_span; /* of the block's name; nowhere without a block */
 } etch_model;
 
 /* Elaborates the model that `run` (the name of a train or infer block), the run that is taken when none is

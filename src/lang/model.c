@@ -400,11 +400,13 @@ static etch_dim *train_dim(void *data, etch_ast_name name)
 }
 
 /* The tensors that an infer block asks for: by name, else what the model returns. Nothing else is computed. */
-static bool keep_outputs(etch_env *env, const etch_symbol *run, etch_tensor **results, uint32_t count)
+static bool keep_outputs(etch_env *env, const etch_symbol *run, etch_train *train, etch_tensor **results,
+                         uint32_t count)
 {
     etch_spec *spec = env->builder->spec;
+    etch_env global = {.builder = env->builder, .home = run->home};
     etch_ast_names names;
-    if (!etch_infer_read(spec, run, &names))
+    if (!etch_infer_read(spec, run, train_dim, &global, train, &names))
         return false;
     if (names.count == 0) {
         if (count > 0) /* a model that a program builds does not say what it returns */
@@ -457,16 +459,14 @@ etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_set
 
     etch_model *model = ETCH_NEW(spec->arena, etch_model);
     *model = (etch_model){.graph = b.graph, .trains = trains, .serves = serves, .name = item->name.text};
+    model->run = block ? block->item->name.text : NULL;
     if (block)
         model->run_span = block->item->name.text ? block->item->name.span : block->item->span;
     etch_env global = {.builder = &b, .home = block ? block->home : symbol->home};
     if (trains && !etch_train_fill(spec, block, train_dim, &global, &model->train))
         return NULL;
-    if (serves && etch_error_count(spec->diags) == errors &&
-        !keep_outputs(&env, block, results, item->results.count))
-        return NULL;
     if (etch_error_count(spec->diags) != errors)
         return NULL;
-    etch_graph_warn_unused(b.graph, results, item->results.count);
-    return model;
+    etch_graph_warn_unused(b.graph, results, item->results.count); /* of the model, whatever a run asks for */
+    return !serves || keep_outputs(&env, block, &model->train, results, item->results.count) ? model : NULL;
 }

@@ -112,8 +112,8 @@ static void read_stage(etch_plan_builder *b, const etch_ast_line *line)
 }
 
 /* Options without meaning yet; each list ends with NULL. */
-static const char *const plan_options[] = {"accumulate", "capacity",  "freeze", "keep",     "offload",
-                                           "prefetch",   "recompute", "save",   "schedule", NULL};
+static const char *const plan_options[] = {"accumulate", "capacity", "freeze",   "keep", "offload",
+                                           "prefetch",   "save",     "schedule", NULL};
 static const char *const zero_options[] = {"again", "keep", "prefetch", "reduce", "unit", NULL};
 
 /* `whose`: "a plan", of which `known` are the options. */
@@ -133,21 +133,42 @@ static void refuse_option(etch_plan_builder *b, const etch_ast_def *def, const c
     etch_suggest_name(diag, def->name.text, known, count);
 }
 
-static bool is_reduce(const etch_ast_def *def)
+static bool is_option(const etch_ast_def *def, const char *name)
 {
-    return strcmp(def->name.text, "reduce") == 0;
+    return strcmp(def->name.text, name) == 0;
+}
+
+/* Has it a meaning in a plan? */
+static bool is_read(const etch_ast_def *def)
+{
+    return is_option(def, "reduce") || is_option(def, "recompute");
+}
+
+/* Is this the first time that the plan says so? */
+static bool is_first(etch_plan_builder *b, const etch_ast_def *def, etch_span earlier)
+{
+    if (earlier.end == 0)
+        return true;
+    etch_diag *diag =
+        etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->span, "'%s' is given twice", def->name.text);
+    etch_note(diag, earlier, "it is given here already");
+    return false;
+}
+
+/* What is run again under this plan, whatever the train block says. */
+static void read_recompute(etch_plan_builder *b, const etch_ast_def *def)
+{
+    etch_recompute recompute;
+    if (is_first(b, def, b->plan->recompute.span) && etch_recompute_of(b->spec, def, &recompute))
+        b->plan->recompute = recompute;
 }
 
 /* `reduce = layer` or `reduce = end`: when gradients are reduced. */
 static void read_reduce(etch_plan_builder *b, const etch_ast_def *def)
 {
     const char *when = def->value->kind == ETCH_AST_NAME ? def->value->name.text : "";
-    if (b->plan->reduce_span.end > 0) {
-        etch_diag *diag =
-            etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->span, "'reduce' is given twice");
-        etch_note(diag, b->plan->reduce_span, "it is given here already");
+    if (!is_first(b, def, b->plan->reduce_span))
         return;
-    }
     b->plan->reduce_span = def->span;
     b->plan->reduce_last = strcmp(when, "end") == 0;
     if (b->plan->reduce_last || strcmp(when, "layer") == 0 || def->value->kind == ETCH_AST_BROKEN)
@@ -162,12 +183,14 @@ static void read_options(etch_plan_builder *b, const etch_ast_line *line, bool i
 {
     for (uint32_t i = 0; i < line->defs.count; i++) {
         const etch_ast_def *def = &line->defs.at[i];
-        if (!is_reduce(def))
+        if (!is_read(def))
             refuse_option(b, def, "a plan", plan_options);
         else if (in_scope)
-            refuse(b, def->span, "'reduce' in a scope");
-        else
+            refuse(b, def->span, etch_text(b->spec->arena, "'%s' in a scope", def->name.text));
+        else if (is_option(def, "reduce"))
             read_reduce(b, def);
+        else
+            read_recompute(b, def);
     }
 }
 
@@ -304,7 +327,7 @@ static bool has_refused(const etch_ast_lines *lines, bool in_scope)
             return true;
         case ETCH_AST_OPTIONS:
             for (uint32_t k = 0; k < lines->at[i].defs.count; k++)
-                if (in_scope || !is_reduce(&lines->at[i].defs.at[k]))
+                if (in_scope || !is_read(&lines->at[i].defs.at[k]))
                     return true;
             break;
         case ETCH_AST_MESH:

@@ -30,17 +30,24 @@ static void read_model(filling *f, const etch_ast_def *def)
     (void)def; /* etch_run_model reads it */
 }
 
-static void read_accumulate(filling *f, const etch_ast_def *def)
+void etch_run_accumulate(etch_spec *spec, const etch_symbol *run, const etch_ast_def *def,
+                         etch_dim *(*dim_of)(void *data, etch_ast_name name), void *data, etch_train *train)
 {
     const etch_ast_expr *value = def->value;
     if (value->kind != ETCH_AST_TUPLE || value->items.count != 2 ||
         value->items.at[0]->kind != ETCH_AST_NAME) {
-        wrong(f, value->span, "accumulate is a dim and the number of microbatches: accumulate = (B, micro)");
+        etch_error(spec->diags, ETCH_E_TRAIN_OPTION, value->span,
+                   "accumulate is a dim and the number of microbatches: accumulate = (B, micro)");
         return;
     }
-    const etch_lookup lookup = etch_global_lookup(f->spec, f->symbol->home);
-    f->train->batch = f->dim_of(f->data, value->items.at[0]->name);
-    f->train->micro = etch_value_of(f->spec, value->items.at[1], &lookup);
+    const etch_lookup lookup = etch_global_lookup(spec, run->home);
+    train->batch = dim_of(data, value->items.at[0]->name);
+    train->micro = etch_value_of(spec, value->items.at[1], &lookup);
+}
+
+static void read_accumulate(filling *f, const etch_ast_def *def)
+{
+    etch_run_accumulate(f->spec, f->symbol, def, f->dim_of, f->data, f->train);
 }
 
 /* ---- optimizers ---------------------------------------------------------------------------------------- */
@@ -167,22 +174,9 @@ static void read_freeze(filling *f, const etch_ast_def *def)
 
 static void read_recompute(filling *f, const etch_ast_def *def)
 {
-    const etch_ast_expr *value = def->value;
-    uint32_t count;
-    const char **names = read_names(f, value, &count, "recompute is a loop, a list of loops, full or none");
-    if (!names)
-        return;
-    const bool several = value->kind == ETCH_AST_TUPLE;
-    if (!several && strcmp(names[0], "none") == 0)
-        return;
-    if (!several && strcmp(names[0], "full") == 0) {
-        f->train->recompute_all = true;
-    } else if (!several && strcmp(names[0], "needed") == 0) {
-        later(f, value->span, "'recompute = needed'");
-    } else {
-        f->train->recompute = names;
-        f->train->recompute_count = count;
-    }
+    etch_recompute recompute;
+    if (etch_recompute_of(f->spec, def, &recompute))
+        etch_train_recompute(f->train, &recompute);
 }
 
 static void read_clip(filling *f, const etch_ast_def *def)

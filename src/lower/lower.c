@@ -152,6 +152,7 @@ static etch_status lower(lowering *l, etch_arena *scratch)
     l->job->model = copy_name(l->arena, placed->training->graph->model);
     l->job->plan = copy_name(l->arena, placed->plan->name);
     l->job->config = copy_name(l->arena, l->options->config);
+    l->job->run = copy_name(l->arena, l->options->run);
     return ETCH_OK;
 }
 

@@ -132,7 +132,7 @@ typedef struct etch_stage_total {
 typedef struct etch_binding {
     const char *name;
     const char *value; /* exact decimal text */
-    const char *from;  /* "set", "config", "default" */
+    const char *from;  /* "run", "set", "config", "default" */
 } etch_binding;
 
 typedef struct etch_job {
@@ -150,7 +150,7 @@ typedef struct etch_job {
     uint32_t stage_count;
     const etch_binding *bindings;
     uint32_t binding_count;
-    const char *model, *plan, *config; /* names; config may be NULL */
+    const char *model, *plan, *config, *run; /* names; config and run may be NULL */
 } etch_job;
 
 /* ---- making a job -------------------------------------------------------------------------------------- */
@@ -160,7 +160,7 @@ typedef struct etch_given {
     etch_expr var;
     const char *name;
     etch_expr value;  /* a constant, or an expression over other variables that have values */
-    const char *from; /* "set", "config", "default" */
+    const char *from; /* "run", "set", "config", "default" */
     etch_span span;   /* where it is written, or nowhere */
 } etch_given;
 
@@ -171,7 +171,7 @@ typedef struct etch_lower_options {
     const etch_claim *
         facts; /* what the spec assumes and has to hold; without a value for each variable it binds nothing */
     uint32_t fact_count;
-    const char *config; /* its name, or NULL */
+    const char *config, *run; /* their names, or NULL */
     etch_naming naming;
     unsigned annotations; /* bits 1 << etch_annotation: those that nodes get */
 } etch_lower_options;

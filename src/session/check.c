@@ -106,11 +106,11 @@ static void list_demands(checking *c, etch_pipeline *p)
 }
 
 /* Plans are made for some runs of a spec, not for all. One that the values of an infer block exclude, as tokens
- * of a sequence are no longer divided when there is one, is not for it, unless the user names it. */
+ * of a sequence are no longer divided when there is one, is not for it, unless the user names the run. */
 static bool concerns(const checking *c, const etch_pipeline *p)
 {
     etch_session *session = c->session;
-    if (!p->model->serves || session->options.plan)
+    if (!p->model->serves || session->options.run)
         return true;
     for (uint32_t i = 0; i < p->placed->requirements.count; i++) {
         etch_expr size, divisor;

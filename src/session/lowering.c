@@ -35,7 +35,8 @@ etch_status etch_pipeline_lower(etch_session *session, etch_pipeline *p, const e
     etch_lower_options options = {.placed = p->placed,
                                   .given = list_given(session, p->settings),
                                   .given_count = p->settings->count,
-                                  .config = etch_spec_config(session->spec, session->options.config)};
+                                  .config = etch_spec_config(session->spec, session->options.config),
+                                  .run = p->model->run};
     options.fact_count = etch_spec_assumptions(session->spec, &options.facts);
     if (style) {
         options.naming = style->naming;
@@ -125,6 +126,7 @@ static etch_output_report *summarize(const lowering *l, const etch_job *job)
     *report = (etch_output_report){.model = job->model,
                                    .plan = job->plan,
                                    .config = job->config,
+                                   .run = job->run,
                                    .folder = l->options->folder,
                                    .written = !l->options->dry_run,
                                    .ranks = job->rank_count,

@@ -54,12 +54,15 @@ bool etch_session_plan(etch_session *session, const etch_plan **plan)
     return *plan || !name;
 }
 
-/* A model that is not trained: its forward pass alone, as one microbatch. */
-static etch_training *forward_only(etch_session *session, etch_graph *graph)
+/* A model that is not trained: its forward pass alone, as one microbatch unless its run says otherwise. */
+static etch_training *forward_only(etch_session *session, const etch_model *model)
 {
     etch_training *training = ETCH_NEW(session->arena, etch_training);
-    training->graph = graph;
-    training->train.micro = etch_int(session->sym, 1);
+    training->graph = model->graph;
+    if (model->serves)
+        training->train = model->train;
+    else
+        training->train.micro = etch_int(session->sym, 1);
     return training;
 }
 
@@ -92,32 +95,54 @@ static bool same_model(const etch_pipeline *a, const etch_pipeline *b)
     }
 }
 
-static void elaborate(etch_session *session, etch_pipeline *p)
+/* Is the same run again under both plans? */
+static bool same_recompute(const etch_pipeline *a, const etch_pipeline *b)
 {
-    etch_model *model = etch_spec_elaborate(session->spec, p->run, p->settings);
-    if (!model)
-        return;
+    const bool of_a = a->plan && a->plan->recompute.span.end, of_b = b->plan && b->plan->recompute.span.end;
+    return of_a || of_b ? a->plan == b->plan : true;
+}
+
+/* Trains the model as its block says, and as the plan changes that. */
+static void derive(etch_session *session, etch_pipeline *p, etch_model *model)
+{
+    etch_train train = model->train;
+    if (p->plan && p->plan->recompute.span.end)
+        etch_train_recompute(&train, &p->plan->recompute);
     p->training =
-        model->trains ? etch_train_derive(model->graph, &model->train) : forward_only(session, model->graph);
+        model->trains ? etch_train_derive(model->graph, &train) : forward_only(session, model);
     if (!p->training)
         return;
     etch_graph_costs(p->training, &p->graph_costs);
     p->model = model;
 }
 
+static void elaborate(etch_session *session, etch_pipeline *p)
+{
+    etch_model *model = etch_spec_elaborate(session->spec, p->run, p->settings);
+    if (model)
+        derive(session, p, model);
+}
+
 /* Elaborates the model, once for all plans: a second time would also say everything twice. */
 static void find_model(etch_session *session, etch_pipeline *p)
 {
+    etch_model *model = NULL;
     for (uint32_t i = 0; i < session->pipelines.count; i++) {
         const etch_pipeline *known = session->pipelines.at[i];
-        if (same_model(known, p)) {
-            p->model = known->model;
-            p->training = known->training;
-            p->graph_costs = known->graph_costs;
-            return;
-        }
+        if (!same_model(known, p))
+            continue;
+        model = model ? model : known->model;
+        if (!same_recompute(known, p))
+            continue;
+        p->model = known->model;
+        p->training = known->training;
+        p->graph_costs = known->graph_costs;
+        return;
     }
-    elaborate(session, p);
+    if (model)
+        derive(session, p, model);
+    else
+        elaborate(session, p);
 }
 
 etch_pipeline *etch_pipeline_get(etch_session *session, const char *run, const char *plan_name,

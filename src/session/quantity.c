@@ -13,6 +13,7 @@ enum {
     BY_TERM = 1 << ETCH_BY_TERM,
     BY_LAYER = 1 << ETCH_BY_LAYER,
     OF_WEIGHTS = BY_MODULE | BY_TERM | BY_LAYER,
+    OF_KEPT = BY_OP | BY_MODULE | BY_TERM | BY_LAYER,
     OF_JOB = BY_OP | BY_MODULE | BY_PHASE | BY_TERM | BY_LAYER,
     OF_RANK = OF_JOB | BY_STAGE,
     OF_COLLECTIVES = OF_RANK | BY_COLLECTIVE | BY_AXIS
@@ -41,8 +42,8 @@ static const etch_quantity_row rows[] = {
     {"wire", ETCH_OF_PHASE, ETCH_WIRE, ETCH_ALL, OF_COLLECTIVES, false, "bytes",
      "what one rank sends for them, in rings"},
     {"memory", ETCH_OF_CLASS, ETCH_CACHED, ETCH_ALL, OF_RANK, false, "bytes", "memory that one rank holds: memory(cache)"},
-    {"saved", ETCH_OF_CLASS, ETCH_TRAFFIC, ETCH_ALL, OF_RANK, true, "bytes",
-     "what a part keeps for its backward pass"},
+    {"saved", ETCH_OF_CALL, ETCH_SAVED, ETCH_ALL, OF_KEPT, false, "bytes",
+     "what a microbatch keeps of the forward pass for the backward pass; of the whole job"},
 };
 /* clang-format on */
 enum { ROW_COUNT = sizeof rows / sizeof *rows };
@@ -57,7 +58,7 @@ const etch_quantity_row *etch_quantity_row_of(const char *name)
 
 bool etch_quantity_of_rank(const etch_quantity_row *row)
 {
-    return row->subject != ETCH_OF_PART && row->measure != ETCH_FLOPS;
+    return row->subject != ETCH_OF_PART && row->measure != ETCH_FLOPS && row->measure != ETCH_SAVED;
 }
 
 static bool of_collectives(const etch_quantity_row *row)
@@ -70,7 +71,7 @@ static bool of_collectives(const etch_quantity_row *row)
 static void describe_row(const etch_quantity_row *row, etch_buf *out)
 {
     static const char *const subjects[] = {
-        [ETCH_OF_PHASE] = "(P)", [ETCH_OF_PART] = "(X)", [ETCH_OF_CLASS] = "(C)"};
+        [ETCH_OF_PHASE] = "(P)", [ETCH_OF_PART] = "(X)", [ETCH_OF_CALL] = "(of=X)", [ETCH_OF_CLASS] = "(C)"};
     etch_buf call = {.arena = out->arena};
     etch_buf_printf(&call, "%s%s", row->name, subjects[row->subject]);
     etch_buf_printf(out, "%-18s %-9s %s%s\n", call.text, row->unit, row->help,
@@ -90,11 +91,12 @@ typedef struct filter {
     const etch_quantity_row *row;
     etch_count count; /* of FLOP */
     const etch_marks *marks;
-    unsigned phases;       /* bits 1 << etch_phase */
-    const char *op;        /* NULL: any */
-    bool of_axes;          /* those over exactly `axes` */
-    uint32_t axes;         /* without axes that are bound to 1 */
-    const etch_part *part; /* NULL: everything */
+    unsigned phases;                                           /* bits 1 << etch_phase */
+    enum { BOTH_GRADIENTS, ONLY_DGRAD, ONLY_WGRAD } gradients; /* of backward */
+    const char *op;                                            /* NULL: any */
+    bool of_axes;                                              /* those over exactly `axes` */
+    uint32_t axes;                                             /* without axes that are bound to 1 */
+    const etch_part *part;                                     /* NULL: everything */
 } filter;
 
 static void refuse_argument(etch_session *session, const etch_quantity *q, const char *argument,
@@ -162,30 +164,40 @@ static bool find_class(etch_session *session, const etch_quantity *q)
     return false;
 }
 
-static bool find_phases(etch_session *session, const etch_quantity *q, unsigned *phases)
+static bool find_phases(etch_session *session, const etch_quantity *q, filter *f)
 {
-    const char *names[ETCH_PHASE_COUNT + 1];
+    const char *names[ETCH_PHASE_COUNT + 3];
     for (unsigned i = 0; i < ETCH_PHASE_COUNT; i++)
         names[i] = etch_phase_name((etch_phase)i);
     names[ETCH_PHASE_COUNT] = "step";
+    names[ETCH_PHASE_COUNT + 1] = "dgrad";
+    names[ETCH_PHASE_COUNT + 2] = "wgrad";
     if (q->first) {
         for (unsigned i = 0; i < ETCH_PHASE_COUNT; i++) {
             if (strcmp(names[i], q->first) == 0) {
-                *phases = 1u << i;
+                f->phases = 1u << i;
                 return true;
             }
         }
-        *phases = (1u << ETCH_PHASE_COUNT) - 1;
+        f->phases = (1u << ETCH_PHASE_COUNT) - 1;
         if (strcmp(q->first, "step") == 0)
+            return true;
+        f->phases = 1u << ETCH_BACKWARD;
+        f->gradients = strcmp(q->first, "dgrad") == 0   ? ONLY_DGRAD
+                       : strcmp(q->first, "wgrad") == 0 ? ONLY_WGRAD
+                                                        : BOTH_GRADIENTS;
+        if (f->gradients != BOTH_GRADIENTS)
             return true;
     }
     etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_PHASE, q->first ? q->first_span : q->span,
                                  q->first ? "'%s' is no phase of a step" : "'%s' needs a phase",
                                  q->first ? q->first : q->name);
-    const char *near = q->first ? etch_nearest(q->first, names, ETCH_PHASE_COUNT + 1) : NULL;
+    const char *near = q->first ? etch_nearest(q->first, names, ETCH_PHASE_COUNT + 3) : NULL;
     if (near)
         etch_help(diag, "did you mean '%s'?", near);
-    etch_help(diag, "phases are forward, recompute, backward, sync, optimizer, and step: all of them");
+    etch_help(diag,
+              "phases are forward, recompute, backward (dgrad and wgrad), sync, optimizer, and step: all of "
+              "them");
     return false;
 }
 
@@ -267,6 +279,8 @@ static bool counts(etch_session *session, const etch_pipeline *p, const filter *
     if (cost->measure != f->row->measure || (f->part && !etch_part_holds(f->part, cost)))
         return false;
     if (f->row->subject == ETCH_OF_PHASE && !(f->phases >> cost->phase & 1))
+        return false;
+    if (f->gradients != BOTH_GRADIENTS && cost->of_weights != (f->gradients == ONLY_WGRAD))
         return false;
     if ((f->row->only == ETCH_ONLY_MATMUL && !cost->matmul) ||
         (f->row->only == ETCH_ONLY_ELEMENTWISE && cost->matmul) ||
@@ -398,21 +412,22 @@ static bool pick_part(etch_session *session, const etch_pipeline *p, const etch_
 
 static bool is_trained(etch_session *session, const etch_pipeline *p, const etch_quantity *q, const filter *f)
 {
-    const bool forward = f->phases >> ETCH_FORWARD & 1;
-    if (f->row->subject != ETCH_OF_PHASE || f->phases == 1u << ETCH_FORWARD || p->model->trains ||
-        (forward && p->model->serves))
+    const bool of_phase = f->row->subject == ETCH_OF_PHASE, forward = f->phases >> ETCH_FORWARD & 1;
+    const bool runs = of_phase ? f->phases == 1u << ETCH_FORWARD || (forward && p->model->serves)
+                               : f->row->measure != ETCH_SAVED;
+    if (runs || p->model->trains)
         return true;
+    const char *asked = of_phase ? q->first : q->name, *hint = of_phase ? "ask for 'forward', or " : "";
+    const etch_span span = of_phase ? q->first_span : q->span;
     if (p->model->serves) {
-        etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_TRAIN, q->first_span,
-                                     "'%s' needs a train block: an infer block runs forward only", q->first);
-        etch_help(diag, "ask for 'forward', or name a train block: run = NAME");
+        etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_TRAIN, span,
+                                     "'%s' needs a train block: an infer block runs forward only", asked);
+        etch_help(diag, "%sname a train block: run = NAME", hint);
         return false;
     }
-    etch_diag *diag =
-        etch_error(session->diags, ETCH_E_QUERY_TRAIN, q->first_span,
-                   "'%s' needs a train block: model '%s' is not trained", q->first, p->model->name);
-    etch_help(diag, "ask for 'forward', or add `train { model = %s, optimizer = adamw }` to the spec",
-              p->model->name);
+    etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_TRAIN, span,
+                                 "'%s' needs a train block: model '%s' is not trained", asked, p->model->name);
+    etch_help(diag, "%sadd `train { model = %s, optimizer = adamw }` to the spec", hint, p->model->name);
     return false;
 }
 
@@ -438,7 +453,7 @@ static bool find_count(etch_session *session, etch_pipeline *p, const etch_quant
 static bool pick_share(etch_session *session, etch_pipeline *p, const etch_cost_list *costs,
                        const etch_quantity *q, filter *f, const char *label, etch_shares *out)
 {
-    const bool is_part = f->row->subject == ETCH_OF_PART;
+    const bool is_part = f->row->subject == ETCH_OF_PART || f->row->subject == ETCH_OF_CALL;
     const char *selector = q->of ? q->of : is_part ? q->first : NULL;
     const etch_span span = q->of ? q->of_span : q->first_span;
     etch_share share = {.label = label};
@@ -485,7 +500,7 @@ etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *q,
 {
     filter f = {.row = row, .op = q->op};
     if (!check_arguments(session, q, row) ||
-        (row->subject == ETCH_OF_PHASE && !find_phases(session, q, &f.phases)) ||
+        (row->subject == ETCH_OF_PHASE && !find_phases(session, q, &f)) ||
         (row->subject == ETCH_OF_CLASS && !find_class(session, q)) || (q->op && !find_op(session, q, row)))
         return NULL;
     if (row->subject == ETCH_OF_PART && !q->first) {

@@ -131,7 +131,7 @@ etch_native *etch_session_natives(etch_session *session, const etch_network_mode
 
 /* ---- quantities ------------------------------------------------------------------------------------- */
 
-typedef enum etch_subject { ETCH_OF_PHASE, ETCH_OF_PART, ETCH_OF_CLASS } etch_subject;
+typedef enum etch_subject { ETCH_OF_PHASE, ETCH_OF_PART, ETCH_OF_CALL, ETCH_OF_CLASS } etch_subject;
 
 /* One quantity of the language of queries. Dispatch, listings and breakdowns follow from this table. */
 typedef struct etch_quantity_row {

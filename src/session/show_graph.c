@@ -15,8 +15,13 @@ static size_t number_all(size_t *at, size_t count)
 
 /* ---- numbers and formulas --------------------------------------------------------------------------- */
 
+/* Of a served model that runs in several steps the first one is shown. */
 static const char *value_text(const etch_viewing *v, etch_expr value)
 {
+    const etch_graph *graph = v->p->training->graph;
+    const etch_expr first = etch_int(v->sym, 0);
+    if (graph->step)
+        value = etch_subst(v->sym, value, 1, &graph->step, &first);
     return etch_expr_text(v->sym, etch_pipeline_apply(v->session, v->p, value));
 }
 

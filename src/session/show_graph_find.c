@@ -73,22 +73,6 @@ size_t etch_view_loop_at(const etch_viewing *v, const etch_region *body)
     return ETCH_VIEW_NONE;
 }
 
-/* What is in memory for a value: that of the op behind renames and arguments. */
-static const etch_tensor *in_memory(const etch_tensor *tensor)
-{
-    while (tensor->producer && etch_op_is_view(tensor->producer))
-        tensor = tensor->producer->ins[0];
-    return tensor;
-}
-
-/* `readers`: by tensor id. */
-static void note_reader(const etch_op **readers, const etch_tensor *read, const etch_op *reader)
-{
-    const etch_tensor *kept = in_memory(read);
-    if (kept->kind == ETCH_ACT && !kept->of && !readers[kept->id])
-        readers[kept->id] = reader;
-}
-
 static const etch_op *first_op(const etch_region *region)
 {
     const etch_op *op = NULL;
@@ -101,42 +85,16 @@ static const etch_op *first_op(const etch_region *region)
     return op;
 }
 
-/* Views read nothing: who reads them does. */
-static void find_readers(const etch_region *region, const etch_op **readers)
-{
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_op *op = region->items.at[i].op;
-        const etch_loop *loop = region->items.at[i].loop;
-        for (uint32_t k = 0; op && k < op->in_count && !etch_op_is_view(op); k++)
-            note_reader(readers, op->ins[k], op);
-        for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
-            if (etch_loop_carries(loop)->at[k].init)
-                note_reader(readers, etch_loop_carries(loop)->at[k].init, first_op(loop->bodies.at[0]));
-        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            find_readers(loop->bodies.at[k], readers);
-    }
-}
-
-static etch_expr iterations(etch_sym *sym, const etch_region *region)
-{
-    etch_expr product = etch_int(sym, 1);
-    for (; region && region->loop; region = region->parent)
-        product = etch_mul(sym, product, region->count);
-    return product;
-}
-
 /* What the backward pass keeps of the part. */
 static void find_kept(etch_viewing *v)
 {
-    const etch_op **readers = ETCH_NEW_ARRAY(v->arena, v->graph->tensors.count, const etch_op *);
-    find_readers(v->p->training->backward, readers);
-    for (uint32_t i = 0; i < v->graph->tensors.count; i++) {
-        const etch_tensor *t = v->graph->tensors.at[i];
-        if (!readers[i])
-            continue;
-        const etch_region *body = t->region && t->region->loop ? t->region : NULL;
-        if (!v->selector || part_of(v, t->producer ? t->producer->scope : t->scope, body, t))
-            ETCH_PUSH(v->arena, &v->kept, (etch_shown_kept){t, readers[i], iterations(v->sym, t->region)});
+    etch_saved_list saved = {0};
+    etch_graph_saved(v->p->training, &saved);
+    for (uint32_t i = 0; i < saved.count; i++) {
+        const etch_saved *kept = &saved.at[i];
+        const etch_tensor *t = kept->tensor;
+        if (!v->selector || part_of(v, t->producer ? t->producer->scope : t->scope, kept->body, t))
+            ETCH_PUSH(v->arena, &v->kept, (etch_shown_kept){t, kept->reader, kept->times});
     }
 }
 

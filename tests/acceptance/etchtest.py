@@ -217,10 +217,11 @@ class Case(unittest.TestCase):
         """A folder of traces keeps every rule that simulators rely on."""
         self.assertEqual([], trace.check(folder))
 
-    def assertTotals(self, folder, spec, config, plan, sets):
+    def assertTotals(self, folder, spec, config, plan, sets, of_run=None):
         """What the nodes of every rank add up to, less the paddings that the manifest counts, is what queries say."""
         def asked(expression):
-            return value(spec, expression, config, plan, sets)
+            named = f"{expression[:-1]}, run = {of_run})" if of_run else expression
+            return value(spec, named, config, plan, sets)
 
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         self.assertEqual(1, len(manifest["stages"]))

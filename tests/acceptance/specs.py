@@ -6,7 +6,8 @@ import random
 import re
 from types import SimpleNamespace
 
-FUNCTIONS = {"relu": 1, "sigmoid": 4, "silu": 5, "tanh": 5, "gelu": 8, "exp": 1, "softplus": 3}
+FUNCTIONS = {"relu": 1, "sigmoid": 4, "silu": 5, "tanh": 5, "gelu": 8, "exp": 1, "softplus": 3, "abs": 1, "square": 1, "log": 1,
+             "sqrt": 1, "rsqrt": 2, "reciprocal": 1}
 AXES = ("tp", "xp")
 
 
@@ -103,7 +104,8 @@ class Writer:
 
     def pointwise(self, value, dim):
         name = self.name()
-        kind = self.chance.choice(("function", "norm", "layer_norm", "dropout", "scale"))
+        kind = self.chance.choice(("function", "norm", "layer_norm", "dropout", "scale", "softcap", "quotient", "centred",
+                                   "shares"))
         elements = self.tokens * self.size(dim)
         if kind == "function":
             function = self.chance.choice(sorted(FUNCTIONS))
@@ -119,6 +121,20 @@ class Writer:
         elif kind == "dropout":
             self.say(f"{name} = dropout({value}, 1/10)")
             self.spend(elements, 2)
+        elif kind == "softcap":
+            self.say(f"{name} = softcap({value}, 30.0)")
+            self.spend(elements, 7)
+        elif kind == "quotient":
+            self.say(f"{name} = {value} / (1 + square({value}))")
+            self.spend(elements, 4)
+        elif kind == "centred":
+            self.say(f"{name} = {value} - mean({value}, over = {dim})")
+            self.spend(elements, 2)
+            self.spend(self.tokens, 1)
+        elif kind == "shares":
+            self.say(f"{name} = {value} / max({value}, over = {dim})")
+            self.spend(elements, 2)
+            self.spend(self.tokens, 1)
         else:
             self.say(f"{name} = scale({value}, 2)")
             self.spend(elements, 1)

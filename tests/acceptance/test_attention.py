@@ -1,4 +1,4 @@
-"""Attention with windows against counting its pairs one by one."""
+"""Attention with windows, in training and behind a cache, against counting its pairs one by one."""
 
 from fractions import Fraction
 from types import SimpleNamespace
@@ -11,6 +11,42 @@ SIZES = dict(batch=2, hidden=4, heads=3, head_dim=2, vocab=4)
 
 def pairs(seq, window):
     return sum(1 for query in range(seq) for key in range(query + 1) if query - key < window)
+
+
+SERVED = """etch 1
+param batch, seq, past = 0, micro = 1, hidden, heads, head_dim, window
+dim B = batch, S = seq, T ~ past + S, H = hidden, A = heads, D = head_dim
+module core(q[B,S,A,D], k[B,S,A,D], v[B,S,A,D]) -> o[B,S,A,D] {
+  kc[B,T,A,D] = cache(k, over = S)
+  vc[B,T,A,D] = cache(v, over = S)
+  o           = sdpa(q, kc, vc, dot = D, over = T, causal = true, window = window)
+}
+model m(x[B,S,H]) -> y[B,S,H] {
+  weight wq[H,A,D], wk[H,A,D], wv[H,A,D], wo[A,D,H]
+  q[B,S,A,D] = x * wq
+  k[B,S,A,D] = x * wk
+  v[B,S,A,D] = x * wv
+  y[B,S,H]   = core(q, k, v) * wo
+}
+infer decode { model = m, output = y, seq = 1, past = PAST }
+infer chunk  { model = m, output = y, past = PAST }
+"""
+
+
+class Served(Case):
+    def test_past(self):
+        """Queries behind tokens of the cache see as many of them as the window reaches."""
+        for past in (1, 5, 9):
+            spec = self.write("served.etch", SERVED.replace("PAST", str(past)))
+            sizes = dict(batch=1, hidden=2, heads=1, head_dim=1)
+            for run, lengths in (("decode", (1,)), ("chunk", (1, 2, 4, 7))):
+                formula = Formula(ask(spec, f"flops(forward, of = core, run = {run})"))
+                for seq in lengths:
+                    for window in range(1, 20):
+                        seen = sum(min(window, past + query + 1) for query in range(seq))
+                        point = SimpleNamespace(**{name: Fraction(size) for name, size in
+                                                   {**sizes, "seq": seq, "window": window}.items()})
+                        self.assertEqual(4 * seen, formula.at(point), (run, past, seq, window))
 
 
 class Window(Case):

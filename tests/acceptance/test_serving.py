@@ -3,7 +3,8 @@ say of it, and what arithmetic says that knows nothing of graphs."""
 
 import json
 
-from etchtest import MODELS, Case, attribute, lower, main, messages, run, settings, trace, traces, value
+import test_shipped
+from etchtest import MODELS, Case, attribute, lower, main, messages, number, run, settings, succeed, trace, traces, value
 
 SERVE = MODELS / "serve.etch"
 SMALL = dict(layers=3, hidden=32, heads=8, kv_heads=4, head_dim=4, ffn=48, vocab=64, batch=4)
@@ -34,6 +35,7 @@ class Serving(Case):
         folder = lower(self.scratch / f"{name}.{len(list(self.scratch.iterdir()))}", SERVE, plan=plan,
                        sets={**SMALL, **sets}, more=["-q", "--run", name])
         self.assertFine(folder)
+        self.assertEqual(name, json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["run"])
         told = run("verify", folder, "--format", "json")
         self.assertEqual("always", json.loads(told.out)["verdict"])
         return folder
@@ -51,6 +53,35 @@ class Serving(Case):
         self.assertEqual(whole, self.work("prefill", seq=1) + sum(self.work("decode", context=n) for n in range(1, 6)))
         self.assertEqual(self.work("chunk", new=1, context=7, tp=2), self.work("decode", context=7, tp=2))
 
+    def test_every_shipped_decoder(self):
+        """The same for each model that keeps what it has seen, windows and experts included; an answer is its tokens."""
+        found = 0
+        for spec in test_shipped.SPECS:
+            names, models = test_shipped.params_of(spec), test_shipped.listing(spec)["models"]
+            if not {"past", "seq"} <= names or "src" in names or spec == SERVE or len(models) != 1:
+                continue  # no cache, or two sequences
+            found += 1
+            block = f"model = {models[0]}, seq = 1, past = context"
+            served = self.write(f"{spec.stem}.etch", f"""etch 1
+import "{spec}"
+param context = 8, n = 6
+infer prompt {{ model = {models[0]}, seq = n, past = 0 }}
+infer token {{ {block} }}
+infer answer {{ {block}, steps = n }}
+""")
+            small = {name: size for name, size in test_shipped.SMALL.items() if name in names - {"seq", "past"}}
+            small.update({"window": 3} if "window" in names else {})
+
+            def flops(of_run, **sizes):
+                done = succeed("query", served, f"flops(step, run = {of_run})", "--defaults", "--set", settings({**small, **sizes}))
+                return number(done.out)
+
+            with self.subTest(spec=spec.name):
+                token = [flops("prompt", n=1)] + [flops("token", context=past) for past in range(1, 6)]
+                self.assertEqual(sum(token), flops("prompt", n=6))
+                self.assertEqual(sum(token[2:5]), flops("answer", context=2, n=3))
+        self.assertGreater(found, 5)
+
     def test_traces_are_what_queries_say(self):
         for name in ("prefill", "chunk", "decode"):
             for mesh in (dict(), dict(dp=2), dict(tp=4), dict(dp=2, tp=2)):
@@ -58,13 +89,7 @@ class Serving(Case):
                 with self.subTest(name, **mesh):
                     sets = {**SMALL, "dp": 1, "tp": 1, **mesh, **sizes}
                     folder = self.lowered(name, **sets)
-                    spec = self.scratch / "asked.etch"  # the same, with the run as the only one
-                    text = SERVE.read_text(encoding="utf-8")
-                    block = next(line for line in text.splitlines() if line.startswith(f"infer {name} "))
-                    kept = [line for line in text.splitlines() if not line.startswith(("infer ", "check "))]
-                    spec.write_text("\n".join(kept + [block, ""]).replace('"base', f'"{MODELS}/base').replace(
-                        '"llama.', f'"{MODELS}/llama.'), encoding="utf-8")
-                    self.assertTotals(folder, spec, None, "split", sets)
+                    self.assertTotals(folder, SERVE, None, "split", sets, of_run=name)
 
     def test_nodes_of_a_layer(self):
         """FLOP and bytes of each node, counted by hand."""

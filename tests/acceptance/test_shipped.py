@@ -10,8 +10,8 @@ from etchtest import MODELS, Case, main, settings, succeed
 SMALL = dict(batch=16, seq=32, src=32, tgt=16, layers=4, enc_layers=3, dec_layers=3, dense_layers=1, mtp=1, hidden=64, heads=8,
              kv_heads=4, head_dim=8, ffn=96, vocab=128, positions=64, micro=2, experts=8, topk=2, expert_ffn=32, shared=1,
              groups=4, top_groups=2, q_rank=24, kv_rank=16, nope=8, rope_dim=8, v_dim=8, window=8, buckets=8,
-             inner=128, m_heads=8, m_state=16, m_groups=4, conv=4, chunk=8,
-             context=32, new=8, gen=4, dp=2, tp=2, pp=2, cp=2, ep=2, edp=1, etp=1)
+             context=16, new=8, gen=4, inner=128, m_heads=8, m_state=16, m_groups=4, conv=4, chunk=8,
+             dp=2, tp=2, pp=2, cp=2, ep=2, edp=1, etp=1)
 SPECS = sorted(path for path in MODELS.glob("*.etch") if re.search(r"^model |^import ", path.read_text(encoding="utf-8"), re.M))
 
 
@@ -46,30 +46,31 @@ def axes_of(spec, plan):
 
 
 def runs_of(spec):
-    """Names of the runs to choose from; None: there is one. Traces are of one step."""
+    """Names of the runs of one step that must be named; None: there is one that is taken."""
     text = spec.read_text(encoding="utf-8")
-    named = re.findall(r"^(?:train|infer)\s+(\w+)\s*\{(?!.*steps =)", text, re.M)
-    return named if len(named) > 1 else [None]
+    infer = re.findall(r"^infer\s+(\w+)\s*\{(.*)\}", text, re.M)
+    served = [name for name, options in infer if "steps" not in options]
+    return [None] + served if re.search(r"^train\b", text, re.M) or not infer else served
 
 
 class Shipped(Case):
-    def lower(self, spec, plan, run):
+    def lower(self, spec, plan, of_run):
         """Small traces of all ranks; those without stages are held against the formulas."""
         names = params_of(spec) | axes_of(spec, plan)
         sets = {name: size for name, size in SMALL.items() if name in names}
-        folder = self.scratch / f"{spec.stem}.{plan}.{run}"
-        succeed("lower", spec, "--plan", plan, "--set", settings(sets), "-o", folder, *(["--run", run] if run else []))
+        folder = self.scratch / f"{spec.stem}.{plan}.{of_run}"
+        succeed("lower", spec, "--plan", plan, "--set", settings(sets), "-o", folder, *(["--run", of_run] if of_run else []))
         succeed("verify", folder)
-        if not run and len(json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["stages"]) == 1:
-            self.assertTotals(folder, spec, None, plan, sets)
+        if len(json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["stages"]) == 1:
+            self.assertTotals(folder, spec, None, plan, sets, of_run)
         self.assertFine(folder)
 
     def test_lowered(self):
         for spec in SPECS:
             for plan in listing(spec)["plans"]:
-                for run in runs_of(spec):
-                    with self.subTest(spec=spec.name, plan=plan, run=run):
-                        self.lower(spec, plan, run)
+                for of_run in runs_of(spec):
+                    with self.subTest(spec=spec.name, plan=plan, run=of_run):
+                        self.lower(spec, plan, of_run)
 
     def test_no_warning(self):
         for spec in SPECS:

@@ -124,6 +124,45 @@ const char *exec_check_gradients(const etch_training *training, uint64_t seed, b
     return failure;
 }
 
+/* ---- what is saved ---------------------------------------------------------------------------------- */
+
+static bool has_classes(const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_loop *loop = region->items.at[i].loop;
+        if (loop && (loop->bodies.count > 1 || has_classes(loop->bodies.at[0])))
+            return true;
+    }
+    return false;
+}
+
+const char *exec_check_saved(const etch_training *training, uint64_t seed, bool exact)
+{
+    const etch_graph *graph = training->graph;
+    etch_arena *arena = graph->arena;
+    exec_run *run = exec_run_new(arena, training, exec_data_new(arena, training, seed));
+    exec_run_forward(run, 0);
+    exec_run_backward(run);
+    etch_saved_list saved = {0};
+    etch_graph_saved(training, &saved);
+    uint64_t bytes = 0, values = 0;
+    for (uint32_t i = 0; i < saved.count; i++) {
+        const etch_saved *s = &saved.at[i];
+        bytes += (uint64_t)exec_integer(s->elements) * s->width * exec_integer(s->times);
+        values += exec_integer(s->times);
+    }
+    const char *failure = run->env.failure;
+    const bool enough =
+        !exact && has_classes(graph->forward) && bytes >= run->kept && values >= run->kept_values;
+    if (!failure && !enough && (bytes != run->kept || values != run->kept_values))
+        failure =
+            etch_text(arena, "%llu values of %llu bytes are said to be saved; %llu of %llu bytes are read",
+                      (unsigned long long)values, (unsigned long long)bytes,
+                      (unsigned long long)run->kept_values, (unsigned long long)run->kept);
+    etch_arena_free(run->values.arena);
+    return failure;
+}
+
 /* ---- ranks ------------------------------------------------------------------------------------------ */
 
 static const char *check_order(const etch_placed *placed, exec_data *data, exec_order order)

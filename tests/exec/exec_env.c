@@ -90,22 +90,6 @@ exec_array *exec_whole(const exec_env *env, etch_arena *arena, const etch_tensor
 
 /* ---- loops --------------------------------------------------------------------------------------------- */
 
-/* Of a loop that runs a forward loop again: that loop; NULL for others. */
-static const etch_loop *repeated(const etch_loop *loop)
-{
-    for (uint32_t k = 0; k < loop->bodies.count && !loop->forward; k++) {
-        if (loop->bodies.at[k]->items.count == 0)
-            continue;
-        const etch_item *item = &loop->bodies.at[k]->items.at[0];
-        if (item->loop) {
-            const etch_loop *inner = repeated(item->loop);
-            return inner ? exec_outer(inner) : NULL;
-        }
-        return item->op->phase == ETCH_RECOMPUTE ? item->op->forward->outs[0]->region->loop : NULL;
-    }
-    return NULL;
-}
-
 const etch_loop *exec_outer(const etch_loop *loop)
 {
     return loop->bodies.at[0]->parent->loop;
@@ -135,7 +119,7 @@ void exec_iterate(exec_env *env, const etch_loop *loop, uint32_t iteration)
 {
     env->now[loop->id] = iteration;
     env->open[loop->id] = true;
-    const etch_loop *again = repeated(loop);
+    const etch_loop *again = loop->repeats;
     if (again)
         exec_iterate(env, again, iteration);
     if (loop->forward)
@@ -145,7 +129,7 @@ void exec_iterate(exec_env *env, const etch_loop *loop, uint32_t iteration)
 void exec_iterated(exec_env *env, const etch_loop *loop)
 {
     env->open[loop->id] = false;
-    const etch_loop *again = repeated(loop);
+    const etch_loop *again = loop->repeats;
     if (again)
         exec_iterated(env, again);
     if (loop->forward)

@@ -358,16 +358,36 @@ etch_training *exec_serve(exec_model *m, etch_tensor *wanted)
     return training;
 }
 
+static void set_recompute(exec_model *m, const char *text)
+{
+    static const char needed[] = "needed";
+    ETCH_VEC(const char *) names = {0};
+    etch_train *train = &m->train;
+    train->recompute_needed = text && strncmp(text, needed, sizeof needed - 1) == 0;
+    const char *at = !text ? "" : train->recompute_needed ? text + sizeof needed - 1 : text;
+    train->recompute_all = text && (strcmp(text, "all") == 0 || strcmp(text, needed) == 0);
+    while (!train->recompute_all && *at) {
+        at += strspn(at, "(,)");
+        size_t length = strcspn(at, "(,)");
+        if (length > 0)
+            ETCH_PUSH(m->arena, &names, etch_text(m->arena, "%.*s", (int)length, at));
+        at += length;
+    }
+    train->recompute = names.at;
+    train->recompute_count = names.count;
+}
+
+etch_training *exec_try_train(exec_model *m, const char *recompute)
+{
+    set_recompute(m, recompute);
+    return etch_train_derive(m->graph, &m->train);
+}
+
 etch_training *exec_train(exec_model *m, const char *recompute)
 {
     if (m->graph->serves)
         return exec_serve(m, m->served);
-    const char **names = ETCH_NEW(m->arena, const char *);
-    names[0] = recompute;
-    m->train.recompute_all = recompute && strcmp(recompute, "all") == 0;
-    m->train.recompute = names;
-    m->train.recompute_count = recompute && !m->train.recompute_all;
-    etch_training *training = etch_train_derive(m->graph, &m->train);
+    etch_training *training = exec_try_train(m, recompute);
     fail_on_errors(m);
     ck_assert_ptr_nonnull(training);
     return training;

@@ -2,6 +2,8 @@
 
 #include "exec_env.h"
 
+#include "graph/row_int.h"
+
 #include <string.h>
 
 static const etch_span nowhere = {0, 0};
@@ -463,6 +465,13 @@ static void set_classes(scene *s, etch_loop *loop, const etch_pattern *pattern)
 }
 
 /* Hands on one value or two. Half of the loops have iterations of several classes. */
+static const etch_tensor *behind_views(const etch_tensor *x)
+{
+    while (x->producer && x->producer->row->role == ROLE_FREE)
+        x = x->producer->ins[0];
+    return x;
+}
+
 static void add_loop(scene *s)
 {
     if (s->depth == 2 || s->loops == 3)
@@ -480,6 +489,8 @@ static void add_loop(scene *s)
         etch_graph_next_body(m->graph, outs, ins, count);
         add_body(s, s->loops, ins, outs, count, true);
     }
+    if (count == 2 && behind_views(outs[0]) == ins[1] && behind_views(outs[1]) == ins[0])
+        outs[1] = ins[1]; /* which one leaves the loop would depend on the number of iterations */
     etch_graph_end(m->graph, outs, results, count);
     if (classes > 1)
         set_classes(s, loop, random_pattern(s, iterations, classes));
@@ -523,6 +534,29 @@ static void freeze_some(scene *s)
         graph->weights.at[i]->frozen = exec_roll(s->dice, 2);
 }
 
+/* Nothing, everything, or some of the loops, modules and tagged values. */
+static const char *random_recompute(scene *s)
+{
+    const etch_graph *graph = s->m->graph;
+    ETCH_VEC(const char *) names = {0};
+    for (uint32_t i = 0; i < s->loops; i++)
+        ETCH_PUSH(s->m->arena, &names, etch_text(s->m->arena, "loop%u", i));
+    for (uint32_t i = 1; i < graph->scopes.count; i++)
+        ETCH_PUSH(s->m->arena, &names, graph->scopes.at[i]->module);
+    for (uint32_t i = 0; i < graph->tensors.count; i++)
+        if (graph->tensors.at[i]->producer && graph->tensors.at[i]->tag_count)
+            ETCH_PUSH(s->m->arena, &names, graph->tensors.at[i]->tags[0]);
+    static const char *const what[] = {NULL, NULL, "all", "needed"};
+    uint32_t choice = exec_roll(s->dice, 8), count = 1 + exec_roll(s->dice, 3);
+    if (choice < 4 || names.count == 0)
+        return what[choice % 4];
+    etch_buf text = {.arena = s->m->arena};
+    etch_buf_puts(&text, choice < 6 ? "" : "needed(");
+    for (uint32_t i = 0; i < count; i++)
+        etch_buf_printf(&text, ",%s", names.at[exec_roll(s->dice, names.count)]);
+    return text.text;
+}
+
 static exec_model *random_model(etch_arena *arena, exec_dice *dice, const char *dims, const char **recompute)
 {
     scene s = {.m = exec_model_new(arena, dims, 1 + exec_roll(dice, 2)), .dice = dice};
@@ -535,10 +569,7 @@ static exec_model *random_model(etch_arena *arena, exec_dice *dice, const char *
     add_projection(&s); /* at least one weight */
     add_loss(&s);
     freeze_some(&s);
-    static const char *const what[] = {NULL, NULL, "all", "loop0"};
-    *recompute = what[exec_roll(dice, 4)];
-    if (*recompute && s.loops == 0)
-        *recompute = NULL;
+    *recompute = random_recompute(&s);
     return s.m;
 }
 

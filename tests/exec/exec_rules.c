@@ -80,26 +80,30 @@ static const char *check_move(const reductions *r, const etch_placed_region *her
 
 /* ---- recomputation ---------------------------------------------------------------------------------- */
 
-static bool repeats(const etch_region *region, const etch_loop *loop);
-
-static bool item_repeats(const etch_item *item, const etch_loop *loop)
+/* Does the region run the op again? */
+static bool repeats_op(const etch_region *region, const etch_op *op)
 {
-    for (uint32_t k = 0; item->loop && k < item->loop->bodies.count; k++)
-        if (repeats(item->loop->bodies.at[k], loop))
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_item *item = &region->items.at[i];
+        for (uint32_t k = 0; item->loop && k < item->loop->bodies.count; k++)
+            if (repeats_op(item->loop->bodies.at[k], op))
+                return true;
+        if (item->op && item->op->phase == ETCH_RECOMPUTE && item->op->forward == op)
             return true;
-    if (item->loop)
-        return false;
-    const etch_op *op = item->op;
-    return op->phase == ETCH_RECOMPUTE && op->forward->outs[0]->region->loop == loop;
+    }
+    return false;
 }
 
-/* Does the region run ops of the loop's body again? */
+/* Does the region run all ops of the loop's bodies again? */
 static bool repeats(const etch_region *region, const etch_loop *loop)
 {
-    for (uint32_t i = 0; i < region->items.count; i++)
-        if (item_repeats(&region->items.at[i], loop))
-            return true;
-    return false;
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        for (uint32_t i = 0; i < loop->bodies.at[k]->items.count; i++) {
+            const etch_op *op = loop->bodies.at[k]->items.at[i].op;
+            if (op && !repeats_op(region, op))
+                return false;
+        }
+    return true;
 }
 
 static bool enters(const etch_region *body, const etch_tensor *tensor)

@@ -142,6 +142,35 @@ static void check_flop(exec_run *run, const exec_call *call)
                   call->op->outs[0]->name, (long long)call->flop, (long long)said);
 }
 
+/* ---- what backward reads of forward ---------------------------------------------------------------------- */
+
+static exec_array *memory_of(exec_array *array)
+{
+    while (array->memory)
+        array = array->memory;
+    return array;
+}
+
+/* A view reads nothing; what reads the view does. */
+static void track(exec_run *run, const exec_call *call)
+{
+    const etch_op *op = call->op;
+    if (op->row->role == ROLE_FREE) {
+        call->outs[0]->memory = (exec_array *)(uintptr_t)call->ins[0];
+        return;
+    }
+    for (uint32_t i = 0; i < op->out_count && op->phase == ETCH_FORWARD; i++)
+        call->outs[i]->made_as = op->outs[i];
+    for (uint32_t i = 0; i < op->in_count && op->phase != ETCH_FORWARD; i++) {
+        exec_array *array = memory_of((exec_array *)(uintptr_t)call->ins[i]);
+        if (!array->made_as || array->kept_for)
+            continue;
+        array->kept_for = op;
+        run->kept += array->size * etch_dtype_bytes(array->made_as->dtype);
+        run->kept_values++;
+    }
+}
+
 static void run_op(exec_run *run, const etch_op *op)
 {
     exec_call call = {
@@ -155,6 +184,7 @@ static void run_op(exec_run *run, const etch_op *op)
     exec_op(&call);
     if (run->flop_matters)
         check_flop(run, &call);
+    track(run, &call);
     for (uint32_t i = 0; i < op->out_count; i++) {
         set_value(run, op->outs[i], call.outs[i]);
         if (op->outs[i]->adds_to)
@@ -216,6 +246,7 @@ void exec_run_forward(exec_run *run, uint32_t microbatch)
     run->values = exec_store_new(etch_arena_new(etch_arena_mem(run->env.arena)),
                                  run->env.training->graph->tensors.count);
     run->env.microbatch = microbatch;
+    run->kept = run->kept_values = 0;
     run_region(run, run->env.training->graph->forward);
 }
 

@@ -21,6 +21,8 @@ typedef struct exec_run {
     exec_store gradients; /* by tensor id of the gradient: of all microbatches so far */
     double loss;          /* of all microbatches so far */
     bool flop_matters;    /* what is counted must be what the op table says */
+    uint64_t kept;        /* bytes of the forward pass that the backward pass of the microbatch has read */
+    uint32_t kept_values; /* how many values those are */
 } exec_run;
 
 exec_run *exec_run_new(etch_arena *arena, const etch_training *training, exec_data *data);

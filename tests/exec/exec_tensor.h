@@ -23,6 +23,10 @@ typedef struct exec_array {
     uint32_t first[EXEC_MAX_RANK], count[EXEC_MAX_RANK];
     size_t size;
     double *at; /* the last dim runs fastest */
+    /* Of a run on one rank: */
+    struct exec_array *memory;  /* the array whose memory it is; NULL: its own */
+    const etch_tensor *made_as; /* by an op of the forward pass, and not only as a view */
+    const etch_op *kept_for;    /* the first op of a later phase that has read it */
 } exec_array;
 
 /* Adds a dim to an array that has no elements yet. */

@@ -525,8 +525,12 @@ static const char *const moe_plans[] = {
 const exec_zoo exec_models[] = {
     {"llama", build_llama, NULL, llama_plans},
     {"llama, recomputed", build_llama, "all", llama_plans},
+    {"llama, norms not kept, mlp recomputed", build_llama, "norm.n,mlp", llama_plans},
+    {"llama, recomputed where needed", build_llama, "needed", llama_plans},
     {"gpt", build_gpt, NULL, gpt_plans},
     {"gpt, recomputed", build_gpt, "layer", gpt_plans},
+    {"gpt, attention recomputed", build_gpt, "attention", gpt_plans},
+    {"gpt, norms and attention not kept", build_gpt, "ln.n,attention.p", gpt_plans},
     {"mlp", build_mlp, NULL, mlp_plans},
     {"mlp, sgd", build_sgd, NULL, sgd_plans},
     {"mlp, momentum", build_momentum, NULL, sgd_plans},

@@ -39,6 +39,102 @@ START_TEST(gradients_are_slopes)
 }
 END_TEST
 
+/* ---- recomputation ---------------------------------------------------------------------------------- */
+
+static const char *const choices[] = {
+    NULL,
+    "all",
+    "needed",
+    "layer",
+    "needed(layer)",
+    "attention",
+    "mlp",
+    "needed(mlp)",
+    "norm",
+    "norm.n",
+    "mlp.h",
+    "attention,layer",
+    "inner",
+    "outer",
+    "inner,outer",
+    "residual",
+    "mlp,attention",
+    "inner,norm.n",
+    "needed(inner,outer)",
+    "hidden",
+    "model",
+    "norm,mlp",
+    "mlp,mlp.h",
+    "ln.n,mlp.h",
+    "outer,norm.n",
+    "needed(attention,mlp)",
+    NULL,
+};
+
+/* With each choice of what is recomputed that says anything of the model. */
+static void check_saved(etch_arena *arena, const exec_zoo *zoo, const char *plan)
+{
+    (void)plan;
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        etch_arena *own = etch_arena_new(etch_arena_mem(arena));
+        etch_training *training = exec_try_train(zoo->build(own, 1), choices[i]);
+        const char *failure = training ? exec_check_saved(training, 1, true) : NULL;
+        ck_assert_msg(!failure, "%s, recompute %s: %s", zoo->name, choices[i] ? choices[i] : "none", failure);
+        etch_arena_free(own);
+    }
+}
+
+static exec_run *run_step(etch_training *training, uint64_t seed);
+
+/* Running things again changes no gradient. */
+static void check_again(etch_arena *arena, const exec_zoo *zoo, const char *plan)
+{
+    (void)plan;
+    exec_model *m = zoo->build(arena, 1);
+    etch_training *kept = exec_train(m, NULL);
+    const exec_run *a = run_step(kept, 1);
+    for (size_t i = 1; i < sizeof choices / sizeof *choices; i++) {
+        etch_arena *own = etch_arena_new(etch_arena_mem(arena));
+        etch_training *again = exec_try_train(zoo->build(own, 1), choices[i]);
+        const exec_run *b = again ? run_step(again, 1) : NULL;
+        for (uint32_t g = 0; b && g < kept->gradients.count; g++) {
+            const etch_tensor *x = kept->gradients.at[g], *y = again->gradients.at[g];
+            for (uint32_t k = 0; x && a->gradients.at[x->id] && k < exec_instances(x->region->loop); k++) {
+                const exec_array *left = a->gradients.at[x->id][k], *right = b->gradients.at[y->id][k];
+                if (left || right) /* not of another class of iterations */
+                    ck_assert_msg(memcmp(left->at, right->at, left->size * sizeof *left->at) == 0,
+                                  "%s, recompute %s: %s", zoo->name, choices[i], x->name);
+            }
+        }
+        if (b)
+            etch_arena_free(b->values.arena);
+        etch_arena_free(own);
+    }
+    etch_arena_free(a->values.arena);
+}
+
+static void again(etch_arena *arena)
+{
+    each_model(arena, check_again);
+}
+
+START_TEST(recomputation_changes_no_gradient)
+{
+    etch_with_arena(again);
+}
+END_TEST
+
+static void saved(etch_arena *arena)
+{
+    each_model(arena, check_saved);
+}
+
+START_TEST(what_is_saved_is_what_backward_reads)
+{
+    etch_with_arena(saved);
+}
+END_TEST
+
 /* ---- microbatches ----------------------------------------------------------------------------------- */
 
 static exec_run *run_step(etch_training *training, uint64_t seed)
@@ -191,7 +287,9 @@ END_TEST
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("models");
-    ETCH_ADD_TESTS(suite, gradients_are_slopes, microbatches_change_nothing, ranks_compute_what_one_computes,
-                   renamed_dims_keep_the_order_of_their_axes, ranks_serve_what_one_serves);
+    ETCH_ADD_TESTS(suite, gradients_are_slopes, recomputation_changes_no_gradient,
+                   what_is_saved_is_what_backward_reads, microbatches_change_nothing,
+                   ranks_compute_what_one_computes, renamed_dims_keep_the_order_of_their_axes,
+                   ranks_serve_what_one_serves);
     return suite;
 }

@@ -50,7 +50,10 @@ static void check_gradients(etch_arena *arena, uint64_t seed)
     exec_dice dice = {exec_mix(seed, 0)};
     const char *recompute;
     exec_model *m = exec_random_model(arena, &dice, &recompute);
-    const char *failure = exec_check_gradients(exec_train(m, recompute), seed, false);
+    etch_training *training = exec_train(m, recompute);
+    const char *failure = exec_check_gradients(training, seed, false);
+    if (!failure)
+        failure = exec_check_saved(training, seed, false);
     ck_assert_msg(!failure, "ETCH_TEST_SEED=%llu: %s", (unsigned long long)seed, failure);
 }
 

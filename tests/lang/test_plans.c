@@ -266,10 +266,15 @@ static void wrong(etch_arena *arena)
         {"mesh [a]\noffload = (optimizer)\nofload = 1", NULL,
          "E0420 a.etch:4:1 'offload' in a plan" LATER "E0430 a.etch:5:1 a plan has no option 'ofload'\n"
          "  help did you mean 'offload'?\n"},
-        {"mesh [a]\nstream S @ a\npad K = 128\ndtype act = f8\nrecompute = layer\naccumulate = (B, 4)", NULL,
+        {"mesh [a]\nstream S @ a\npad K = 128\ndtype act = f8\nfor core { recompute = layer }\naccumulate = (B, 4)", NULL,
          "E0420 a.etch:4:1 'stream' in a plan" LATER "E0420 a.etch:5:1 'pad' in a plan" LATER
-         "E0420 a.etch:6:1 'dtype' in a plan" LATER "E0420 a.etch:7:1 'recompute' in a plan" LATER
+         "E0420 a.etch:6:1 'dtype' in a plan" LATER "E0420 a.etch:7:12 'recompute' in a scope" LATER
          "E0420 a.etch:8:1 'accumulate' in a plan" LATER},
+        {"mesh [a]\nrecompute = 3", NULL,
+         "E0220 a.etch:4:13 recompute is a loop, a module, a tag, a list of them, full, needed or none\n"
+         "  help write recompute = layer, (attention.core, mlp.h), full, needed(layer)\n"},
+        {"mesh [a]\nrecompute = layer\nrecompute = none", NULL,
+         "E0430 a.etch:5:1 'recompute' is given twice\n  note a.etch:4:1 it is given here already\n"},
         {"mesh [a]\nfor core { mesh [b]\nshard B @ b }\nstage layer @ b", NULL,
          "E0420 a.etch:4:12 a mesh of its own for a scope" LATER},
         {"mesh [a]\nfor core { for experts { shard B @ a } }", NULL,

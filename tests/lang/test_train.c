@@ -32,6 +32,7 @@ static const char *describe(const spec_scene *s, const etch_train *train)
         etch_buf_printf(&out, " recompute %s", train->recompute[i]);
     for (uint32_t i = 0; i < train->freeze_count; i++)
         etch_buf_printf(&out, " freeze %s", train->freeze[i]);
+    etch_buf_puts(&out, train->recompute_needed ? " needed" : "");
     etch_buf_puts(&out, train->clip ? " clip" : "");
     return out.text;
 }
@@ -54,6 +55,9 @@ static void options(etch_arena *arena)
         {"recompute = (layer, inner)", "-/1 recompute layer recompute inner", ""},
         {"recompute = full, clip = 1.0", "-/1 recompute all clip", ""},
         {"recompute = none, clip = none", "-/1", ""},
+        {"recompute = needed", "-/1 recompute all needed", ""},
+        {"recompute = (attention.core, layer)", "-/1 recompute attention.core recompute layer", ""},
+        {"recompute = needed(core, mlp.h)", "-/1 recompute core recompute mlp.h needed", ""},
         {"optimiser = adamw", NULL,
          "E0220 a.etch:5:9 a train block has no option 'optimiser'\n"
          "  help did you mean 'optimizer'?\n"},
@@ -87,8 +91,18 @@ static void options(etch_arena *arena)
          "E0210 a.etch:5:23 unknown dim 'C'\n"
          "E0210 a.etch:5:26 unknown name 'micor'\n"
          "  help did you mean 'micro'?\n"},
-        {"recompute = 3", NULL, "E0220 a.etch:5:21 recompute is a loop, a list of loops, full or none\n"},
-        {"recompute = needed", NULL, "E0244 a.etch:5:21 'recompute = needed'" LATER},
+        {"recompute = 3", NULL, 
+         "E0220 a.etch:5:21 recompute is a loop, a module, a tag, a list of them, full, needed or none\n"
+         "  help write recompute = layer, (attention.core, mlp.h), full, needed(layer)\n"},
+        {"recompute = (layer, full)", NULL,
+         "E0220 a.etch:5:29 recompute is a loop, a module, a tag, a list of them, full, needed or none\n"
+         "  help write recompute = layer, (attention.core, mlp.h), full, needed(layer)\n"},
+        {"recompute = needed()", NULL,
+         "E0220 a.etch:5:21 recompute is a loop, a module, a tag, a list of them, full, needed or none\n"
+         "  help write recompute = layer, (attention.core, mlp.h), full, needed(layer)\n"},
+        {"recompute = needed(of = layer)", NULL,
+         "E0220 a.etch:5:28 recompute is a loop, a module, a tag, a list of them, full, needed or none\n"
+         "  help write recompute = layer, (attention.core, mlp.h), full, needed(layer)\n"},
         {"clip = 0", NULL, "E0220 a.etch:5:16 the norm that gradients are clipped to is above 0\n"},
         {"clip = 1, clip = 2", NULL,
          "E0220 a.etch:5:19 'clip' is given twice\n"

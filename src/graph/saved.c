@@ -1,0 +1,470 @@
+/* What the backward pass keeps of the forward pass.
+ *
+ * requires: a training graph. provides: the values that are read again, each once, with the op that needs it.
+ *
+ * Nothing is typed in: what an op's gradient reads follows from its row, and so does what is kept. A value is where it
+ * is in memory: views (renames, slices, the edges of modules) are looked through. A loop hands a value on from
+ * iteration to iteration: what enters one iteration is what the one before has made. Such a chain of n iterations has
+ * n + 1 places, the first of which came from outside and the last of which leaves; either may belong to another chain
+ * as well, and is counted there or here, not twice.
+ *
+ * Where iterations are not alike, a chain is counted exactly when every class that changes the value reads what enters
+ * it, or none does. Else a value that one class reads when it has made it, and another when it enters, counts twice. */
+#include <stdlib.h>
+
+#include "graph/row_int.h"
+
+typedef struct keeping {
+    const etch_training *training;
+    etch_sym *sym;
+    etch_arena *arena;
+    uint32_t count; /* tensors */
+    const etch_op *
+        *reader;    /* by tensor id: the first op that reads the value in backward; NULL: nothing does */
+    uint32_t *item; /* by tensor id: 1 + the item that counts the value; 0: none does yet */
+    bool changed;
+    etch_saved_list all;
+} keeping;
+
+/* ---- places in memory ------------------------------------------------------------------------------- */
+
+static const etch_carry *carry_in(const etch_tensor *tensor)
+{
+    const etch_region *body = tensor->region;
+    for (uint32_t i = 0; body && i < body->carries.count; i++)
+        if (body->carries.at[i].in == tensor)
+            return &body->carries.at[i];
+    return NULL;
+}
+
+/* In the first body of the loop. */
+static const etch_carry *carry_result(const etch_tensor *tensor)
+{
+    for (uint32_t i = 0; tensor->region && !tensor->producer && i < tensor->region->items.count; i++) {
+        const etch_loop *loop = tensor->region->items.at[i].loop;
+        for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
+            if (etch_loop_carries(loop)->at[k].result == tensor)
+                return &etch_loop_carries(loop)->at[k];
+    }
+    return NULL;
+}
+
+static const etch_loop *loop_of(const etch_carry *carry)
+{
+    return carry->in->region->loop;
+}
+
+static bool is_single(const etch_carry *carry)
+{
+    return loop_of(carry)->bodies.count == 1;
+}
+
+/* The same value in another class of iterations. */
+static const etch_carry *in_class(const etch_carry *carry, uint32_t class)
+{
+    const etch_region *body = carry->in->region;
+    return &body->loop->bodies.at[class]->carries.at[carry - body->carries.at];
+}
+
+/* Behind views of one region and of those around it. */
+static const etch_tensor *behind_views(const etch_tensor *tensor)
+{
+    while (tensor->producer && tensor->producer->row->role == ROLE_FREE)
+        tensor = tensor->producer->ins[0];
+    return tensor;
+}
+
+static bool passes(const etch_carry *carry);
+
+/* What an iteration hands on: made in it, or what has entered it as this or another value, or older than the loop. Goes
+ * as deep as loops are nested. */
+static const etch_tensor *handed_on(const etch_carry *carry)
+{
+    const etch_tensor *tensor = carry->out;
+    for (;;) {
+        tensor = behind_views(tensor);
+        const etch_carry *other = carry_in(tensor);
+        const bool here = tensor->region == carry->in->region;
+        if (here && other && other != carry && other->init && is_single(other) &&
+            behind_views(other->out) == tensor) {
+            tensor = other->init;
+            continue;
+        }
+        const etch_carry *inner = here ? carry_result(tensor) : NULL;
+        if (!inner || !inner->init)
+            return tensor;
+        const etch_tensor *last = handed_on(inner);
+        if (passes(inner))
+            tensor = inner->init;
+        else if (!is_single(inner) || last->region == inner->in->region)
+            return tensor;
+        else
+            tensor = last;
+    }
+}
+
+/* Does an iteration hand on what has entered it? Does every iteration? */
+static bool rests(const etch_carry *carry)
+{
+    return handed_on(carry) == carry->in;
+}
+static bool passes(const etch_carry *carry)
+{
+    for (uint32_t k = 0; k < loop_of(carry)->bodies.count; k++)
+        if (!rests(in_class(carry, k)))
+            return false;
+    return true;
+}
+
+/* The first value of the loop that is handed on as this one is: both leave the loop as one. */
+static const etch_carry *first_alike(const etch_carry *carry)
+{
+    const etch_region *body = carry->in->region;
+    const etch_tensor *out = handed_on(carry);
+    for (uint32_t i = 0; is_single(carry) && i < body->carries.count; i++)
+        if (handed_on(&body->carries.at[i]) == out)
+            return &body->carries.at[i];
+    return carry;
+}
+
+/* Does each iteration make what it hands on? */
+static bool makes(const etch_carry *carry)
+{
+    const etch_tensor *out = handed_on(carry);
+    return out->region == carry->in->region && !carry_in(out);
+}
+
+/* Another value, of which this one is the version before: the iterations make that and hand on here what it was. NULL
+ * for others. */
+static const etch_carry *ahead_of(const etch_carry *carry)
+{
+    const etch_carry *ahead = is_single(carry) ? carry_in(handed_on(carry)) : NULL;
+    return ahead && ahead != carry && ahead->in->region == carry->in->region && makes(ahead) ? ahead : NULL;
+}
+
+/* The value in memory. What a loop hands on untouched is what entered it. */
+static const etch_tensor *place_of(const etch_tensor *tensor)
+{
+    for (;;) {
+        tensor = behind_views(tensor);
+        const etch_carry *in = carry_in(tensor), *result = in ? NULL : carry_result(tensor);
+        const etch_carry *carry = in ? in : result;
+        if (!carry || !carry->init)
+            return tensor;
+        const etch_tensor *last = handed_on(carry);
+        if (passes(carry) || (is_single(carry) && behind_views(carry->init) == last))
+            tensor = carry->init;
+        else if (in || !is_single(carry))
+            return tensor;
+        else if (last->region == carry->in->region)
+            return first_alike(carry)->result;
+        else
+            tensor = last;
+    }
+}
+
+/* Is it a value of the forward pass that would be gone if it were not kept? */
+static bool is_kept(const etch_tensor *tensor)
+{
+    const bool forward = !tensor->producer || tensor->producer->phase == ETCH_FORWARD;
+    return tensor->kind == ETCH_ACT && !tensor->of && forward;
+}
+
+/* ---- reads ------------------------------------------------------------------------------------------ */
+
+static void note(keeping *k, const etch_tensor *tensor, const etch_op *reader)
+{
+    const etch_tensor *place = place_of(tensor);
+    if (k->reader[place->id])
+        return;
+    k->reader[place->id] = reader;
+    k->changed = true;
+}
+
+/* In the order of the backward pass. Views read nothing: what reads them does. */
+static void note_region(keeping *k, const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_op *op = region->items.at[i].op;
+        const etch_loop *loop = region->items.at[i].loop;
+        for (uint32_t n = 0; op && op->row->role != ROLE_FREE && n < op->in_count; n++)
+            note(k, op->ins[n], op);
+        for (uint32_t n = 0; loop && n < loop->bodies.count; n++)
+            note_region(k, loop->bodies.at[n]);
+    }
+}
+
+/* The class of the first iteration. */
+static uint32_t first_class(etch_sym *sym, const etch_loop *loop)
+{
+    const etch_pattern *pattern = loop->pattern;
+    for (uint32_t i = 0; pattern && i < pattern->segments.count; i++) {
+        const etch_segment *s = &pattern->segments.at[i];
+        if (etch_is_zero(s->first) && etch_at_least(sym, s->end, etch_int(sym, 1), NULL) == ETCH_YES)
+            return s->class_of[0];
+    }
+    return 0;
+}
+
+/* Do all classes that change the value read what enters them? */
+static bool all_read(const keeping *k, const etch_carry *carry)
+{
+    for (uint32_t n = 0; n < loop_of(carry)->bodies.count; n++) {
+        const etch_carry *c = in_class(carry, n);
+        if (!rests(c) && !k->reader[c->in->id])
+            return false;
+    }
+    return true;
+}
+
+/* The ends of a chain whose iterations are not alike. */
+static void note_class(keeping *k, const etch_carry *c)
+{
+    const etch_op *in = k->reader[c->in->id], *out = k->reader[place_of(c->out)->id];
+    if (in && c->in->region->index == first_class(k->sym, loop_of(c)))
+        note(k, c->init, in);
+    if ((in && rests(c)) || (out && makes(c) && all_read(k, c)))
+        note(k, c->result, in ? in : out);
+    if (in && !makes(c) && !rests(c))
+        note(k, c->out, in);
+}
+
+static void note_chain(keeping *k, const etch_carry *c)
+{
+    const etch_op *in = k->reader[c->in->id], *out = k->reader[place_of(c->out)->id];
+    const etch_carry *ahead = ahead_of(c);
+    if (in)
+        note(k, c->init, in);
+    if (in && !makes(c))
+        note(k, ahead ? ahead->init : c->out, in);
+    if (out && makes(c))
+        note(k, c->result, out);
+}
+
+/* Whoever reads what enters every iteration reads what enters the loop; whoever reads what every iteration makes reads
+ * what leaves it. Loops that are run again read what enters them likewise. */
+static void note_ends(keeping *k, const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_loop *loop = region->items.at[i].loop;
+        for (uint32_t b = 0; loop && b < loop->bodies.count; b++) {
+            const etch_region *body = loop->bodies.at[b];
+            for (uint32_t n = 0; !loop->forward && n < body->carries.count; n++)
+                if (loop->bodies.count == 1)
+                    note_chain(k, &body->carries.at[n]);
+                else
+                    note_class(k, &body->carries.at[n]);
+            note_ends(k, body);
+        }
+    }
+}
+
+/* ---- counting --------------------------------------------------------------------------------------- */
+
+static etch_expr size_in_graph(const void *data, const etch_dim *dim)
+{
+    return etch_training_size(data, dim);
+}
+
+static etch_expr iterations(const keeping *k, const etch_region *region)
+{
+    etch_expr product = etch_int(k->sym, 1);
+    for (; region && region->loop; region = region->parent)
+        product = etch_mul(k->sym, product, region->count);
+    return product;
+}
+
+static etch_saved *item_of(keeping *k, const etch_tensor *tensor)
+{
+    if (!k->item[tensor->id]) {
+        const etch_saved item = {
+            .tensor = tensor,
+            .body = tensor->region->loop ? tensor->region : NULL,
+            .elements = etch_elements(k->sym, tensor, size_in_graph, k->training),
+            .width = etch_dtype_bytes(tensor->dtype),
+            .times = iterations(k, tensor->region),
+            .reader = k->reader[tensor->id],
+        };
+        ETCH_PUSH(k->arena, &k->all, item);
+        k->item[tensor->id] = k->all.count;
+    }
+    return &k->all.at[k->item[tensor->id] - 1];
+}
+
+static void take_off(const keeping *k, etch_saved *item, etch_expr times)
+{
+    item->times = etch_sub(k->sym, item->times, times);
+}
+
+static bool same_bytes(const keeping *k, const etch_tensor *a, const etch_tensor *b)
+{
+    return a->dtype == b->dtype && etch_elements(k->sym, a, size_in_graph, k->training) ==
+                                       etch_elements(k->sym, b, size_in_graph, k->training);
+}
+
+/* Is the value one of older places, which are counted by themselves? */
+static bool is_older(const etch_tensor *tensor)
+{
+    const etch_carry *carry = carry_in(tensor);
+    return carry && !makes(carry);
+}
+
+/* The item of `tensor` counts the end of its chain, too, once for each time that the loop is run, unless that is
+ * counted, no one's to count, or more than what is seen of it. An end from further outside is the same each time. */
+static void claim(keeping *k, const etch_tensor *tensor, const etch_carry *chain, const etch_tensor *end)
+{
+    const uint32_t item = k->item[tensor->id];
+    const bool counted = !is_kept(end) || k->item[end->id] || is_older(end) || !same_bytes(k, tensor, end);
+    const etch_expr runs = iterations(k, chain->result->region);
+    const etch_expr own = counted ? etch_int(k->sym, 0) : iterations(k, end->region);
+    take_off(k, &k->all.at[item - 1], etch_sub(k->sym, runs, own));
+    if (!counted)
+        k->item[end->id] = item;
+}
+
+/* What enters the iterations is a part of what they make: that is counted, but for the last unless that is read, too. */
+static void count_parts(keeping *k, const etch_carry *c, const etch_tensor *out)
+{
+    const bool last = k->reader[out->id] || k->reader[c->result->id], counted = k->item[out->id];
+    if (!k->reader[out->id])
+        k->reader[out->id] = k->reader[c->in->id];
+    etch_saved *item = item_of(k, out);
+    if (last)
+        k->item[c->result->id] = k->item[out->id];
+    else if (!counted)
+        take_off(k, item, iterations(k, c->result->region));
+    k->reader[c->in->id] = NULL;
+}
+
+/* What enters the iterations stands for the chain but for its last place; else what they make does, for all but the
+ * first. */
+static void count_chain(keeping *k, const etch_carry *c)
+{
+    const etch_tensor *out = place_of(c->out);
+    if (!k->reader[c->in->id]) {
+        if (!k->reader[out->id])
+            return;
+        item_of(k, out);
+        claim(k, out, c, c->result);
+        return;
+    }
+    if (!same_bytes(k, c->in, out)) {
+        count_parts(k, c, out);
+        return;
+    }
+    etch_saved *item = item_of(k, c->in);
+    if (k->item[out->id]) {
+        const etch_tensor *by = k->all.at[k->item[out->id] - 1].tensor;
+        take_off(k, item, etch_sub(k->sym, iterations(k, c->in->region), iterations(k, c->result->region)));
+        if (by->region != c->in->region || !carry_in(by)) /* which would count all but the last */
+            k->item[c->result->id] = k->item[out->id];
+    } else {
+        k->item[out->id] = k->item[c->in->id];
+    }
+    claim(k, c->in, c, place_of(c->init));
+}
+
+/* Versions before: those that the chain ahead counts, and two that came from outside. */
+static void count_behind(keeping *k, const etch_carry *c, const etch_carry *ahead)
+{
+    const bool counted = k->reader[ahead->in->id] || k->reader[place_of(ahead->out)->id];
+    if (counted && k->reader[c->result->id])
+        k->item[c->result->id] = k->item[place_of(ahead->out)->id];
+    if (counted || !k->reader[c->in->id]) {
+        k->reader[c->in->id] = NULL;
+        return;
+    }
+    item_of(k, c->in);
+    claim(k, c->in, c, place_of(c->init));
+    claim(k, c->in, c, place_of(ahead->init));
+}
+
+static void count_loop(keeping *k, const etch_region *body)
+{
+    for (uint32_t n = 0; n < body->carries.count; n++)
+        if (makes(&body->carries.at[n]))
+            count_chain(k, &body->carries.at[n]);
+    for (uint32_t n = 0; n < body->carries.count; n++) {
+        const etch_carry *c = &body->carries.at[n], *ahead = ahead_of(c);
+        if (ahead)
+            count_behind(k, c, ahead);
+        else if (!makes(c)) /* older places, which are counted where they are made */
+            k->reader[c->in->id] = NULL;
+    }
+}
+
+/* One value of a loop whose iterations are not alike. */
+static void count_classes(keeping *k, const etch_carry *first)
+{
+    const etch_loop *loop = loop_of(first);
+    const bool all = all_read(k, first);
+    const uint32_t begin = first_class(k->sym, loop);
+    for (uint32_t n = 0; n < loop->bodies.count; n++) {
+        const etch_carry *c = in_class(first, n);
+        if ((all && rests(c)) ||
+            (!rests(c) && !makes(c))) /* is what enters a later one, or leaves, or is older */
+            k->reader[c->in->id] = NULL;
+        if (!k->reader[c->in->id])
+            continue;
+        const bool counted = k->item[c->in->id];
+        item_of(k, c->in);
+        if (n == begin && !counted)
+            claim(k, c->in, c, place_of(c->init));
+    }
+    for (uint32_t n = 0; all && n < loop->bodies.count; n++) {
+        const etch_carry *c = in_class(first, n);
+        const etch_tensor *out = place_of(c->out);
+        if (makes(c) && !k->item[out->id] && same_bytes(k, c->in, out))
+            k->item[out->id] = k->item[c->in->id];
+    }
+}
+
+/* Inner loops first: what they count, those around them do not. */
+static void count_loops(keeping *k, const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_loop *loop = region->items.at[i].loop;
+        if (!loop)
+            continue;
+        for (uint32_t b = 0; b < loop->bodies.count; b++)
+            count_loops(k, loop->bodies.at[b]);
+        if (loop->bodies.count == 1)
+            count_loop(k, loop->bodies.at[0]);
+        for (uint32_t n = 0; loop->bodies.count > 1 && n < etch_loop_carries(loop)->count; n++)
+            count_classes(k, &etch_loop_carries(loop)->at[n]);
+    }
+}
+
+/* ---- the door --------------------------------------------------------------------------------------- */
+
+static int by_tensor(const void *a, const void *b)
+{
+    const etch_saved *x = a, *y = b;
+    return x->tensor->id < y->tensor->id ? -1 : x->tensor->id > y->tensor->id;
+}
+
+void etch_graph_saved(const etch_training *training, etch_saved_list *out)
+{
+    const etch_graph *graph = training->graph;
+    keeping k = {
+        .training = training, .sym = graph->sym, .arena = graph->arena, .count = graph->tensors.count};
+    if (!training->backward)
+        return;
+    k.reader = ETCH_NEW_ARRAY(k.arena, k.count, const etch_op *);
+    k.item = ETCH_NEW_ARRAY(k.arena, k.count, uint32_t);
+    note_region(&k, training->backward);
+    do {
+        k.changed = false;
+        note_ends(&k, graph->forward);
+        note_ends(&k, training->backward);
+    } while (k.changed);
+    count_loops(&k, graph->forward);
+    for (uint32_t i = 0; i < k.count; i++)
+        if (k.reader[i] && is_kept(graph->tensors.at[i]))
+            item_of(&k, graph->tensors.at[i]);
+    if (k.all.count > 0)
+        qsort(k.all.at, k.all.count, sizeof *k.all.at, by_tensor);
+    for (uint32_t i = 0; i < k.all.count; i++)
+        if (!etch_is_zero(k.all.at[i].times))
+            ETCH_PUSH(k.arena, out, k.all.at[i]);
+}
