@@ -147,6 +147,8 @@ primary: INTEGER { $$ = 0; } | REAL { $$ = 0; } | STRING { $$ = 0; } | TRUE_ { $
        | '(' expr ',' exprs ')' { $$ = NEST(DEEPER($2, $4)); }
        | '[' exprs ']' { $$ = NEST($2); }
        | MODEL behind { $$ = $2; }
+       | PAD '(' ')' { $$ = NEST(0); }
+       | PAD '(' arguments ')' { $$ = NEST($3); }
        | path behind { $$ = $2; } ;
 behind: %empty { $$ = 0; }
       | '(' ')' { $$ = NEST(0); }

@@ -55,7 +55,8 @@ typedef struct etch_session_options {
                            "last"; NULL: the heaviest */
     const char *granularity; /* which work of a rank is one node, and so what `traffic` counts: one of those
                                 of `etch_granularity_at`; NULL: "kernel" */
-    const char *count;       /* what of the work counts as FLOP: a preset, or items, or a preset and what differs from
+    const char
+        *count; /* what of the work counts as FLOP: a preset, or items, or a preset and what differs from
                                 it, "megatron,causal=full": `etch_describe_counts`; NULL: all of it, as executed */
     const char *const
         *sets; /* `set_count` texts "NAME=EXPR", also several joined by commas; before the config */
@@ -183,7 +184,7 @@ typedef enum etch_breakdown {
     ETCH_BY_STAGE,      /* pipeline stages: 0, 1, ... where they are bound, else first, middle, last; `whole`
                            without pipeline */
     ETCH_BY_TERM,       /* each term of the formula, and what gives it: op, module path, place in the spec */
-    ETCH_BY_LAYER       /* loops of the model, all iterations of a class together: layer, outer.inner; layer#2 where
+    ETCH_BY_LAYER /* loops of the model, all iterations of a class together: layer, outer.inner; layer#2 where
                            several loops have the same name, layer[3] where the iterations that are as this one
                            differ from others; "outside loops" */
 } etch_breakdown;
@@ -206,8 +207,8 @@ typedef struct etch_row_amount {
 
 /* What gives a part of a term. */
 typedef struct etch_reason {
-    etch_amount amount;     /* of the term */
-    const char *op;         /* as in `--by op`, of communication as in `--by collective`; "weight" of parameters */
+    etch_amount amount; /* of the term */
+    const char *op; /* as in `--by op`, of communication as in `--by collective`; "weight" of parameters */
     const char *module;     /* dotted path: llama.block.attention */
     const char *phase;      /* NULL of parameters */
     const char *tensor;     /* what it computes, by its name in the spec; NULL: nothing that has one */
@@ -223,7 +224,8 @@ typedef struct etch_term {
 typedef struct etch_answer {
     const char *query; /* as asked */
     const char *unit;  /* "elements", "FLOP", "bytes"; "" when the expression is not one quantity alone */
-    const char *count; /* the session's counting convention, every item: "causal=half,..."; NULL: work as executed */
+    const char
+        *count; /* the session's counting convention, every item: "causal=half,..."; NULL: work as executed */
     etch_amount amount;
     const char *by; /* name of the breakdown, "" without */
     const char
@@ -306,7 +308,8 @@ typedef struct etch_query_options {
     const char *
         leading; /* only the terms of the highest degree in this param, dim or axis; alone: with a breakdown or a
                                derivative it is ETCH_EINPUT */
-    bool why; /* the terms of the value, of one quantity alone, and what they come from; without a breakdown */
+    bool
+        why; /* the terms of the value, of one quantity alone, and what they come from; without a breakdown */
 } etch_query_options;
 
 ETCH_API etch_status etch_session_query_with(etch_session *session, const char *expression,

@@ -120,6 +120,8 @@ bool etch_attend_check(etch_call *call)
 {
     etch_sym *sym = call->graph->sym;
     const etch_attrs *attrs = &call->attrs;
+    if (call->row->basis == BASIS_WINDOW) /* causal along its one sequence: nothing is paired */
+        return true;
     if ((attrs->causal || attrs->pairs) && !has_queries(call))
         return false;
     if (attrs->window && !check_window(call))

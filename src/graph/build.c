@@ -291,6 +291,24 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
     return emit(graph, row, ins, in_count, &call.attrs, &dims, span);
 }
 
+bool etch_graph_call_several(etch_graph *graph, const etch_row *row, etch_tensor *x, const etch_attrs *attrs,
+                             const etch_result_dims *want, etch_tensor **out, uint32_t count, etch_span span)
+{
+    etch_call call = {
+        .graph = graph, .row = row, .called = row, .ins = &x, .in_count = 1, .attrs = *attrs, .span = span};
+    if (!x || !etch_row_is_several(row) || !etch_shape_parts(&call, want, count))
+        return false;
+    etch_op *op = etch_op_new(graph, row, &x, 1, count, &call.attrs, ETCH_FORWARD, span);
+    for (uint32_t i = 0; i < count; i++) {
+        etch_dim_list dims = {0};
+        etch_part_dims(op, x, i, graph, &dims);
+        out[i] = op->outs[i] = etch_tensor_new(
+            graph, row->name, ETCH_ACT, result_dtype(graph, row, &x, &call.attrs), dims.at, dims.count, span);
+    }
+    etch_region_add_op(graph, graph->region, op);
+    return true;
+}
+
 etch_tensor *etch_graph_call_operands(etch_graph *graph, const etch_row *row, const etch_operands *operands,
                                       const etch_attrs *attrs, etch_dim *const *want, uint32_t want_rank,
                                       etch_span span)
@@ -384,35 +402,6 @@ etch_tensor *etch_graph_reduce(etch_graph *graph, etch_tensor *a, etch_dim *cons
     if (dims.count == a->rank)
         return a;
     return emit(graph, etch_row_for(graph, USE_REDUCTION), &a, 1, NULL, &dims, span);
-}
-
-etch_tensor *etch_graph_rename(etch_graph *graph, etch_tensor *a, etch_dim *const *from, etch_dim *const *to,
-                               uint32_t count, etch_span span)
-{
-    if (!a)
-        return NULL;
-    etch_attrs attrs = {.map_count = count};
-    attrs.from = ETCH_NEW_ARRAY(graph->arena, count, etch_dim *);
-    attrs.to = ETCH_NEW_ARRAY(graph->arena, count, etch_dim *);
-    for (uint32_t i = 0; i < count; i++) {
-        if (!from[i] || !to[i])
-            return NULL;
-        attrs.from[i] = from[i], attrs.to[i] = to[i];
-        if (!etch_has_dim(a, from[i])) {
-            etch_error(graph->diags, ETCH_E_MISSING_DIM, span, "%s%s has no dim %s to rename", a->name,
-                       etch_dims_text(graph->arena, a->dims, a->rank), from[i]->name);
-            return NULL;
-        }
-        if (etch_equal(graph->sym, from[i]->size, to[i]->size, NULL) != ETCH_YES) {
-            etch_error(graph->diags, ETCH_E_UNEQUAL_SIZES, span,
-                       "%s = %s and %s = %s are not known to be equal", from[i]->name,
-                       etch_expr_text(graph->sym, from[i]->size), to[i]->name,
-                       etch_expr_text(graph->sym, to[i]->size));
-            return NULL;
-        }
-        etch_dim_twin(to[i], from[i]);
-    }
-    return etch_graph_call(graph, etch_row_for(graph, USE_RENAMING), &a, 1, &attrs, NULL, 0, span);
 }
 
 static etch_tensor *with_number(etch_graph *graph, etch_use use, etch_tensor *x, etch_expr number,

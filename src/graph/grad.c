@@ -47,8 +47,9 @@ static void mark_op(deriver *d, const etch_op *op)
     bool any = false;
     for (uint32_t i = 0; i < op->in_count; i++)
         any = any || d->needs[op->ins[i]->id];
-    if (any && op->row->grads)
-        d->needs[op->outs[0]->id] = true;
+    uint32_t results = etch_row_is_several(op->row) ? op->out_count : 1;
+    for (uint32_t i = 0; i < results && any && op->row->grads; i++)
+        d->needs[op->outs[i]->id] = true;
 }
 
 /* Does a version of the i-th value of a loop need one, which the iterations do not know of yet? */
@@ -198,7 +199,7 @@ static etch_tensor *total_of(deriver *d, etch_region *region, etch_tensor *tenso
 /* ---- one op ----------------------------------------------------------------------------------------- */
 
 /* Collects the operands that `args` names; returns the bits of those that are not given. */
-static uint32_t gather_args(deriver *d, const etch_op *op, const char *args, etch_tensor *cotangent,
+static uint32_t gather_args(deriver *d, const etch_op *op, const char *args, const tensor_list *cotangents,
                             uint32_t target, tensor_list *out)
 {
     etch_arena *arena = d->graph->arena;
@@ -207,9 +208,10 @@ static uint32_t gather_args(deriver *d, const etch_op *op, const char *args, etc
         size_t length = strcspn(at, " ");
         uint32_t n = length > 1 && isdigit((unsigned char)at[1]) ? (uint32_t)(at[1] - '0') : 0;
         uint32_t index = *at == 'x' ? etch_op_index(op, n) : n;
-        if (*at == 'd')
-            ETCH_PUSH(arena, out, cotangent);
-        else if (*at == 'x' && index != UINT32_MAX)
+        for (uint32_t i = 0; *at == 'd' && i < cotangents->count; i++)
+            if (length == 1 || i == n)
+                ETCH_PUSH(arena, out, cotangents->at[i]);
+        if (*at == 'x' && index != UINT32_MAX)
             ETCH_PUSH(arena, out, etch_recompute_read(d, op->ins[index]));
         else if (*at == 'x')
             absent |= 1u << slot;
@@ -235,9 +237,29 @@ static bool same_dim_set(const etch_tensor *a, const etch_tensor *b)
     return true;
 }
 
+/* A part of what a concat has made has the dims along which the operand was broadcast. */
+static void give_part_dims(deriver *d, const etch_op *made, uint32_t part)
+{
+    etch_dim_list dims = {0};
+    etch_part_dims(made, made->ins[0], part, d->graph, &dims);
+    made->outs[part]->dims = dims.at;
+    made->outs[part]->rank = dims.count;
+}
+
+/* The cotangent of an operand that was broadcast. */
+static etch_tensor *sum_to(deriver *d, etch_region *region, etch_tensor *part, etch_tensor *target)
+{
+    etch_op *op = derived_op(d, etch_row_for(d->graph, USE_REDUCTION), &part, 1, 1, NULL);
+    op->scope = target->scope;
+    op->span = target->span;
+    op->outs[0] = derived_tensor(d, "d", target, cotangent_dtype(d, target));
+    etch_region_add_op(d->graph, region, op);
+    return op->outs[0];
+}
+
 /* Calls the rule's row for the operands `targets`. */
 static void apply_rule(deriver *d, etch_region *region, const etch_op *op, const etch_grad *rule,
-                       etch_tensor *cotangent, const uint32_t *targets, uint32_t count)
+                       const tensor_list *cotangents, const uint32_t *targets, uint32_t count)
 {
     const etch_row *row = etch_row_named(d->graph->table, rule->row);
     tensor_list args = {0};
@@ -246,7 +268,7 @@ static void apply_rule(deriver *d, etch_region *region, const etch_op *op, const
         any = any || d->needs[op->ins[targets[i]]->id];
     if (!any)
         return;
-    uint32_t absent = gather_args(d, op, rule->args, cotangent, targets[0], &args);
+    uint32_t absent = gather_args(d, op, rule->args, cotangents, targets[0], &args);
     if (row->elide_same && same_dim_set(args.at[0], op->ins[targets[0]])) {
         contribute(d, region, op->ins[targets[0]], args.at[0], false);
         return;
@@ -262,11 +284,39 @@ static void apply_rule(deriver *d, etch_region *region, const etch_op *op, const
         etch_tensor *target = op->ins[targets[i]];
         made->outs[i] = derived_tensor(d, "d", target, cotangent_dtype(d, target));
         made->outs[i]->optional_result = !d->needs[target->id];
+        if (etch_row_is_several(row))
+            give_part_dims(d, made, i);
     }
     etch_region_add_op(d->graph, region, made);
-    bool fresh = row->role != ROLE_FREE; /* a view is no node, so it adds into nothing */
-    for (uint32_t i = 0; i < count; i++)
-        contribute(d, region, op->ins[targets[i]], made->outs[i], fresh);
+    for (uint32_t i = 0; i < count; i++) {
+        etch_tensor *target = op->ins[targets[i]], *part = made->outs[i];
+        bool fresh = row->role != ROLE_FREE; /* a view is no node, so it adds into nothing */
+        if (etch_row_is_several(row) && d->needs[target->id] && !same_dim_set(part, target)) {
+            part = sum_to(d, region, part, target);
+            fresh = true;
+        }
+        contribute(d, region, target, part, fresh);
+    }
+}
+
+static etch_tensor *zeros_like(deriver *d, etch_tensor *of)
+{
+    etch_tensor *zeros = derived_tensor(d, "d", of, cotangent_dtype(d, of));
+    zeros->kind = ETCH_CONSTANT;
+    return zeros;
+}
+
+/* The cotangent of the result; of parts those of all, zeros where nothing was contributed. False when there
+ * is none at all. */
+static bool collect_cotangents(deriver *d, etch_region *region, const etch_op *op, tensor_list *out)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < (etch_row_is_several(op->row) ? op->out_count : 1); i++) {
+        etch_tensor *total = total_of(d, region, op->outs[i], op);
+        any = any || total;
+        ETCH_PUSH(d->graph->arena, out, total ? total : zeros_like(d, op->outs[i]));
+    }
+    return any;
 }
 
 static void derive_op(deriver *d, etch_region *region, const etch_op *op)
@@ -281,18 +331,19 @@ static void derive_op(deriver *d, etch_region *region, const etch_op *op)
         etch_tensor *seed = etch_tensor_new(g, "one", ETCH_CONSTANT, result->dtype, NULL, 0, result->span);
         ETCH_PUSH(g->arena, &d->parts[result->id], seed);
     }
-    if (!d->needs[result->id])
+    tensor_list cotangents = {0};
+    if (!d->needs[result->id] || !collect_cotangents(d, region, op, &cotangents))
         return;
-    etch_tensor *cotangent = total_of(d, region, result, op);
-    if (!cotangent)
-        return;
+    uint32_t *targets = ETCH_NEW_ARRAY(g->arena, op->in_count, uint32_t);
     for (const etch_grad *rule = op->row->grads; rule->row; rule++) {
-        uint32_t targets[8], count = 0;
+        uint32_t count = 0;
         if (strcmp(rule->into, "each") == 0) {
             for (uint32_t i = 0; i < op->in_count; i++)
-                apply_rule(d, region, op, rule, cotangent, &i, 1);
+                apply_rule(d, region, op, rule, &cotangents, &i, 1);
             continue;
         }
+        for (uint32_t i = 0; strcmp(rule->into, "all") == 0 && i < op->in_count; i++)
+            targets[count++] = i;
         for (const char *at = rule->into; *at; at++) {
             uint32_t index =
                 isdigit((unsigned char)*at) ? etch_op_index(op, (uint32_t)(*at - '0')) : UINT32_MAX;
@@ -300,7 +351,7 @@ static void derive_op(deriver *d, etch_region *region, const etch_op *op)
                 targets[count++] = index;
         }
         if (count)
-            apply_rule(d, region, op, rule, cotangent, targets, count);
+            apply_rule(d, region, op, rule, &cotangents, targets, count);
     }
 }
 
@@ -370,13 +421,6 @@ static etch_tensor *backward_carry(deriver *d, etch_region *back, etch_tensor *o
     etch_tensor *in = derived_tensor(d, "d", of, cotangent_dtype(d, of));
     ETCH_PUSH(d->graph->arena, &back->carries, (etch_carry){.init = init, .in = in});
     return in;
-}
-
-static etch_tensor *zeros_like(deriver *d, etch_tensor *of)
-{
-    etch_tensor *zeros = derived_tensor(d, "d", of, cotangent_dtype(d, of));
-    zeros->kind = ETCH_CONSTANT;
-    return zeros;
 }
 
 /* A loop that is being undone: body by body, each with its own contributions. */
@@ -603,6 +647,30 @@ static void make_gradients(deriver *d)
     }
 }
 
+/* Inside a step the batch is what one microbatch has of it; under another name it would be all of it. */
+static void check_batch(deriver *d, const etch_region *region)
+{
+    const etch_train *train = &d->training->train;
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_op *op = region->items.at[i].op;
+        if (!op)
+            for (uint32_t k = 0; k < region->items.at[i].loop->bodies.count; k++)
+                check_batch(d, region->items.at[i].loop->bodies.at[k]);
+        for (uint32_t m = 0; op && !op->row->links && m < op->attrs.map_count; m++) {
+            const etch_dim *from = op->attrs.from[m], *to = op->attrs.to[m];
+            if (!train->batch || (from != train->batch && to != train->batch))
+                continue;
+            d->failed = true;
+            etch_error(
+                d->graph->diags, ETCH_E_LATER, op->span,
+                "%s of %s, which `accumulate` divides into microbatches, is part of the language but is "
+                "not given meaning yet",
+                op->row->name, train->batch->name);
+            break;
+        }
+    }
+}
+
 static bool trains_anything(const etch_graph *graph)
 {
     for (uint32_t i = 0; i < graph->weights.count; i++)
@@ -628,6 +696,8 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
         d.needs[graph->weights.at[i]->id] = is_trainable(graph->weights.at[i]);
     mark_region(&d, graph->forward);
     etch_recompute_begin(&d);
+    if (training->train.micro != etch_int(graph->sym, 1))
+        check_batch(&d, graph->forward);
     make_gradients(&d);
     if (!region_has_loss(graph->forward)) {
         etch_diag *diag =

@@ -81,7 +81,8 @@ const char *etch_row_name(const etch_row *row);
 /* Keywords that a call takes, and those that it cannot do without: bits of etch_keyword. */
 unsigned etch_row_takes(const etch_row *row);
 unsigned etch_row_needs(const etch_row *row);
-/* Fewest and most operands. */
+/* Fewest and most operands. A row whose last operand is called `x...` takes any number of them, up to
+ * ETCH_MAX_OPERANDS. */
 void etch_row_arity(const etch_row *row, uint32_t *least, uint32_t *most);
 /* Row by index for listings (help, "did you mean"); NULL past the end. Rows that a spec may not call are
  * listed too. */
@@ -196,7 +197,9 @@ typedef struct etch_attrs {
     uint32_t over_count;
     etch_dim **dot;
     uint32_t dot_count;
-    etch_dim **from, **to; /* renaming, pairwise; slice: over -> to[0]; routing: tokens -> slots */
+    etch_dim **from,
+        **to; /* renaming, pairwise, see regroup.c; slice: over -> to[0]; routing: tokens -> slots; concat
+                              and split: the dim of each part (NULL: a part of size 1 that has none) -> the whole */
     uint32_t map_count;
     etch_dim **kernel;
     uint32_t kernel_count;
@@ -232,8 +235,8 @@ const etch_keyword_info *etch_keyword_missing(const etch_row *row, const etch_at
 enum { ETCH_MAX_OPERANDS = 16 };
 typedef struct etch_operands {
     etch_tensor *at[ETCH_MAX_OPERANDS];
-    const char *names[ETCH_MAX_OPERANDS];
-    uint32_t least, most; /* operands that must be given, and all */
+    const char *names[ETCH_MAX_OPERANDS]; /* NULL behind the last name of a row that takes any number */
+    uint32_t least, most;                 /* operands that must be given, and all */
 } etch_operands;
 etch_operands etch_operands_of(etch_arena *arena, const etch_row *row);
 /* The place of an optional operand; UINT32_MAX: there is none of this name. */
@@ -365,6 +368,17 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
                              uint32_t in_count, const etch_attrs *attrs, etch_dim *const *want,
                              uint32_t want_rank, etch_span span);
 
+/* Declared dims of one of several results. */
+typedef struct etch_result_dims {
+    etch_dim *const *at;
+    uint32_t count;
+} etch_result_dims;
+/* Does the row have several results (as many as are declared)? */
+bool etch_row_is_several(const etch_row *row);
+/* A call of such a row on one operand; fills `out`, one result for each of `want`. False after an error. */
+bool etch_graph_call_several(etch_graph *graph, const etch_row *row, etch_tensor *x, const etch_attrs *attrs,
+                             const etch_result_dims *want, etch_tensor **out, uint32_t count, etch_span span);
+
 /* The same with operands by place. */
 etch_tensor *etch_graph_call_operands(etch_graph *graph, const etch_row *row, const etch_operands *operands,
                                       const etch_attrs *attrs, etch_dim *const *want, uint32_t want_rank,
@@ -383,6 +397,16 @@ etch_tensor *etch_graph_reduce(etch_graph *graph, etch_tensor *a, etch_dim *cons
 /* `x[S->S']`: each dim `from[i]` becomes `to[i]`, of equal size (proved, else an error). */
 etch_tensor *etch_graph_rename(etch_graph *graph, etch_tensor *a, etch_dim *const *from, etch_dim *const *to,
                                uint32_t count, etch_span span);
+/* `x[(N,P)->M]`, `x[M->(N,P)]`: the dims `from` become the dims `to`, one side of which is a single dim; the
+ * outer dims stand first. The products of the sizes are equal (proved, else an error). */
+typedef struct etch_regroup {
+    etch_dim *const *from;
+    uint32_t from_count;
+    etch_dim *const *to;
+    uint32_t to_count;
+} etch_regroup;
+etch_tensor *etch_graph_regroup(etch_graph *graph, etch_tensor *a, const etch_regroup *groups, uint32_t count,
+                                etch_span span);
 
 /* x times, or plus, a number. */
 etch_tensor *etch_graph_scale(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span);

@@ -43,7 +43,7 @@ static bool covers(const etch_tensor *operand, const etch_tensor *result)
 /* Does it hide scores that other ops compute? */
 static bool masks(const etch_op *op)
 {
-    return op->attrs.causal && op->row->basis != BASIS_SCORES;
+    return op->attrs.causal && op->row->basis != BASIS_SCORES && op->row->basis != BASIS_WINDOW;
 }
 
 static bool is_elementwise(const etch_op *op)

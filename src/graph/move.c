@@ -150,6 +150,17 @@ static etch_value *move_view(placer *p, etch_value *view, const etch_state *goal
     return step->outs[0];
 }
 
+/* Can what a view shows be held so that the view is held as `goal`? Not when an inner dim of a group that it
+ * splits is to be divided. */
+static bool shows_shards(const placer *p, const etch_value *view, const etch_state *goal)
+{
+    const etch_op *op = view->step->op;
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        if (goal[a] && goal[a] != ETCH_PARTIAL && !etch_op_dim_before(op, goal[a]))
+            return false;
+    return true;
+}
+
 static void keep_copy(placer *p, etch_value *from, etch_value *to, etch_phase phase)
 {
     ETCH_PUSH(p->arena, &p->copies, (copy){.from = from, .to = to, .region = p->region, .phase = phase});
@@ -172,7 +183,7 @@ etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need
     etch_value *moved = find_copy(p, value, goal, phase);
     if (moved)
         return moved;
-    if (value->step && value->step->op && etch_op_is_view(value->step->op)) {
+    if (value->step && value->step->op && etch_op_is_view(value->step->op) && shows_shards(p, value, goal)) {
         moved = move_view(p, value, goal, phase, scope, reason);
         keep_copy(p, value, moved, phase);
         return moved;

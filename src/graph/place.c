@@ -307,11 +307,10 @@ static void without_partial(const placer *p, const etch_value *value, etch_state
 }
 
 /* Results go to where their pin or their loop holds them (R1, R7). */
-static void hold_result(placer *p, const etch_op *op)
+static void hold_result(placer *p, const etch_op *op, etch_tensor *tensor)
 {
     if (op->phase == ETCH_BACKWARD)
         return;
-    etch_tensor *tensor = op->outs[0];
     etch_state place[ETCH_MAX_AXES] = {NULL};
     if (!etch_map_pin(p, tensor, place)) {
         const handing value = etch_demand_handed_on(tensor);
@@ -388,10 +387,27 @@ static void finish_op(placer *p, placing *pl)
             add_to_gradient(p, step, i);
 }
 
+/* A dim that is the inner one of a group to be merged has no shards in the merged dim: it is made whole. */
+static void gather_inner(placer *p, placing *pl)
+{
+    const etch_op *op = pl->op;
+    etch_state place[ETCH_MAX_AXES] = {NULL};
+    for (uint32_t a = 0; a < p->axis_count; a++) {
+        etch_state state = pl->ins[0]->place[a];
+        place[a] = etch_op_dim_after(op, state) ? state : NULL;
+    }
+    if (etch_place_equal(p, place, pl->ins[0]->place))
+        return;
+    const char *reason = etch_text(p->arena, "%s is %s, merging dims needs %s", op->ins[0]->name,
+                                   dim_list_text(p, pl->ins[0]->place), dim_list_text(p, place));
+    pl->ins[0] = bring(p, pl->ins[0], place, ALL_AXES, op->phase, op->scope, reason);
+}
+
 /* Renames and identities hold what they are given; an identity at the edge of a scope moves it first. */
 static void place_view(placer *p, placing *pl)
 {
     etch_op *op = pl->op;
+    gather_inner(p, pl);
     uint32_t touched = op->edge && op->phase != ETCH_BACKWARD ? etch_map_touched(p, op->scope) : 0;
     if (touched) {
         etch_state place[ETCH_MAX_AXES];
@@ -427,7 +443,8 @@ static void place_op(placer *p, etch_op *op)
     }
     finish_op(p, &pl);
     reduce_statistics(p, op, pl.stat_axes);
-    hold_result(p, op);
+    for (uint32_t i = 0; i < (etch_row_is_several(op->row) ? op->out_count : 1); i++)
+        hold_result(p, op, op->outs[i]);
 }
 
 /* ---- cotangents (R6) -------------------------------------------------------------------------------- */

@@ -22,8 +22,6 @@ etch_factor etch_op_factor(const etch_op *op, const etch_dim *dim)
         return op->row->over;
     if (etch_dim_among(op->attrs.dot, op->attrs.dot_count, dim))
         return op->row->dot;
-    if (etch_dim_among(op->attrs.kernel, op->attrs.kernel_count, dim))
-        return op->row->kernel;
     if (etch_dim_among(op->attrs.state, op->attrs.state_count, dim))
         return op->row->state;
     return FACTOR_PASS;
@@ -63,7 +61,7 @@ bool etch_op_is_view(const etch_op *op)
 
 static const etch_dim *mapped(etch_dim *const *from, etch_dim *const *to, uint32_t count, const etch_dim *dim)
 {
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; dim && i < count; i++)
         if (from[i] == dim)
             return to[i];
     return dim;
@@ -162,6 +160,30 @@ static etch_expr all_dims(etch_sym *sym, const etch_op *op, etch_size_fn size, c
             if (!counted)
                 count = etch_mul(sym, count, size(data, dim));
         }
+    return count;
+}
+
+/* Sizes, but 1 for a dim that shorter ones replace: a window stops at the places of those. */
+typedef struct stops {
+    const etch_op *op;
+    etch_sym *sym;
+    etch_size_fn size;
+    const void *data;
+} stops;
+
+static etch_expr size_of_stops(const void *data, const etch_dim *dim)
+{
+    const stops *s = data;
+    return etch_dim_among(s->op->attrs.from, s->op->attrs.map_count, dim) ? etch_int(s->sym, 1)
+                                                                          : s->size(s->data, dim);
+}
+
+static etch_expr window_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data)
+{
+    const stops s = {op, sym, size, data};
+    etch_expr count = etch_mul(sym, etch_int(sym, op->row->flop), all_dims(sym, op, size_of_stops, &s));
+    for (uint32_t i = 0; op->attrs.size && i < op->attrs.over_count; i++)
+        count = etch_mul(sym, count, op->attrs.size);
     return count;
 }
 
@@ -264,6 +286,10 @@ static etch_expr flop_of_row(etch_sym *sym, const etch_op *op, const etch_flop_r
     case BASIS_TOTAL:
         return etch_mul(sym, etch_int(sym, (int64_t)op->in_count - 1),
                         etch_elements(sym, op->outs[0], size, data));
+    case BASIS_WINDOW:
+        return window_flop(sym, op, size, data);
+    case BASIS_SCAN:
+        return etch_scan_flop(sym, op, size, data);
     case BASIS_SCORES:
         return scores_flop(sym, op, rule, size, data);
     }

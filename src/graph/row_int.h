@@ -32,7 +32,14 @@ typedef enum etch_shape {
     SHAPE_ROUTED,   /* tokens to the slots of experts: see shape_route.c */
     SHAPE_RETURNED, /* and back, one for each choice */
     SHAPE_INDEXED,  /* `over`: what the indices of operand 0 choose among */
-    SHAPE_TARGETS   /* derived rows: result i has the dims of the operand that it is the gradient of */
+    SHAPE_JOINED,   /* those that are declared: the parts that `over` names side by side in one new dim */
+    SHAPE_PARTS, /* several results, each with a dim of its own in place of `over`: parts of operand 0, as the map
+                     says, any of which may have a cotangent */
+    SHAPE_SCAN,   /* of operand 0, by the rules of a state-space scan (shape_scan.c) */
+    SHAPE_WINDOW, /* declared dims, those along `over` shorter by the stride; else those of the operands less
+                     the window */
+    SHAPE_PADDED, /* operand 0 with `over` replaced by the dim `to`, which may be longer: zeros behind it */
+    SHAPE_TARGETS /* derived rows: result i has the dims of the operand that it is the gradient of */
 } etch_shape;
 
 /* What a dim is to an op: decides along which dims an axis may divide the work. */
@@ -58,6 +65,11 @@ typedef enum etch_basis {
     BASIS_SECOND,  /* `flop` per element of operand 1 */
     BASIS_DIMS,    /* `flop` per combination of all dims of operands and results */
     BASIS_TOTAL,   /* one per element and operand after the first */
+    BASIS_WINDOW,  /* `flop` per combination of all dims and places of the window; along `over`: of the
+                      places where the window stops */
+    BASIS_SCAN, /* of a state-space scan in chunks. For each pair of positions in a chunk: `flop` per element of the
+                      state and group, `flop_width` per element of the width; for each element of the state of each
+                      head: `flop_state` per position, `flop_chunk` per chunk */
     BASIS_SCORES /* per pair of query and key: `flop` per element of the dot dims, `flop_width` per element of
                     the value width */
 } etch_basis;
@@ -121,8 +133,8 @@ enum { EXTRA_AS_RESULT = 0 };
 
 /* A gradient: the call of another row. `args`: d0 (cotangent of result 0), xN (operand N), yN (result N),
  * `others` (every operand but the target), separated by blanks; an optional operand that is not given is left
- * out. `into`: operands whose cotangents the results are, or `each`: one call for every operand that needs
- * one. N counts all operands that the row names. */
+ * out; `d`: the cotangents of all results. `into`: operands whose cotangents the results are, `all` operands,
+ * or `each`: one call for every operand that needs one. N counts all operands that the row names. */
 typedef struct etch_grad {
     const char *row, *args, *into;
 } etch_grad;
@@ -136,17 +148,18 @@ struct etch_row {
     bool called;           /* a spec may call it by name */
     etch_shape shape;
     etch_role role;
-    etch_factor over, dot, kernel, state; /* what these dims are to the op; all others pass */
+    etch_factor over, dot, state; /* what these dims are to the op; all others pass */
     etch_linear linear;
     etch_basis basis;
-    uint32_t flop, flop_width;
+    uint32_t flop, flop_width, flop_state, flop_chunk;
     uint32_t again;     /* of `flop`, what backward does a second time because forward has not kept it */
     etch_family family; /* for conventions of counting */
     bool matmul;        /* counts in matmul_flops (a product also needs dims of all three kinds) */
     etch_touch touch;
-    uint32_t scores_first;    /* BASIS_SCORES: index of q among the operands (k and v follow) */
-    uint32_t lead;            /* the operand whose shards decide before those of the others */
-    bool links;               /* operands and results that lack a dim `from` may be sharded on its `to` */
+    uint32_t
+        scores_first; /* BASIS_SCORES: index of q among the operands (k and v follow); BASIS_SCAN: of u */
+    uint32_t lead;    /* the operand whose shards decide before those of the others */
+    bool links;       /* operands and results that lack a dim `from` may be sharded on its `to` */
     uint32_t stat_reductions; /* all-reduces of result 1 when `over` is sharded */
     etch_result dtype;        /* of result 0 */
     etch_extra extra;
@@ -198,6 +211,14 @@ bool etch_attend_check(etch_call *call);
 /* Does operand `t` have every dim of `dims`? Reports the first that it lacks, which keyword `what` names. */
 bool etch_shape_has(const etch_call *call, const etch_tensor *t, etch_dim *const *dims, uint32_t count,
                     const char *what);
+bool etch_shape_scan(const etch_call *call, etch_dim_list *out);
+bool etch_shape_window(etch_call *call, etch_dim_list *out);
+bool etch_shape_joined(etch_call *call, etch_dim_list *out);
+/* Of an op with several results: completes the attrs from the declared dims. False after an error. */
+bool etch_shape_parts(etch_call *call, const etch_result_dims *want, uint32_t count);
+/* Dims of a part of `x`, by the op's map: `x` has the dim of the whole. */
+void etch_part_dims(const etch_op *op, const etch_tensor *x, uint32_t part, etch_graph *graph,
+                    etch_dim_list *out);
 /* Marks `to` as another name for `from`, unless that is so the other way round. */
 void etch_dim_twin(etch_dim *to, const etch_dim *from);
 
@@ -243,6 +264,8 @@ bool etch_op_is_even(const etch_op *op, const etch_dim *dim);
 /* The query dim of an attention whose pairs are counted for all queries together (a mask, or `pairs`); NULL
  * where every query sees every key. */
 const etch_dim *etch_op_counted_queries(const etch_op *op);
+
+etch_expr etch_scan_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data);
 
 /* By tensor id, for what backward computes: is it the gradient of a weight, or of what is computed from weights alone?
  */

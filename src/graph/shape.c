@@ -178,39 +178,61 @@ static void replace_dims(const etch_call *call, etch_dim_list *out)
 {
     const etch_tensor *a = call->ins[0];
     const etch_attrs *attrs = &call->attrs;
+    etch_arena *arena = call->graph->arena;
     for (uint32_t i = 0; i < a->rank; i++) {
-        etch_dim *dim = a->dims[i];
-        for (uint32_t m = 0; m < attrs->map_count; m++)
-            if (attrs->from[m] == dim) {
-                dim = attrs->to[m];
-                break;
-            }
-        ETCH_PUSH(call->graph->arena, out, dim);
+        uint32_t m = 0;
+        while (m < attrs->map_count && attrs->from[m] != a->dims[i])
+            m++;
+        if (m == attrs->map_count) {
+            ETCH_PUSH(arena, out, a->dims[i]);
+            continue;
+        }
+        if (attrs->to[m])
+            ETCH_PUSH(arena, out, attrs->to[m]);
+        while (++m < attrs->map_count && !attrs->from[m]) /* the rest of its group */
+            ETCH_PUSH(arena, out, attrs->to[m]);
     }
 }
 
-/* slice: `over` (one dim) becomes the shorter dim `to`. */
-static bool top_dims(const etch_call *call, etch_dim_list *out)
+/* Of `from` and `to`, does `longer` have at least the elements of `shorter`? */
+static bool is_longer(const etch_call *call, const etch_dim *longer, const etch_dim *shorter)
 {
     etch_graph *graph = call->graph;
-    const etch_row *row = call->row;
-    etch_tensor *const *ins = call->ins;
-    const etch_attrs *attrs = &call->attrs;
-    etch_span span = call->span;
-    if (attrs->map_count != 1 || !attrs->to[0] || !has_dims(call, ins[0], attrs->from, 1, "over"))
+    etch_truth fits = etch_at_least(graph->sym, longer->size, shorter->size, NULL);
+    if (fits == ETCH_YES)
+        return true;
+    etch_diag *diag = etch_error(graph->diags, ETCH_E_UNEQUAL_SIZES, call->span,
+                                 "%s: %s = %s %s the %s = %s elements of %s", call->row->name, shorter->name,
+                                 etch_expr_text(graph->sym, shorter->size),
+                                 fits == ETCH_NO ? "can be more than" : "is not known to be within",
+                                 longer->name, etch_expr_text(graph->sym, longer->size),
+                                 call->attrs.from[0] == longer ? call->ins[0]->name : "the result");
+    etch_help(diag, "add `assume %s <= %s`", etch_expr_text(graph->sym, shorter->size),
+              etch_expr_text(graph->sym, longer->size));
+    return false;
+}
+
+/* slice, pad: `over` (one dim) becomes the dim `to`. */
+static bool has_map(etch_call *call)
+{
+    etch_attrs *attrs = &call->attrs;
+    attrs->from = attrs->over;
+    return attrs->over_count == 1 && attrs->map_count == 1 && attrs->to[0] &&
+           has_dims(call, call->ins[0], attrs->from, 1, "over");
+}
+
+static bool top_dims(etch_call *call, etch_dim_list *out)
+{
+    if (!has_map(call) || !is_longer(call, call->attrs.from[0], call->attrs.to[0]))
         return false;
-    const etch_dim *from = attrs->from[0], *to = attrs->to[0];
-    etch_truth fits = etch_at_least(graph->sym, from->size, to->size, NULL);
-    if (fits != ETCH_YES) {
-        etch_diag *diag =
-            etch_error(graph->diags, ETCH_E_UNEQUAL_SIZES, span, "%s: %s = %s %s the %s = %s elements of %s",
-                       row->name, to->name, etch_expr_text(graph->sym, to->size),
-                       fits == ETCH_NO ? "can be more than" : "is not known to be within", from->name,
-                       etch_expr_text(graph->sym, from->size), ins[0]->name);
-        etch_help(diag, "add `assume %s <= %s`", etch_expr_text(graph->sym, to->size),
-                  etch_expr_text(graph->sym, from->size));
+    replace_dims(call, out);
+    return true;
+}
+
+static bool padded_dims(etch_call *call, etch_dim_list *out)
+{
+    if (!has_map(call) || !is_longer(call, call->attrs.to[0], call->attrs.from[0]))
         return false;
-    }
     replace_dims(call, out);
     return true;
 }
@@ -363,6 +385,15 @@ static bool infer(etch_call *call, etch_dim_list *out)
         return less_dims(call, out);
     case SHAPE_TOKENS:
         return loss_dims(call) && less_dims(call, out);
+    case SHAPE_JOINED:
+        return etch_shape_joined(call, out);
+    case SHAPE_SCAN:
+        return etch_shape_scan(call, out);
+    case SHAPE_WINDOW:
+        return etch_shape_window(call, out);
+    case SHAPE_PADDED:
+        return padded_dims(call, out);
+    case SHAPE_PARTS:
     case SHAPE_TARGETS:
         break;
     }

@@ -152,7 +152,7 @@ etch_operands etch_operands_of(etch_arena *arena, const etch_row *row)
 uint32_t etch_operands_slot(const etch_operands *operands, const char *name)
 {
     for (uint32_t i = operands->least; i < operands->most; i++)
-        if (strcmp(operands->names[i], name) == 0)
+        if (operands->names[i] && strcmp(operands->names[i], name) == 0)
             return i;
     return UINT32_MAX;
 }
@@ -174,6 +174,18 @@ unsigned etch_row_needs(const etch_row *row)
 bool etch_row_is_called(const etch_row *row)
 {
     return row->called;
+}
+
+bool etch_row_is_several(const etch_row *row)
+{
+    return row->shape == SHAPE_PARTS;
+}
+
+/* Does the last operand stand for any number of them? */
+static bool takes_many(const etch_row *row)
+{
+    size_t length = strlen(row->operands);
+    return length > 3 && strcmp(row->operands + length - 3, "...") == 0;
 }
 
 const etch_row *etch_optimizer_with_momentum(const etch_table *table, const etch_row *optimizer)
@@ -204,7 +216,7 @@ void etch_row_arity(const etch_row *row, uint32_t *least, uint32_t *most)
             *least = words;
         at += length;
     }
-    *most = words;
+    *most = takes_many(row) ? ETCH_MAX_OPERANDS : words;
 }
 
 /* "; over = .., [causal = ..]": what is in brackets may be left out. */
@@ -231,6 +243,7 @@ void etch_row_describe(const etch_row *row, etch_buf *out)
                                       "element of the second operand",
                                       "combination of dims",
                                       "element and addition",
+                                      "stop of the window, place in it and channel",
                                       "pair and width"};
     etch_buf_printf(out, "%-18s %-22s ", row->name, row->operands);
     if (row->compose)
@@ -239,6 +252,12 @@ void etch_row_describe(const etch_row *row, etch_buf *out)
         etch_buf_puts(out, "no FLOP");
     else if (row->basis == BASIS_PRODUCT)
         etch_buf_puts(out, "2 FLOP per combination of dims when one is summed, else 1");
+    else if (row->basis == BASIS_SCAN)
+        etch_buf_printf(
+            out,
+            "%u and %u FLOP per pair in a chunk and element of the state of a group and of the width of a "
+            "head, %u per position and %u per chunk and element of the state of a head",
+            row->flop, row->flop_width, row->flop_state, row->flop_chunk);
     else if (row->basis == BASIS_SCORES)
         etch_buf_printf(out, "%u and %u FLOP per pair and element of key and of value width", row->flop,
                         row->flop_width);

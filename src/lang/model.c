@@ -161,14 +161,17 @@ static void let_several(etch_env *env, const etch_ast_stmt *stmt)
     etch_spec *spec = env->builder->spec;
     const uint32_t count = stmt->tensors.count, op_count = env->builder->graph->op_count;
     etch_tensor **values = ETCH_NEW_ARRAY(spec->arena, count, etch_tensor *);
+    etch_dims *wants = ETCH_NEW_ARRAY(spec->arena, count, etch_dims);
     bool good = false;
+    for (uint32_t i = 0; i < count; i++)
+        wants[i] = target_dims(env, &stmt->tensors.at[i]);
     if (stmt->value->kind == ETCH_AST_CALL)
-        good = etch_env_call(env, stmt->value, NULL, values, count);
+        good = etch_env_call(env, stmt->value, wants, values, count);
     else if (stmt->value->kind != ETCH_AST_BROKEN)
         etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, stmt->value->span, "only a call has several results");
     for (uint32_t i = 0; i < count; i++) {
         const etch_ast_tensor *target = &stmt->tensors.at[i];
-        etch_dims want = target_dims(env, target);
+        const etch_dims want = wants[i];
         if (!good || want.broken || (want.known && !result_fits(spec, target, values[i], &want)))
             values[i] = NULL;
         etch_graph_label(values[i], target->name.text, tag_list(spec, &stmt->tags), stmt->tags.count,

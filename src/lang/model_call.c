@@ -4,8 +4,7 @@
 #include "lang/model_int.h"
 
 /* Functions of the language that a later version gives meaning to. */
-static const char *const later_functions[] = {"concat", "conv", "gather_sum", "max_pool", "pad",
-                                              "split",  "ssd",  "subsample",  "triangle"};
+static const char *const later_functions[] = {"gather_sum", "subsample", "triangle"};
 
 /* Keywords of ops that a later version gives meaning to, unless they say "nothing" (0, false, none). */
 static const char *const later_keywords[] = {"mask"};
@@ -339,7 +338,7 @@ static const char *nearest_keyword(etch_spec *spec, const etch_row *row, const c
     for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++)
         if (info->name && (etch_row_takes(row) & info->bit))
             ETCH_PUSH(spec->arena, &known, info->name);
-    for (uint32_t i = operands.least; i < operands.most; i++)
+    for (uint32_t i = operands.least; i < operands.most && operands.names[i]; i++)
         ETCH_PUSH(spec->arena, &known, operands.names[i]);
     return etch_nearest(name, known.at, known.count);
 }
@@ -499,13 +498,33 @@ static bool read_named(etch_env *env, const etch_row *row, const etch_ast_arg *a
     return false;
 }
 
+/* A row whose results are as many as are declared. */
+static bool call_several(etch_env *env, const etch_row *row, const etch_ast_expr *call, etch_tensor *x,
+                         const etch_attrs *attrs, const etch_dims *want, etch_tensor **out, uint32_t results)
+{
+    etch_spec *spec = env->builder->spec;
+    etch_result_dims *declared = ETCH_NEW_ARRAY(spec->arena, results, etch_result_dims);
+    for (uint32_t i = 0; i < results; i++) {
+        if (want && want[i].broken)
+            return false;
+        if (!want || !want[i].known) {
+            etch_diag *diag = etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span,
+                                         "%s needs the declared dims of every result", etch_row_name(row));
+            etch_help(diag, "write (a[..,N], b[..,R]) = %s(x, over = D)", etch_row_name(row));
+            return false;
+        }
+        declared[i] = (etch_result_dims){want[i].at, want[i].count};
+    }
+    return etch_graph_call_several(env->builder->graph, row, x, attrs, declared, out, results, call->span);
+}
+
 static bool call_row(etch_env *env, const etch_row *row, const etch_ast_expr *call, const etch_dims *want,
                      etch_tensor **out, uint32_t results)
 {
     etch_spec *spec = env->builder->spec;
     etch_attrs attrs = {0};
     etch_operands ins = etch_operands_of(spec->arena, row);
-    if (results != 1) {
+    if (results != 1 && !etch_row_is_several(row)) {
         etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s has one result, %u taken",
                    etch_row_name(row), results);
         return false;
@@ -517,8 +536,8 @@ static bool call_row(etch_env *env, const etch_row *row, const etch_ast_expr *ca
             return false;
     if (!needs_are_met(env, row, call, &attrs))
         return false;
-    if (etch_row_needs(row) & ETCH_KW_TO)
-        attrs.from = attrs.over; /* `over` becomes `to` */
+    if (etch_row_is_several(row))
+        return call_several(env, row, call, ins.at[0], &attrs, want, out, results);
     out[0] = etch_graph_call_operands(env->builder->graph, row, &ins, &attrs, want ? want->at : NULL,
                                       want ? want->count : 0, call->span);
     return out[0] != NULL;

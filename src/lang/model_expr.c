@@ -205,6 +205,14 @@ static operand named(etch_env *env, const etch_ast_expr *expr)
     return of_number(etch_value_of(spec, expr, &lookup));
 }
 
+static etch_dim **group_dims(etch_env *env, const etch_ast_names *names)
+{
+    etch_dim **dims = ETCH_NEW_ARRAY(env->builder->spec->arena, names->count, etch_dim *);
+    for (uint32_t i = 0; i < names->count; i++)
+        dims[i] = etch_env_dim(env, names->at[i]);
+    return dims;
+}
+
 static operand renamed(etch_env *env, const etch_ast_expr *expr)
 {
     etch_spec *spec = env->builder->spec;
@@ -214,18 +222,17 @@ static operand renamed(etch_env *env, const etch_ast_expr *expr)
                    expr->name.text);
         return failure();
     }
-    ETCH_VEC(etch_dim *) from = {0}, to = {0};
+    etch_regroup *groups = ETCH_NEW_ARRAY(spec->arena, expr->renames.count, etch_regroup);
     for (uint32_t i = 0; i < expr->renames.count; i++) {
         const etch_ast_rename *r = &expr->renames.at[i];
-        if (r->from.count != 1 || r->to.count != 1) {
-            etch_later(spec, r->span, "merging and splitting dims");
-            return failure();
-        }
-        ETCH_PUSH(spec->arena, &from, etch_env_dim(env, r->from.at[0]));
-        ETCH_PUSH(spec->arena, &to, etch_env_dim(env, r->to.at[0]));
+        groups[i] = (etch_regroup){.from = group_dims(env, &r->from),
+                                   .from_count = r->from.count,
+                                   .to = group_dims(env, &r->to),
+                                   .to_count = r->to.count};
     }
     return of_tensor(
-        etch_graph_rename(env->builder->graph, bound->tensor, from.at, to.at, from.count, expr->span), true);
+        etch_graph_regroup(env->builder->graph, bound->tensor, groups, expr->renames.count, expr->span),
+        true);
 }
 
 static operand called(etch_env *env, const etch_ast_expr *expr, const etch_dims *want)

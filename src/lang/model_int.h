@@ -109,8 +109,8 @@ etch_tensor *etch_env_tensor(etch_env *env, const etch_ast_expr *expr, const etc
 
 /* ---- model_call.c: calls ---- */
 
-/* A call of a module or an op. `results`: how many the statement takes; they are stored into `out`. False
- * after an error. */
+/* A call of a module or an op. `results`: how many the statement takes; they are stored into `out`. `want`:
+ * the declared dims of each; NULL: none. False after an error. */
 bool etch_env_call(etch_env *env, const etch_ast_expr *call, const etch_dims *want, etch_tensor **out,
                    uint32_t results);
 

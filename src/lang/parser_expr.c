@@ -200,12 +200,18 @@ static void parse_renames(etch_parser *p, etch_ast_expr *expr)
     etch_parse_close(p, &bracket);
 }
 
+/* The word of plans is a function as well. */
+static bool is_pad_call(etch_parser *p)
+{
+    return etch_parse_at(p, ETCH_TOKEN_PAD) && etch_lexer_peek(&p->lexer) == ETCH_TOKEN_OPEN_ROUND;
+}
+
 /* A name, a call, or a tensor with renamed dims. */
 static etch_ast_expr *parse_named(etch_parser *p)
 {
     etch_span start = p->token.span;
     etch_ast_expr *expr = new_expr(p, ETCH_AST_NAME, start);
-    if (etch_parse_at(p, ETCH_TOKEN_MODEL)) {
+    if (etch_parse_at(p, ETCH_TOKEN_MODEL) || is_pad_call(p)) {
         expr->name = (etch_ast_name){etch_parse_text(p, &p->token), start};
         etch_parse_advance(p);
     } else {
@@ -315,7 +321,7 @@ static etch_ast_expr *parse_primary(etch_parser *p)
     case ETCH_TOKEN_MODEL:
         return parse_named(p);
     default:
-        if (etch_token_is_keyword(p->token.kind) && !p->token.first_on_line) {
+        if (is_pad_call(p) || (etch_token_is_keyword(p->token.kind) && !p->token.first_on_line)) {
             return parse_named(p);
         }
         expected_value(p);

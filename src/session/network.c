@@ -312,6 +312,10 @@ static void call_row(request *r)
         etch_error(graph->diags, ETCH_E_UNKNOWN_FUNCTION, nowhere, "there is no op '%.80s'", r->name);
         return;
     }
+    if (etch_row_is_several(row)) {
+        refuse(r, "has several results:", "a spec says of which dims");
+        return;
+    }
     etch_attrs attrs = {0};
     etch_operands operands = etch_operands_of(graph->arena, row);
     if (r->count < operands.least || r->count > operands.most) {

@@ -195,7 +195,7 @@ const etch_marks *etch_pipeline_marks(etch_session *session, etch_pipeline *pipe
 
 /* Something in a graph that happens at one place of the program: a call of a module, a loop, a tensor. */
 typedef struct etch_part {
-    etch_scope *scope; /* one of the three */
+    etch_scope *scope;       /* one of the three */
     const etch_region *body; /* of a loop: its iterations of one class */
     const etch_tensor *tensor;
     etch_expr around; /* how often it happens in one microbatch: the product of the loops around */

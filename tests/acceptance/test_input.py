@@ -328,8 +328,8 @@ class BadInput(Case):
                                        (plan, "stream S @ dp", "stream"), (plan, "pad V = 128", "pad"),
                                        (plan, "keep = gathers", "keep"), (train, "report = loss", "report"),
                                        (train, "adapt = lora(wq)", "adapt"), (train, "save = stats", "save"),
-                                       (body, "conv(x)", "conv"),
-                                       (body, "concat(x, x)", "concat")):
+                                       (body, "gather_sum(x)", "gather_sum"),
+                                       (body, "triangle(x)", "triangle")):
             with self.subTest(what):
                 text = self.edited(old, new.format(what))
                 spec = self.write("later.etch", text)

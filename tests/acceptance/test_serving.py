@@ -30,6 +30,15 @@ def kernels_of_a_layer(batch, new, past, tp=1, hidden=32, heads=8, kv_heads=4, h
             "attention": attention, "gate": gate, "up": (up[0], up[1] + HALF * rows * inner), "added": added}
 
 
+class Values:
+    def __init__(self, values):
+        vars(self).update(values)
+
+
+# Caches that hold less than attention reads: each step makes keys and values of all that is kept, FLOP of one token of these.
+EXPANDED = {"deepseek_v3.etch": lambda v: v.batch * (v.layers + v.mtp) * 2 * v.kv_rank * v.heads * (v.nope + v.v_dim)}
+
+
 class Serving(Case):
     def lowered(self, name, plan="split", **sets):
         folder = lower(self.scratch / f"{name}.{len(list(self.scratch.iterdir()))}", SERVE, plan=plan,
@@ -78,7 +87,8 @@ infer answer {{ {block}, steps = n }}
 
             with self.subTest(spec=spec.name):
                 token = [flops("prompt", n=1)] + [flops("token", context=past) for past in range(1, 6)]
-                self.assertEqual(sum(token), flops("prompt", n=6))
+                again = EXPANDED.get(spec.name, lambda v: 0)(Values(small))
+                self.assertEqual(sum(token), flops("prompt", n=6) + again * sum(range(6)))
                 self.assertEqual(sum(token[2:5]), flops("answer", context=2, n=3))
         self.assertGreater(found, 5)
 

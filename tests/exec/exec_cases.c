@@ -4,7 +4,8 @@
 #include <string.h>
 
 static const etch_span nowhere = {0, 0};
-static const char dims[] = "B=4 S=8 T=8 H=4 H'=4 K=2 D=4 V=8 P=16 B'=4 Z=2 E=4 C=16 L=4 ONE=1";
+static const char dims[] = "B=4 S=8 T=8 H=4 H'=4 K=2 D=4 V=8 P=16 B'=4 Z=2 E=4 C=16 L=4 ONE=1 W=32 U=1 N=12 "
+                           "N'=13 KY=3 KX=3 Y=4 X=4 R=2 Q=2";
 
 static etch_tensor *product(exec_model *m)
 {
@@ -335,7 +336,8 @@ static const exec_case cases[] = {
     {NULL, NULL},
 };
 
-static const exec_case *const lists[] = {cases, exec_attention_cases, exec_function_cases};
+static const exec_case *const lists[] = {cases, exec_attention_cases, exec_function_cases,
+                                         exec_structure_cases};
 
 exec_case_way exec_case_way_of(const exec_case *c)
 {
@@ -359,6 +361,15 @@ const exec_case *exec_case_at(uint32_t index)
             if (index-- == 0)
                 return c;
     return NULL;
+}
+
+const exec_case *exec_case_called(const char *name)
+{
+    const exec_case *c;
+    for (uint32_t i = 0; (c = exec_case_at(i)) != NULL; i++)
+        if (strcmp(c->name, name) == 0)
+            break;
+    return c;
 }
 
 /* The case's result times random numbers, summed. */

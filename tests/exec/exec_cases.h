@@ -20,9 +20,11 @@ exec_case_way exec_case_way_of(const exec_case *c);
 
 /* NULL past the end. */
 const exec_case *exec_case_at(uint32_t index);
+/* NULL: there is none of this name. */
+const exec_case *exec_case_called(const char *name);
 
 /* Of files of their own; each ends with a case without a name. */
-extern const exec_case exec_attention_cases[], exec_function_cases[];
+extern const exec_case exec_attention_cases[], exec_function_cases[], exec_structure_cases[];
 
 typedef struct exec_case_setting {
     const etch_table *table; /* NULL: the builtin one */

@@ -189,12 +189,73 @@ etch_tensor *exec_cast(exec_model *m, const char *name, etch_tensor *a, etch_dty
     return call_row(m, name, "cast", &a, 1, &attrs, NULL);
 }
 
-etch_tensor *exec_slice(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to)
+static etch_tensor *call_with_map(exec_model *m, const char *name, const char *row, etch_tensor *a,
+                                  const char *over, const char *to)
 {
     etch_attrs attrs = {0};
-    attrs.over = attrs.from = kept_dims(m, over, &attrs.over_count);
+    attrs.over = kept_dims(m, over, &attrs.over_count);
     attrs.to = kept_dims(m, to, &attrs.map_count);
-    return call_row(m, name, "slice", &a, 1, &attrs, NULL);
+    return call_row(m, name, row, &a, 1, &attrs, NULL);
+}
+
+etch_tensor *exec_slice(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to)
+{
+    return call_with_map(m, name, "slice", a, over, to);
+}
+
+etch_tensor *exec_pad(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to)
+{
+    return call_with_map(m, name, "pad", a, over, to);
+}
+
+etch_tensor *exec_regroup(exec_model *m, const char *name, etch_tensor *a, const char *from, const char *to)
+{
+    dim_list before = read_dims(m, from), after = read_dims(m, to);
+    const etch_regroup group = {before.at, before.count, after.at, after.count};
+    return named(m, etch_graph_regroup(m->graph, a, &group, 1, nowhere), name);
+}
+
+etch_tensor *exec_concat(exec_model *m, const char *name, const char *over, const char *dims, etch_tensor *a,
+                         etch_tensor *b, etch_tensor *c)
+{
+    etch_attrs attrs = {0};
+    etch_tensor *ins[] = {a, b, c};
+    attrs.over = kept_dims(m, over, &attrs.over_count);
+    return call_row(m, name, "concat", ins, c ? 3 : 2, &attrs, dims);
+}
+
+void exec_split(exec_model *m, etch_tensor *a, const char *over, const char *const *dims, etch_tensor **out)
+{
+    etch_attrs attrs = {0};
+    etch_result_dims want[16];
+    uint32_t count = 0;
+    attrs.over = kept_dims(m, over, &attrs.over_count);
+    for (; dims[count]; count++)
+        want[count].at = kept_dims(m, dims[count], &want[count].count);
+    etch_graph_call_several(m->graph, etch_row_named(m->graph->table, "split"), a, &attrs, want, out, count,
+                            nowhere);
+    for (uint32_t i = 0; i < count; i++)
+        named(m, out[i], etch_text(m->arena, "part%u", i));
+}
+
+etch_tensor *exec_window(exec_model *m, const char *row, const char *dims, const char *over, etch_tensor *x,
+                         etch_tensor *w, const char *kernel, int size, int stride, bool causal)
+{
+    etch_attrs attrs = {.causal = causal, .stride = etch_int(m->sym, stride)};
+    etch_tensor *ins[] = {x, w};
+    attrs.over = kept_dims(m, over, &attrs.over_count);
+    attrs.kernel = kept_dims(m, kernel, &attrs.kernel_count);
+    attrs.size = w ? NULL : etch_int(m->sym, size);
+    return call_row(m, row, row, ins, w ? 2 : 1, &attrs, dims);
+}
+
+etch_tensor *exec_scan(exec_model *m, const char *name, etch_tensor *const ins[5], const char *over,
+                       const char *state, int chunk)
+{
+    etch_attrs attrs = {.chunk = etch_int(m->sym, chunk)};
+    attrs.over = kept_dims(m, over, &attrs.over_count);
+    attrs.state = kept_dims(m, state, &attrs.state_count);
+    return call_row(m, name, "ssd", ins, 5, &attrs, NULL);
 }
 
 etch_tensor *exec_cache(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to)

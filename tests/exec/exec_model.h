@@ -39,6 +39,20 @@ etch_tensor *exec_call_row(exec_model *m, const char *name, const char *row, con
 etch_tensor *exec_call_number(exec_model *m, const char *name, const char *row, int num, int den,
                               etch_tensor *a);
 etch_tensor *exec_slice(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to);
+etch_tensor *exec_pad(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to);
+/* `from` and `to`: "S H" and "P", one of them a single dim. */
+etch_tensor *exec_regroup(exec_model *m, const char *name, etch_tensor *a, const char *from, const char *to);
+/* Operands that are NULL are left out; `over`: the part of each. */
+etch_tensor *exec_concat(exec_model *m, const char *name, const char *over, const char *dims, etch_tensor *a,
+                         etch_tensor *b, etch_tensor *c);
+/* Fills `out`; `dims`: those of the results, NULL at the end. */
+void exec_split(exec_model *m, etch_tensor *a, const char *over, const char *const *dims, etch_tensor **out);
+/* `dims`: of the result; `w`: NULL for a pool, whose window is `size` long. */
+etch_tensor *exec_window(exec_model *m, const char *row, const char *dims, const char *over, etch_tensor *x,
+                         etch_tensor *w, const char *kernel, int size, int stride, bool causal);
+/* `ins`: u, dt, a, b, c. */
+etch_tensor *exec_scan(exec_model *m, const char *name, etch_tensor *const ins[5], const char *over,
+                       const char *state, int chunk);
 etch_tensor *exec_cache(exec_model *m, const char *name, etch_tensor *a, const char *over, const char *to);
 /* Of `x`, along all dims but `keep`, with gain and bias unless they are NULL. */
 etch_tensor *exec_batch_norm(exec_model *m, const char *name, const char *keep, etch_tensor *x,

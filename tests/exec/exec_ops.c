@@ -1,5 +1,8 @@
 #include "exec_ops.h"
+#include "exec_ops_parts.h"
 #include "exec_ops_route.h"
+#include "exec_ops_scan.h"
+#include "exec_ops_window.h"
 
 #include "graph/row_int.h"
 
@@ -164,16 +167,6 @@ static exec_array renamed(const exec_call *call, const exec_array *x)
             if (x->dims[i] == attrs->from[m])
                 seen.dims[i] = attrs->to[m];
     return seen;
-}
-
-static void run_rename(exec_call *call)
-{
-    const exec_array seen = renamed(call, call->ins[0]);
-    if (!exec_arrays_alike(&seen, call->outs[0]))
-        mismatch(call, &seen, call->outs[0]);
-    exec_walk w = WALK(call->outs[0], &seen);
-    while (exec_walk_next(&w))
-        call->outs[0]->at[w.at[0]] = seen.at[w.at[1]];
 }
 
 /* What earlier runs have left depends on the place in the cache alone. */
@@ -820,16 +813,29 @@ static const exec_rule rows[] = {
     {"broadcast", run_broadcast, 0},
     {"scale", run_scale, 1},
     {"shift", run_shift, 1},
-    {"identity", run_rename, 0},
-    {"transpose", run_rename, 0},
-    {"cast", run_rename, 0},
-    {"cast_dx", run_rename, 0},
-    {"rename", run_rename, 0},
-    {"renamed_back", run_rename, 0},
-    {"cache", run_rename, 0},
+    {"identity", exec_run_view, 0},
+    {"transpose", exec_run_view, 0},
+    {"cast", exec_run_view, 0},
+    {"cast_dx", exec_run_view, 0},
+    {"rename", exec_run_view, 0},
+    {"renamed_back", exec_run_view, 0},
+    {"cache", exec_run_view, 0},
     {"append", run_append, 0},
     {"slice", run_slice, 0},
     {"slice_dx", run_slice_dx, COUNTED},
+    {"concat", exec_run_concat, 0},
+    {"split", exec_run_split, 0},
+    {"pad", exec_run_pad, 0},
+    {"pad_dx", exec_run_pad_dx, 0},
+    {"conv", exec_run_conv, COUNTED},
+    {"conv_dx", exec_run_conv_dx, COUNTED},
+    {"conv_dw", exec_run_conv_dw, COUNTED},
+    {"max_pool", exec_run_max_pool, COUNTED},
+    {"max_pool_dx", exec_run_max_pool_dx, COUNTED},
+    {"avg_pool", exec_run_avg_pool, COUNTED},
+    {"avg_pool_dx", exec_run_avg_pool_dx, COUNTED},
+    {"ssd", exec_run_ssd, COUNTED},
+    {"ssd_bwd", exec_run_ssd_bwd, COUNTED},
     {"relu", run_unary, 1},
     {"sigmoid", run_unary, 4},
     {"silu", run_unary, 5},

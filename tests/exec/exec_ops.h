@@ -5,7 +5,7 @@
 
 #include "exec_env.h"
 
-enum { EXEC_MAX_OPERANDS = 16, EXEC_MAX_RESULTS = 6 };
+enum { EXEC_MAX_OPERANDS = 16, EXEC_MAX_RESULTS = 16 };
 
 typedef struct exec_call {
     exec_env *env;

@@ -9,10 +9,10 @@
 static const etch_span nowhere = {0, 0};
 
 /* Sizes that all meshes below can divide, and others. Dims that are renamed into each other are equal. */
-static const char sizes[] = "B=8 S=8 T=8 H=4 H'=4 F=8 K=4 D=4 V=8 E=4 Q=2 C=32";
-static const char *const odd_sizes[] = {"B=8 S=6 T=6 H=4 H'=4 F=8 K=4 D=4 V=8 E=4 Q=2 C=24",
-                                        "B=4 S=4 T=4 H=8 H'=8 F=6 K=2 D=4 V=12 E=4 Q=2 C=8",
-                                        "B=12 S=8 T=8 H=2 H'=2 F=4 K=8 D=4 V=8 E=4 Q=2 C=48"};
+static const char sizes[] = "B=8 S=8 T=8 H=4 H'=4 F=8 K=4 D=4 V=8 E=4 Q=2 C=32 M=32 M'=32 L=4";
+static const char *const odd_sizes[] = {"B=8 S=6 T=6 H=4 H'=4 F=8 K=4 D=4 V=8 E=4 Q=2 C=24 M=24 M'=32 L=4",
+                                        "B=4 S=4 T=4 H=8 H'=8 F=6 K=2 D=4 V=12 E=4 Q=2 C=8 M=32 M'=12 L=3",
+                                        "B=12 S=8 T=8 H=2 H'=2 F=4 K=8 D=4 V=8 E=4 Q=2 C=48 M=16 M'=32 L=2"};
 static const char *const inner[] = {"S", "T", "H", "H'", "F", "K", "D", "V"};
 static const char *const of_experts[] = {"E", "C", "Q"};
 enum { INNER = sizeof inner / sizeof *inner, MAX_VALUES = 64, MAX_ELEMENTS = 1024 };
@@ -271,6 +271,43 @@ static void add_view(scene *s)
                      : exec_slice(s->m, fresh(s, "v"), x, from, to));
 }
 
+/* Two dims as one, and back: the same dims, or others that are inside. */
+static void add_regrouped(scene *s)
+{
+    static const char *const pairs[][2] = {{"S H", "M"}, {"H S", "M"}, {"F K", "M'"}};
+    etch_tensor *x = any_value(s);
+    uint32_t pair = exec_roll(s->dice, sizeof pairs / sizeof *pairs);
+    const char *outer = pair == 0   ? "S"
+                        : pair == 1 ? "H"
+                                    : "F",
+               *within = pair == 0   ? "H"
+                         : pair == 1 ? "S"
+                                     : "K";
+    if (!etch_has_dim(x, exec_model_dim(s->m, outer)) || !etch_has_dim(x, exec_model_dim(s->m, within)))
+        return;
+    etch_tensor *merged = exec_regroup(s->m, fresh(s, "v"), x, pairs[pair][0], pairs[pair][1]);
+    if (exec_roll(s->dice, 2))
+        merged = squashed(s, merged);
+    keep(s, exec_regroup(s->m, fresh(s, "v"), merged, pairs[pair][1],
+                         pairs[pair == 2 ? 2 : exec_roll(s->dice, 2)][0]));
+}
+
+/* Apart and together again, one part changed. */
+static void add_parts(scene *s)
+{
+    exec_model *m = s->m;
+    etch_tensor *x = any_value(s), *out[2];
+    etch_dim *whole = exec_model_dim(m, "F"), *half = exec_model_dim(m, "L");
+    if (!etch_has_dim(x, whole))
+        return;
+    dim_set all = dims_of(x, NULL), part = without(all, whole);
+    include(&part, half);
+    const char *const parts[] = {text_of(s, part), text_of(s, part), NULL};
+    exec_split(m, x, "F", parts, out);
+    etch_tensor *other = exec_roll(s->dice, 2) ? weight_with(s, (dim_set){.at = {half}, .count = 1}) : out[0];
+    keep(s, exec_concat(m, fresh(s, "c"), "L L", text_of(s, all), squashed(s, out[1]), other, NULL));
+}
+
 /* An objective of its own, wherever it stands: at top level, in a loop or in a module. */
 static void add_objective(scene *s)
 {
@@ -501,10 +538,10 @@ static void add_loop(scene *s)
 static void add_statements(scene *s, uint32_t count)
 {
     static void (*const statements[])(scene *) = {
-        add_projection, add_projection, add_projection, add_gain,     add_sum,       add_sum,
-        add_product,    add_function,   add_number,     add_norm,     add_reduction, add_view,
-        add_lookup,     add_attention,  add_attention,  add_quotient, add_module,    add_loop,
-        add_objective,  add_experts,    add_experts};
+        add_projection, add_projection, add_projection, add_gain,      add_sum,       add_sum,
+        add_product,    add_function,   add_number,     add_norm,      add_reduction, add_view,
+        add_lookup,     add_attention,  add_attention,  add_quotient,  add_module,    add_loop,
+        add_objective,  add_experts,    add_experts,    add_regrouped, add_parts};
     for (uint32_t i = 0; i < count && s->value_count < MAX_VALUES - 4; i++)
         statements[exec_roll(s->dice, sizeof statements / sizeof *statements)](s);
 }

@@ -15,15 +15,25 @@ static bool is_row(const etch_step *step, const char *const *names)
     return false;
 }
 
-static const char *const views[] = {"identity", "transpose", "rename",   "renamed_back",
-                                    "cache",    "slice",     "slice_dx", NULL};
+static const char *const views[] = {"identity", "transpose", "rename", "renamed_back", "cache", "slice",
+                                    "slice_dx", "split",     "pad",    "pad_dx",       NULL};
+
+/* Does the dim stand for another of the operand, because a window stops less often? */
+static bool replaces(const etch_step *step, const etch_dim *dim)
+{
+    static const char *const windows[] = {"conv", "conv_dx", "avg_pool", "avg_pool_dx", NULL};
+    const etch_attrs *attrs = &step->op->attrs;
+    return is_row(step, windows) && (etch_dim_among(attrs->from, attrs->map_count, dim) ||
+                                     etch_dim_among(attrs->to, attrs->map_count, dim));
+}
 
 /* May a partial sum that the step is given as operand `i` come out as one? */
 static bool may_pass(const etch_step *step, uint32_t i, uint32_t axis)
 {
-    static const char *const joint[] = {"add", "sub", "add_cotangents", NULL};
-    static const char *const each[] = {"cast", "cast_dx", "einsum",     "sum",     "negated_sum", "scale",
-                                       "rope", "rope_dx", "accumulate", "collect", "dispatch_dx", NULL};
+    static const char *const joint[] = {"add", "sub", "add_cotangents", "concat", NULL};
+    static const char *const each[] = {
+        "cast",       "cast_dx", "einsum",      "sum",  "negated_sum", "scale",    "rope",        "rope_dx",
+        "accumulate", "collect", "dispatch_dx", "conv", "conv_dx",     "avg_pool", "avg_pool_dx", NULL};
     for (uint32_t k = 0; k < step->in_count; k++) {
         bool partial = step->ins[k]->place[axis] == ETCH_PARTIAL;
         if (k != i && partial != is_row(step, joint))
@@ -31,7 +41,8 @@ static bool may_pass(const etch_step *step, uint32_t i, uint32_t axis)
     }
     for (uint32_t d = 0; d < step->op->outs[0]->rank && is_row(step, each); d++)
         if (!etch_has_dim(step->op->ins[i], etch_op_dim_linked(step->op, step->op->outs[0]->dims[d])) &&
-            !etch_has_dim(step->op->ins[i], step->op->outs[0]->dims[d]))
+            !etch_has_dim(step->op->ins[i], step->op->outs[0]->dims[d]) &&
+            !replaces(step, step->op->outs[0]->dims[d]))
             return false;
     return is_row(step, joint) || is_row(step, each) || is_row(step, views);
 }

@@ -156,7 +156,8 @@ static void track(exec_run *run, const exec_call *call)
 {
     const etch_op *op = call->op;
     if (op->row->role == ROLE_FREE) {
-        call->outs[0]->memory = (exec_array *)(uintptr_t)call->ins[0];
+        for (uint32_t i = 0; i < op->out_count; i++)
+            call->outs[i]->memory = (exec_array *)(uintptr_t)call->ins[0];
         return;
     }
     for (uint32_t i = 0; i < op->out_count && op->phase == ETCH_FORWARD; i++)

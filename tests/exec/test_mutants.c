@@ -7,6 +7,7 @@
 
 #include "graph/row_int.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,13 +101,26 @@ static bool is_derived(const etch_row *row)
 static bool more_flop(etch_row *row)
 {
     row->flop++;
-    return row->basis == BASIS_RESULT || row->basis == BASIS_OPERAND || row->basis == BASIS_SCORES;
+    return row->basis == BASIS_RESULT || row->basis == BASIS_OPERAND || row->basis == BASIS_SCORES ||
+           row->basis == BASIS_WINDOW || row->basis == BASIS_SCAN;
 }
 
 static bool more_flop_of_values(etch_row *row)
 {
     row->flop_width++;
-    return row->basis == BASIS_SCORES;
+    return row->basis == BASIS_SCORES || row->basis == BASIS_SCAN;
+}
+
+static bool more_flop_of_states(etch_row *row)
+{
+    row->flop_state++;
+    return row->basis == BASIS_SCAN;
+}
+
+static bool more_flop_of_chunks(etch_row *row)
+{
+    row->flop_chunk++;
+    return row->basis == BASIS_SCAN;
 }
 
 static bool no_flop(etch_row *row)
@@ -139,6 +153,10 @@ static bool over_passes(etch_row *row)
 static bool dot_passes(etch_row *row)
 {
     return let_pass(row, &row->dot);
+}
+static bool state_passes(etch_row *row)
+{
+    return let_pass(row, &row->state);
 }
 
 /* Gathers what could stay divided. */
@@ -264,7 +282,7 @@ static bool a_view(etch_row *row)
 static bool other_scores(etch_row *row)
 {
     row->scores_first ^= 1;
-    return row->basis == BASIS_SCORES;
+    return row->basis == BASIS_SCORES || row->basis == BASIS_SCAN;
 }
 
 static bool no_statistic(etch_row *row)
@@ -468,11 +486,14 @@ static bool no_momentum(etch_row *row)
 static const mutation mutations[] = {
     {"flop", BY_NUMBERS, more_flop},
     {"flop_width", BY_NUMBERS, more_flop_of_values},
+    {"flop_state", BY_NUMBERS, more_flop_of_states},
+    {"flop_chunk", BY_NUMBERS, more_flop_of_chunks},
     {"basis: none", BY_NUMBERS, no_flop},
     {"basis: some", BY_NUMBERS, some_flop},
     {"over: pass", BY_NUMBERS, over_passes},
     {"over: whole", BY_PROFILE, over_is_whole},
     {"dot: pass", BY_NUMBERS, dot_passes},
+    {"state: pass", BY_NUMBERS, state_passes},
     {"linear: each", BY_NUMBERS, partial_passes},
     {"linear: no", BY_PROFILE, no_partial_passes},
     {"grads: first lost", BY_NUMBERS, first_rule_lost},
@@ -612,6 +633,7 @@ static bool is_noticed(etch_arena *arena, const trial *t)
             _exit(2);
         for (int file = 3; file < 256; file++) /* what Check is told there is not told of this process */
             close(file);
+        signal(SIGALRM, SIG_DFL); /* Check's handler would kill the group, and what runs the tests with it */
         alarm(60);
         _exit(run_trial(arena, t) ? 1 : 0);
     }
@@ -625,6 +647,8 @@ static const struct {
     const char *row, *change, *why;
 } equals[] = {
     {"einsum", "grads: arguments", "a product commutes"},
+    {"conv", "grads: arguments", "likewise"},
+    {"pad_dx", "view: yes", "only a pin divides what it is given; test_rows has one"},
     {"batch_norm", "over: whole", "statistics of parts differ, so no case divides what they are taken of"},
     {"layer_norm", "grads: another", "that of batch_norm is the same function"},
     {"batch_norm", "grads: another", "that of layer_norm is the same function"},

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const names[] = {"B", "S", "T", "H", "K", "D", "V", "P", "E", "C"};
+static const char *const names[] = {"B", "S", "T", "H", "K", "D", "V", "P", "E", "C", "W", "N", "Y"};
 
 static void each_case(etch_arena *arena, void (*body)(etch_arena *arena, const exec_case *c))
 {
@@ -64,16 +64,28 @@ static void check_divided(const exec_case *c, etch_arena *outer, const char *pla
     etch_arena_free(arena);
 }
 
+static bool uses_dim(const exec_model *m, const char *name)
+{
+    const etch_dim *dim = exec_model_dim(m, name);
+    for (uint32_t i = 0; i < m->graph->tensors.count; i++)
+        if (etch_has_dim(m->graph->tensors.at[i], dim))
+            return true;
+    return false;
+}
+
 /* One dim on one axis and on two; two dims on two axes, also when only one of them fits all operands. */
 static void divide(etch_arena *arena, const exec_case *c)
 {
     enum { COUNT = sizeof names / sizeof *names };
+    const exec_model *m = exec_case_build(arena, c, NULL);
     for (int i = 0; i < COUNT; i++) {
+        if (!uses_dim(m, names[i]))
+            continue;
         check_divided(c, arena, etch_text(arena, "a=2 | %s@a", names[i]));
         if (strcmp(names[i], "K") != 0)
             check_divided(c, arena, etch_text(arena, "a=2 b=2 | %s@b,a", names[i]));
         for (int k = 0; k < COUNT; k++)
-            if (k != i)
+            if (k != i && uses_dim(m, names[k]))
                 check_divided(c, arena, etch_text(arena, "a=2 b=2 | %s@a %s@b", names[i], names[k]));
     }
 }
@@ -101,6 +113,26 @@ static void divided(etch_arena *arena)
 START_TEST(work_is_divided_rightly)
 {
     etch_with_arena(divided);
+}
+END_TEST
+
+/* Ranks that are to hold some of the places of a window make only those. */
+static void stops(etch_arena *arena)
+{
+    static const char *const windows[] = {"strided convolution", "pools"};
+    for (int i = 0; i < 2; i++) {
+        const exec_case *c = exec_case_called(windows[i]);
+        check_divided(c, arena, "a=2 | pin places R@a");
+        check_divided(c, arena, "a=2 b=2 | K@b B@b pin places R@a");
+        check_divided(c, arena, "a=2 b=2 | V@b pin places R@b Q@a");
+    }
+    check_divided(exec_case_called("padded"), arena, "a=2 | pin padded P@a");
+    check_divided(exec_case_called("padded"), arena, "a=2 b=2 | D@b S@a pin padded P@a");
+}
+
+START_TEST(places_of_windows_are_divided)
+{
+    etch_with_arena(stops);
 }
 END_TEST
 
@@ -240,11 +272,83 @@ START_TEST(layer_norm_is_a_centred_rms_norm)
 }
 END_TEST
 
+/* The element of an array whose dims, in the order of `dims`, have these indices. */
+static double element_at(exec_model *m, const exec_array *x, const char *const *dims, const uint32_t *index)
+{
+    size_t at = 0;
+    for (uint32_t i = 0; i < x->rank; i++)
+        for (uint32_t d = 0; dims[d]; d++)
+            if (x->dims[i] == exec_model_dim(m, dims[d]))
+                at = at * x->count[i] + index[d];
+    return x->at[at];
+}
+
+/* The state, position by position, as its definition says. Groups B=2, heads K, width D, state H. */
+static void scan_by_positions(etch_arena *arena, int chunk)
+{
+    static const char *const order[] = {"U'", "K", "S", "D", "H", NULL};
+    exec_model *m = exec_model_new(arena, "B=2 U'=2 K=2 S=8 D=4 H=4", 1);
+    etch_tensor *const ins[] = {exec_weight(m, "u", "U' S K D"), exec_weight(m, "dt", "U' S K"),
+                                exec_weight(m, "a", "K"), exec_weight(m, "b", "U' S H"),
+                                exec_weight(m, "c", "U' S H")};
+    etch_tensor *y = exec_scan(m, "y", ins, "S", "H", chunk);
+    exec_sum_loss(m, y, "U' S K D");
+    etch_training *training = exec_train(m, NULL);
+    exec_run *run = exec_run_new(arena, training, exec_data_new(arena, training, 5));
+    exec_run_forward(run, 0);
+    const exec_array *in[5], *out = exec_run_value(run, &run->env, y);
+    for (int i = 0; i < 5; i++)
+        in[i] = exec_run_value(run, &run->env, ins[i]);
+    for (uint32_t row = 0; row < 2 * 2 * 4; row++) {
+        double state[4] = {0};
+        for (uint32_t t = 0; t < 8; t++) {
+            uint32_t at[] = {row / 8, row / 4 % 2, t, row % 4, 0};
+            double step = element_at(m, in[1], order, at), sum = 0;
+            double decay = exp(-step * exp(element_at(m, in[2], order, at)));
+            for (at[4] = 0; at[4] < 4; at[4]++) {
+                double *h = &state[at[4]];
+                *h = decay * *h + step * element_at(m, in[3], order, at) * element_at(m, in[0], order, at);
+                sum += element_at(m, in[4], order, at) * *h;
+            }
+            ck_assert_double_eq_tol(element_at(m, out, order, at), sum, 1e-12);
+        }
+    }
+}
+
+static void scans(etch_arena *arena)
+{
+    for (int chunk = 1; chunk <= 8; chunk *= 2)
+        scan_by_positions(arena, chunk);
+}
+
+START_TEST(scan_is_its_recurrence)
+{
+    etch_with_arena(scans);
+}
+END_TEST
+
+/* A convolution with a kernel of one place. */
+static void narrow_window(etch_arena *arena)
+{
+    exec_model *m = exec_model_new(arena, "B=4 S=8 U=1 D=4 V=8", 1);
+    etch_tensor *x = exec_weight(m, "x", "B S D"), *w = exec_weight(m, "w", "U D V");
+    etch_tensor *y = exec_window(m, "conv", "B S V", "S", x, w, "U", 0, 1, false);
+    etch_tensor *plain = exec_product(m, "p", x, exec_reduce(m, "w1", w, "D V"), "B S V");
+    ck_assert_double_lt(difference_of(m, y, plain), 1e-12);
+}
+
+START_TEST(window_of_one_place_is_a_product)
+{
+    etch_with_arena(narrow_window);
+}
+END_TEST
+
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("rows");
-    ETCH_ADD_TESTS(suite, gradients_are_slopes, work_is_divided_rightly, every_row_is_covered,
-                   attention_is_its_parts, causal_queries_see_no_later_key, entropy_is_of_the_label,
-                   layer_norm_is_a_centred_rms_norm);
+    ETCH_ADD_TESTS(suite, gradients_are_slopes, work_is_divided_rightly, places_of_windows_are_divided,
+                   every_row_is_covered, attention_is_its_parts, causal_queries_see_no_later_key,
+                   entropy_is_of_the_label, layer_norm_is_a_centred_rms_norm, scan_is_its_recurrence,
+                   window_of_one_place_is_a_product);
     return suite;
 }

@@ -427,7 +427,7 @@ Suite *etch_suite(void)
                    a_check_reports_names_demands_and_verdicts, a_graph_says_what_is_derived_and_kept,
                    a_dry_run_needs_no_folder, a_cancelled_session_writes_nothing,
                    a_memory_limit_ends_a_call_and_not_the_process, flops_count_by_a_convention,
-                   a_formula_says_why, traces_need_no_spec,
-                   choices_are_those_of_the_lists, listings_need_no_session);
+                   a_formula_says_why, traces_need_no_spec, choices_are_those_of_the_lists,
+                   listings_need_no_session);
     return suite;
 }
