@@ -99,12 +99,13 @@ void etch_row_describe(const etch_row *row, etch_buf *out);
 
 typedef struct etch_dim {
     const char *name;
-    etch_expr size;              /* elements, over the whole job */
-    bool ragged;                 /* declared with ~: a size on average */
-    bool grows;                  /* what a cache holds, where a served model runs in several steps */
-    uint32_t id;                 /* order of creation within the graph */
-    const struct etch_dim *twin; /* the dim that this one was first renamed from (keys of a sequence: its
+    etch_expr size;                 /* elements, over the whole job */
+    bool ragged;                    /* declared with ~: a size on average */
+    bool grows;                     /* what a cache holds, where a served model runs in several steps */
+    uint32_t id;                    /* order of creation within the graph */
+    const struct etch_dim *twin;    /* the dim that this one was first renamed from (keys of a sequence: its
                                     queries); NULL otherwise */
+    const struct etch_dim *experts; /* of slots: whose they are; NULL for most */
     ETCH_VEC(const struct etch_dim *)
     holds; /* of slots: the dims of the tokens and choices that fill them, and those that they hold; none for
               most */

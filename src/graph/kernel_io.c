@@ -150,6 +150,31 @@ static bool stays(const etch_value *value)
     return value->step && value->step->row->stays;
 }
 
+/* The slots that an op fills experts with, of which `weight` has a share for each expert; NULL for most. */
+static const etch_dim *slots_of(const etch_op *op, const etch_tensor *weight)
+{
+    for (uint32_t i = 0; i < op->in_count; i++)
+        for (uint32_t d = 0; d < op->ins[i]->rank; d++) {
+            const etch_dim *dim = op->ins[i]->dims[d];
+            if (dim->experts && etch_has_dim(weight, dim->experts) && !etch_has_dim(weight, dim))
+                return dim;
+        }
+    return NULL;
+}
+
+/* Elements of an operand that the step reads. Where few tokens are served, experts without one are left out; in
+ * training every expert has some. */
+static etch_expr elements_read(const io *x, const etch_step *step, const etch_value *root)
+{
+    etch_expr all = etch_value_elements(x->placed, root);
+    const bool few = x->placed->training->graph->serves && root->tensor->kind == ETCH_WEIGHT && step->op;
+    const etch_dim *slots = few ? slots_of(step->op, root->tensor) : NULL;
+    if (!slots)
+        return all;
+    const local l = {.placed = x->placed, .step = step};
+    return etch_mul(x->sym, all, etch_min(x->sym, etch_int(x->sym, 1), local_size(&l, slots)));
+}
+
 static void read_operands(io *x, etch_kernel *kernel, const etch_step *step)
 {
     for (uint32_t i = 0; i < step->in_count; i++) {
@@ -165,7 +190,9 @@ static void read_operands(io *x, etch_kernel *kernel, const etch_step *step)
         if (!own && x->reader[root->id] != x->kernels)
             ETCH_PUSH(x->placed->arena, &kernel->reads, root);
         x->reader[root->id] = x->kernels;
-        add_read(x, kernel, etch_value_elements(x->placed, rows ? step->outs[0] : root), width_of(root));
+        etch_expr elements =
+            rows ? etch_value_elements(x->placed, step->outs[0]) : elements_read(x, step, root);
+        add_read(x, kernel, elements, width_of(root));
     }
 }
 

@@ -221,6 +221,7 @@ bool etch_shape_routed(etch_call *call, etch_dim_list *out)
     etch_dim_add(call->graph, out, experts);
     etch_dim_add(call->graph, out, slots);
     add_dims(call, out, x, tokens.at, tokens.count);
+    slots->experts = experts;
     set_links(call, &tokens, slots);
     return true;
 }

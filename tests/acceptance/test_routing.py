@@ -54,6 +54,16 @@ parallel p {{
 """
 
 
+SERVED = """etch 1
+import "{base}"
+import "{mixtral}"
+param context
+infer decode {{ model = mixtral, output = z, seq = 1, past = context }}
+infer prefill {{ model = mixtral, output = z, past = 0 }}
+parallel served {{ mesh [ep]; shard B @ ep; for experts_mlp {{ shard E @ ep }} }}
+"""
+
+
 def small(**more):
     return {**dict(layers=2, hidden=32, heads=8, kv_heads=4, head_dim=8, ffn=1, expert_ffn=24, vocab=64, experts=8,
                    topk=2, batch=8, seq=16, micro=2, dp=4, ep=2), **more}
@@ -176,6 +186,40 @@ class Exchanges(Case):
         text = ask(MIXTRAL, "comm(sync, of = experts_mlp, axis = edp, op = reduce_scatter)", plan="expert_parallel",
                    sets={"hidden": 4096, "expert_ffn": 4096, "dp": 16, "ep": 4, "experts": 8})
         self.assertEqual(str(F32 * 3 * 8 * 4096 * 4096 // 4), text)
+
+
+class Served(Case):
+    """A token of each sequence: experts that nobody chooses are not read."""
+
+    def spec(self):
+        return self.write("served.etch", SERVED.format(base=MODELS / "base.etch", mixtral=MIXTRAL))
+
+    def test_traffic_of_experts(self):
+        text = ask(self.spec(), "traffic(forward, of = experts_mlp, run = decode)", plan="served")
+        weights = lambda v: 3 * BF16 * v.hidden * v.expert_ffn * min(v.batch * v.topk, v.experts)
+        slots = lambda v: v.batch * v.topk  # read twice, written once; g and u written, one of them and then both read
+        self.assertFormula(lambda v: (weights(v) + BF16 * slots(v) * (3 * v.hidden + 4 * v.expert_ffn)) / v.ep, text, DIMS)
+
+    def test_few_tokens(self):
+        spec = self.spec()
+        for batch, read in ((1, 2), (3, 6), (4, 8), (100, 8)):
+            sets = {"batch": batch, "ep": 1, "dp": 1, "context": 1000}
+            found = value(spec, "traffic(forward, of = experts_mlp, run = decode)", "mixtral_8x7b", "served", sets)
+            self.assertEqual(BF16 * (read * 3 * 4096 * 14336 + 2 * batch * (3 * 4096 + 4 * 14336)), found)
+
+    def test_two_all_to_alls(self):
+        text = ask(self.spec(), "comm(forward, of = block, run = decode, op = all_to_all)", plan="served")
+        self.assertFormula(lambda v: 2 * BF16 * v.batch / v.ep * v.topk * v.hidden, text, DIMS)
+
+    def test_traces(self):
+        sets = {**small(dp=2, micro=1, batch=2), "context": 24}
+        for name in ("micro", "seq"):
+            del sets[name]
+        folder = self.scratch / "decode"
+        succeed("lower", self.spec(), "--run", "decode", "--plan", "served", "--set",
+                ",".join(f"{name}={size}" for name, size in sets.items()), "-o", folder)
+        self.assertFine(folder)
+        self.assertIn("always: every rank finishes", succeed("verify", folder).out)
 
 
 class Traces(Case):
