@@ -534,7 +534,7 @@ typedef struct etch_output_stage {
 typedef struct etch_output_report {
     const char *model, *plan, *config, *folder; /* config and folder may be NULL */
     const char *run; /* the name of the train or infer block; NULL when it has none */
-    bool written; /* false for a dry run: the same numbers, of what would be written */
+    bool written;    /* false for a dry run: the same numbers, of what would be written */
     uint32_t ranks;
     uint32_t classes;       /* programs: ranks of one class differ in group ids only */
     uint32_t groups;        /* communication groups */

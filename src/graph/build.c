@@ -106,6 +106,14 @@ void etch_graph_label(etch_tensor *tensor, const char *name, const char **tags, 
     tensor->span = span;
 }
 
+bool etch_has_tag(const etch_tensor *tensor, const char *tag)
+{
+    for (uint32_t i = 0; i < tensor->tag_count; i++)
+        if (strcmp(tensor->tags[i], tag) == 0)
+            return true;
+    return false;
+}
+
 void etch_graph_state(const etch_graph *graph, etch_tensor *tensor, uint32_t op_count)
 {
     if (!tensor)

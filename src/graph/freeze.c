@@ -3,14 +3,6 @@
 
 #include "graph/row_int.h"
 
-static bool has_tag(const etch_tensor *tensor, const char *tag)
-{
-    for (uint32_t i = 0; i < tensor->tag_count; i++)
-        if (strcmp(tensor->tags[i], tag) == 0)
-            return true;
-    return false;
-}
-
 /* Does the path of modules end at the scope? `end`: behind the last character of the path. */
 static bool path_ends_at(const char *path, const char *end, const etch_scope *scope)
 {
@@ -43,7 +35,7 @@ static bool is_inside(const etch_tensor *tensor, const char *selector)
 /* Does the selector name the tensor itself, by a tag or as module.tensor? */
 static bool names_tensor(const etch_tensor *tensor, const char *selector)
 {
-    if (has_tag(tensor, selector))
+    if (etch_has_tag(tensor, selector))
         return true;
     const char *dot = strrchr(selector, '.');
     return dot && strcmp(dot + 1, tensor->name) == 0 && path_ends_at(selector, dot, tensor->scope);

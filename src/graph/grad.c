@@ -20,14 +20,6 @@ etch_expr etch_training_size(const etch_training *training, const etch_dim *dim)
     return divided ? etch_div(sym, dim->size, training->train.micro) : dim->size;
 }
 
-bool etch_has_tag(const etch_tensor *tensor, const char *tag)
-{
-    for (uint32_t i = 0; i < tensor->tag_count; i++)
-        if (strcmp(tensor->tags[i], tag) == 0)
-            return true;
-    return false;
-}
-
 static bool is_loss(const etch_tensor *tensor)
 {
     return etch_has_tag(tensor, "loss");
@@ -227,14 +219,9 @@ static uint32_t gather_args(deriver *d, const etch_op *op, const char *args, con
     return absent;
 }
 
-static bool same_dim_set(const etch_tensor *a, const etch_tensor *b)
+static bool same_dims(const etch_tensor *a, const etch_tensor *b)
 {
-    if (a->rank != b->rank)
-        return false;
-    for (uint32_t i = 0; i < a->rank; i++)
-        if (!etch_has_dim(b, a->dims[i]))
-            return false;
-    return true;
+    return etch_dims_same(a->dims, a->rank, b->dims, b->rank);
 }
 
 /* A part of what a concat has made has the dims along which the operand was broadcast. */
@@ -269,7 +256,7 @@ static void apply_rule(deriver *d, etch_region *region, const etch_op *op, const
     if (!any)
         return;
     uint32_t absent = gather_args(d, op, rule->args, cotangents, targets[0], &args);
-    if (row->elide_same && same_dim_set(args.at[0], op->ins[targets[0]])) {
+    if (row->elide_same && same_dims(args.at[0], op->ins[targets[0]])) {
         contribute(d, region, op->ins[targets[0]], args.at[0], false);
         return;
     }
@@ -291,7 +278,7 @@ static void apply_rule(deriver *d, etch_region *region, const etch_op *op, const
     for (uint32_t i = 0; i < count; i++) {
         etch_tensor *target = op->ins[targets[i]], *part = made->outs[i];
         bool fresh = row->role != ROLE_FREE; /* a view is no node, so it adds into nothing */
-        if (etch_row_is_several(row) && d->needs[target->id] && !same_dim_set(part, target)) {
+        if (etch_row_is_several(row) && d->needs[target->id] && !same_dims(part, target)) {
             part = sum_to(d, region, part, target);
             fresh = true;
         }

@@ -34,8 +34,6 @@ typedef struct deriver {
     bool failed, found_integer;
 } deriver;
 
-bool etch_has_tag(const etch_tensor *tensor, const char *tag);
-
 /* Finds what the train block names. */
 void etch_recompute_begin(deriver *d);
 /* The tensor that stands for a forward one in backward: its copy where there is one. */

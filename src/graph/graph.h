@@ -421,6 +421,9 @@ etch_tensor *etch_graph_alias(etch_graph *graph, etch_tensor *x, etch_span span)
 void etch_graph_label(etch_tensor *tensor, const char *name, const char **tags, uint32_t tag_count,
                       etch_span span);
 
+/* Has it this tag? */
+bool etch_has_tag(const etch_tensor *tensor, const char *tag);
+
 /* Says that the statement made `tensor` and all ops since there were `op_count` of them. */
 void etch_graph_state(const etch_graph *graph, etch_tensor *tensor, uint32_t op_count);
 

@@ -190,14 +190,6 @@ static void walk_backward(const marking *m, const etch_region *region)
 
 /* ---- tags ------------------------------------------------------------------------------------------------ */
 
-static bool has_tag(const etch_tensor *tensor, const char *tag)
-{
-    for (uint32_t i = 0; i < tensor->tag_count; i++)
-        if (strcmp(tensor->tags[i], tag) == 0)
-            return true;
-    return false;
-}
-
 static bool is_norm(const etch_op *op)
 {
     return op->row->family == FAMILY_NORM;
@@ -239,7 +231,7 @@ static void find_tagged(const marking *m)
     for (uint32_t i = 0; i < m->graph->tensors.count; i++) {
         const etch_tensor *tensor = m->graph->tensors.at[i];
         for (size_t row = 0; tensor && !tensor->of && row < TAG_COUNT; row++)
-            if (has_tag(tensor, tag_rows[row].tag))
+            if (etch_has_tag(tensor, tag_rows[row].tag))
                 mark_tagged(m, m->graph->forward, tensor, row);
     }
 }

@@ -36,8 +36,8 @@ typedef enum etch_ast_expr_kind {
     ETCH_AST_NEGATE,  /* -left */
     ETCH_AST_BINARY,  /* left op right: '+' '-' '*' '/' '%' '^', or 'f' for // */
     ETCH_AST_COMPARE, /* left op right: '=' (==) 'n' (!=) 'l' (<=) 'g' (>=) '<' '>' '|'; a predicate */
-    ETCH_AST_TUPLE, /* (items), two or more */
-    ETCH_AST_LIST   /* [items], one or more */
+    ETCH_AST_TUPLE,   /* (items), two or more */
+    ETCH_AST_LIST     /* [items], one or more */
 } etch_ast_expr_kind;
 
 typedef struct etch_ast_arg {

@@ -144,6 +144,8 @@ extern const char *const etch_value_functions[];
 bool etch_is_value_function(const char *name);
 /* The exact value of an expression. NULL after an error. */
 etch_expr etch_value_of(etch_spec *spec, const etch_ast_expr *expr, const etch_lookup *lookup);
+/* What the operator of an ETCH_AST_COMPARE says. */
+etch_relation etch_relation_of(char op);
 /* A predicate: a comparison, or an expression (ETCH_REL_TRUE: holds when it is not 0; right is 0). left ==
  * NULL after an error. */
 etch_claim etch_claim_of(etch_spec *spec, const etch_ast_expr *expr, const etch_lookup *lookup);

@@ -297,29 +297,6 @@ static index_test test_of_order(etch_turn *t, etch_relation relation, etch_expr 
     return test;
 }
 
-static bool compares(etch_sym *sym, etch_relation relation, etch_expr left, etch_expr right)
-{
-    const int order = etch_constant_compare(sym, left, right);
-    switch (relation) {
-    case ETCH_REL_EQ:
-        return order == 0;
-    case ETCH_REL_NE:
-        return order != 0;
-    case ETCH_REL_LE:
-        return order <= 0;
-    case ETCH_REL_LT:
-        return order < 0;
-    case ETCH_REL_GE:
-        return order >= 0;
-    case ETCH_REL_GT:
-        return order > 0;
-    case ETCH_REL_DIVIDES:
-    case ETCH_REL_TRUE:
-        break;
-    }
-    return false;
-}
-
 static uint32_t common_multiple(uint32_t a, uint32_t b)
 {
     uint32_t x = a, y = b;
@@ -351,7 +328,7 @@ static bool test_of_remainder(etch_turn *t, etch_relation relation, etch_expr mo
     *test = (index_test){.low = NO_BREAK, .high = NO_BREAK, .modulus = (uint32_t)number};
     test->residues = ETCH_NEW_ARRAY(spec->arena, test->modulus, bool);
     for (uint32_t i = 0; i < test->modulus; i++)
-        test->residues[i] = compares(spec->sym, relation, etch_int(spec->sym, i), right);
+        test->residues[i] = etch_constants_hold(spec->sym, relation, etch_int(spec->sym, i), right);
     t->period = common_multiple(t->period, test->modulus);
     return true;
 }
@@ -370,26 +347,6 @@ static uint32_t known_test(etch_turn *t, index_test test)
     ETCH_PUSH(t->env->builder->spec->arena, &t->tests, test);
     find_stretches(t);
     return t->tests.count - 1;
-}
-
-static etch_relation relation_of(char op)
-{
-    switch (op) {
-    case '=':
-        return ETCH_REL_EQ;
-    case 'n':
-        return ETCH_REL_NE;
-    case 'l':
-        return ETCH_REL_LE;
-    case 'g':
-        return ETCH_REL_GE;
-    case '<':
-        return ETCH_REL_LT;
-    case '>':
-        return ETCH_REL_GT;
-    default:
-        return ETCH_REL_DIVIDES;
-    }
 }
 
 /* b RELATION a, told as what holds between a and b. */
@@ -427,7 +384,7 @@ static bool take_apart(const etch_env *env, const etch_ast_expr *expr, condition
         return is_index_side(env, expr);
     }
     const bool on_left = is_index_side(env, expr->left);
-    const etch_relation relation = relation_of(expr->op);
+    const etch_relation relation = etch_relation_of(expr->op);
     *c = (condition){.side = on_left ? expr->left : expr->right,
                      .right = on_left ? expr->right : expr->left,
                      .relation = on_left ? relation : mirrored(relation),

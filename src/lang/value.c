@@ -213,7 +213,7 @@ etch_expr etch_value_of(etch_spec *spec, const etch_ast_expr *expr, const etch_l
 
 /* ---- predicates ---------------------------------------------------------------------------------------- */
 
-static etch_relation relation_of(char op)
+etch_relation etch_relation_of(char op)
 {
     switch (op) {
     case '=':
@@ -246,7 +246,7 @@ etch_claim etch_claim_of(etch_spec *spec, const etch_ast_expr *expr, const etch_
     etch_divisors divisors = {0};
     spec->divisors = &divisors;
     if (expr->kind == ETCH_AST_COMPARE) {
-        claim.relation = relation_of(expr->op);
+        claim.relation = etch_relation_of(expr->op);
         claim.left = etch_value_of(spec, expr->left, lookup);
         claim.right = etch_value_of(spec, expr->right, lookup);
     } else if (is_call_of(expr, "integer")) {

@@ -395,25 +395,7 @@ static bool fact_holds(etch_sym *sym, etch_relation relation, etch_expr left, et
         return !etch_is_zero(left);
     if (relation == ETCH_REL_DIVIDES)
         return divides(sym, left, right);
-    int order = etch_constant_compare(sym, left, right);
-    switch (relation) {
-    case ETCH_REL_EQ:
-        return order == 0;
-    case ETCH_REL_NE:
-        return order != 0;
-    case ETCH_REL_LE:
-        return order <= 0;
-    case ETCH_REL_GE:
-        return order >= 0;
-    case ETCH_REL_LT:
-        return order < 0;
-    case ETCH_REL_GT:
-        return order > 0;
-    case ETCH_REL_DIVIDES:
-    case ETCH_REL_TRUE:
-        break;
-    }
-    return false;
+    return etch_constants_hold(sym, relation, left, right);
 }
 
 static void check_fact(etch_bound *b, const etch_claim *fact)

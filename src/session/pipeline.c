@@ -108,8 +108,7 @@ static void derive(etch_session *session, etch_pipeline *p, etch_model *model)
     etch_train train = model->train;
     if (p->plan && p->plan->recompute.span.end)
         etch_train_recompute(&train, &p->plan->recompute);
-    p->training =
-        model->trains ? etch_train_derive(model->graph, &train) : forward_only(session, model);
+    p->training = model->trains ? etch_train_derive(model->graph, &train) : forward_only(session, model);
     if (!p->training)
         return;
     etch_graph_costs(p->training, &p->graph_costs);

@@ -425,8 +425,9 @@ static bool is_trained(etch_session *session, const etch_pipeline *p, const etch
         etch_help(diag, "%sname a train block: run = NAME", hint);
         return false;
     }
-    etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_TRAIN, span,
-                                 "'%s' needs a train block: model '%s' is not trained", asked, p->model->name);
+    etch_diag *diag =
+        etch_error(session->diags, ETCH_E_QUERY_TRAIN, span,
+                   "'%s' needs a train block: model '%s' is not trained", asked, p->model->name);
     etch_help(diag, "%sadd `train { model = %s, optimizer = adamw }` to the spec", hint, p->model->name);
     return false;
 }

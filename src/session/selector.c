@@ -105,14 +105,6 @@ static void find_loops(etch_session *session, const survey *s, path p, etch_part
     }
 }
 
-static bool has_tag(const etch_tensor *tensor, const char *tag)
-{
-    for (uint32_t i = 0; i < tensor->tag_count; i++)
-        if (strcmp(tensor->tags[i], tag) == 0)
-            return true;
-    return false;
-}
-
 /* Tensors with a tag, or called module.tensor. */
 static void find_tensors(etch_session *session, const etch_graph *graph, path p, etch_parts *out)
 {
@@ -121,7 +113,7 @@ static void find_tensors(etch_session *session, const etch_graph *graph, path p,
         const char *last = p.at[p.count - 1];
         if (!tensor || tensor->of)
             continue;
-        if (p.count == 1 ? has_tag(tensor, last)
+        if (p.count == 1 ? etch_has_tag(tensor, last)
                          : strcmp(tensor->name, last) == 0 && ends_at(p, p.count - 1, tensor->scope)) {
             etch_expr around = runs_of(session->sym, tensor->region);
             ETCH_PUSH(session->arena, out, (etch_part){.tensor = tensor, .around = around});

@@ -357,3 +357,26 @@ int etch_constant_compare(etch_sym *sym, etch_expr a, etch_expr b)
     (void)sym;
     return sym_coef_compare(sym_constant_of(a), sym_constant_of(b));
 }
+
+bool etch_constants_hold(etch_sym *sym, etch_relation relation, etch_expr a, etch_expr b)
+{
+    const int order = etch_constant_compare(sym, a, b);
+    switch (relation) {
+    case ETCH_REL_EQ:
+        return order == 0;
+    case ETCH_REL_NE:
+        return order != 0;
+    case ETCH_REL_LE:
+        return order <= 0;
+    case ETCH_REL_LT:
+        return order < 0;
+    case ETCH_REL_GE:
+        return order >= 0;
+    case ETCH_REL_GT:
+        return order > 0;
+    case ETCH_REL_DIVIDES:
+    case ETCH_REL_TRUE:
+        break;
+    }
+    return false;
+}

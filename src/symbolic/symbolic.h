@@ -170,6 +170,8 @@ bool etch_to_u64(etch_expr a, uint64_t *value);
 bool etch_is_integer_constant(etch_expr a);
 /* -1, 0, 1: order of two constants. */
 int etch_constant_compare(etch_sym *sym, etch_expr a, etch_expr b);
+/* Does the relation, of order or equality, hold between two constants? */
+bool etch_constants_hold(etch_sym *sym, etch_relation relation, etch_expr a, etch_expr b);
 /* The variable's name when `a` is a single variable, else NULL. */
 const char *etch_var_name(etch_expr a);
 /* The variables in `a`, also inside opaque atoms, in order of declaration. The array lives in the arena of

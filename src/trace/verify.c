@@ -90,9 +90,9 @@ static void report_unused(const verifying *v)
     if (count == 0)
         return;
     if (count > (uint64_t)GROUPS_OF_A_RANK * v->set.rank_count + ANY_GROUPS) {
-        etch_diag *many = etch_error(v->diags, ETCH_E_VERIFY_GROUP_MANY, nowhere,
-                                     "no collective is of %u of the %u groups", (unsigned)count,
-                                     (unsigned)v->groups.count - 1);
+        etch_diag *many =
+            etch_error(v->diags, ETCH_E_VERIFY_GROUP_MANY, nowhere, "no collective is of %u of the %u groups",
+                       (unsigned)count, (unsigned)v->groups.count - 1);
         etch_help(many, "this seems to be the group file of other traces");
         return;
     }

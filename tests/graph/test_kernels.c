@@ -200,7 +200,8 @@ static void attention_keeps_its_scores(etch_arena *arena)
     etch_graph_label(v, "v", NULL, 0, nowhere);
     k = sample_call(x, "kr", "rope", k, NULL, 'f', NULL);
     etch_tensor *qkv[] = {q, k, v};
-    etch_tensor *o = etch_graph_call(x->graph, etch_row_called(x->graph->table, "sdpa"), qkv, 3, &attrs, NULL, 0, nowhere);
+    etch_tensor *o =
+        etch_graph_call(x->graph, etch_row_called(x->graph->table, "sdpa"), qkv, 3, &attrs, NULL, 0, nowhere);
     etch_graph_label(o, "o", NULL, 0, nowhere);
     sample_loss(x, sample_product(x, "y", o, wo, "bsh"));
     sample_shard(x, "B", DP);

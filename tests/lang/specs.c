@@ -46,7 +46,8 @@ spec_scene specs_load(etch_arena *arena, const char *text)
     put_all(&s, text);
     s.sym = etch_sym_new(arena);
     s.diags = etch_diags_new(arena);
-    s.spec = etch_spec_load(arena, s.sym, s.diags, &(etch_spec_source){.path = path_of(&s, "a.etch")}, &s.status);
+    s.spec =
+        etch_spec_load(arena, s.sym, s.diags, &(etch_spec_source){.path = path_of(&s, "a.etch")}, &s.status);
     ck_assert((s.spec != NULL) == (s.status == ETCH_OK));
     return s;
 }

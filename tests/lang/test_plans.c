@@ -266,7 +266,9 @@ static void wrong(etch_arena *arena)
         {"mesh [a]\noffload = (optimizer)\nofload = 1", NULL,
          "E0420 a.etch:4:1 'offload' in a plan" LATER "E0430 a.etch:5:1 a plan has no option 'ofload'\n"
          "  help did you mean 'offload'?\n"},
-        {"mesh [a]\nstream S @ a\npad K = 128\ndtype act = f8\nfor core { recompute = layer }\naccumulate = (B, 4)", NULL,
+        {"mesh [a]\nstream S @ a\npad K = 128\ndtype act = f8\nfor core { recompute = layer }\naccumulate = "
+         "(B, 4)",
+         NULL,
          "E0420 a.etch:4:1 'stream' in a plan" LATER "E0420 a.etch:5:1 'pad' in a plan" LATER
          "E0420 a.etch:6:1 'dtype' in a plan" LATER "E0420 a.etch:7:12 'recompute' in a scope" LATER
          "E0420 a.etch:8:1 'accumulate' in a plan" LATER},

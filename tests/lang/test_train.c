@@ -91,7 +91,7 @@ static void options(etch_arena *arena)
          "E0210 a.etch:5:23 unknown dim 'C'\n"
          "E0210 a.etch:5:26 unknown name 'micor'\n"
          "  help did you mean 'micro'?\n"},
-        {"recompute = 3", NULL, 
+        {"recompute = 3", NULL,
          "E0220 a.etch:5:21 recompute is a loop, a module, a tag, a list of them, full, needed or none\n"
          "  help write recompute = layer, (attention.core, mlp.h), full, needed(layer)\n"},
         {"recompute = (layer, full)", NULL,
