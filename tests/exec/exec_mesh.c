@@ -5,7 +5,8 @@
 exec_mesh exec_mesh_of(const etch_graph *graph, const etch_plan *plan)
 {
     exec_mesh mesh = {.graph = graph, .plan = plan, .axes = plan->mesh.count, .ranks = 1};
-    mesh.outside = etch_alloc_array(graph->arena, graph->dims.count, sizeof *mesh.outside);
+    mesh.is_slots = ETCH_NEW_ARRAY(graph->arena, graph->dims.count, bool);
+    mesh.divide = ETCH_NEW_ARRAY(graph->arena, graph->dims.count, uint32_t);
     for (uint32_t a = 0; a < mesh.axes; a++) {
         mesh.size[a] = exec_integer(plan->mesh.at[a].size);
         mesh.ranks *= mesh.size[a];
@@ -75,65 +76,87 @@ static const etch_dim *first_of(const etch_dim *dim)
     return dim;
 }
 
-static void order_by_move(exec_mesh *mesh, const etch_step *step)
+/* ---- slots ------------------------------------------------------------------------------------------ */
+
+bool exec_mesh_is_slots(const exec_mesh *mesh, const etch_dim *dim)
 {
-    const etch_tensor *tensor = step->ins[0]->tensor;
-    for (uint32_t i = 0; i < tensor->rank; i++) {
-        const etch_dim *dim = tensor->dims[i];
-        for (uint32_t a = 0; a < mesh->axes && dim->holds.count; a++)
-            for (uint32_t b = 0; b < mesh->axes; b++) {
-                bool stays = step->ins[0]->place[a] == dim && step->outs[0]->place[a] == dim;
-                bool changes = (step->ins[0]->place[b] == dim) != (step->outs[0]->place[b] == dim);
-                if (stays && changes)
-                    mesh->outside[dim->id][b] |= 1u << a;
-            }
-    }
+    return mesh->is_slots[first_of(dim)->id];
 }
 
-static void order_region(exec_mesh *mesh, const etch_placed_region *region)
+static void note_value(exec_mesh *mesh, const etch_value *value)
 {
+    for (uint32_t a = 0; a < mesh->axes; a++)
+        if (value->place[a] && value->place[a] != ETCH_PARTIAL)
+            mesh->divide[first_of(value->place[a])->id] |= 1u << a;
+}
+
+static void note_region(exec_mesh *mesh, const etch_placed_region *region)
+{
+    for (uint32_t i = 0; i < region->carries.count; i++)
+        note_value(mesh, region->carries.at[i].in);
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_step *step = region->items.at[i].step;
         const etch_placed_loop *loop = region->items.at[i].loop;
         for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            order_region(mesh, loop->bodies.at[k]);
-        if (step && step->move)
-            order_by_move(mesh, step);
+            note_region(mesh, loop->bodies.at[k]);
+        for (uint32_t k = 0; step && k < step->in_count; k++)
+            note_value(mesh, step->ins[k]);
+        for (uint32_t k = 0; step && k < step->out_count; k++)
+            note_value(mesh, step->outs[k]);
     }
 }
 
-/* Makes a whole order of what must be: the first axis of the mesh that nothing must be outside of comes next.
- */
-static bool complete(const exec_mesh *mesh, uint32_t *outside)
+void exec_mesh_note_slots(exec_mesh *mesh, const etch_placed *placed)
 {
-    uint32_t before = 0;
-    for (uint32_t n = 0; n < mesh->axes; n++) {
-        uint32_t a = 0;
-        while (a < mesh->axes && ((before >> a & 1) || (outside[a] & ~before)))
-            a++;
-        if (a == mesh->axes)
-            return false;
-        outside[a] = before;
-        before |= 1u << a;
-    }
-    return true;
-}
-
-bool exec_mesh_order_slots(exec_mesh *mesh, const etch_placed *placed)
-{
-    order_region(mesh, placed->forward);
+    const etch_graph *graph = mesh->graph;
+    for (uint32_t i = 0; i < graph->dims.count; i++)
+        if (graph->dims.at[i]->holds.count)
+            mesh->is_slots[first_of(graph->dims.at[i])->id] = true;
+    note_region(mesh, placed->forward);
     if (placed->backward)
-        order_region(mesh, placed->backward);
-    for (uint32_t i = 0; i < mesh->graph->dims.count; i++)
-        if (mesh->graph->dims.at[i]->holds.count && !complete(mesh, mesh->outside[i]))
-            return false;
-    return true;
+        note_region(mesh, placed->backward);
 }
+
+bool exec_mesh_divides(const exec_mesh *mesh, const etch_dim *slots, uint32_t axis)
+{
+    return mesh->divide[first_of(slots)->id] >> axis & 1;
+}
+
+exec_cells exec_mesh_cells(const exec_mesh *mesh, const etch_dim *slots, uint32_t axis)
+{
+    exec_cells cells = {1, 1};
+    for (uint32_t a = 0; a < mesh->axes; a++) {
+        uint32_t parts = exec_mesh_divides(mesh, slots, a) ? mesh->size[a] : 1;
+        cells.parts *= parts;
+        cells.inside *= a > axis ? parts : 1;
+    }
+    return cells;
+}
+
+/* The slots of the cells that are a rank's on all axes that divide the dim here. */
+static void add_slots(const exec_mesh *mesh, const exec_env *env, exec_array *part, const etch_dim *dim,
+                      const etch_state *place, uint32_t rank)
+{
+    uint32_t size = exec_size(env, dim), count = 0, *own = ETCH_NEW_ARRAY(env->arena, size, uint32_t);
+    for (uint32_t slot = 0; slot < size; slot++) {
+        bool is_own = true;
+        for (uint32_t a = 0; a < mesh->axes; a++) {
+            const exec_cells cells = exec_mesh_cells(mesh, dim, a);
+            if (size % cells.parts)
+                ck_abort_msg("%u parts of %s = %u", cells.parts, dim->name, size);
+            uint32_t at = slot / (size / cells.parts) / cells.inside % mesh->size[a];
+            is_own = is_own && (place[a] != dim || at == exec_mesh_at(mesh, rank, a));
+        }
+        if (is_own)
+            own[count++] = slot;
+    }
+    exec_array_add_apart(part, dim, own, count);
+}
+
+/* ---- parts ------------------------------------------------------------------------------------------ */
 
 bool exec_mesh_is_outside(const exec_mesh *mesh, const etch_dim *dim, uint32_t a, uint32_t b)
 {
-    if (dim->holds.count)
-        return mesh->outside[dim->id][b] >> a & 1;
     int order = order_in_plan(mesh->plan, dim->name, a, b);
     for (uint32_t i = 0; i < mesh->graph->dims.count && !order; i++)
         if (first_of(mesh->graph->dims.at[i]) == first_of(dim))
@@ -148,6 +171,10 @@ exec_array exec_mesh_part(const exec_mesh *mesh, const exec_env *env, const etch
     for (uint32_t i = 0; i < tensor->rank; i++) {
         const etch_dim *dim = tensor->dims[i];
         uint32_t parts = 1, index = 0;
+        if (exec_mesh_is_slots(mesh, dim)) {
+            add_slots(mesh, env, &part, dim, place, rank);
+            continue;
+        }
         for (uint32_t a = 0; a < mesh->axes; a++) {
             uint32_t inside = 1; /* parts that the axes inside `a` make */
             for (uint32_t b = 0; b < mesh->axes; b++)

@@ -61,7 +61,7 @@ static bool pair_fits(const exec_ranks *ranks, const chain *c, const etch_dim *d
     uint32_t before = axes_on(ranks, c->base, dim), after = axes_on(ranks, c->end, dim);
     bool changes = (before ^ after) & (1u << a), stays = before & after & (1u << b);
     bool joins = after & ~before & (1u << a), leaves = before & ~after & (1u << b);
-    if (changes && stays)
+    if (changes && stays && !exec_mesh_is_slots(&ranks->mesh, dim))
         return exec_mesh_is_outside(&ranks->mesh, dim, b, a);
     return !(joins && leaves) || c->turn[b] >= c->turn[a];
 }

@@ -541,7 +541,7 @@ static exec_array *scores_like(exec_call *call, const exec_array *q, const exec_
     for (uint32_t s = 0; s < 2; s++)
         for (uint32_t i = 0; i < sides[s]->rank; i++)
             if (exec_array_find(scores, sides[s]->dims[i]) < 0)
-                exec_array_add_dim(scores, sides[s]->dims[i], sides[s]->first[i], sides[s]->count[i]);
+                exec_array_add_dim_of(scores, sides[s], i);
     exec_array_fill(call->arena, scores);
     return scores;
 }

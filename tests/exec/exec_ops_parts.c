@@ -65,8 +65,9 @@ void exec_run_view(exec_call *call)
         bool there = true;
         for (uint32_t i = 0; i < x->rank; i++) {
             uint32_t index = index_in_operand(call, &w, x->dims[i]);
-            there = there && index >= x->first[i] && index < x->first[i] + x->count[i];
-            at = at * x->count[i] + (index - x->first[i]);
+            uint32_t place = exec_array_place(x, i, index);
+            there = there && place != EXEC_NOWHERE;
+            at = at * x->count[i] + place;
         }
         if (there)
             y->at[w.at[0]] = x->at[at];

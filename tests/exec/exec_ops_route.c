@@ -43,14 +43,15 @@ typedef struct routing {
     uint32_t *expert, *slot;
 } routing;
 
-/* Which of the ranks that a lane tells apart has the token; UINT32_MAX where the lane is one of slots alone. */
+/* Which of the ranks that a lane tells apart has the token; EXEC_NOWHERE where the lane is one of slots alone.
+ */
 static uint32_t place_on(const exec_call *call, const exec_lane *lane, const etch_tensor *idx,
                          const uint32_t *index)
 {
     for (uint32_t d = 0; d < idx->rank; d++)
         if (idx->dims[d] == lane->dim)
             return index[d] / (exec_size(call->env, lane->dim) / lane->parts) / lane->inside % lane->count;
-    return UINT32_MAX;
+    return EXEC_NOWHERE;
 }
 
 /* On which ranks' part of the slots a choice goes, as a number. */
@@ -60,7 +61,7 @@ static uint32_t cell_of(const exec_call *call, const exec_route *route, const et
     uint32_t cell = 0;
     for (uint32_t l = 0; route && l < route->lane_count; l++) {
         uint32_t at = place_on(call, &route->lanes[l], idx, index);
-        if (at != UINT32_MAX)
+        if (at != EXEC_NOWHERE)
             cell = cell * route->lanes[l].count + at;
     }
     return cell;
@@ -73,7 +74,7 @@ static uint32_t slot_of(const exec_call *call, const exec_route *route, const et
     uint32_t slot = 0, left = in_cell;
     for (uint32_t l = 0; route && l < route->lane_count; l++) {
         uint32_t at = place_on(call, &route->lanes[l], idx, index);
-        if (at == UINT32_MAX) {
+        if (at == EXEC_NOWHERE) {
             left /= route->lanes[l].count;
             at = n / left;
             n %= left;
@@ -95,7 +96,8 @@ static const exec_route *route_in(const exec_call *call)
 {
     const etch_tensor *idx = exec_route_indices(call->op);
     for (uint32_t i = 0; call->env->routes && i < call->env->routes->count; i++)
-        if (call->env->routes->at[i].indices == idx)
+        if (call->env->routes->at[i].indices == idx &&
+            call->env->routes->at[i].slots == call->op->attrs.to[0])
             return &call->env->routes->at[i];
     return NULL;
 }
@@ -120,7 +122,7 @@ static routing route_all(exec_call *call, const etch_tensor *of_slots, const etc
     uint32_t cells = 1, groups = 1, index[EXEC_MAX_RANK] = {0};
     size_t count = 1;
     for (uint32_t l = 0; route && l < route->lane_count; l++)
-        cells *= place_on(call, &route->lanes[l], r.idx, index) == UINT32_MAX ? 1 : route->lanes[l].count;
+        cells *= place_on(call, &route->lanes[l], r.idx, index) == EXEC_NOWHERE ? 1 : route->lanes[l].count;
     for (uint32_t i = 0; i < r.idx->rank; i++) {
         count *= exec_size(call->env, r.idx->dims[i]);
         groups *= is_token(op, r.idx->dims[i]) ? 1 : exec_size(call->env, r.idx->dims[i]);
@@ -169,9 +171,10 @@ static double *slot_at(exec_call *call, const routing *r, const exec_walk *w, co
         uint32_t here = dim == r->experts ? r->expert[k]
                         : dim == r->slots ? r->slot[k]
                                           : exec_walk_index(w, dim);
-        if (here < of_slots->first[i] || here >= of_slots->first[i] + of_slots->count[i])
+        uint32_t place = exec_array_place(of_slots, i, here);
+        if (place == EXEC_NOWHERE)
             return NULL;
-        at = at * of_slots->count[i] + (here - of_slots->first[i]);
+        at = at * of_slots->count[i] + place;
     }
     return &of_slots->at[at];
 }

@@ -5,16 +5,18 @@
 
 #include "exec_ops.h"
 
-/* Ranks are told apart along a token dim: `count` parts at a distance of `inside` smallest parts, of which
- * there are `parts`. */
+/* Ranks of an axis are told apart along a token dim: `count` parts at a distance of `inside` smallest parts, of
+ * which there are `parts`. NULL: no token dim, the axis divides slots alone. */
 typedef struct exec_lane {
     const etch_dim *dim;
     uint32_t axis, count, inside, parts;
 } exec_lane;
 
-/* Slots lie in the order of the ranks whose tokens fill them, outermost first. */
+/* Slots lie in a grid of the axes that divide them, outermost first: each has the place of the ranks whose tokens
+ * fill it. */
 typedef struct exec_route {
     const etch_tensor *indices;
+    const etch_dim *slots;
     exec_lane lanes[ETCH_MAX_AXES];
     uint32_t lane_count;
 } exec_route;

@@ -32,7 +32,7 @@ static void add_dims(scan *k, space to, const exec_array *from, space less)
         for (uint32_t n = 0; n < attrs->state_count; n++)
             known = known || from->dims[i] == attrs->state[n];
         if (!known)
-            exec_array_add_dim(&k->spaces[to], from->dims[i], from->first[i], from->count[i]);
+            exec_array_add_dim_of(&k->spaces[to], from, i);
     }
 }
 

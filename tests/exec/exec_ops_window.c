@@ -42,12 +42,13 @@ static double *seen(exec_call *call, const window *win, const exec_walk *w, cons
             if (index < 0 || index >= exec_size(call->env, x->dims[i]))
                 return NULL;
         }
-        if (index < x->first[i] || index >= x->first[i] + x->count[i]) {
+        uint32_t place = exec_array_place(x, i, (uint32_t)index);
+        if (place == EXEC_NOWHERE) {
             exec_fail(call->env, "%s reads what is not there: only %s", etch_row_name(call->op->row),
                       exec_array_text(call->arena, x));
             return NULL;
         }
-        at = at * x->count[i] + (size_t)(index - x->first[i]);
+        at = at * x->count[i] + place;
     }
     return &x->at[at];
 }

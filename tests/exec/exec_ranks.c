@@ -387,60 +387,66 @@ static void lay_out(exec_ranks *ranks, const etch_step *step)
     exec_lay_out(&ranks->reference->env, query, sharing);
 }
 
-static exec_route *route_by(exec_ranks *ranks, const etch_tensor *indices)
+/* One lane for every axis that divides the slots. */
+static exec_route *route_by(exec_ranks *ranks, const etch_tensor *indices, const etch_dim *slots)
 {
     exec_routes *routes = ranks->env.routes;
     for (uint32_t i = 0; i < routes->count; i++)
-        if (routes->at[i].indices == indices)
+        if (routes->at[i].indices == indices && routes->at[i].slots == slots)
             return &routes->at[i];
     EXEC_REQUIRE(routes->count < sizeof routes->at / sizeof *routes->at);
-    routes->at[routes->count].indices = indices;
-    return &routes->at[routes->count++];
-}
-
-static void add_lane(exec_ranks *ranks, exec_route *route, uint32_t axis, const etch_dim *token)
-{
-    for (uint32_t i = 0; i < route->lane_count; i++) {
-        if (route->lanes[i].axis != axis)
-            continue;
-        if (route->lanes[i].dim != token)
-            exec_fail(&ranks->env, "slots are those of parts of %s and of parts of %s",
-                      route->lanes[i].dim->name, token->name);
-        return;
-    }
-    route->lanes[route->lane_count++] =
-        (exec_lane){.axis = axis, .dim = token, .count = ranks->mesh.size[axis]};
-}
-
-/* Ranks that divide tokens have the slots that their tokens fill, in the order of the axes on the slots. */
-static void lay_out_slots(exec_ranks *ranks, const etch_step *step)
-{
-    const etch_attrs *attrs = &step->op->attrs;
-    exec_route *route = route_by(ranks, exec_route_indices(step->op));
+    exec_route *route = &routes->at[routes->count++];
+    *route = (exec_route){.indices = indices, .slots = slots};
     for (uint32_t a = 0; a < ranks->mesh.axes; a++)
-        for (uint32_t i = 0; i < attrs->map_count; i++)
-            if (step->factor[a] == attrs->from[i] || step->factor[a] == attrs->to[i])
-                add_lane(ranks, route, a, step->factor[a]);
-    for (uint32_t i = 0; i < route->lane_count; i++)
-        for (uint32_t k = i; k > 0 && exec_mesh_is_outside(&ranks->mesh, attrs->to[0], route->lanes[k].axis,
-                                                           route->lanes[k - 1].axis);
-             k--) {
-            exec_lane swap = route->lanes[k];
-            route->lanes[k] = route->lanes[k - 1];
-            route->lanes[k - 1] = swap;
-        }
+        if (exec_mesh_divides(&ranks->mesh, slots, a))
+            route->lanes[route->lane_count++] = (exec_lane){.axis = a, .count = ranks->mesh.size[a]};
+    return route;
+}
+
+static void name_lane(exec_ranks *ranks, exec_route *route, uint32_t axis, const etch_dim *token)
+{
+    uint32_t i = 0;
+    while (i < route->lane_count && route->lanes[i].axis != axis)
+        i++;
+    EXEC_REQUIRE(i < route->lane_count);
+    exec_lane *lane = &route->lanes[i];
+    if (lane->dim && lane->dim != token)
+        exec_fail(&ranks->env, "slots are those of parts of %s and of parts of %s", lane->dim->name,
+                  token->name);
+    lane->dim = token;
+}
+
+/* Into how many parts the lanes of the route cut their token dims, and in which order. */
+static void find_parts(const exec_ranks *ranks, exec_route *route)
+{
     for (uint32_t i = 0; i < route->lane_count; i++) {
         exec_lane *lane = &route->lanes[i];
         lane->parts = lane->count, lane->inside = 1;
         for (uint32_t k = 0; k < route->lane_count; k++) {
             const exec_lane *other = &route->lanes[k];
-            if (k == i || other->dim != lane->dim)
+            if (k == i || !lane->dim || other->dim != lane->dim)
                 continue;
             lane->parts *= other->count;
             if (exec_mesh_is_outside(&ranks->mesh, lane->dim, lane->axis, other->axis))
                 lane->inside *= other->count;
         }
+        if (lane->dim && exec_mesh_is_slots(&ranks->mesh, lane->dim)) { /* routed once more */
+            const exec_cells cells = exec_mesh_cells(&ranks->mesh, lane->dim, lane->axis);
+            lane->parts = cells.parts, lane->inside = cells.inside;
+        }
     }
+}
+
+/* Ranks that divide tokens have the slots that their tokens fill. */
+static void lay_out_slots(exec_ranks *ranks, const etch_step *step)
+{
+    const etch_attrs *attrs = &step->op->attrs;
+    exec_route *route = route_by(ranks, exec_route_indices(step->op), attrs->to[0]);
+    for (uint32_t a = 0; a < ranks->mesh.axes; a++)
+        for (uint32_t i = 0; i < attrs->map_count; i++)
+            if (step->factor[a] == attrs->from[i])
+                name_lane(ranks, route, a, attrs->from[i]);
+    find_parts(ranks, route);
 }
 
 static void find_homes(exec_ranks *ranks, const etch_placed_region *region)
@@ -480,8 +486,7 @@ exec_ranks *exec_ranks_new(etch_arena *arena, const etch_placed *placed, exec_ru
         .seen = ETCH_NEW_ARRAY(arena, placed->step_count, bool),
     };
     ranks->gradients = exec_store_new(arena, placed->training->graph->tensors.count * ranks->mesh.ranks);
-    if (!exec_mesh_order_slots(&ranks->mesh, placed))
-        exec_fail(&ranks->env, "slots cannot be numbered so that every part is a range");
+    exec_mesh_note_slots(&ranks->mesh, placed);
     ranks->env.routes = reference->env.routes = ETCH_NEW(arena, exec_routes);
     find_homes(ranks, placed->forward);
     if (placed->backward)

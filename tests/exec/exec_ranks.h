@@ -13,7 +13,8 @@ typedef struct exec_mesh {
     const etch_graph *graph;
     const etch_plan *plan;
     uint32_t axes, ranks, size[ETCH_MAX_AXES];
-    uint32_t (*outside)[ETCH_MAX_AXES]; /* by dim id and axis: of slots, the axes that are outside it */
+    bool *is_slots;   /* by id of the first of dims that are renamed into each other: the slots of experts? */
+    uint32_t *divide; /* by the same: axes that divide it in some value */
 } exec_mesh;
 
 exec_mesh exec_mesh_of(const etch_graph *graph, const etch_plan *plan);
@@ -21,13 +22,22 @@ exec_mesh exec_mesh_of(const etch_graph *graph, const etch_plan *plan);
 uint32_t exec_mesh_at(const exec_mesh *mesh, uint32_t rank, uint32_t axis);
 /* Do two ranks differ on no axis outside `axes`? */
 bool exec_mesh_is_group(const exec_mesh *mesh, uint32_t a, uint32_t b, uint32_t axes);
-/* Slots have no order of their own: an axis that leaves them or joins them is taken to be inside those that
- * stay. False when that cannot be. */
-bool exec_mesh_order_slots(exec_mesh *mesh, const etch_placed *placed);
-/* Is axis `a` outside `b` on a dim that both divide? As the plan's first line that has both says, for the dim
+/* Slots have no order of their own. They lie in a grid of all axes that divide them anywhere, and a rank has those
+ * whose place on each axis that divides them now is its own: any axis may join or leave, next to any other. */
+void exec_mesh_note_slots(exec_mesh *mesh, const etch_placed *placed);
+bool exec_mesh_is_slots(const exec_mesh *mesh, const etch_dim *dim);
+/* Does the axis divide the slots in any value? */
+bool exec_mesh_divides(const exec_mesh *mesh, const etch_dim *slots, uint32_t axis);
+/* All cells of the grid, and those of the axes inside `axis`: the place of slot i is i / (size / parts) / inside,
+ * modulo the size of the axis. */
+typedef struct exec_cells {
+    uint32_t parts, inside;
+} exec_cells;
+exec_cells exec_mesh_cells(const exec_mesh *mesh, const etch_dim *slots, uint32_t axis);
+/* Is axis `a` outside `b` on a dim that both divide, and that is none of slots? As the plan's first line that has both says, for the dim
  * or for another that it was renamed from or to; the mesh's order when none does. */
 bool exec_mesh_is_outside(const exec_mesh *mesh, const etch_dim *dim, uint32_t a, uint32_t b);
-/* The part of a tensor that a rank holds under `place`: ranges without elements. */
+/* The part of a tensor that a rank holds under `place`, without elements. */
 exec_array exec_mesh_part(const exec_mesh *mesh, const exec_env *env, const etch_tensor *tensor,
                           const etch_state *place, uint32_t rank);
 

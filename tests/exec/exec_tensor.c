@@ -1,6 +1,7 @@
 #include "exec_tensor.h"
 
 #include <math.h>
+#include <string.h>
 
 /* ---- arrays -------------------------------------------------------------------------------------------- */
 
@@ -10,7 +11,22 @@ void exec_array_add_dim(exec_array *array, const etch_dim *dim, uint32_t first, 
     array->dims[array->rank] = dim;
     array->first[array->rank] = first;
     array->count[array->rank] = count;
+    array->apart[array->rank] = NULL;
     array->rank++;
+}
+
+void exec_array_add_apart(exec_array *array, const etch_dim *dim, const uint32_t *indices, uint32_t count)
+{
+    EXEC_REQUIRE(count > 0);
+    exec_array_add_dim(array, dim, indices[0], count);
+    if (indices[count - 1] - indices[0] != count - 1)
+        array->apart[array->rank - 1] = indices;
+}
+
+void exec_array_add_dim_of(exec_array *array, const exec_array *from, uint32_t i)
+{
+    exec_array_add_dim(array, from->dims[i], from->first[i], from->count[i]);
+    array->apart[array->rank - 1] = from->apart[i];
 }
 
 void exec_array_fill(etch_arena *arena, exec_array *array)
@@ -29,7 +45,7 @@ exec_array *exec_array_less(etch_arena *arena, const exec_array *like, etch_dim 
         for (uint32_t k = 0; k < count; k++)
             gone = gone || less[k] == like->dims[i];
         if (!gone)
-            exec_array_add_dim(array, like->dims[i], like->first[i], like->count[i]);
+            exec_array_add_dim_of(array, like, i);
     }
     exec_array_fill(arena, array);
     return array;
@@ -48,11 +64,29 @@ int exec_array_find(const exec_array *array, const etch_dim *dim)
     return -1;
 }
 
+uint32_t exec_array_place(const exec_array *array, uint32_t i, uint32_t index)
+{
+    uint32_t place = index - array->first[i];
+    if (index < array->first[i])
+        return EXEC_NOWHERE;
+    if (array->apart[i])
+        for (place = 0; place < array->count[i] && array->apart[i][place] != index;)
+            place++;
+    return place < array->count[i] ? place : EXEC_NOWHERE;
+}
+
+static bool same_indices(const exec_array *a, uint32_t i, const exec_array *b, uint32_t k)
+{
+    if (a->first[i] != b->first[k] || a->count[i] != b->count[k] || !a->apart[i] != !b->apart[k])
+        return false;
+    return !a->apart[i] || memcmp(a->apart[i], b->apart[k], a->count[i] * sizeof *a->apart[i]) == 0;
+}
+
 bool exec_arrays_agree(const exec_array *a, const exec_array *b)
 {
     for (uint32_t i = 0; i < a->rank; i++) {
         int k = exec_array_find(b, a->dims[i]);
-        if (k >= 0 && (a->first[i] != b->first[k] || a->count[i] != b->count[k]))
+        if (k >= 0 && !same_indices(a, i, b, (uint32_t)k))
             return false;
     }
     return true;
@@ -79,9 +113,14 @@ double exec_array_largest(const exec_array *array)
 const char *exec_array_text(etch_arena *arena, const exec_array *array)
 {
     etch_buf text = {.arena = arena};
-    for (uint32_t i = 0; i < array->rank; i++)
-        etch_buf_printf(&text, "%s%s[%u..%u)", i ? " " : "", array->dims[i]->name, array->first[i],
-                        array->first[i] + array->count[i]);
+    for (uint32_t i = 0; i < array->rank; i++) {
+        etch_buf_printf(&text, "%s%s", i ? " " : "", array->dims[i]->name);
+        if (!array->apart[i])
+            etch_buf_printf(&text, "[%u..%u)", array->first[i], array->first[i] + array->count[i]);
+        for (uint32_t k = 0; array->apart[i] && k < array->count[i]; k++)
+            etch_buf_printf(&text, "%c%u%s", k ? ' ' : '{', array->apart[i][k],
+                            k + 1 < array->count[i] ? "" : "}");
+    }
     return array->rank ? text.text : "scalar";
 }
 
@@ -97,6 +136,7 @@ static uint32_t walk_dim(exec_walk *walk, const exec_array *array, uint32_t i)
         walk->dims[d] = array->dims[i];
         walk->first[d] = array->first[i];
         walk->count[d] = array->count[i];
+        walk->apart[d] = array->apart[i];
         walk->rank++;
     }
     return d;
@@ -141,7 +181,7 @@ uint32_t exec_walk_index(const exec_walk *walk, const etch_dim *dim)
 {
     for (uint32_t d = 0; d < walk->rank; d++)
         if (walk->dims[d] == dim)
-            return walk->first[d] + walk->index[d];
+            return walk->apart[d] ? walk->apart[d][walk->index[d]] : walk->first[d] + walk->index[d];
     return 0;
 }
 
@@ -151,9 +191,10 @@ double *exec_walk_lookup(const exec_walk *walk, const exec_array *array, const e
     size_t at = 0;
     for (uint32_t i = 0; i < array->rank; i++) {
         uint32_t here = array->dims[i] == special ? index : exec_walk_index(walk, array->dims[i]);
-        if (here < array->first[i] || here >= array->first[i] + array->count[i])
+        uint32_t place = exec_array_place(array, i, here);
+        if (place == EXEC_NOWHERE)
             return NULL;
-        at = at * array->count[i] + (here - array->first[i]);
+        at = at * array->count[i] + place;
     }
     return &array->at[at];
 }

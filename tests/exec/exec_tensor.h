@@ -15,12 +15,14 @@
     } while (0)
 
 enum { EXEC_MAX_RANK = 8, EXEC_WALK_DIMS = 12, EXEC_WALK_ARRAYS = 6 };
+#define EXEC_NOWHERE UINT32_MAX
 
-/* The elements of a tensor that one rank holds: of each dim a range of its indices. */
+/* The elements of a tensor that one rank holds: of each dim a range of its indices, or some that lie apart. */
 typedef struct exec_array {
     uint32_t rank;
     const etch_dim *dims[EXEC_MAX_RANK];
     uint32_t first[EXEC_MAX_RANK], count[EXEC_MAX_RANK];
+    const uint32_t *apart[EXEC_MAX_RANK]; /* the `count` indices, growing; NULL: those from `first` on */
     size_t size;
     double *at; /* the last dim runs fastest */
     /* Of a run on one rank: */
@@ -31,6 +33,10 @@ typedef struct exec_array {
 
 /* Adds a dim to an array that has no elements yet. */
 void exec_array_add_dim(exec_array *array, const etch_dim *dim, uint32_t first, uint32_t count);
+/* The same, of which it has the `count` growing `indices`; the array keeps them, if they are no range. */
+void exec_array_add_apart(exec_array *array, const etch_dim *dim, const uint32_t *indices, uint32_t count);
+/* The same, of which it has what `from` has of its i-th dim. */
+void exec_array_add_dim_of(exec_array *array, const exec_array *from, uint32_t i);
 /* Gives the array its elements, all zero. */
 void exec_array_fill(etch_arena *arena, exec_array *array);
 /* Zeros with the dims and ranges of `like`; without the dims `less`. */
@@ -38,12 +44,14 @@ exec_array *exec_array_like(etch_arena *arena, const exec_array *like);
 exec_array *exec_array_less(etch_arena *arena, const exec_array *like, etch_dim *const *less, uint32_t count);
 /* Place of `dim` among those of the array, or -1. */
 int exec_array_find(const exec_array *array, const etch_dim *dim);
+/* Where the array has an index of its i-th dim: 0 .. count - 1, or EXEC_NOWHERE. */
+uint32_t exec_array_place(const exec_array *array, uint32_t i, uint32_t index);
 /* Do both hold the same ranges of the dims that they share? */
 bool exec_arrays_agree(const exec_array *a, const exec_array *b);
 /* The same dims and the same ranges? */
 bool exec_arrays_alike(const exec_array *a, const exec_array *b);
 double exec_array_largest(const exec_array *array); /* of absolute values */
-/* "S[2..4) H[0..8)" */
+/* "S[2..4) H[0..8) C{0 1 4 5}" */
 const char *exec_array_text(etch_arena *arena, const exec_array *array);
 
 /* All combinations of the indices of the dims of some arrays, and where each array is at:
@@ -54,6 +62,7 @@ typedef struct exec_walk {
     uint32_t rank, arrays;
     const etch_dim *dims[EXEC_WALK_DIMS];
     uint32_t first[EXEC_WALK_DIMS], count[EXEC_WALK_DIMS], index[EXEC_WALK_DIMS];
+    const uint32_t *apart[EXEC_WALK_DIMS];
     size_t stride[EXEC_WALK_ARRAYS][EXEC_WALK_DIMS];
     size_t at[EXEC_WALK_ARRAYS];
     bool begun, ended;
