@@ -9,7 +9,8 @@
  * as well, and is counted there or here, not twice.
  *
  * Where iterations are not alike, a chain is counted exactly when every class that changes the value reads what enters
- * it, or none does. Else a value that one class reads when it has made it, and another when it enters, counts twice. */
+ * it, or none does. Else a value that one class reads when it has made it, and another when it enters, counts twice; so
+ * does an older value that one hands on and another reads when it enters. */
 #include <stdlib.h>
 
 #include "graph/row_int.h"
@@ -393,16 +394,25 @@ static void count_loop(keeping *k, const etch_region *body)
     }
 }
 
+/* Does some iteration make what it hands on? The next one may be of any class. */
+static bool is_made(const etch_carry *carry)
+{
+    for (uint32_t n = 0; n < loop_of(carry)->bodies.count; n++)
+        if (makes(in_class(carry, n)))
+            return true;
+    return false;
+}
+
 /* One value of a loop whose iterations are not alike. */
 static void count_classes(keeping *k, const etch_carry *first)
 {
     const etch_loop *loop = loop_of(first);
-    const bool all = all_read(k, first);
+    const bool all = all_read(k, first), some_make = is_made(first);
     const uint32_t begin = first_class(k->sym, loop);
     for (uint32_t n = 0; n < loop->bodies.count; n++) {
         const etch_carry *c = in_class(first, n);
         if ((all && rests(c)) ||
-            (!rests(c) && !makes(c))) /* is what enters a later one, or leaves, or is older */
+            (!some_make && !rests(c) && !makes(c))) /* is what enters a later one, or leaves, or is older */
             k->reader[c->in->id] = NULL;
         if (!k->reader[c->in->id])
             continue;
