@@ -9,7 +9,8 @@
  * as well, and is counted there or here, not twice.
  *
  * Where iterations are not alike, a chain is counted exactly when every class that changes the value reads what enters
- * it, or none does. Else a value that one class reads when it has made it, and another when it enters, counts twice. */
+ * it, or none does. Else a value that one class reads when it has made it, and another when it enters, counts twice; so
+ * does an older value that one hands on and another reads when it enters. */
 #include <stdlib.h>
 
 #include "graph/row_int.h"
@@ -411,7 +412,7 @@ static void count_classes(keeping *k, const etch_carry *first)
     const uint32_t begin = first_class(k->sym, loop);
     for (uint32_t n = 0; n < loop->bodies.count; n++) {
         const etch_carry *c = in_class(first, n);
-        if ((all && rests(c)) || !some_make(c)) /* is what enters a later one, or leaves, or is older */
+        if (rests(c) ? all : !some_make(c)) /* is what enters a later one, or leaves; or is older */
             k->reader[c->in->id] = NULL;
         if (!k->reader[c->in->id])
             continue;

@@ -98,7 +98,8 @@ static void flatten(etch_env *env, const etch_ast_expr *expr, expr_list *out)
     }
 }
 
-/* Dims to keep after a factor: those of the result and those that later factors have. */
+/* Dims to keep after a factor: those of the result and those that later factors have. A list also where they are none:
+ * `l[] = a * b` sums all. */
 static etch_dims kept_dims(etch_env *env, const etch_dims *want, const operand *later, uint32_t count)
 {
     etch_arena *arena = env->builder->spec->arena;
@@ -108,7 +109,8 @@ static etch_dims kept_dims(etch_env *env, const etch_dims *want, const operand *
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t d = 0; later[i].tensor && d < later[i].tensor->rank; d++)
             ETCH_PUSH(arena, &list, later[i].tensor->dims[d]);
-    return (etch_dims){.at = list.at, .count = list.count, .known = true};
+    return (etch_dims){
+        .at = list.at ? list.at : ETCH_NEW(arena, etch_dim *), .count = list.count, .known = true};
 }
 
 /* n factors from left to right; a dim is summed at the last factor that has it. */
@@ -155,9 +157,9 @@ static operand divided(etch_env *env, const etch_ast_expr *expr, operand b, cons
     etch_tensor *inverse = etch_graph_reciprocal(graph, b.tensor, expr->op_span);
     if (!a.tensor)
         return scaled(env, of_tensor(inverse, true), a.number, expr->span);
-    return of_tensor(etch_graph_product(graph, a.tensor, inverse, want ? want->at : NULL,
-                                        want ? want->count : 0, expr->span),
-                     true);
+    keep = want ? kept_dims(env, want, NULL, 0) : (etch_dims){0};
+    return of_tensor(
+        etch_graph_product(graph, a.tensor, inverse, want ? keep.at : NULL, keep.count, expr->span), true);
 }
 
 static operand quotient(etch_env *env, const etch_ast_expr *expr, const etch_dims *want)

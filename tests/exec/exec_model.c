@@ -96,16 +96,29 @@ static etch_tensor *named(const exec_model *m, etch_tensor *tensor, const char *
     return tensor;
 }
 
+/* Inputs are the model's, wherever they are read. */
+static etch_tensor *input(exec_model *m, const char *name, const char *dims, etch_dtype dtype)
+{
+    etch_graph *graph = m->graph;
+    etch_region *region = graph->region;
+    etch_scope *scope = graph->scope;
+    dim_list list = read_dims(m, dims);
+    graph->region = graph->forward;
+    graph->scope = graph->scopes.at[0];
+    etch_tensor *made = etch_graph_input(graph, name, list.at, list.count, dtype, nowhere);
+    graph->region = region;
+    graph->scope = scope;
+    return made;
+}
+
 etch_tensor *exec_input(exec_model *m, const char *name, const char *dims)
 {
-    dim_list list = read_dims(m, dims);
-    return etch_graph_input(m->graph, name, list.at, list.count, ETCH_BF16, nowhere);
+    return input(m, name, dims, ETCH_BF16);
 }
 
 etch_tensor *exec_ids(exec_model *m, const char *name, const char *dims)
 {
-    dim_list list = read_dims(m, dims);
-    return etch_graph_input(m->graph, name, list.at, list.count, ETCH_I32, nowhere);
+    return input(m, name, dims, ETCH_I32);
 }
 
 etch_tensor *exec_weight(exec_model *m, const char *name, const char *dims)

@@ -19,7 +19,7 @@ exec_model *exec_model_new(etch_arena *arena, const char *dims, uint32_t micro);
 /* A dim by name; the last that was made of equal names. */
 etch_dim *exec_model_dim(const exec_model *m, const char *name);
 
-/* `dims`: "B S H". */
+/* `dims`: "B S H". Inputs are the model's, also where a loop or a module is in work. */
 etch_tensor *exec_input(exec_model *m, const char *name, const char *dims);
 etch_tensor *exec_ids(exec_model *m, const char *name, const char *dims);
 etch_tensor *exec_weight(exec_model *m, const char *name, const char *dims);

@@ -1,6 +1,7 @@
 #include "exec_random.h"
 
 #include "exec_env.h"
+#include "exec_spec.h"
 
 #include "graph/row_int.h"
 
@@ -23,11 +24,13 @@ uint32_t exec_roll(exec_dice *dice, uint32_t sides)
     return (uint32_t)(exec_mix(dice->state, 0) % sides);
 }
 
-/* What statements may use. Values of an ended loop are forgotten. */
+/* What statements may use: in a module, what has entered it, and what it makes. Values of an ended loop or module are
+ * forgotten. */
 typedef struct scene {
     exec_model *m;
     exec_dice *dice;
     etch_tensor *values[MAX_VALUES], *weights[MAX_VALUES];
+    etch_tensor *ids; /* in a module: indices that have entered it, or NULL */
     uint32_t value_count, weight_count, depth, modules, names, loops;
 } scene;
 
@@ -121,6 +124,8 @@ static bool is_small(dim_set set)
 static etch_tensor *weight_with(scene *s, dim_set set)
 {
     for (uint32_t i = 0; i < s->weight_count && exec_roll(s->dice, 3) == 0; i++) {
+        if (s->weights[i]->scope != s->m->graph->scope)
+            continue;
         dim_set both = dims_of(s->weights[i], NULL);
         for (uint32_t k = 0; k < set.count; k++)
             include(&both, set.at[k]);
@@ -312,15 +317,21 @@ static void add_parts(scene *s)
 static void add_objective(scene *s)
 {
     etch_tensor *x = any_value(s);
-    if (exec_roll(s->dice, 3) == 0)
+    if (exec_roll(s->dice, 3))
+        return;
+    if (s->modules == 0)
         exec_sum_loss(s->m, x, text_of(s, dims_of(x, NULL)));
+    else /* without an input: a module has none */
+        exec_tag(s->m, exec_product(s->m, "l", x, squashed(s, x), ""), "loss");
 }
 
 static void add_lookup(scene *s)
 {
     etch_dim *dim = exec_model_dim(s->m, exec_roll(s->dice, 2) ? "H" : "F");
     dim_set set = {.at = {exec_model_dim(s->m, "V"), dim}, .count = 2};
-    etch_tensor *ids = exec_ids(s->m, fresh(s, "ids"), "B S");
+    etch_tensor *ids = s->modules ? s->ids : exec_ids(s->m, fresh(s, "ids"), "B S");
+    if (!ids)
+        return;
     keep(s, exec_call_row(s->m, fresh(s, "e"), "gather", "V", weight_with(s, set), ids, NULL));
 }
 
@@ -385,6 +396,20 @@ static void add_attention(scene *s)
     keep(s, exec_attend_with(m, fresh(s, "o"), q, k, v, "T", "D", random_options(s)));
 }
 
+/* Into the module in work. */
+static etch_tensor *pass(scene *s, etch_tensor *value)
+{
+    return etch_graph_pass(s->m->graph, ETCH_ENTER, value, value->name, nowhere);
+}
+
+/* Ends a module: its statement made all ops since there were `op_count`. */
+static etch_tensor *leave(scene *s, const char *prefix, etch_tensor *value, uint32_t op_count)
+{
+    etch_tensor *left = exec_leave(s->m, fresh(s, prefix), value);
+    etch_graph_state(s->m->graph, left, op_count);
+    return left;
+}
+
 /* Experts on values with B, S and one more dim, at times as a module of their own. */
 static void add_experts(scene *s)
 {
@@ -402,13 +427,14 @@ static void add_experts(scene *s)
     etch_tensor *w = exec_call_row(m, fresh(s, "w"), "gather", "E", p, idx, NULL);
     w = exec_call_row(m, fresh(s, "w"), exec_roll(s->dice, 2) ? "normalize" : "softmax", "Q", w, NULL, NULL);
     etch_tensor *in = exec_dispatch(m, fresh(s, "xe"), x, idx, "B S", "C");
+    const uint32_t op_count = m->graph->op_count;
     if (apart)
         in = exec_enter(m, etch_text(m->arena, "m%u", exec_roll(s->dice, 2)), in);
     etch_tensor *y = exec_product(m, fresh(s, "ye"), in, weight_with(s, of_expert),
                                   etch_text(m->arena, "E C %s", to->name));
     y = squashed(s, y);
     if (apart)
-        y = exec_leave(m, fresh(s, "ye"), y);
+        y = leave(s, "ye", y, op_count);
     y = exec_collect(m, fresh(s, "z"), y, idx, "E", "C");
     y = exec_product(m, fresh(s, "y"), y, w, etch_text(m->arena, sums ? "B S %s" : "B S Q %s", to->name));
     if (exec_roll(s->dice, 3) == 0) {
@@ -423,20 +449,41 @@ static void add_experts(scene *s)
 
 static void add_statements(scene *s, uint32_t count);
 
+/* One value or several, at times a weight and indices, enter a module. */
+static void enter_some(scene *s, scene *inside)
+{
+    exec_model *m = s->m;
+    etch_tensor *some[3], *weight = NULL, *ids = s->modules ? s->ids : NULL;
+    const uint32_t count = 1 + exec_roll(s->dice, 3);
+    for (uint32_t i = 0; i < count; i++)
+        some[i] = any_value(s);
+    if (s->weight_count && exec_roll(s->dice, 3) == 0)
+        weight = s->weights[exec_roll(s->dice, s->weight_count)];
+    if (!s->modules && exec_roll(s->dice, 3) == 0)
+        ids = exec_ids(m, fresh(s, "ids"), "B S");
+    inside->names = s->names;
+    inside->value_count = inside->weight_count = 0;
+    inside->values[inside->value_count++] =
+        exec_enter(m, etch_text(m->arena, "m%u", exec_roll(s->dice, 2)), some[0]);
+    for (uint32_t i = 1; i < count; i++)
+        inside->values[inside->value_count++] = pass(s, some[i]);
+    if (weight && weight->scope == s->m->graph->scope->parent)
+        inside->weights[inside->weight_count++] = pass(s, weight);
+    inside->ids = ids ? pass(s, ids) : NULL;
+}
+
 static void add_module(scene *s)
 {
     if (s->modules == 3)
         return;
     scene inside = *s;
+    const uint32_t op_count = s->m->graph->op_count;
     inside.modules++;
-    const char *module = etch_text(s->m->arena, "m%u", exec_roll(s->dice, 2));
-    etch_tensor *in = exec_enter(s->m, module, any_value(s));
-    inside.values[inside.value_count++ % MAX_VALUES] = in;
+    enter_some(s, &inside);
     add_statements(&inside, 1 + exec_roll(s->dice, 4));
-    etch_tensor *out = exec_leave(s->m, fresh(s, "y"), any_value(&inside));
     s->names = inside.names;
     s->loops = inside.loops;
-    keep(s, out);
+    keep(s, leave(s, "y", any_value(&inside), op_count));
 }
 
 /* `x`, changed by some value of the same or fewer dims. */
@@ -473,7 +520,7 @@ static void add_body(scene *s, uint32_t loops, etch_tensor *const *ins, etch_ten
 }
 
 /* One segment or two, and a period: each residue of each has some class. */
-static const etch_pattern *random_pattern(scene *s, uint32_t iterations, uint32_t classes)
+static etch_pattern *any_pattern(scene *s, uint32_t iterations, uint32_t classes)
 {
     etch_arena *arena = s->m->arena;
     etch_pattern *pattern = ETCH_NEW(arena, etch_pattern);
@@ -488,6 +535,20 @@ static const etch_pattern *random_pattern(scene *s, uint32_t iterations, uint32_
         ETCH_PUSH(arena, &pattern->segments, segment);
     }
     return pattern;
+}
+
+/* Of each class there are iterations: without them a spec has no body. */
+static const etch_pattern *random_pattern(scene *s, const etch_loop *loop)
+{
+    const uint32_t iterations = exec_integer(loop->count), classes = loop->bodies.count;
+    etch_loop tried = *loop;
+    for (uint32_t seen = 0; seen + 1 != 1u << classes;) {
+        tried.pattern = any_pattern(s, iterations, classes);
+        seen = 0;
+        for (uint32_t i = 0; i < iterations; i++)
+            seen |= 1u << exec_class(&tried, i);
+    }
+    return tried.pattern;
 }
 
 static void set_classes(scene *s, etch_loop *loop, const etch_pattern *pattern)
@@ -515,7 +576,7 @@ static void add_loop(scene *s)
         return;
     exec_model *m = s->m;
     const uint32_t count = 1 + exec_roll(s->dice, 2), iterations = 2 + exec_roll(s->dice, 2);
-    const uint32_t classes = exec_roll(s->dice, 2) ? 1 : 2 + exec_roll(s->dice, 2);
+    const uint32_t classes = exec_roll(s->dice, 2) ? 1 : 2 + exec_roll(s->dice, iterations - 1);
     etch_tensor *inits[] = {any_value(s), any_value(s)}, *ins[2], *outs[2], *results[2];
     etch_loop *loop = etch_graph_begin(m->graph, etch_text(m->arena, "loop%u", s->loops),
                                        etch_int(m->sym, iterations), nowhere);
@@ -530,7 +591,7 @@ static void add_loop(scene *s)
         outs[1] = ins[1]; /* which one leaves the loop would depend on the number of iterations */
     etch_graph_end(m->graph, outs, results, count);
     if (classes > 1)
-        set_classes(s, loop, random_pattern(s, iterations, classes));
+        set_classes(s, loop, random_pattern(s, loop));
     for (uint32_t i = 0; i < count; i++)
         keep(s, results[i]);
 }
@@ -606,6 +667,7 @@ static exec_model *random_model(etch_arena *arena, exec_dice *dice, const char *
     add_projection(&s); /* at least one weight */
     add_loss(&s);
     freeze_some(&s);
+    exec_spec_name(s.m);
     *recompute = random_recompute(&s);
     return s.m;
 }

@@ -133,6 +133,27 @@ static void saved(etch_arena *arena)
     each_model(arena, check_saved);
 }
 
+/* What the first iteration makes, the second reads, and hands on an older value: the third reads that. */
+static void saved_of_classes(etch_arena *arena)
+{
+    exec_model *m = exec_model_new(arena, "B=2 S=4", 1);
+    etch_tensor *old = exec_sum(m, "old", exec_input(m, "x", "B S"), exec_weight(m, "w", "S"));
+    etch_tensor *y = exec_repeat(m, "loop", 3, old);
+    etch_tensor *made = exec_sum(m, "made", y, exec_weight(m, "v", "S"));
+    etch_tensor *read = exec_call_row(m, "read", "square", "", exec_or(m, made), NULL, NULL);
+    exec_sum_loss(m, read, "B S");
+    exec_classes(m, "011");
+    exec_end(m, old);
+    const char *failure = exec_check_saved(exec_train(m, NULL), 1, false);
+    ck_assert_msg(!failure, "%s", failure);
+}
+
+START_TEST(what_another_iteration_made_is_saved)
+{
+    etch_with_arena(saved_of_classes);
+}
+END_TEST
+
 START_TEST(what_is_saved_is_what_backward_reads)
 {
     etch_with_arena(saved);
@@ -365,9 +386,10 @@ Suite *etch_suite(void)
 {
     Suite *suite = suite_create("models");
     ETCH_ADD_TESTS(suite, gradients_are_slopes, recomputation_changes_no_gradient,
-                   what_is_saved_is_what_backward_reads, microbatches_change_nothing,
-                   ranks_compute_what_one_computes, renamed_dims_keep_the_order_of_their_axes,
-                   ranks_serve_what_one_serves, merged_dims_have_no_positions,
-                   shared_queries_are_divided_into_chunks, a_loop_of_a_loop_keeps_what_enters_it);
+                   what_is_saved_is_what_backward_reads, what_another_iteration_made_is_saved,
+                   microbatches_change_nothing, ranks_compute_what_one_computes,
+                   renamed_dims_keep_the_order_of_their_axes, ranks_serve_what_one_serves,
+                   merged_dims_have_no_positions, shared_queries_are_divided_into_chunks,
+                   a_loop_of_a_loop_keeps_what_enters_it);
     return suite;
 }

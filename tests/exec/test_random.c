@@ -1,13 +1,15 @@
 /* Random models under random plans: gradients are slopes, and ranks compute what one rank computes.
- * ETCH_TEST_SEED chooses the first case, ETCH_TEST_MULT multiplies their number. */
+ * ETCH_TEST_SEED chooses the first model, ETCH_TEST_MULT multiplies their number: 200 makes 100,000. A failure
+ * prints its seed, and the model and plan as a spec, which `etch dump` and the other commands read. */
 #include "exec_check.h"
 #include "exec_random.h"
+#include "exec_spec.h"
 #include "suite.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MODELS = 200, PLANS = 4 };
+enum { MODELS = 500, PLANS = 3 };
 
 static uint64_t number_of(const char *name, uint64_t otherwise)
 {
@@ -19,18 +21,45 @@ typedef struct tally {
     uint32_t placed, refused;
 } tally;
 
+/* One of the models with one of its plans; without a plan where the number is 0. */
+typedef struct instance {
+    uint64_t seed;
+    uint32_t number;
+    exec_model *m;
+    etch_plan *plan;
+    etch_training *training;
+} instance;
+
+static instance instance_of(etch_arena *arena, uint64_t seed, uint32_t number,
+                            exec_model *(*model)(etch_arena *arena, exec_dice *dice, const char **recompute))
+{
+    exec_dice dice = {exec_mix(seed, 0)}, plans = {exec_mix(seed, 1 + number)};
+    instance i = {.seed = seed, .number = number};
+    const char *recompute;
+    i.m = model(arena, &dice, &recompute);
+    i.plan = number ? exec_plan(arena, i.m->sym, exec_random_plan(i.m, &plans)) : NULL;
+    i.training = exec_train(i.m, recompute);
+    return i;
+}
+
+/* Fails unless there is nothing to say. */
+static void expect_nothing(const instance *i, const char *failure)
+{
+    if (!failure)
+        return;
+    fprintf(stderr, "# ETCH_TEST_SEED=%llu, plan %u: %s\n%s", (unsigned long long)i->seed, i->number, failure,
+            exec_spec_text(i->m, i->plan));
+    ck_abort_msg("ETCH_TEST_SEED=%llu, plan %u (the spec is printed above): %s", (unsigned long long)i->seed,
+                 i->number, failure);
+}
+
 /* A plan may be refused, with a reason. */
 static void check_plan(etch_arena *arena, uint64_t seed, uint32_t number, tally *t)
 {
-    exec_dice dice = {exec_mix(seed, 0)}, plans = {exec_mix(seed, 1 + number)};
-    const char *recompute;
-    exec_model *m = exec_random_model(arena, &dice, &recompute);
-    const char *text = exec_random_plan(m, &plans);
-    etch_placed *placed =
-        etch_place(exec_train(m, recompute), exec_plan(arena, m->sym, text), ETCH_GRANULARITY_KERNEL);
+    const instance i = instance_of(arena, seed, number, exec_random_model);
+    etch_placed *placed = etch_place(i.training, i.plan, ETCH_GRANULARITY_KERNEL);
     if (!placed) {
-        ck_assert_msg(etch_error_count(m->diags) > 0, "seed %llu, %s: refused without a reason",
-                      (unsigned long long)seed, text);
+        expect_nothing(&i, etch_error_count(i.m->diags) > 0 ? NULL : "refused without a reason");
         t->refused++;
         return;
     }
@@ -41,20 +70,14 @@ static void check_plan(etch_arena *arena, uint64_t seed, uint32_t number, tally 
     etch_buf dump = {.arena = arena};
     etch_placed_dump(placed, &dump);
     fputs(dump.text, stderr);
-    ck_abort_msg("ETCH_TEST_SEED=%llu, plan %u, %s, recompute %s: %s", (unsigned long long)seed, number, text,
-                 recompute ? recompute : "nothing", failure);
+    expect_nothing(&i, failure);
 }
 
 static void check_gradients(etch_arena *arena, uint64_t seed)
 {
-    exec_dice dice = {exec_mix(seed, 0)};
-    const char *recompute;
-    exec_model *m = exec_random_model(arena, &dice, &recompute);
-    etch_training *training = exec_train(m, recompute);
-    const char *failure = exec_check_gradients(training, seed, false);
-    if (!failure)
-        failure = exec_check_saved(training, seed, false);
-    ck_assert_msg(!failure, "ETCH_TEST_SEED=%llu: %s", (unsigned long long)seed, failure);
+    const instance i = instance_of(arena, seed, 0, exec_random_model);
+    expect_nothing(&i, exec_check_gradients(i.training, seed, false));
+    expect_nothing(&i, exec_check_saved(i.training, seed, false));
 }
 
 static void each_case(etch_arena *arena,
@@ -94,20 +117,16 @@ END_TEST
 
 static void check_sizes(etch_arena *arena, uint64_t seed, uint32_t part, tally *t)
 {
-    exec_dice dice = {exec_mix(seed, 0)}, plans = {exec_mix(seed, 1 + part)};
-    const char *recompute;
-    exec_model *m = exec_random_odd_model(arena, &dice, &recompute);
-    const char *text = exec_random_plan(m, &plans);
-    etch_placed *placed =
-        etch_place(exec_train(m, recompute), exec_plan(arena, m->sym, text), ETCH_GRANULARITY_KERNEL);
+    if (part == 0)
+        return;
+    const instance i = instance_of(arena, seed, part, exec_random_odd_model);
+    etch_placed *placed = etch_place(i.training, i.plan, ETCH_GRANULARITY_KERNEL);
     if (!placed) {
         t->refused++;
         return;
     }
     t->placed++;
-    const char *failure = exec_check_requirements(placed);
-    ck_assert_msg(!failure, "ETCH_TEST_SEED=%llu, plan %u, %s: %s", (unsigned long long)seed, part, text,
-                  failure);
+    expect_nothing(&i, exec_check_requirements(placed));
 }
 
 static void random_sizes(etch_arena *arena)

@@ -1,0 +1,203 @@
+/* The text of a random model and plan is that model and that plan: what a failure prints reproduces it, and what
+ * the language makes of a text is what the builder makes of the same calls. */
+#include "exec_env.h"
+#include "exec_random.h"
+#include "exec_spec.h"
+#include "lang/lang.h"
+#include "suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MODELS = 300, PLANS = 2 };
+
+static uint64_t number_of(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+/* ---- what is compared ------------------------------------------------------------------------------- */
+
+static void add_costs(etch_sym *sym, const etch_cost_list *costs, const etch_placed *placed, etch_buf *out)
+{
+    for (uint32_t i = 0; i < costs->count; i++) {
+        const etch_cost *c = &costs->at[i];
+        etch_buf_printf(out, "%d %s", (int)c->measure, etch_expr_text(sym, c->each));
+        etch_buf_printf(out, " x %s", etch_expr_text(sym, c->times));
+        etch_buf_printf(out, ", %s, %s", etch_phase_name(c->phase), c->row ? etch_row_name(c->row) : "-");
+        etch_buf_printf(out, ", %s%s%s, %s", c->matmul ? "matmul " : "", c->trainable ? "trained " : "",
+                        c->of_weights ? "of weights " : "", c->tensor ? c->tensor->name : "-");
+        if (placed)
+            etch_buf_printf(out, ", %s over %s", etch_move_name(c->move), etch_axes_label(placed, c->axes));
+        etch_buf_puts(out, "\n");
+    }
+}
+
+static void add_saved(const etch_training *training, etch_buf *out)
+{
+    etch_saved_list saved = {0};
+    etch_graph_saved(training, &saved);
+    for (uint32_t i = 0; i < saved.count; i++) {
+        const etch_saved *s = &saved.at[i];
+        etch_buf_printf(out, "saved %s: %s", s->tensor->name,
+                        etch_expr_text(training->graph->sym, s->elements));
+        etch_buf_printf(out, " x %u x %s\n", s->width, etch_expr_text(training->graph->sym, s->times));
+    }
+}
+
+static const char *told(const etch_training *training)
+{
+    etch_buf out = {.arena = training->graph->arena};
+    etch_cost_list costs = {0};
+    etch_graph_costs(training, &costs);
+    etch_buf_puts(&out, "");
+    add_costs(training->graph->sym, &costs, NULL, &out);
+    add_saved(training, &out);
+    return out.text;
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Their order is that in which dims were made: a language makes one when it is first used. */
+static void add_requirements(const etch_placed *placed, etch_buf *out)
+{
+    etch_sym *sym = placed->training->graph->sym;
+    const uint32_t count = placed->requirements.count;
+    const char **lines = ETCH_NEW_ARRAY(placed->arena, count, const char *);
+    for (uint32_t i = 0; i < count; i++) {
+        const etch_requirement *r = &placed->requirements.at[i];
+        lines[i] = etch_text(placed->arena, "%s: %s | %s\n", r->dim->name, etch_expr_text(sym, r->divisor),
+                             etch_expr_text(sym, r->size));
+    }
+    if (count)
+        qsort(lines, count, sizeof *lines, compare_texts);
+    for (uint32_t i = 0; i < count; i++)
+        etch_buf_puts(out, lines[i]);
+}
+
+static const char *told_of_plan(const etch_placed *placed)
+{
+    etch_buf out = {.arena = placed->arena};
+    etch_cost_list costs = {0};
+    etch_placed_costs(placed, NULL, &costs);
+    etch_placed_dump(placed, &out);
+    add_costs(placed->training->graph->sym, &costs, placed, &out);
+    add_requirements(placed, &out);
+    return out.text;
+}
+
+/* Without the numbers that tell calls of one module apart: "x enters m0_2". */
+static const char *without_numbers(etch_arena *arena, const char *text)
+{
+    static const char *const before[] = {" enters m", " leaves m"};
+    etch_buf out = {.arena = arena};
+    etch_buf_puts(&out, "");
+    while (*text) {
+        size_t length = 1;
+        for (int i = 0; i < 2; i++)
+            if (strncmp(text, before[i], strlen(before[i])) == 0)
+                length = strlen(before[i]) + 1;
+        etch_buf_add(&out, text, length);
+        text += length;
+        if (length > 1 && *text == '_')
+            text += 1 + strspn(text + 1, "0123456789");
+    }
+    return out.text;
+}
+
+static const char *messages_of(etch_arena *arena, const etch_diags *diags)
+{
+    etch_buf out = {.arena = arena};
+    etch_buf_puts(&out, "");
+    etch_diags_render(diags, &out);
+    return out.text;
+}
+
+/* ---- one model -------------------------------------------------------------------------------------- */
+
+typedef struct read_back {
+    etch_diags *diags;
+    etch_training *training;
+    etch_placed *placed;
+} read_back;
+
+static read_back read_text(etch_arena *arena, const char *text)
+{
+    etch_sym *sym = etch_sym_new(arena);
+    etch_status status;
+    read_back r = {.diags = etch_diags_new(arena)};
+    etch_spec *spec = etch_spec_load(arena, sym, r.diags,
+                                     &(etch_spec_source){.path = "random.etch", .text = text}, &status);
+    etch_model *model = spec ? etch_spec_elaborate(spec, NULL, NULL) : NULL;
+    r.training = model ? etch_train_derive(model->graph, &model->train) : NULL;
+    const etch_plan *plan = r.training ? etch_spec_plan(spec, NULL, true, (etch_span){0, 0}) : NULL;
+    r.placed = plan ? etch_place(r.training, plan, ETCH_GRANULARITY_KERNEL) : NULL;
+    return r;
+}
+
+/* Says the first line that differs. */
+static void expect_same(const char *what, uint64_t seed, const char *spec, const char *built,
+                        const char *read)
+{
+    if (strcmp(built, read) == 0)
+        return;
+    uint32_t line = 1;
+    const char *start[2] = {built, read};
+    for (size_t i = 0; built[i] == read[i]; i++)
+        if (built[i] == '\n')
+            start[0] = built + i + 1, start[1] = read + i + 1, line++;
+    fprintf(stderr, "%s", spec);
+    ck_abort_msg("seed %llu, %s, line %u: built '%.*s', read '%.*s'", (unsigned long long)seed, what, line,
+                 (int)strcspn(start[0], "\n"), start[0], (int)strcspn(start[1], "\n"), start[1]);
+}
+
+static void check_text(etch_arena *arena, uint64_t seed, uint32_t number)
+{
+    exec_dice dice = {exec_mix(seed, 0)}, plans = {exec_mix(seed, 1 + number)};
+    const char *recompute;
+    exec_model *m = exec_random_model(arena, &dice, &recompute);
+    etch_plan *plan = exec_plan(arena, m->sym, exec_random_plan(m, &plans));
+    etch_training *training = exec_train(m, recompute);
+    const char *spec = exec_spec_text(m, plan);
+    const read_back r = read_text(arena, spec);
+    if (!r.training)
+        fprintf(stderr, "%s%s", spec, messages_of(arena, r.diags));
+    ck_assert_msg(r.training, "seed %llu: the spec is refused", (unsigned long long)seed);
+    expect_same("model", seed, spec, told(training), told(r.training));
+    etch_placed *placed = etch_place(training, plan, ETCH_GRANULARITY_KERNEL);
+    if ((placed == NULL) != (r.placed == NULL))
+        fprintf(stderr, "%s%s%s", spec, messages_of(arena, m->diags), messages_of(arena, r.diags));
+    ck_assert_msg((placed == NULL) == (r.placed == NULL), "seed %llu: the plan is %s, as text it is %s",
+                  (unsigned long long)seed, placed ? "placed" : "refused", r.placed ? "placed" : "refused");
+    if (placed)
+        expect_same("plan", seed, spec, told_of_plan(placed), without_numbers(arena, told_of_plan(r.placed)));
+}
+
+static void random_specs(etch_arena *arena)
+{
+    const uint64_t first = number_of("ETCH_TEST_SEED", 1), count = MODELS * number_of("ETCH_TEST_MULT", 1);
+    for (uint64_t seed = first; seed < first + count; seed++)
+        for (uint32_t number = 1; number <= PLANS; number++) {
+            etch_arena *own = etch_arena_new(etch_arena_mem(arena));
+            check_text(own, seed, number);
+            etch_arena_free(own);
+        }
+}
+
+START_TEST(a_printed_spec_is_the_model)
+{
+    etch_with_arena(random_specs);
+}
+END_TEST
+
+Suite *etch_suite(void)
+{
+    Suite *suite = suite_create("specs");
+    ETCH_ADD_TESTS(suite, a_printed_spec_is_the_model);
+    return suite;
+}
