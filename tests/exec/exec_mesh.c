@@ -1,11 +1,14 @@
 #include "exec_ranks.h"
 
+#include "graph/row_int.h"
+
 #include <string.h>
 
 exec_mesh exec_mesh_of(const etch_graph *graph, const etch_plan *plan)
 {
     exec_mesh mesh = {.graph = graph, .plan = plan, .axes = plan->mesh.count, .ranks = 1};
     mesh.outside = etch_alloc_array(graph->arena, graph->dims.count, sizeof *mesh.outside);
+    mesh.tokens = ETCH_NEW_ARRAY(graph->arena, graph->dims.count, uint64_t);
     for (uint32_t a = 0; a < mesh.axes; a++) {
         mesh.size[a] = exec_integer(plan->mesh.at[a].size);
         mesh.ranks *= mesh.size[a];
@@ -90,6 +93,37 @@ static void order_by_move(exec_mesh *mesh, const etch_step *step)
     }
 }
 
+/* The slots of a rank's tokens are a range: on the axes that divide tokens they are divided outside of others, and not
+ * here along one dim of the tokens and there along another. */
+static void order_by_tokens(exec_mesh *mesh, const etch_dim *slots, const etch_value *slotted,
+                            const etch_value *indices)
+{
+    uint64_t divided = 0;
+    for (uint32_t a = 0; a < mesh->axes; a++) {
+        const etch_dim *tokens = indices->place[a];
+        if (slotted->place[a] != slots || !tokens || tokens == ETCH_PARTIAL)
+            continue;
+        divided |= UINT64_C(1) << tokens->id;
+        for (uint32_t b = 0; b < mesh->axes; b++)
+            if (slotted->place[b] == slots && !indices->place[b])
+                mesh->outside[slots->id][b] |= 1u << a;
+    }
+    uint64_t *known = &mesh->tokens[slots->id];
+    const uint64_t both = *known & divided;
+    mesh->unordered = mesh->unordered || (both != *known && both != divided);
+    *known |= divided;
+}
+
+static void order_by_step(exec_mesh *mesh, const etch_step *step)
+{
+    if (step->move)
+        order_by_move(mesh, step);
+    else if (step->row->shape == SHAPE_ROUTED)
+        order_by_tokens(mesh, step->op->attrs.slots[0], step->outs[0], step->ins[1]);
+    else if (step->row->shape == SHAPE_RETURNED)
+        order_by_tokens(mesh, step->op->attrs.over[1], step->ins[0], step->ins[1]);
+}
+
 static void order_region(exec_mesh *mesh, const etch_placed_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
@@ -97,8 +131,8 @@ static void order_region(exec_mesh *mesh, const etch_placed_region *region)
         const etch_placed_loop *loop = region->items.at[i].loop;
         for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
             order_region(mesh, loop->bodies.at[k]);
-        if (step && step->move)
-            order_by_move(mesh, step);
+        if (step)
+            order_by_step(mesh, step);
     }
 }
 
@@ -124,6 +158,8 @@ bool exec_mesh_order_slots(exec_mesh *mesh, const etch_placed *placed)
     order_region(mesh, placed->forward);
     if (placed->backward)
         order_region(mesh, placed->backward);
+    if (mesh->unordered)
+        return false;
     for (uint32_t i = 0; i < mesh->graph->dims.count; i++)
         if (mesh->graph->dims.at[i]->holds.count && !complete(mesh, mesh->outside[i]))
             return false;

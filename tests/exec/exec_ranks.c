@@ -466,6 +466,8 @@ static void find_homes(exec_ranks *ranks, const etch_placed_region *region)
     }
 }
 
+const char exec_slots_unordered[] = "slots cannot be numbered so that every part is a range";
+
 exec_ranks *exec_ranks_new(etch_arena *arena, const etch_placed *placed, exec_run *reference,
                            exec_order order)
 {
@@ -481,7 +483,7 @@ exec_ranks *exec_ranks_new(etch_arena *arena, const etch_placed *placed, exec_ru
     };
     ranks->gradients = exec_store_new(arena, placed->training->graph->tensors.count * ranks->mesh.ranks);
     if (!exec_mesh_order_slots(&ranks->mesh, placed))
-        exec_fail(&ranks->env, "slots cannot be numbered so that every part is a range");
+        exec_fail(&ranks->env, "%s", exec_slots_unordered);
     ranks->env.routes = reference->env.routes = ETCH_NEW(arena, exec_routes);
     find_homes(ranks, placed->forward);
     if (placed->backward)

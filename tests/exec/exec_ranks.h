@@ -14,6 +14,8 @@ typedef struct exec_mesh {
     const etch_plan *plan;
     uint32_t axes, ranks, size[ETCH_MAX_AXES];
     uint32_t (*outside)[ETCH_MAX_AXES]; /* by dim id and axis: of slots, the axes that are outside it */
+    uint64_t *tokens; /* by dim id: of slots, bits of the dims of tokens that divide them, by id */
+    bool unordered;   /* slots are divided along one dim of the tokens, and along another */
 } exec_mesh;
 
 exec_mesh exec_mesh_of(const etch_graph *graph, const etch_plan *plan);
@@ -21,6 +23,8 @@ exec_mesh exec_mesh_of(const etch_graph *graph, const etch_plan *plan);
 uint32_t exec_mesh_at(const exec_mesh *mesh, uint32_t rank, uint32_t axis);
 /* Do two ranks differ on no axis outside `axes`? */
 bool exec_mesh_is_group(const exec_mesh *mesh, uint32_t a, uint32_t b, uint32_t axes);
+/* What is wrong then: the plan is sound, but this executor cannot run it. */
+extern const char exec_slots_unordered[];
 /* Slots have no order of their own: an axis that leaves them or joins them is taken to be inside those that
  * stay. False when that cannot be. */
 bool exec_mesh_order_slots(exec_mesh *mesh, const etch_placed *placed);
