@@ -93,20 +93,16 @@ static void order_by_move(exec_mesh *mesh, const etch_step *step)
     }
 }
 
-/* The slots of a rank's tokens are a range: on the axes that divide tokens they are divided outside of others, and not
- * here along one dim of the tokens and there along another. */
+/* The slots of a rank's tokens are a range: they are not divided here along one dim of the tokens and there along
+ * another. */
 static void order_by_tokens(exec_mesh *mesh, const etch_dim *slots, const etch_value *slotted,
                             const etch_value *indices)
 {
     uint64_t divided = 0;
     for (uint32_t a = 0; a < mesh->axes; a++) {
         const etch_dim *tokens = indices->place[a];
-        if (slotted->place[a] != slots || !tokens || tokens == ETCH_PARTIAL)
-            continue;
-        divided |= UINT64_C(1) << tokens->id;
-        for (uint32_t b = 0; b < mesh->axes; b++)
-            if (slotted->place[b] == slots && !indices->place[b])
-                mesh->outside[slots->id][b] |= 1u << a;
+        if (slotted->place[a] == slots && tokens && tokens != ETCH_PARTIAL)
+            divided |= UINT64_C(1) << tokens->id;
     }
     uint64_t *known = &mesh->tokens[slots->id];
     const uint64_t both = *known & divided;
