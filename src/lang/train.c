@@ -60,20 +60,25 @@ static void read_master(filling *f, const etch_ast_expr *value)
         wrong(f, value->span, "master is true or false");
 }
 
-/* What is kept of it matters, not how large it is: only 0 is no momentum. */
+/* What is kept of it matters, not how large it is: only 0 or false is no momentum. */
 static void read_momentum(filling *f, const etch_ast_expr *value)
 {
     etch_sym *sym = f->spec->sym;
     const etch_lookup lookup = etch_global_lookup(f->spec, f->symbol->home);
+    const etch_row *row = etch_optimizer_with_momentum(etch_table_builtin(), f->train->optimizer.row);
+    if (value->kind == ETCH_AST_TRUTH) {
+        f->train->optimizer.row = value->truth ? row : f->train->optimizer.row;
+        return;
+    }
     etch_expr number = etch_value_of(f->spec, value, &lookup);
     if (!number || etch_is_zero(number))
         return;
     if (etch_is_constant(number) && (etch_constant_compare(sym, number, etch_int(sym, 0)) < 0 ||
                                      etch_constant_compare(sym, number, etch_int(sym, 1)) >= 0)) {
-        wrong(f, value->span, "momentum is at least 0 and below 1");
+        wrong(f, value->span, "momentum is true, false, or at least 0 and below 1");
         return;
     }
-    f->train->optimizer.row = etch_optimizer_with_momentum(etch_table_builtin(), f->train->optimizer.row);
+    f->train->optimizer.row = row;
 }
 
 static void read_optimizer_argument(filling *f, const char *optimizer, const etch_ast_arg *arg)

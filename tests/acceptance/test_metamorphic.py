@@ -105,6 +105,22 @@ class Metamorphic(Case):
         for plan in ("ddp", "megatron", "megatron_sp", "megatron_pp"):
             self.compare(assumed, split, None, plan)
 
+    def test_a_projection_in_two(self):
+        """The first projection of the MLP by halves: one weight and one product for each half of its output."""
+        plain = self.plain() / "gpt.etch"
+        text = plain.read_text(encoding="utf-8")
+        halves = text.replace("F = 4*hidden", "F1 = 3*hidden, F2 = hidden, F = F1 + F2")
+        halves = halves.replace("weight w1[H,F], b1[F]", "weight w1[H,F1], b1[F1], w1b[H,F2], b1b[F2]")
+        halves = halves.replace("  h[B,S,F] = x * w1 + b1\n", "  ha[B,S,F1] = x * w1 + b1\n  hb[B,S,F2] = x * w1b + b1b\n"
+                                                              "  h[B,S,F] = concat(ha, hb, over = (F1,F2))\n")
+        split = self.scratch / "halves.etch"
+        split.write_text(halves, encoding="utf-8")
+        self.assertEqual(4, sum(1 for line in halves.splitlines() if line not in text.splitlines() and "F1" in line))
+        for query in ("params(model)", "matmul_flops(step)", "matmul_flops(forward, of = mlp)", "matmul_flops(backward)",
+                      "matmul_flops(dgrad)", "elementwise(forward)"):
+            with self.subTest(query):
+                self.assertEqual(ask(plain, query), ask(split, query))
+
     def test_twice_the_layers(self):
         """What is in the repeat doubles, what is outside stays: f(2n) = 2 f(n) - f(0)."""
         for spec, plans in (("gpt.etch", ("megatron_zero",)), ("llama.etch", ("megatron_zero", "long_context"))):

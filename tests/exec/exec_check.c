@@ -228,13 +228,29 @@ static bool are_even(const etch_placed *placed, etch_value *const *values, uint3
     return true;
 }
 
+/* Ranks that share the queries of a causal attention need two chunks each. */
+static bool has_chunks(const etch_placed *placed, const etch_step *step)
+{
+    const bool attends = step->op && strcmp(etch_row_name(step->row), "sdpa") == 0;
+    const etch_dim *query = attends ? exec_causal_query(step->op) : NULL;
+    uint32_t parts = 1;
+    for (uint32_t a = 0; query && a < placed->plan->mesh.count; a++)
+        parts *= step->factor[a] == query ? exec_integer(placed->plan->mesh.at[a].size) : 1;
+    return parts == 1 || exec_integer(query->size) % (2 * parts) == 0;
+}
+
+static bool step_is_even(const etch_placed *placed, const etch_step *step)
+{
+    return are_even(placed, step->ins, step->in_count) && are_even(placed, step->outs, step->out_count) &&
+           has_chunks(placed, step);
+}
+
 static bool region_is_even(const etch_placed *placed, const etch_placed_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_step *step = region->items.at[i].step;
         const etch_placed_loop *loop = region->items.at[i].loop;
-        if (step &&
-            !(are_even(placed, step->ins, step->in_count) && are_even(placed, step->outs, step->out_count)))
+        if (step && !step_is_even(placed, step))
             return false;
         for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
             if (!is_even(placed, etch_loop_carries(loop)->at[k].in))

@@ -1,6 +1,52 @@
 #include "exec_env.h"
 
 #include <stdio.h>
+#include <string.h>
+
+/* ---- sequences ----------------------------------------------------------------------------------------- */
+
+static uint32_t first_of(const exec_env *env, const etch_dim *dim)
+{
+    uint32_t first = dim->id;
+    while (env->sequence[first] != first)
+        first = env->sequence[first];
+    return first;
+}
+
+/* The shorter one: a cache adds to a sequence what was there before. */
+static void join(exec_env *env, const etch_dim *from, const etch_dim *to)
+{
+    const uint32_t a = first_of(env, from), b = first_of(env, to);
+    if (env->size[b] < env->size[a])
+        env->sequence[a] = b;
+    else
+        env->sequence[b] = a;
+}
+
+/* A dim that is merged with others, or made of one that is split, is another sequence: its places are others. */
+static void join_renamed(exec_env *env, const etch_op *op)
+{
+    const char *name = etch_row_name(op->row);
+    const etch_attrs *attrs = &op->attrs;
+    const bool renames =
+        strcmp(name, "rename") == 0 || strcmp(name, "cache") == 0 || strcmp(name, "append") == 0;
+    for (uint32_t i = 0; renames && i < attrs->map_count; i++) {
+        const bool last = i + 1 == attrs->map_count;
+        if (attrs->from[i] && attrs->to[i] && (last || (attrs->from[i + 1] && attrs->to[i + 1])))
+            join(env, attrs->from[i], attrs->to[i]);
+    }
+}
+
+static void find_sequences(exec_env *env, const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_item *item = &region->items.at[i];
+        if (item->op)
+            join_renamed(env, item->op);
+        for (uint32_t k = 0; item->loop && k < item->loop->bodies.count; k++)
+            find_sequences(env, item->loop->bodies.at[k]);
+    }
+}
 
 exec_env exec_env_new(etch_arena *arena, const etch_training *training)
 {
@@ -11,11 +57,15 @@ exec_env exec_env_new(etch_arena *arena, const etch_training *training)
         .now = ETCH_NEW_ARRAY(arena, graph->loop_count, uint32_t),
         .open = ETCH_NEW_ARRAY(arena, graph->loop_count, bool),
         .size = ETCH_NEW_ARRAY(arena, graph->dims.count, uint32_t),
+        .sequence = ETCH_NEW_ARRAY(arena, graph->dims.count, uint32_t),
         .pairs = ETCH_NEW_ARRAY(arena, graph->dims.count, uint32_t),
         .micro = exec_integer(training->train.micro),
     };
     for (uint32_t i = 0; i < graph->dims.count; i++)
         env.size[i] = exec_integer(etch_training_size(training, graph->dims.at[i]));
+    for (uint32_t i = 0; i < graph->dims.count; i++)
+        env.sequence[i] = i;
+    find_sequences(&env, graph->forward);
     return env;
 }
 
@@ -53,28 +103,21 @@ uint32_t exec_size(const exec_env *env, const etch_dim *dim)
     return env->size[dim->id];
 }
 
-static const etch_dim *first_of(const etch_dim *dim)
-{
-    while (dim->twin)
-        dim = dim->twin;
-    return dim;
-}
-
 void exec_lay_out(exec_env *env, const etch_dim *dim, uint32_t pairs)
 {
     EXEC_REQUIRE(exec_size(env, dim) % (2 * pairs) == 0);
-    if (env->pairs[first_of(dim)->id] < pairs)
-        env->pairs[first_of(dim)->id] = pairs;
+    uint32_t *now = &env->pairs[first_of(env, dim)];
+    if (*now < pairs)
+        *now = pairs;
 }
 
 uint32_t exec_position(const exec_env *env, const etch_dim *dim, uint32_t index)
 {
-    const etch_dim *first = first_of(dim);
-    const uint32_t pairs = env->pairs[first->id];
-    const uint32_t before = exec_size(env, dim) - exec_size(env, first); /* in a cache: from earlier runs */
+    const uint32_t first = first_of(env, dim), pairs = env->pairs[first], size = env->size[first];
+    const uint32_t before = exec_size(env, dim) - size; /* in a cache: from earlier runs */
     if (pairs == 0 || index < before)
         return index;
-    const uint32_t chunk = exec_size(env, first) / (2 * pairs), pair = (index - before) / (2 * chunk);
+    const uint32_t chunk = size / (2 * pairs), pair = (index - before) / (2 * chunk);
     const uint32_t within = (index - before) % (2 * chunk), late = 2 * pairs - 1 - pair;
     return before + (within < chunk ? pair * chunk + within : late * chunk + within - chunk);
 }

@@ -91,29 +91,30 @@ static const char *check_move(const reductions *r, const etch_placed_region *her
 
 /* ---- recomputation ---------------------------------------------------------------------------------- */
 
-/* Does the region run the op again? */
-static bool repeats_op(const etch_region *region, const etch_op *op)
+/* Does the region run the item of a forward region again: the op, or the loop by a loop of its own? */
+static bool repeats_item(const etch_region *region, const etch_item *item)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_item *item = &region->items.at[i];
-        for (uint32_t k = 0; item->loop && k < item->loop->bodies.count; k++)
-            if (repeats_op(item->loop->bodies.at[k], op))
-                return true;
-        if (item->op && item->op->phase == ETCH_RECOMPUTE && item->op->forward == op)
+        const etch_op *op = region->items.at[i].op;
+        const etch_loop *loop = region->items.at[i].loop;
+        if (op && op->phase == ETCH_RECOMPUTE && op->forward == item->op)
             return true;
+        if (loop && loop->repeats && loop->repeats == item->loop)
+            return true;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            if (repeats_item(loop->bodies.at[k], item))
+                return true;
     }
     return false;
 }
 
-/* Does the region run all ops of the loop's bodies again? */
+/* Does the region run all that is in the loop's bodies again? */
 static bool repeats(const etch_region *region, const etch_loop *loop)
 {
     for (uint32_t k = 0; k < loop->bodies.count; k++)
-        for (uint32_t i = 0; i < loop->bodies.at[k]->items.count; i++) {
-            const etch_op *op = loop->bodies.at[k]->items.at[i].op;
-            if (op && !repeats_op(region, op))
+        for (uint32_t i = 0; i < loop->bodies.at[k]->items.count; i++)
+            if (!repeats_item(region, &loop->bodies.at[k]->items.at[i]))
                 return false;
-        }
     return true;
 }
 

@@ -288,12 +288,86 @@ START_TEST(renamed_dims_keep_the_order_of_their_axes)
 }
 END_TEST
 
+/* ---- positions in a sequence --------------------------------------------------------------------------- */
+
+/* Rows and columns of a picture change places by being read in the other order. That says nothing of where the queries S
+ * are: ranks that share them have an early and a late chunk each, as ever. */
+static void reshaped(etch_arena *arena)
+{
+    exec_model *m = exec_model_new(arena, "B=2 S=8 T=8 H=4 K=2 D=2 M=32", 1);
+    etch_tensor *x = exec_product(m, "x", exec_input(m, "x", "B S H"), exec_weight(m, "w", "S H"), "B S H");
+    x = exec_regroup(m, "x", exec_regroup(m, "flat", x, "H S", "M"), "M", "S H");
+    exec_tag(m, x, "shared");
+    etch_tensor *seen = exec_rename(m, "seen", x, "S", "T");
+    etch_tensor *q = exec_product(m, "q", x, exec_weight(m, "wq", "H K D"), "B S K D");
+    etch_tensor *k = exec_product(m, "k", seen, exec_weight(m, "wk", "H K D"), "B T K D");
+    exec_sum_loss(m, exec_attend(m, "y", q, k, k, "T", "D", true), "B S K D");
+    etch_placed *placed = etch_place(exec_train(m, NULL), exec_plan(arena, m->sym, "a=2 | | pin shared S@a"),
+                                     ETCH_GRANULARITY_KERNEL);
+    ck_assert_ptr_nonnull(placed);
+    const char *failure = exec_check_placed(placed, 1);
+    ck_assert_msg(!failure, "%s", failure);
+}
+
+START_TEST(merged_dims_have_no_positions)
+{
+    etch_with_arena(reshaped);
+}
+END_TEST
+
+/* Queries that no value but the attention divides: ranks that share them need two chunks each, of 6 there are none. */
+static void chunked(etch_arena *arena)
+{
+    exec_model *m = exec_model_new(arena, "B=2 S=6 T=6 H=4 D=2", 1);
+    etch_tensor *x = exec_product(m, "x", exec_input(m, "x", "B H"), exec_weight(m, "w", "S H"), "B S H");
+    etch_tensor *seen = exec_rename(m, "seen", x, "S", "T");
+    etch_tensor *q = exec_product(m, "q", x, exec_weight(m, "wq", "H D"), "B S D");
+    etch_tensor *k = exec_product(m, "k", seen, exec_weight(m, "wk", "H D"), "B T D");
+    etch_tensor *y = exec_attend(m, "y", q, k, k, "T", "D", true);
+    exec_sum_loss(m, exec_reduce(m, "y", y, "B D"), "B D");
+    etch_placed *placed =
+        etch_place(exec_train(m, NULL), exec_plan(arena, m->sym, "a=2 | S@a"), ETCH_GRANULARITY_KERNEL);
+    ck_assert_ptr_nonnull(placed);
+    const char *failure = exec_check_requirements(placed);
+    ck_assert_msg(!failure, "%s", failure);
+}
+
+START_TEST(shared_queries_are_divided_into_chunks)
+{
+    etch_with_arena(chunked);
+}
+END_TEST
+
+/* A loop that holds nothing but one that is run again is not run again itself: what enters the inner one is kept. */
+static void nested(etch_arena *arena)
+{
+    exec_model *m = exec_model_new(arena, "B=2 H=4", 1);
+    etch_tensor *x = exec_product(m, "x", exec_input(m, "x", "B H"), exec_weight(m, "w", "H"), "B H");
+    x = exec_repeat(m, "outer", 2, x);
+    x = exec_repeat(m, "inner", 2, x);
+    x = exec_call_row(m, "x", "tanh", "", x, NULL, NULL);
+    x = exec_end(m, x);
+    exec_sum_loss(m, exec_end(m, x), "B H");
+    etch_placed *placed =
+        etch_place(exec_train(m, "inner"), exec_plan(arena, m->sym, "a=2 | B@a"), ETCH_GRANULARITY_KERNEL);
+    ck_assert_ptr_nonnull(placed);
+    const char *failure = exec_check_placed(placed, 1);
+    ck_assert_msg(!failure, "%s", failure);
+}
+
+START_TEST(a_loop_of_a_loop_keeps_what_enters_it)
+{
+    etch_with_arena(nested);
+}
+END_TEST
+
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("models");
     ETCH_ADD_TESTS(suite, gradients_are_slopes, recomputation_changes_no_gradient,
                    what_is_saved_is_what_backward_reads, microbatches_change_nothing,
                    ranks_compute_what_one_computes, renamed_dims_keep_the_order_of_their_axes,
-                   ranks_serve_what_one_serves);
+                   ranks_serve_what_one_serves, merged_dims_have_no_positions,
+                   shared_queries_are_divided_into_chunks, a_loop_of_a_loop_keeps_what_enters_it);
     return suite;
 }

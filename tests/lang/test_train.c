@@ -66,7 +66,10 @@ static void options(etch_arena *arena)
         {"optimizer = sgd(momentum = 0.9)", "-/1 sgd_momentum", ""},
         {"optimizer = sgd(master = true, momentum = 9/10)", "-/1 sgd_momentum+master", ""},
         {"optimizer = sgd(momentum = 0)", "-/1 sgd", ""},
-        {"optimizer = sgd(momentum = 1)", NULL, "E0220 a.etch:5:36 momentum is at least 0 and below 1\n"},
+        {"optimizer = sgd(momentum = true)", "-/1 sgd_momentum", ""},
+        {"optimizer = sgd(momentum = false)", "-/1 sgd", ""},
+        {"optimizer = sgd(momentum = 1)", NULL,
+         "E0220 a.etch:5:36 momentum is true, false, or at least 0 and below 1\n"},
         {"optimizer = sgd(momentun = 0.9)", NULL,
          "E0220 a.etch:5:25 sgd has no argument 'momentun'\n"
          "  help did you mean 'momentum'?\n"},
