@@ -456,6 +456,7 @@ static etch_tensor *moe(exec_model *m, etch_tensor *x, bool top)
     w = exec_call_row(m, "w", top ? "softmax" : "normalize", "Q", w, NULL, NULL);
     etch_tensor *ye = experts(m, exec_dispatch(m, "xe", in, idx, "B S", "C"));
     etch_tensor *z = exec_collect(m, "z", ye, idx, "E", "C");
+    exec_tag(m, z, "results");
     etch_tensor *y = exec_product(m, "y", z, w, "B S H");
     if (!top) {
         etch_tensor *aux = exec_call_row(m, "balance", "load_balance", "E", p, idx, NULL);
@@ -511,6 +512,10 @@ static const char *const moe_plans[] = {
     "a=2 b=2 | B@a | for experts C@a,b",
     "a=2 b=2 | B@a | for experts C@b",
     "a=2 b=2 | B@a | for experts C@ E@b",
+    "a=2 b=2 | C@a | for experts C@b",                     /* a joins beside b, and b leaves beside a */
+    "a=2 b=2 c=2 | E@b C@a | for experts E@c C@b",         /* the same, while experts move */
+    "a=2 b=2 | B@a | pin results B@a,b | for experts E@a", /* b divides what dispatch left whole */
+    "a=2 b=2 c=2 | S@c C@a | pin results B@b S@c | for experts C@a",
     "ep=2 tp=2 | B@ep F@tp V@tp | for experts E@ep I@tp",
     "ep=2 tp=2 | B@ep F@tp V@tp | pin residual B@ep S@tp | for experts E@ep I@tp",
     "ep=2 tp=2 | B@ep F@tp V@tp | pin residual B@ep S@tp | for experts E@ep,tp",
