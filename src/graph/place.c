@@ -65,6 +65,7 @@ typedef struct placing {
     etch_state (*result)[ETCH_MAX_AXES]; /* by result */
     etch_state factor[ETCH_MAX_AXES];
     uint32_t stat_axes; /* axes over which a statistic is reduced */
+    uint32_t barred;    /* axes that would take other slots apart than elsewhere: they divide nothing */
 } placing;
 
 static bool op_has_dim(const etch_op *op, const etch_dim *dim)
@@ -150,6 +151,8 @@ static etch_state factor_of_route(placer *p, const etch_op *op, uint32_t axis, e
 static etch_state choose_factor(placer *p, const placing *pl, uint32_t axis)
 {
     const etch_op *op = pl->op;
+    if (pl->barred & (1u << axis))
+        return NULL;
     if (op->forward) {
         etch_state state = p->steps[op->forward->id]->factor[axis];
         return can_divide(op, state) ? state : NULL;
@@ -233,6 +236,42 @@ static void place_axis(placer *p, placing *pl, uint32_t axis)
     for (uint32_t i = 0; i < op->out_count; i++) {
         bool whole = stat || is_untouched(op, i, f);
         pl->result[i][axis] = state_under(op, op->outs[i], f, whole ? NULL : ETCH_PARTIAL);
+    }
+}
+
+/* Axes that divide one token dim take the slots apart together, outer ones first, and a shard of slots is to mean
+ * the same in all ops that route alike. So one may join only inside those of ops before, and one may go only with
+ * those inside it. `before`: the token dims of the ops before. */
+static bool takes_others_apart(const placer *p, const placing *pl, const etch_state *before, uint32_t axis)
+{
+    const etch_state token = pl->factor[axis];
+    for (uint32_t a = 0; a < p->axis_count; a++) {
+        if (a == axis || before[a] != token)
+            continue;
+        bool is_inside = etch_map_is_inside(p, token, axis, a);
+        if (is_inside ? pl->factor[a] != token : before[axis] != token)
+            return true;
+    }
+    return false;
+}
+
+static void keep_slots(placer *p, placing *pl)
+{
+    etch_state before[ETCH_MAX_AXES];
+    etch_state *tokens = route_of(p, pl->op->ins[pl->op->row->lead]);
+    memcpy(before, tokens, sizeof before);
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        place_axis(p, pl, a);
+    for (uint32_t a = 0; a < p->axis_count; a++) {
+        bool of_tokens = pl->factor[a] && etch_op_dim_linked(pl->op, pl->factor[a]) != pl->factor[a];
+        if (!of_tokens || pl->op->forward || !takes_others_apart(p, pl, before, a))
+            continue;
+        tokens[a] = before[a];
+        pl->barred |= 1u << a;
+        for (uint32_t i = 0; i < pl->op->out_count; i++)
+            pl->result[i][a] = NULL;
+        place_axis(p, pl, a);
+        a = UINT32_MAX; /* those inside it go, too */
     }
 }
 
@@ -436,8 +475,10 @@ static void place_op(placer *p, etch_op *op)
     if (etch_op_is_view(op)) {
         place_view(p, &pl);
     } else {
-        for (uint32_t a = 0; a < p->axis_count; a++)
+        for (uint32_t a = 0; a < p->axis_count && !op->row->links; a++)
             place_axis(p, &pl, a);
+        if (op->row->links)
+            keep_slots(p, &pl);
         bring_operands(p, &pl);
         balance_causal(p, &pl);
     }

@@ -527,6 +527,44 @@ static const char *const moe_plans[] = {
     NULL,
 };
 
+/* ---- slots that are routed once more ------------------------------------------------------------------- */
+
+static exec_model *build_experts_of_experts(etch_arena *arena, uint32_t micro)
+{
+    exec_model *m = exec_model_new(arena, "B=8 S=4 H=4 V=4 E=4 Q=2 C=16 G=2 P=64 I=2", micro);
+    etch_tensor *x = embedding(m, exec_weight(m, "emb", "V H"));
+    etch_tensor *p = exec_product(m, "p", x, exec_weight(m, "wp", "H E"), "B S E");
+    etch_tensor *idx = exec_topk(m, "idx", p, "E", "Q");
+    etch_tensor *xe = exec_dispatch(m, "xe", x, idx, "B S", "C");
+    etch_tensor *r = exec_product(m, "s", xe, exec_weight(m, "ws", "E H G"), "E C G");
+    etch_tensor *next = exec_topk(m, "next", r, "G", "Q");
+    etch_tensor *xg = exec_enter(m, "inner", exec_dispatch(m, "xg", xe, next, "E C", "P"));
+    etch_tensor *h = exec_product(m, "h", xg, exec_weight(m, "wu", "G H I"), "G P I");
+    h = exec_call_row(m, "t", "tanh", "", h, NULL, NULL);
+    etch_tensor *yg = exec_leave(m, "yg", exec_product(m, "yg", h, exec_weight(m, "wd", "G I H"), "G P H"));
+    etch_tensor *ye = exec_collect(m, "ye", yg, next, "G", "P");
+    etch_tensor *w = exec_call_row(m, "w", "gather", "G", r, next, NULL);
+    ye = exec_product(m, "ye", ye, w, "E C H");
+    exec_tag(m, ye, "between");
+    etch_tensor *y = exec_collect(m, "z", ye, idx, "E", "C");
+    y = exec_product(m, "y", y, exec_call_row(m, "v", "gather", "E", p, idx, NULL), "B S H");
+    exec_head_loss(m, rms(m, y), exec_weight(m, "head", "H V"));
+    return m;
+}
+
+static const char *const experts_of_experts_plans[] = {
+    "",
+    "a=2 | B@a",
+    "a=2 b=2 | B@a,b",
+    "a=2 b=2 | B@a S@b",
+    "a=2 b=2 | B@b,a | for inner G@a",
+    "a=2 b=2 | B@a S@b | for inner G@b",
+    "a=2 b=2 | B@a | for inner P@b",
+    "a=2 b=2 | B@a | pin between E@b C@a | for inner G@a",
+    "a=2 b=2 | C@a | pin between C@b | for inner P@b",
+    NULL,
+};
+
 const exec_zoo exec_models[] = {
     {"llama", build_llama, NULL, llama_plans},
     {"llama, recomputed", build_llama, "all", llama_plans},
@@ -560,5 +598,6 @@ const exec_zoo exec_models[] = {
     {"experts", build_moe, NULL, moe_plans},
     {"experts, recomputed", build_moe, "all", moe_plans},
     {"experts with normalized choices", build_top_moe, NULL, moe_plans},
+    {"experts of experts", build_experts_of_experts, NULL, experts_of_experts_plans},
     {NULL, NULL, NULL, NULL},
 };

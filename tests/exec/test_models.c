@@ -382,6 +382,38 @@ START_TEST(a_loop_of_a_loop_keeps_what_enters_it)
 }
 END_TEST
 
+/* ---- slots ------------------------------------------------------------------------------------------ */
+
+/* Tokens are divided by a into halves, then, elsewhere, by b: b's slots are those of quarters within a's, which
+ * are not those of halves. So collect is not divided along b. */
+static void apart(etch_arena *arena)
+{
+    exec_model *m = exec_model_new(arena, "B=8 S=8 H=4 V=4 E=4 Q=2 C=32", 1);
+    etch_tensor *x = exec_call_row(m, "x", "tanh", "", exec_weight(m, "x", "B S H"), NULL, NULL);
+    exec_tag(m, x, "tokens");
+    etch_tensor *p = exec_product(m, "p", x, exec_weight(m, "wp", "H E"), "B S E");
+    etch_tensor *idx = exec_topk(m, "idx", p, "E", "Q");
+    etch_tensor *xe = exec_dispatch(m, "xe", x, idx, "B S", "C");
+    etch_tensor *ye = exec_product(m, "ye", xe, exec_weight(m, "we", "E H V"), "E C V");
+    etch_tensor *z = exec_collect(m, "z", ye, idx, "E", "C");
+    exec_tag(m, z, "results");
+    z = exec_product(m, "y", z, exec_call_row(m, "w", "gather", "E", p, idx, NULL), "B S V");
+    exec_sum_loss(m, z, "B S V");
+    etch_training *training = exec_train(m, NULL);
+    etch_placed *placed =
+        etch_place(training, exec_plan(arena, m->sym, "a=2 b=2 | E@a | pin tokens B@a | pin results B@b"),
+                   ETCH_GRANULARITY_KERNEL);
+    ck_assert_ptr_nonnull(placed);
+    const char *failure = exec_check_placed(placed, 1);
+    ck_assert_msg(!failure, "%s", failure);
+}
+
+START_TEST(shards_of_slots_mean_the_same_everywhere)
+{
+    etch_with_arena(apart);
+}
+END_TEST
+
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("models");
@@ -389,6 +421,7 @@ Suite *etch_suite(void)
                    what_is_saved_is_what_backward_reads, what_another_iteration_made_is_saved,
                    microbatches_change_nothing, ranks_compute_what_one_computes,
                    renamed_dims_keep_the_order_of_their_axes, ranks_serve_what_one_serves,
+                   shards_of_slots_mean_the_same_everywhere,
                    merged_dims_have_no_positions, shared_queries_are_divided_into_chunks,
                    a_loop_of_a_loop_keeps_what_enters_it);
     return suite;

@@ -634,7 +634,7 @@ static bool is_noticed(etch_arena *arena, const trial *t)
         for (int file = 3; file < 256; file++) /* what Check is told there is not told of this process */
             close(file);
         /* Of its own time: a busy machine is no mistake. An alarm would reach Check, which kills the whole group. */
-        if (setrlimit(RLIMIT_CPU, &(struct rlimit){60, 60}) != 0)
+        if (setrlimit(RLIMIT_CPU, &(struct rlimit){600, 600}) != 0)
             _exit(2);
         _exit(run_trial(arena, t) ? 1 : 0);
     }
