@@ -328,6 +328,8 @@ typedef struct etch_regroup {
 } etch_regroup;
 etch_tensor *etch_graph_regroup(etch_graph *graph, etch_tensor *a, const etch_regroup *groups, uint32_t count,
                                 etch_span span);
+/* What the attributes of a renaming say, as a spec writes it: "S->S', (N,P)->M". */
+const char *etch_renaming_text(etch_arena *arena, const etch_attrs *attrs);
 
 /* x times, or plus, a number. */
 etch_tensor *etch_graph_scale(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span);

@@ -21,9 +21,9 @@ static etch_expr product_of(etch_sym *sym, etch_dim *const *dims, uint32_t count
 }
 
 /* "S", or "(N,P)" */
-static const char *side_text(const etch_graph *graph, etch_dim *const *dims, uint32_t count)
+static const char *side_text(etch_arena *arena, etch_dim *const *dims, uint32_t count)
 {
-    etch_buf buf = {.arena = graph->arena};
+    etch_buf buf = {.arena = arena};
     if (count == 1)
         return dims[0]->name;
     for (uint32_t i = 0; i < count; i++)
@@ -39,8 +39,8 @@ static bool sizes_agree(etch_graph *graph, const etch_regroup *g, etch_span span
     if (etch_equal(graph->sym, from, to, NULL) == ETCH_YES)
         return true;
     etch_error(graph->diags, ETCH_E_UNEQUAL_SIZES, span, "%s = %s and %s = %s are not known to be equal",
-               side_text(graph, g->from, g->from_count), etch_expr_text(graph->sym, from),
-               side_text(graph, g->to, g->to_count), etch_expr_text(graph->sym, to));
+               side_text(graph->arena, g->from, g->from_count), etch_expr_text(graph->sym, from),
+               side_text(graph->arena, g->to, g->to_count), etch_expr_text(graph->sym, to));
     return false;
 }
 
@@ -63,9 +63,9 @@ static bool check_group(etch_graph *graph, const etch_tensor *a, const etch_regr
             return false;
     if (g->from_count == 1 || g->to_count == 1)
         return sizes_agree(graph, g, span);
-    etch_diag *diag =
-        etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span, "%s->%s merges dims and splits them at once",
-                   side_text(graph, g->from, g->from_count), side_text(graph, g->to, g->to_count));
+    etch_diag *diag = etch_error(
+        graph->diags, ETCH_E_SHAPE_MISMATCH, span, "%s->%s merges dims and splits them at once",
+        side_text(graph->arena, g->from, g->from_count), side_text(graph->arena, g->to, g->to_count));
     etch_help(diag, "merge them to one dim first, then split that");
     return false;
 }
@@ -102,4 +102,27 @@ etch_tensor *etch_graph_rename(etch_graph *graph, etch_tensor *a, etch_dim *cons
     for (uint32_t i = 0; i < count; i++)
         groups[i] = (etch_regroup){.from = &from[i], .from_count = 1, .to = &to[i], .to_count = 1};
     return etch_graph_regroup(graph, a, groups, count, span);
+}
+
+/* The dims of one side of pairs `first` to before `end`. */
+static const char *group_text(etch_arena *arena, etch_dim *const *side, uint32_t first, uint32_t end)
+{
+    ETCH_VEC(etch_dim *) dims = {0};
+    for (uint32_t i = first; i < end; i++)
+        if (side[i])
+            ETCH_PUSH(arena, &dims, side[i]);
+    return side_text(arena, dims.at, dims.count);
+}
+
+const char *etch_renaming_text(etch_arena *arena, const etch_attrs *attrs)
+{
+    etch_buf out = {.arena = arena};
+    etch_buf_puts(&out, "");
+    for (uint32_t first = 0, end; first < attrs->map_count; first = end) {
+        for (end = first + 1; end < attrs->map_count && !(attrs->from[end] && attrs->to[end]);)
+            end++;
+        etch_buf_printf(&out, "%s%s->%s", first ? ", " : "", group_text(arena, attrs->from, first, end),
+                        group_text(arena, attrs->to, first, end));
+    }
+    return out.text;
 }

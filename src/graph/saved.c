@@ -240,6 +240,20 @@ static void note_class(keeping *k, const etch_carry *c)
         note(k, c->out, in);
 }
 
+/* What is run again makes nothing that is kept, but may hand on what is: older values, which an iteration of another
+ * class reads when they enter it, or whatever reads what leaves the loop. */
+static void note_again(keeping *k, const etch_carry *c)
+{
+    const uint32_t begin = first_class(k->sym, loop_of(c));
+    const etch_op *reader = k->reader[c->result->id];
+    for (uint32_t n = 0; n < loop_of(c)->bodies.count && !reader; n++)
+        reader = k->reader[in_class(c, n)->in->id];
+    if (reader && !makes(c) && !rests(c))
+        note(k, c->out, reader);
+    if (reader && rests(in_class(c, begin)))
+        note(k, c->init, reader);
+}
+
 static void note_chain(keeping *k, const etch_carry *c)
 {
     const etch_op *in = k->reader[c->in->id], *out = k->reader[place_of(c->out)->id];
@@ -260,11 +274,14 @@ static void note_ends(keeping *k, const etch_region *region)
         const etch_loop *loop = region->items.at[i].loop;
         for (uint32_t b = 0; loop && b < loop->bodies.count; b++) {
             const etch_region *body = loop->bodies.at[b];
-            for (uint32_t n = 0; !loop->forward && n < body->carries.count; n++)
+            for (uint32_t n = 0; !loop->forward && n < body->carries.count; n++) {
                 if (loop->bodies.count == 1)
                     note_chain(k, &body->carries.at[n]);
                 else
                     note_class(k, &body->carries.at[n]);
+                if (loop->bodies.count > 1 && loop->repeats)
+                    note_again(k, &body->carries.at[n]);
+            }
             note_ends(k, body);
         }
     }

@@ -191,29 +191,48 @@ static void put_keyword(const etch_viewing *v, const etch_keyword_info *info, co
         etch_buf_puts(out, field->flag ? "true" : value_text(v, *field->number));
 }
 
-static void put_renaming(const etch_viewing *v, const etch_attrs *a, etch_buf *out)
+static bool is_over(const etch_attrs *a, const etch_dim *dim)
 {
-    for (uint32_t i = 0; i < a->map_count; i++) {
-        etch_buf_puts(out, i ? ", " : "");
-        put_dims(v, &a->from[i], 1, out);
-        etch_buf_puts(out, "->");
-        put_dims(v, &a->to[i], 1, out);
+    for (uint32_t i = 0; i < a->over_count; i++)
+        if (a->over[i] == dim)
+            return true;
+    return false;
+}
+
+/* Where `over` holds parts of a dim and the whole of it, leaves what a spec would say: the whole that is split, or the
+ * parts that are joined. */
+static void say_parts(const etch_viewing *v, const etch_op *op, etch_attrs *said)
+{
+    ETCH_VEC(etch_dim *) parts = {0};
+    for (uint32_t i = 0; i < said->map_count; i++) {
+        if (!is_over(said, said->to[i]) || (said->from[i] && !is_over(said, said->from[i])))
+            return;
+        if (said->from[i])
+            ETCH_PUSH(v->arena, &parts, said->from[i]);
     }
+    if (said->map_count == 0)
+        return;
+    const bool split = etch_row_is_several(op->row);
+    said->over = split ? said->to : parts.at;
+    said->over_count = split ? 1 : parts.count;
+    said->map_count = 0;
 }
 
 static const char *arguments_of(const etch_viewing *v, const etch_op *op)
 {
     etch_attrs said = op->attrs;
+    say_parts(v, op, &said);
     etch_buf out = {.arena = v->arena};
     etch_buf_puts(&out, "");
     if (said.over_count == 0) { /* else a keyword says what takes the place of `over` */
-        put_renaming(v, &said, &out);
+        etch_buf_puts(&out, etch_renaming_text(v->arena, &said));
         said.map_count = 0;
     }
+    const unsigned takes = etch_row_takes(op->forward ? op->forward->row : op->row);
     const etch_keyword_info *info;
     for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++) {
         const etch_keyword_field field = etch_keyword_field_of(info, &said);
-        if (etch_keyword_is_said(&field))
+        if ((takes & info->bit) && etch_keyword_is_said(&field))
             put_keyword(v, info, &field, &out);
     }
     return out.text;

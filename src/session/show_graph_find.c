@@ -125,10 +125,12 @@ static void mention(etch_viewing *v, const etch_tensor *t)
     }
 }
 
+/* Maps of parts and of merged dims have places without a dim. */
 static void mention_dims(etch_viewing *v, etch_dim *const *dims, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        v->dim_at[dims[i]->id] = WANTED;
+        if (dims[i])
+            v->dim_at[dims[i]->id] = WANTED;
 }
 
 static void mention_op(etch_viewing *v, const etch_op *op)

@@ -55,13 +55,21 @@ static uint32_t parts_of_call(const etch_item *item)
     return is_op_of(item, USE_LOAD) ? 4 : 1;
 }
 
+/* How many a statement takes: all, or the first without what is kept for backward only. */
+static uint32_t results_of(const etch_op *op)
+{
+    return etch_row_is_several(op->row) ? op->out_count : 1;
+}
+
 static void name_region(exec_model *m, name_list *taken, etch_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_loop *loop = region->items.at[i].loop;
         if (!loop) {
             i += parts_of_call(&region->items.at[i]) - 1;
-            name_one(m, taken, region->items.at[i].op->outs[0]);
+            const etch_op *op = region->items.at[i].op;
+            for (uint32_t r = 0; r < results_of(op); r++)
+                name_one(m, taken, op->outs[r]);
             continue;
         }
         for (uint32_t c = 0; c < etch_loop_carries(loop)->count; c++) {
@@ -168,10 +176,7 @@ static void write_reduction(const writer *w, etch_buf *out, const etch_op *op)
 
 static void write_renaming(const writer *w, etch_buf *out, const etch_op *op)
 {
-    etch_buf_printf(out, "%s[", call_of(w, op->ins[0]));
-    for (uint32_t i = 0; i < op->attrs.map_count; i++)
-        etch_buf_printf(out, "%s%s->%s", i ? ", " : "", op->attrs.from[i]->name, op->attrs.to[i]->name);
-    etch_buf_puts(out, "]");
+    etch_buf_printf(out, "%s[%s]", call_of(w, op->ins[0]), etch_renaming_text(w->arena, &op->attrs));
 }
 
 static void write_keyword(const writer *w, etch_buf *out, const etch_op *op, const etch_keyword_info *info)
@@ -183,7 +188,11 @@ static void write_keyword(const writer *w, etch_buf *out, const etch_op *op, con
     etch_buf_puts(out, ", ");
     if (info->name)
         etch_buf_printf(out, "%s = ", info->name);
-    if (field.dims)
+    if (info->bit == ETCH_KW_OVER && op->row->shape == SHAPE_PARTS)
+        write_dims(out, attrs.to, 1); /* the whole */
+    else if (info->bit == ETCH_KW_OVER && op->row->shape == SHAPE_JOINED)
+        write_dims(out, attrs.from, attrs.map_count); /* the parts */
+    else if (field.dims)
         write_dims(out, *field.dims, *field.dim_count);
     else if (field.flag)
         etch_buf_puts(out, "true");
@@ -249,9 +258,14 @@ static void write_value(const writer *w, etch_buf *out, const etch_op *op)
 
 static void write_statement(const writer *w, const place *p, const etch_op *op)
 {
+    const uint32_t results = results_of(op);
     indent(p);
-    write_tensor(p->out, op->outs[0], w->graph->dtypes.act);
-    etch_buf_puts(p->out, " = ");
+    etch_buf_puts(p->out, results > 1 ? "(" : "");
+    for (uint32_t i = 0; i < results; i++) {
+        etch_buf_puts(p->out, i ? ", " : "");
+        write_tensor(p->out, op->outs[i], w->graph->dtypes.act);
+    }
+    etch_buf_puts(p->out, results > 1 ? ") = " : " = ");
     write_value(w, p->out, op);
     write_tags(p->out, op->outs[0]);
     etch_buf_puts(p->out, "\n");

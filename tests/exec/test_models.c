@@ -414,6 +414,29 @@ START_TEST(shards_of_slots_mean_the_same_everywhere)
 }
 END_TEST
 
+/* The last iteration hands on what is older than the loop. What is computed of that is run again, so backward reads it. */
+static void handed(etch_arena *arena)
+{
+    exec_model *m = exec_model_new(arena, "B=2 H=4", 1);
+    etch_tensor *given = exec_input(m, "given", "B H");
+    etch_tensor *x = exec_product(m, "x", given, exec_weight(m, "v", "H"), "B H");
+    etch_tensor *y = exec_product(m, "y", given, exec_weight(m, "w", "H"), "B H");
+    x = exec_repeat(m, "loop", 2, exec_enter(m, "part", x));
+    exec_or(m, exec_call_row(m, "z", "tanh", "", x, NULL, NULL));
+    exec_classes(m, "01");
+    x = exec_end(m, y);
+    x = exec_leave(m, "s", exec_product(m, "s", x, x, "B H"));
+    exec_sum_loss(m, x, "B H");
+    const char *failure = exec_check_saved(exec_train(m, "part"), 1, false);
+    ck_assert_msg(!failure, "%s", failure);
+}
+
+START_TEST(what_a_loop_hands_on_is_kept_when_it_is_run_again)
+{
+    etch_with_arena(handed);
+}
+END_TEST
+
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("models");
@@ -421,8 +444,8 @@ Suite *etch_suite(void)
                    what_is_saved_is_what_backward_reads, what_another_iteration_made_is_saved,
                    microbatches_change_nothing, ranks_compute_what_one_computes,
                    renamed_dims_keep_the_order_of_their_axes, ranks_serve_what_one_serves,
-                   shards_of_slots_mean_the_same_everywhere,
-                   merged_dims_have_no_positions, shared_queries_are_divided_into_chunks,
-                   a_loop_of_a_loop_keeps_what_enters_it);
+                   shards_of_slots_mean_the_same_everywhere, merged_dims_have_no_positions,
+                   shared_queries_are_divided_into_chunks, a_loop_of_a_loop_keeps_what_enters_it,
+                   what_a_loop_hands_on_is_kept_when_it_is_run_again);
     return suite;
 }
