@@ -221,7 +221,8 @@ static bool another_gradient(etch_row *row)
     etch_grad *rule = own_rules(row);
     const char *found = NULL;
     for (uint32_t i = 0; i < table->count; i++) {
-        const etch_grad *other = table->rows[i].grads;
+        /* A row without keywords has not what those with keywords read. */
+        const etch_grad *other = row->needs || !table->rows[i].needs ? table->rows[i].grads : NULL;
         for (; other && other->row; other++)
             if (strcmp(other->args, rule->args) == 0 && strcmp(other->row, rule->row) != 0 &&
                 strcmp(other->into, rule->into) == 0) {
@@ -654,7 +655,8 @@ static const struct {
     {"layer_norm", "grads: another", "that of batch_norm is the same function"},
     {"batch_norm", "grads: another", "that of layer_norm is the same function"},
     {"square", "grads: arguments", "cotangent and operand commute"},
-    {"transpose", "grads: another", "a rotation along no dim is the identity"},
+    {"identity", "grads: another", "a renaming of no dim is the identity"},
+    {"transpose", "grads: another", "likewise"},
     {"dropout", "grads: arguments", "cotangent and mask commute"},
     {"gather", "linear: each", "its result has dims that the table lacks, so no partial sum passes"},
     {"broadcast", "linear: no", "likewise"},
