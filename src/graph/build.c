@@ -357,14 +357,6 @@ static bool sums_alone(etch_graph *graph, const etch_tensor *a, const etch_tenso
     return false;
 }
 
-static bool contains(const etch_tensor *a, const etch_tensor *b)
-{
-    for (uint32_t i = 0; i < b->rank; i++)
-        if (!etch_has_dim(a, b->dims[i]))
-            return false;
-    return true;
-}
-
 etch_tensor *etch_graph_product(etch_graph *graph, etch_tensor *a, etch_tensor *b, etch_dim *const *keep,
                                 uint32_t keep_rank, etch_span span)
 {
@@ -372,7 +364,7 @@ etch_tensor *etch_graph_product(etch_graph *graph, etch_tensor *a, etch_tensor *
         return NULL;
     etch_tensor *ins[] = {a, b};
     etch_dim_list dims = {0};
-    if (!keep && !contains(a, b) && !contains(b, a)) {
+    if (!keep && !etch_covers(a, b) && !etch_covers(b, a)) {
         etch_diag *diag = etch_error(graph->diags, ETCH_E_AMBIGUOUS_PRODUCT, span,
                                      "product of %s%s and %s%s: outer product or contraction?", a->name,
                                      etch_dims_text(graph->arena, a->dims, a->rank), b->name,

@@ -83,11 +83,6 @@ static const etch_op *forward_op(const etch_op *op)
 
 /* ---- the graph itself ---------------------------------------------------------------------------------- */
 
-static etch_expr size_in_graph(const void *data, const etch_dim *dim)
-{
-    return etch_training_size(data, dim);
-}
-
 /* Goes as deep as loops are nested. */
 static void list_region(const listing *l, const etch_region *region, place at)
 {
@@ -100,7 +95,7 @@ static void list_region(const listing *l, const etch_region *region, place at)
             continue;
         etch_cost item = {
             .measure = ETCH_FLOPS,
-            .each = etch_op_flop(l->sym, op, size_in_graph, l->training),
+            .each = etch_op_flop(l->sym, op, etch_size_in_training, l->training),
             .times = times_of(l, at, op->phase),
             .phase = op->phase,
             .row = op->row,
@@ -167,7 +162,7 @@ static void list_params(const listing *l)
         place at = place_of_weight(l, weight);
         etch_cost item = {
             .measure = ETCH_PARAMS,
-            .each = etch_elements(l->sym, weight, size_in_graph, l->training),
+            .each = etch_elements(l->sym, weight, etch_size_in_training, l->training),
             .times = at.runs,
             .trainable = l->training->backward ? l->gradients[weight->id] != NULL : !weight->frozen,
             .scope = weight->scope,
@@ -446,7 +441,7 @@ static void list_messages(const listing *l)
 static void list_ending(const listing *l, ending *e)
 {
     if (!l->placed) {
-        e->elements = etch_elements(l->sym, e->weight, size_in_graph, l->training);
+        e->elements = etch_elements(l->sym, e->weight, etch_size_in_training, l->training);
         list_ending_flop(l, ETCH_FLOPS, e);
         return;
     }

@@ -261,11 +261,6 @@ static bool counts_other(judging *j)
     return says(j, ETCH_COUNT_ELEMENTWISE) == YES;
 }
 
-static etch_expr size_in_graph(const void *data, const etch_dim *dim)
-{
-    return etch_training_size(data, dim);
-}
-
 bool etch_count_fits(const etch_count *count, const etch_marks *marks)
 {
     return count->at[ETCH_COUNT_LOGITS] != LOGITS_LAST || marks->has_sequence;
@@ -285,6 +280,7 @@ bool etch_count_apply(const etch_count *count, const etch_marks *marks, const et
     if (item->step)
         item->each = etch_step_flop_by(placed, item->step, &j.rule);
     else if (item->op)
-        item->each = etch_op_flop_by(training->graph->sym, item->op, &j.rule, size_in_graph, training);
+        item->each =
+            etch_op_flop_by(training->graph->sym, item->op, &j.rule, etch_size_in_training, training);
     return true;
 }

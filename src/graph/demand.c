@@ -46,17 +46,9 @@ void etch_demand_uses(placer *p, const etch_region *region)
 
 /* ---- carried values --------------------------------------------------------------------------------- */
 
-/* The forward tensor behind a recomputed copy or a cotangent. */
-static const etch_tensor *origin(const etch_tensor *tensor)
-{
-    while (tensor->of)
-        tensor = tensor->of;
-    return tensor;
-}
-
 handing etch_demand_handed_on(const etch_tensor *tensor)
 {
-    const etch_tensor *first = origin(tensor);
+    const etch_tensor *first = etch_origin(tensor);
     const etch_region *region = first->region;
     for (uint32_t i = 0; i < region->carries.count; i++)
         if (region->carries.at[i].out == first)
@@ -67,7 +59,7 @@ handing etch_demand_handed_on(const etch_tensor *tensor)
 void etch_demand_carry(placer *p, handing value, etch_state *place)
 {
     const etch_carry *carry = &etch_loop_carries(value.loop)->at[value.i];
-    const etch_tensor *first = origin(carry->in);
+    const etch_tensor *first = etch_origin(carry->in);
     if (first !=
         carry->in) { /* a cotangent, or a recomputed loop: where the forward value is, without partial sums */
         const etch_value *forward = p->pinned[first->id] ? p->pinned[first->id] : p->made[first->id];

@@ -2,13 +2,6 @@
  * of weights, which nothing waits for before the end of the step (wgrad). */
 #include "graph/row_int.h"
 
-static const etch_tensor *origin(const etch_tensor *tensor)
-{
-    while (tensor->of)
-        tensor = tensor->of;
-    return tensor;
-}
-
 /* A weight, or computed from weights alone. Operands have smaller ids. */
 static bool is_of_weights(const bool *of_weights, const etch_tensor *tensor)
 {
@@ -25,7 +18,7 @@ const bool *etch_weight_gradients(const etch_training *training)
     const etch_graph *graph = training->graph;
     bool *of_weights = ETCH_NEW_ARRAY(graph->arena, graph->tensors.count, bool);
     for (uint32_t i = 0; i < graph->tensors.count; i++) {
-        const etch_tensor *tensor = graph->tensors.at[i], *first = origin(tensor);
+        const etch_tensor *tensor = graph->tensors.at[i], *first = etch_origin(tensor);
         of_weights[i] = first == tensor ? is_of_weights(of_weights, tensor) : of_weights[first->id];
     }
     return of_weights;

@@ -20,6 +20,11 @@ etch_expr etch_training_size(const etch_training *training, const etch_dim *dim)
     return divided ? etch_div(sym, dim->size, training->train.micro) : dim->size;
 }
 
+etch_expr etch_size_in_training(const void *training, const etch_dim *dim)
+{
+    return etch_training_size(training, dim);
+}
+
 static bool is_loss(const etch_tensor *tensor)
 {
     return etch_has_tag(tensor, "loss");

@@ -265,6 +265,8 @@ etch_graph *etch_graph_new(etch_arena *arena, etch_sym *sym, etch_diags *diags, 
 /* A new dim. Two calls make two dims, whatever their names. */
 etch_dim *etch_graph_dim(etch_graph *graph, const char *name, etch_expr size, bool ragged, etch_span span);
 bool etch_has_dim(const etch_tensor *tensor, const etch_dim *dim);
+/* Has `a` all dims of `b`? */
+bool etch_covers(const etch_tensor *a, const etch_tensor *b);
 /* "[B,S,H]", for messages; "?" for a NULL dim. */
 const char *etch_dims_text(etch_arena *arena, etch_dim *const *dims, uint32_t count);
 

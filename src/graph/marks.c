@@ -32,14 +32,6 @@ static void mark(const marking *m, const etch_op *op, etch_mark as)
     m->marks->of[op->id] = (unsigned char)(m->marks->of[op->id] | as);
 }
 
-static bool covers(const etch_tensor *operand, const etch_tensor *result)
-{
-    for (uint32_t i = 0; i < result->rank; i++)
-        if (!etch_has_dim(operand, result->dims[i]))
-            return false;
-    return true;
-}
-
 /* Does it hide scores that other ops compute? */
 static bool masks(const etch_op *op)
 {
@@ -84,7 +76,7 @@ static void pass_forward(const marking *m, const etch_op *op)
             continue;
         if (etch_op_is_matmul(op))
             mark(m, op, MARK_MASKED);
-        masked = masked || (is_elementwise(op) && (view || covers(op->ins[i], op->outs[0])));
+        masked = masked || (is_elementwise(op) && (view || etch_covers(op->ins[i], op->outs[0])));
     }
     for (uint32_t i = 0; i < op->out_count; i++) {
         fate *result = &m->of[op->outs[i]->id];
@@ -142,7 +134,7 @@ static void pass_backward(const marking *m, const etch_op *op)
         operand->elsewhere = operand->elsewhere || (view ? result.elsewhere : !projection);
         const bool loss = op->row->family == FAMILY_LOSS && i == 0;
         const bool choice = op->row->family == FAMILY_CHOICE && i == 0;
-        const bool same = view || covers(op->ins[i], op->outs[0]);
+        const bool same = view || etch_covers(op->ins[i], op->outs[0]);
         operand->decides = operand->decides || loss || (decides && elementwise && same);
         operand->masked = operand->masked || (masks(op) && i == 0) || (result.masked && elementwise && same);
         operand->chooses = operand->chooses || choice || (result.chooses && !etch_op_is_matmul(op) && same);

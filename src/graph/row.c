@@ -16,6 +16,21 @@ bool etch_has_dim(const etch_tensor *tensor, const etch_dim *dim)
     return etch_dim_among(tensor->dims, tensor->rank, dim);
 }
 
+const etch_tensor *etch_origin(const etch_tensor *tensor)
+{
+    while (tensor->of)
+        tensor = tensor->of;
+    return tensor;
+}
+
+bool etch_covers(const etch_tensor *a, const etch_tensor *b)
+{
+    for (uint32_t i = 0; i < b->rank; i++)
+        if (!etch_has_dim(a, b->dims[i]))
+            return false;
+    return true;
+}
+
 etch_factor etch_op_factor(const etch_op *op, const etch_dim *dim)
 {
     if (etch_dim_among(op->attrs.over, op->attrs.over_count, dim))

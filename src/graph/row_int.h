@@ -243,6 +243,8 @@ etch_expr *etch_active_shares(const etch_graph *graph, etch_arena *arena);
 
 /* Does the op's row let `dim` be `FACTOR_PASS`, ...? */
 etch_factor etch_op_factor(const etch_op *op, const etch_dim *dim);
+/* The forward tensor behind a recomputed copy or a cotangent. */
+const etch_tensor *etch_origin(const etch_tensor *tensor);
 bool etch_dim_among(etch_dim *const *dims, uint32_t count, const etch_dim *dim);
 /* The role of an op: ROLE_PRODUCT decided. */
 etch_role etch_op_role(const etch_op *op);
@@ -272,6 +274,9 @@ etch_expr etch_scan_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, co
 const bool *etch_weight_gradients(const etch_training *training);
 /* Does the op compute nothing else? */
 bool etch_is_weight_gradient(const bool *weight_gradients, const etch_op *op);
+
+/* An etch_size_fn: the data is the etch_training. */
+etch_expr etch_size_in_training(const void *training, const etch_dim *dim);
 
 /* How a convention counts an op. All zero: as its row says. */
 typedef struct etch_flop_rule {

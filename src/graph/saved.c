@@ -289,11 +289,6 @@ static void note_ends(keeping *k, const etch_region *region)
 
 /* ---- counting --------------------------------------------------------------------------------------- */
 
-static etch_expr size_in_graph(const void *data, const etch_dim *dim)
-{
-    return etch_training_size(data, dim);
-}
-
 static etch_expr iterations(const keeping *k, const etch_region *region)
 {
     etch_expr product = etch_int(k->sym, 1);
@@ -308,7 +303,7 @@ static etch_saved *item_of(keeping *k, const etch_tensor *tensor)
         const etch_saved item = {
             .tensor = tensor,
             .body = tensor->region->loop ? tensor->region : NULL,
-            .elements = etch_elements(k->sym, tensor, size_in_graph, k->training),
+            .elements = etch_elements(k->sym, tensor, etch_size_in_training, k->training),
             .width = etch_dtype_bytes(tensor->dtype),
             .times = iterations(k, tensor->region),
             .reader = k->reader[tensor->id],
@@ -326,8 +321,8 @@ static void take_off(const keeping *k, etch_saved *item, etch_expr times)
 
 static bool same_bytes(const keeping *k, const etch_tensor *a, const etch_tensor *b)
 {
-    return a->dtype == b->dtype && etch_elements(k->sym, a, size_in_graph, k->training) ==
-                                       etch_elements(k->sym, b, size_in_graph, k->training);
+    return a->dtype == b->dtype && etch_elements(k->sym, a, etch_size_in_training, k->training) ==
+                                       etch_elements(k->sym, b, etch_size_in_training, k->training);
 }
 
 /* Is the value one of older places, which are counted by themselves? */

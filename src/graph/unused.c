@@ -1,6 +1,4 @@
 /* Weights that make no difference: nothing reads them, or only what no result of the model depends on. */
-#include <string.h>
-
 #include "graph/row_int.h"
 
 /* What enters an iteration, or leaves the last one. */
@@ -67,14 +65,6 @@ static void follow(search *s)
     }
 }
 
-static bool is_loss(const etch_tensor *tensor)
-{
-    for (uint32_t i = 0; i < tensor->tag_count; i++)
-        if (strcmp(tensor->tags[i], "loss") == 0)
-            return true;
-    return false;
-}
-
 /* Is it a cache, which later runs read? */
 static bool stays(const etch_tensor *tensor)
 {
@@ -116,7 +106,8 @@ void etch_graph_warn_unused(const etch_graph *graph, etch_tensor *const *results
     for (uint32_t i = 0; i < count; i++)
         look_at(&s, results[i]);
     for (uint32_t i = 0; i < tensors; i++)
-        if (graph->tensors.at[i] && (is_loss(graph->tensors.at[i]) || stays(graph->tensors.at[i])))
+        if (graph->tensors.at[i] &&
+            (etch_has_tag(graph->tensors.at[i], "loss") || stays(graph->tensors.at[i])))
             look_at(&s, graph->tensors.at[i]);
     any = s.work.count > 0;
     follow(&s);

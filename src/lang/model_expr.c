@@ -42,19 +42,11 @@ static operand scaled(etch_env *env, operand x, etch_expr number, etch_span span
     return of_tensor(etch_graph_scale(env->builder->graph, x.tensor, number, span), true);
 }
 
-static bool holds_dims(const etch_tensor *a, const etch_tensor *b)
-{
-    for (uint32_t i = 0; i < b->rank; i++)
-        if (!etch_has_dim(a, b->dims[i]))
-            return false;
-    return true;
-}
-
 /* Where no result is declared, a sum broadcasts one side only: two sides that each have a dim of their own
  * are a slip. */
 static bool is_broadcast(etch_env *env, const etch_tensor *a, const etch_tensor *b, etch_span span)
 {
-    if (holds_dims(a, b) || holds_dims(b, a))
+    if (etch_covers(a, b) || etch_covers(b, a))
         return true;
     etch_spec *spec = env->builder->spec;
     etch_diag *diag = etch_error(spec->diags, ETCH_E_SHAPE_MISMATCH, span,
