@@ -3,42 +3,16 @@
 
 #include "graph/row_int.h"
 
-/* Does the path of modules end at the scope? `end`: behind the last character of the path. */
-static bool path_ends_at(const char *path, const char *end, const etch_scope *scope)
-{
-    for (;;) {
-        const char *start = end;
-        while (start > path && start[-1] != '.')
-            start--;
-        const size_t length = (size_t)(end - start);
-        if (!scope || strlen(scope->module) != length || memcmp(scope->module, start, length) != 0)
-            return false;
-        if (start == path)
-            return true;
-        end = start - 1;
-        scope = scope->parent;
-    }
-}
-
 /* Is the tensor declared or made in a module of this path, or in a loop of this name? */
 static bool is_inside(const etch_tensor *tensor, const char *selector)
 {
     for (const etch_scope *scope = tensor->scope; scope; scope = scope->parent)
-        if (path_ends_at(selector, selector + strlen(selector), scope))
+        if (etch_scope_is_called(scope, selector, strlen(selector)))
             return true;
     for (const etch_region *region = tensor->region; region; region = region->parent)
         if (region->loop && strcmp(region->loop->name, selector) == 0)
             return true;
     return false;
-}
-
-/* Does the selector name the tensor itself, by a tag or as module.tensor? */
-static bool names_tensor(const etch_tensor *tensor, const char *selector)
-{
-    if (etch_has_tag(tensor, selector))
-        return true;
-    const char *dot = strrchr(selector, '.');
-    return dot && strcmp(dot + 1, tensor->name) == 0 && path_ends_at(selector, dot, tensor->scope);
 }
 
 static bool freeze_weight(etch_tensor *tensor)
@@ -77,7 +51,7 @@ static bool freeze(etch_graph *graph, const char *selector)
             any = freeze_weight(graph->weights.at[i]);
     for (uint32_t i = 0; i < graph->tensors.count; i++) {
         etch_tensor *tensor = graph->tensors.at[i];
-        if (!names_tensor(tensor, selector))
+        if (!etch_tensor_is_selected(tensor, selector))
             continue;
         any = freeze_weight(tensor) || any;
         any = freeze_statement(graph->forward, tensor) || any;
@@ -85,30 +59,9 @@ static bool freeze(etch_graph *graph, const char *selector)
     return any;
 }
 
-typedef ETCH_VEC(const char *) name_list;
-
-/* Goes as deep as loops are nested. */
-static void list_loops(etch_arena *arena, const etch_region *region, name_list *names)
-{
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_loop *loop = region->items.at[i].loop;
-        if (!loop)
-            continue;
-        ETCH_PUSH(arena, names, loop->name);
-        for (uint32_t b = 0; b < loop->bodies.count; b++)
-            list_loops(arena, loop->bodies.at[b], names);
-    }
-}
-
 static void report_unknown(const etch_graph *graph, const char *selector, etch_span span)
 {
-    name_list names = {0};
-    list_loops(graph->arena, graph->forward, &names);
-    for (uint32_t i = 0; i < graph->scopes.count; i++)
-        ETCH_PUSH(graph->arena, &names, graph->scopes.at[i]->module);
-    for (uint32_t i = 0; i < graph->tensors.count; i++)
-        for (uint32_t k = 0; k < graph->tensors.at[i]->tag_count; k++)
-            ETCH_PUSH(graph->arena, &names, graph->tensors.at[i]->tags[k]);
+    const etch_name_list names = etch_graph_selectors(graph);
     etch_diag *diag =
         etch_error(graph->diags, ETCH_E_FREEZE_UNKNOWN, span,
                    "model %s has no weights to freeze under the name '%s'", graph->model, selector);

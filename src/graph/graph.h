@@ -349,6 +349,14 @@ void etch_graph_label(etch_tensor *tensor, const char *name, const char **tags, 
 /* Has it this tag? */
 bool etch_has_tag(const etch_tensor *tensor, const char *tag);
 
+/* What names select. Is the scope a call of the module at the end of `path` (`length` characters: "block.attention"), and
+ * are its callers those before? */
+bool etch_scope_is_called(const etch_scope *scope, const char *path, size_t length);
+/* Is it `outer`, or a call inside of it? */
+bool etch_scope_is_inside(const etch_scope *scope, const etch_scope *outer);
+/* Has the tensor this tag, or does `path` call it module.tensor? */
+bool etch_tensor_is_selected(const etch_tensor *tensor, const char *path);
+
 /* Says that the statement made `tensor` and all ops since there were `op_count` of them. */
 void etch_graph_state(const etch_graph *graph, etch_tensor *tensor, uint32_t op_count);
 

@@ -23,8 +23,6 @@ void etch_train_recompute(etch_train *train, const etch_recompute *recompute)
 
 /* ---- selectors -------------------------------------------------------------------------------------- */
 
-typedef ETCH_VEC(const char *) name_list;
-
 static bool find_loops(deriver *d, const etch_region *region, const char *name)
 {
     bool found = false;
@@ -39,13 +37,6 @@ static bool find_loops(deriver *d, const etch_region *region, const char *name)
             found = find_loops(d, loop->bodies.at[k], name) || found;
     }
     return found;
-}
-
-static bool in_scope(const etch_scope *scope, const etch_scope *wanted)
-{
-    while (scope && scope != wanted)
-        scope = scope->parent;
-    return scope != NULL;
 }
 
 /* Where the call stands: arguments enter and results leave there, whatever loops the module has inside. */
@@ -71,7 +62,7 @@ static bool is_of_call(const etch_item *item, const etch_scope *scope)
         for (uint32_t i = 0; i < item->loop->bodies.at[k]->items.count; i++)
             if (is_of_call(&item->loop->bodies.at[k]->items.at[i], scope))
                 return true;
-    return item->op && in_scope(item->op->scope, scope);
+    return item->op && etch_scope_is_inside(item->op->scope, scope);
 }
 
 /* Blocks that hold others come before them. */
@@ -112,28 +103,12 @@ static void find_block(deriver *d, const etch_scope *scope)
     add_block(d, block);
 }
 
-/* Does `path` end at the scope: its last name the module, the one before its caller, ...? */
-static bool ends_at(const char *path, size_t length, const etch_scope *scope)
-{
-    for (; scope; scope = scope->parent) {
-        const size_t name = strlen(scope->module);
-        if (name > length || memcmp(path + length - name, scope->module, name) != 0)
-            return false;
-        if (name == length)
-            return true;
-        length -= name;
-        if (path[--length] != '.')
-            return false;
-    }
-    return false;
-}
-
 static bool find_calls(deriver *d, const char *path)
 {
     bool found = false;
     for (uint32_t i = 0; i < d->graph->scopes.count; i++) {
         const etch_scope *scope = d->graph->scopes.at[i];
-        if (!ends_at(path, strlen(path), scope))
+        if (!etch_scope_is_called(scope, path, strlen(path)))
             continue;
         find_block(d, scope);
         found = true;
@@ -141,20 +116,12 @@ static bool find_calls(deriver *d, const char *path)
     return found;
 }
 
-/* A tag, or module.tensor. */
-static bool is_called(const etch_tensor *tensor, const char *path)
-{
-    const char *dot = strrchr(path, '.');
-    return dot ? strcmp(tensor->name, dot + 1) == 0 && ends_at(path, (size_t)(dot - path), tensor->scope)
-               : etch_has_tag(tensor, path);
-}
-
 static bool find_statements(deriver *d, const char *path, bool *op_dropped)
 {
     bool found = false;
     for (uint32_t i = 0; i < d->forward_count; i++) {
         const etch_tensor *tensor = d->graph->tensors.at[i];
-        if (!tensor->producer || tensor->of || !is_called(tensor, path))
+        if (!tensor->producer || tensor->of || !etch_tensor_is_selected(tensor, path))
             continue;
         found = op_dropped[tensor->producer->id] = true;
         for (uint32_t op = tensor->first_op; op < tensor->end_op; op++)
@@ -175,28 +142,10 @@ static void drop_results(deriver *d, const bool *op_dropped)
     }
 }
 
-static void list_loops(deriver *d, const etch_region *region, name_list *out)
-{
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_loop *loop = region->items.at[i].loop;
-        if (!loop)
-            continue;
-        ETCH_PUSH(d->graph->arena, out, loop->name);
-        for (uint32_t k = 0; k < loop->bodies.count; k++)
-            list_loops(d, loop->bodies.at[k], out);
-    }
-}
-
 static void report_unknown(deriver *d, const char *name, etch_span span)
 {
-    name_list names = {0};
     const etch_graph *g = d->graph;
-    list_loops(d, g->forward, &names);
-    for (uint32_t i = 0; i < g->scopes.count; i++)
-        ETCH_PUSH(g->arena, &names, g->scopes.at[i]->module);
-    for (uint32_t i = 0; i < d->forward_count; i++)
-        for (uint32_t k = 0; k < g->tensors.at[i]->tag_count; k++)
-            ETCH_PUSH(g->arena, &names, g->tensors.at[i]->tags[k]);
+    const etch_name_list names = etch_graph_selectors(g);
     etch_diag *diag =
         etch_error(g->diags, ETCH_E_RECOMPUTE_UNKNOWN, span,
                    "recompute = %s: the model has no loop, module, tag or module.tensor of this name", name);

@@ -186,6 +186,10 @@ const etch_row *etch_row_of_move(const etch_graph *graph, etch_move move);
 /* Place among `ins` of the operand that the row names at `slot`; UINT32_MAX when it is not given. */
 uint32_t etch_op_index(const etch_op *op, uint32_t slot);
 
+typedef ETCH_VEC(const char *) etch_name_list;
+/* Names of loops, modules and tags, for "did you mean". */
+etch_name_list etch_graph_selectors(const etch_graph *graph);
+
 /* Dims in the making. */
 typedef ETCH_VEC(etch_dim *) etch_dim_list;
 void etch_dim_add(etch_graph *graph, etch_dim_list *list, etch_dim *dim); /* unless it is there */

@@ -3,12 +3,6 @@
 
 #include <string.h>
 
-/* A selector taken apart at its dots. */
-typedef struct path {
-    const char *const *at;
-    uint32_t count;
-} path;
-
 /* What a walk over the forward pass finds, in program order. */
 typedef struct survey {
     etch_arena *arena;
@@ -57,46 +51,24 @@ static etch_expr runs_of(etch_sym *sym, const etch_region *region)
     return product;
 }
 
-static path split(etch_arena *arena, const char *text)
-{
-    ETCH_VEC(const char *) parts = {0};
-    for (;;) {
-        size_t length = strcspn(text, ".");
-        ETCH_PUSH(arena, &parts, etch_copy_text(arena, text, length));
-        if (text[length] == '\0')
-            return (path){parts.at, parts.count};
-        text += length + 1;
-    }
-}
-
-/* Do the first `count` names of the path end at `scope`: the last its module, the one before its caller,
- * ... */
-static bool ends_at(path p, uint32_t count, const etch_scope *scope)
-{
-    for (; count > 0; count--, scope = scope->parent)
-        if (!scope || strcmp(scope->module, p.at[count - 1]) != 0)
-            return false;
-    return true;
-}
-
 /* `all`: also calls in which nothing runs. */
-static void find_scopes(etch_session *session, const etch_graph *graph, const survey *s, path p, bool all,
-                        etch_parts *out)
+static void find_scopes(etch_session *session, const etch_graph *graph, const survey *s, const char *selector,
+                        bool all, etch_parts *out)
 {
     for (uint32_t i = 0; i < graph->scopes.count; i++) {
         etch_scope *scope = graph->scopes.at[i];
-        if (ends_at(p, p.count, scope) && (all || s->runs[scope->id])) {
+        if (etch_scope_is_called(scope, selector, strlen(selector)) && (all || s->runs[scope->id])) {
             etch_expr around = runs_of(session->sym, s->region_of_scope[scope->id]);
             ETCH_PUSH(session->arena, out, (etch_part){.scope = scope, .around = around});
         }
     }
 }
 
-static void find_loops(etch_session *session, const survey *s, path p, etch_parts *out)
+static void find_loops(etch_session *session, const survey *s, const char *selector, etch_parts *out)
 {
-    for (uint32_t i = 0; i < s->loops.count && p.count == 1; i++) {
+    for (uint32_t i = 0; i < s->loops.count; i++) {
         const etch_loop *loop = s->loops.at[i];
-        if (strcmp(loop->name, p.at[0]) == 0) {
+        if (strcmp(loop->name, selector) == 0) {
             for (uint32_t k = 0; k < loop->bodies.count; k++) {
                 etch_expr around = runs_of(session->sym, loop->bodies.at[k]);
                 ETCH_PUSH(session->arena, out, (etch_part){.body = loop->bodies.at[k], .around = around});
@@ -106,15 +78,12 @@ static void find_loops(etch_session *session, const survey *s, path p, etch_part
 }
 
 /* Tensors with a tag, or called module.tensor. */
-static void find_tensors(etch_session *session, const etch_graph *graph, path p, etch_parts *out)
+static void find_tensors(etch_session *session, const etch_graph *graph, const char *selector,
+                         etch_parts *out)
 {
     for (uint32_t i = 0; i < graph->tensors.count; i++) {
         const etch_tensor *tensor = graph->tensors.at[i];
-        const char *last = p.at[p.count - 1];
-        if (!tensor || tensor->of)
-            continue;
-        if (p.count == 1 ? etch_has_tag(tensor, last)
-                         : strcmp(tensor->name, last) == 0 && ends_at(p, p.count - 1, tensor->scope)) {
+        if (tensor && !tensor->of && etch_tensor_is_selected(tensor, selector)) {
             etch_expr around = runs_of(session->sym, tensor->region);
             ETCH_PUSH(session->arena, out, (etch_part){.tensor = tensor, .around = around});
         }
@@ -147,24 +116,16 @@ bool etch_parts_find(etch_session *session, const etch_pipeline *pipeline, const
 {
     const etch_graph *graph = pipeline->training->graph;
     const survey s = survey_graph(session->arena, graph);
-    const path p = split(session->arena, selector);
-    find_scopes(session, graph, &s, p, !graph->serves, out);
+    find_scopes(session, graph, &s, selector, !graph->serves, out);
     if (out->count == 0 && graph->serves)
-        find_scopes(session, graph, &s, p, true, out);
+        find_scopes(session, graph, &s, selector, true, out);
     if (out->count == 0)
-        find_loops(session, &s, p, out);
+        find_loops(session, &s, selector, out);
     if (out->count == 0)
-        find_tensors(session, graph, p, out);
+        find_tensors(session, graph, selector, out);
     if (out->count == 0)
         report_unknown(session, graph, &s, selector, span);
     return out->count > 0;
-}
-
-static bool in_scope(const etch_scope *scope, const etch_scope *wanted)
-{
-    while (scope && scope != wanted)
-        scope = scope->parent;
-    return scope != NULL;
 }
 
 static bool in_body(const etch_region *body, const etch_region *wanted)
@@ -184,7 +145,8 @@ static bool derives_from(const etch_tensor *tensor, const etch_tensor *wanted)
 bool etch_part_holds(const etch_part *part, const etch_cost *cost)
 {
     if (part->scope)
-        return !part->scope->parent || in_scope(cost->scope, part->scope); /* the model holds everything */
+        return !part->scope->parent ||
+               etch_scope_is_inside(cost->scope, part->scope); /* the model holds everything */
     if (part->body)
         return in_body(cost->body, part->body);
     return derives_from(cost->tensor, part->tensor);
