@@ -397,6 +397,8 @@ typedef struct etch_optimizer {
 typedef struct etch_recompute {
     ETCH_VEC(const char *) selectors;
     ETCH_VEC(etch_span) spans; /* of the selectors */
+    ETCH_VEC(uint32_t) places; /* of the selectors: the scope of the plan that they stand in, its place in the plan's
+                                  list plus one; 0 or missing: in none */
     bool all;                  /* every outermost loop */
     bool needed;               /* without what nobody reads */
     etch_span span;            /* where it is said; nowhere when it is not */
@@ -408,6 +410,8 @@ typedef struct etch_train {
     etch_optimizer optimizer;
     const char *const *recompute;     /* as in etch_recompute */
     const etch_span *recompute_spans; /* NULL: `span` */
+    const uint32_t *recompute_places; /* as in etch_recompute; NULL: all 0 */
+    const struct etch_plan *plan;     /* whose scopes those are */
     uint32_t recompute_count;
     bool recompute_all;    /* every outermost loop */
     bool recompute_needed; /* without what nobody reads */
@@ -437,8 +441,8 @@ typedef struct etch_training {
     ETCH_VEC(etch_unit *) units;
 } etch_training;
 
-/* Replaces what is run again. */
-void etch_train_recompute(etch_train *train, const etch_recompute *recompute);
+/* Replaces what is run again. `plan`: whose scopes it speaks of; NULL: of none. */
+void etch_train_recompute(etch_train *train, const etch_recompute *recompute, const struct etch_plan *plan);
 
 /* Derives backward, recomputation and the units. A graph may be trained in several ways, one after the other. NULL after an error (no loss, an op that has no gradient).
  */
@@ -497,9 +501,11 @@ typedef struct etch_pin {
     etch_span span;
 } etch_pin;
 
+/* `for SELECTOR { .. }`: modules, loops, tags, module.tensor. */
 typedef struct etch_override {
-    const char *const *modules;
-    uint32_t module_count;
+    const char *const *selectors;
+    uint32_t selector_count;
+    uint32_t outer; /* the scope that it stands in: its place in the plan's list plus one; 0: in none */
     ETCH_VEC(etch_shard) shards;
     ETCH_VEC(etch_pin) pins;
     etch_span span;

@@ -5,14 +5,6 @@
 
 /* ---- maps of scopes --------------------------------------------------------------------------------- */
 
-static bool override_names(const etch_override *o, const etch_scope *scope)
-{
-    for (uint32_t i = 0; i < o->module_count; i++)
-        if (strcmp(o->modules[i], scope->module) == 0)
-            return true;
-    return false;
-}
-
 static const etch_shard *find_shard(const etch_shard *shards, uint32_t count, const char *dim)
 {
     for (uint32_t i = count; i-- > 0;) /* a later line overrules an earlier one */
@@ -21,23 +13,22 @@ static const etch_shard *find_shard(const etch_shard *shards, uint32_t count, co
     return NULL;
 }
 
-/* The entry that the scope's own overrides give, or NULL. */
-static const etch_shard *own_entry(const placer *p, const etch_scope *scope, const char *dim)
+/* The entry that the part's own scopes give, or NULL. */
+static const etch_shard *own_entry(const etch_part *part, const char *dim)
 {
-    for (uint32_t i = p->plan->overrides.count; i-- > 0;) {
-        const etch_override *o = &p->plan->overrides.at[i];
-        const etch_shard *shard =
-            override_names(o, scope) ? find_shard(o->shards.at, o->shards.count, dim) : NULL;
+    for (uint32_t i = part->overrides.count; i-- > 0;) {
+        const etch_override *o = part->overrides.at[i];
+        const etch_shard *shard = find_shard(o->shards.at, o->shards.count, dim);
         if (shard)
             return shard;
     }
     return NULL;
 }
 
-const etch_shard *etch_map_dim(const placer *p, const etch_scope *scope, const etch_dim *dim)
+const etch_shard *etch_map_dim(const placer *p, const etch_part *part, const etch_dim *dim)
 {
-    for (const etch_scope *s = scope; s; s = s->parent) {
-        const etch_shard *shard = own_entry(p, s, dim->name);
+    for (; part; part = part->outer) {
+        const etch_shard *shard = own_entry(part, dim->name);
         if (shard)
             return shard;
     }
@@ -71,11 +62,11 @@ static void put_dim(placer *p, const etch_tensor *tensor, const etch_dim *dim, c
     }
 }
 
-void etch_map_place(placer *p, const etch_scope *scope, const etch_tensor *tensor, etch_state *place)
+void etch_map_place(placer *p, const etch_part *part, const etch_tensor *tensor, etch_state *place)
 {
     clear_place(p, place);
     for (uint32_t i = 0; i < tensor->rank; i++) {
-        const etch_shard *shard = etch_map_dim(p, scope, tensor->dims[i]);
+        const etch_shard *shard = etch_map_dim(p, part, tensor->dims[i]);
         if (shard)
             put_dim(p, tensor, tensor->dims[i], shard, place);
     }
@@ -83,32 +74,24 @@ void etch_map_place(placer *p, const etch_scope *scope, const etch_tensor *tenso
 
 /* ---- pins ------------------------------------------------------------------------------------------- */
 
-static bool pin_selects(const etch_pin *pin, const etch_tensor *tensor)
+static const etch_pin *pin_among(const etch_pin *pins, uint32_t count, const etch_tensor *tensor)
 {
-    for (uint32_t i = 0; i < tensor->tag_count; i++)
-        if (strcmp(tensor->tags[i], pin->selector) == 0)
-            return true;
-    const char *dot = strrchr(pin->selector, '.');
-    if (!dot || !tensor->scope || strcmp(dot + 1, tensor->name) != 0)
-        return false;
-    size_t length = (size_t)(dot - pin->selector);
-    return strlen(tensor->scope->module) == length &&
-           strncmp(pin->selector, tensor->scope->module, length) == 0;
+    for (uint32_t k = count; k-- > 0;)
+        if (etch_tensor_is_selected(tensor, pins[k].selector))
+            return &pins[k];
+    return NULL;
 }
 
 static const etch_pin *find_pin(const placer *p, const etch_tensor *tensor)
 {
-    for (const etch_scope *s = tensor->scope; s; s = s->parent)
-        for (uint32_t i = p->plan->overrides.count; i-- > 0;) {
-            const etch_override *o = &p->plan->overrides.at[i];
-            for (uint32_t k = o->pins.count; override_names(o, s) && k-- > 0;)
-                if (pin_selects(&o->pins.at[k], tensor))
-                    return &o->pins.at[k];
+    for (const etch_part *part = etch_part_of(p, tensor); part; part = part->outer)
+        for (uint32_t i = part->overrides.count; i-- > 0;) {
+            const etch_override *o = part->overrides.at[i];
+            const etch_pin *pin = pin_among(o->pins.at, o->pins.count, tensor);
+            if (pin)
+                return pin;
         }
-    for (uint32_t k = p->plan->pins.count; k-- > 0;)
-        if (pin_selects(&p->plan->pins.at[k], tensor))
-            return &p->plan->pins.at[k];
-    return NULL;
+    return pin_among(p->plan->pins.at, p->plan->pins.count, tensor);
 }
 
 bool etch_map_pin(placer *p, const etch_tensor *tensor, etch_state *place)
@@ -137,41 +120,22 @@ bool etch_map_pin(placer *p, const etch_tensor *tensor, etch_state *place)
     return true;
 }
 
-/* ---- edges of scopes -------------------------------------------------------------------------------- */
+/* ---- edges of parts ---------------------------------------------------------------------------------- */
 
-uint32_t etch_map_touched(const placer *p, const etch_scope *scope)
+void etch_map_cross(placer *p, const etch_crossing *crossing, const etch_tensor *tensor, const etch_state *now,
+                    etch_state *place)
 {
-    uint32_t bits = 0;
-    for (uint32_t i = 0; i < p->plan->overrides.count; i++) {
-        const etch_override *o = &p->plan->overrides.at[i];
-        for (uint32_t k = 0; override_names(o, scope) && k < o->shards.count; k++) {
-            const etch_dim named = {.name = o->shards.at[k].dim};
-            const etch_shard *outer = scope->parent
-                                          ? etch_map_dim(p, scope->parent, &named)
-                                          : find_shard(p->plan->shards.at, p->plan->shards.count, named.name);
-            for (uint32_t a = 0; a < o->shards.at[k].axis_count; a++)
-                bits |= 1u << o->shards.at[k].axes[a];
-            for (uint32_t a = 0; outer && a < outer->axis_count; a++)
-                bits |= 1u << outer->axes[a];
-        }
-    }
-    return bits;
-}
-
-void etch_map_edge(placer *p, const etch_op *op, uint32_t touched, const etch_state *now, etch_state *place)
-{
-    const etch_scope *scope = op->edge == ETCH_ENTER ? op->scope : op->scope->parent;
     etch_state map[ETCH_MAX_AXES];
-    etch_map_place(p, scope, op->outs[0], map);
+    etch_map_place(p, crossing->to, tensor, map);
     for (uint32_t a = 0; a < p->axis_count; a++) {
         place[a] = now[a];
-        if (!(touched & (1u << a)))
+        if (!(crossing->axes & (1u << a)))
             continue;
         place[a] = map[a];
         /* A result's dim that the outer map does not name keeps its shards, and a partial sum stays one: whoever
          * reads it knows best where to. */
-        bool keeps = op->edge == ETCH_LEAVE && !map[a] && now[a] &&
-                     (now[a] == ETCH_PARTIAL || !etch_map_dim(p, scope, now[a]));
+        bool keeps = crossing->leaves && !map[a] && now[a] &&
+                     (now[a] == ETCH_PARTIAL || !etch_map_dim(p, crossing->to, now[a]));
         if (keeps)
             place[a] = now[a];
     }

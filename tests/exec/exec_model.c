@@ -525,7 +525,7 @@ static void read_override(etch_arena *arena, etch_plan *plan, const char *line)
         ETCH_PUSH(arena, &names, etch_copy_text(arena, modules, length));
         modules += length + (modules[length] == ',');
     }
-    etch_override scope = {.modules = names.at, .module_count = names.count};
+    etch_override scope = {.selectors = names.at, .selector_count = names.count};
     for (const char *word; (word = next_word(arena, &line)) != NULL;) {
         if (strcmp(word, "pin") == 0) {
             ETCH_PUSH(arena, &scope.pins, read_pin(arena, plan, line));

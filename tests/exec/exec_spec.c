@@ -643,7 +643,7 @@ static void write_plan(const writer *w, etch_buf *out, const etch_plan *plan)
     for (uint32_t i = 0; i < plan->overrides.count; i++) {
         const etch_override *scope = &plan->overrides.at[i];
         etch_buf_puts(out, "  for ");
-        write_selectors(w, out, scope->modules, scope->module_count);
+        write_selectors(w, out, scope->selectors, scope->selector_count);
         etch_buf_puts(out, " {\n");
         write_map(plan, out, "    ", scope->shards.at, scope->shards.count, scope->pins.at,
                   scope->pins.count);

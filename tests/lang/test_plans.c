@@ -59,8 +59,8 @@ static const char *describe(const spec_scene *s, const etch_plan *plan)
     for (uint32_t i = 0; i < plan->overrides.count; i++) {
         const etch_override *scope = &plan->overrides.at[i];
         etch_buf_puts(&out, "\nfor");
-        for (uint32_t k = 0; k < scope->module_count; k++)
-            etch_buf_printf(&out, " %s", scope->modules[k]);
+        for (uint32_t k = 0; k < scope->selector_count; k++)
+            etch_buf_printf(&out, " %s", scope->selectors[k]);
         etch_buf_puts(&out, ":");
         add_shards(plan, scope->shards.at, scope->shards.count, &out);
         add_pins(plan, scope->pins.at, scope->pins.count, &out);
