@@ -397,11 +397,12 @@ typedef struct etch_optimizer {
 typedef struct etch_recompute {
     ETCH_VEC(const char *) selectors;
     ETCH_VEC(etch_span) spans; /* of the selectors */
-    ETCH_VEC(uint32_t) places; /* of the selectors: the scope of the plan that they stand in, its place in the plan's
+    ETCH_VEC(uint32_t)
+    places;         /* of the selectors: the scope of the plan that they stand in, its place in the plan's
                                   list plus one; 0 or missing: in none */
-    bool all;                  /* every outermost loop */
-    bool needed;               /* without what nobody reads */
-    etch_span span;            /* where it is said; nowhere when it is not */
+    bool all;       /* every outermost loop */
+    bool needed;    /* without what nobody reads */
+    etch_span span; /* where it is said; nowhere when it is not */
 } etch_recompute;
 
 typedef struct etch_train {

@@ -577,8 +577,7 @@ static void level(placer *p, etch_op *op, etch_value **a, etch_value **b)
 static bool is_seen_through(const placer *p, const etch_tensor *tensor)
 {
     const etch_op *op = tensor->producer;
-    return op && etch_op_is_view(op) && !p->pinned[tensor->id] &&
-           !etch_part_crossed(p, op, op->ins[0]).axes;
+    return op && etch_op_is_view(op) && !p->pinned[tensor->id] && !etch_part_crossed(p, op, op->ins[0]).axes;
 }
 
 static void place_total(placer *p, etch_op *op)

@@ -42,10 +42,10 @@ typedef struct route {
 typedef struct etch_part {
     const etch_scope *call; /* one of the three */
     const etch_loop *loop;
-    const etch_tensor *result; /* of the statement, or the weight */
-    struct etch_part *outer;   /* the next one around it; NULL: none */
+    const etch_tensor *result;                 /* of the statement, or the weight */
+    struct etch_part *outer;                   /* the next one around it; NULL: none */
     ETCH_VEC(const etch_override *) overrides; /* its scopes, as the plan has them: later ones overrule */
-    uint32_t touched;          /* bits of the axes whose use they change */
+    uint32_t touched;                          /* bits of the axes whose use they change */
 } etch_part;
 
 /* The innermost part of each, or NULL. */
@@ -114,8 +114,8 @@ void etch_map_place(placer *p, const etch_part *part, const etch_tensor *tensor,
 /* The pin of a tensor of the forward pass; false when there is none. Reports dims that it lacks. */
 bool etch_map_pin(placer *p, const etch_tensor *tensor, etch_state *place);
 /* Where a tensor that is held as `now` is to be when it crosses. */
-void etch_map_cross(placer *p, const etch_crossing *crossing, const etch_tensor *tensor, const etch_state *now,
-                    etch_state *place);
+void etch_map_cross(placer *p, const etch_crossing *crossing, const etch_tensor *tensor,
+                    const etch_state *now, etch_state *place);
 /* Order of the axes on one dim: is `inner` inside `outer` as the plan writes them? */
 bool etch_map_is_inside(const placer *p, const etch_dim *dim, uint32_t inner, uint32_t outer);
 /* Records what the placement of a tensor demands of sizes. */

@@ -122,8 +122,8 @@ bool etch_map_pin(placer *p, const etch_tensor *tensor, etch_state *place)
 
 /* ---- edges of parts ---------------------------------------------------------------------------------- */
 
-void etch_map_cross(placer *p, const etch_crossing *crossing, const etch_tensor *tensor, const etch_state *now,
-                    etch_state *place)
+void etch_map_cross(placer *p, const etch_crossing *crossing, const etch_tensor *tensor,
+                    const etch_state *now, etch_state *place)
 {
     etch_state map[ETCH_MAX_AXES];
     etch_map_place(p, crossing->to, tensor, map);

@@ -364,7 +364,8 @@ const bool *etch_plan_scope_ops(const etch_graph *graph, const etch_plan *plan, 
     for (uint32_t i = 0; i < f.areas.count; i++) {
         const area *a = f.areas.at[i];
         for (uint32_t k = 0; k < a->part.overrides.count; k++)
-            for (uint32_t op = 0; a->part.overrides.at[k] == &plan->overrides.at[place - 1] && op < graph->op_count; op++)
+            for (uint32_t op = 0;
+                 a->part.overrides.at[k] == &plan->overrides.at[place - 1] && op < graph->op_count; op++)
                 ops[op] = ops[op] || a->has[op];
     }
     return ops;
@@ -398,10 +399,8 @@ etch_crossing etch_part_crossed(const placer *p, const etch_op *op, const etch_t
     etch_crossing crossing = {.to = part, .part = part};
     if (first->edge == ETCH_LEAVE) {
         const etch_part *call = p->parts.of_call[first->scope->id];
-        return (etch_crossing){.axes = call ? call->touched : 0,
-                               .to = call ? call->outer : NULL,
-                               .part = call,
-                               .leaves = true};
+        return (etch_crossing){
+            .axes = call ? call->touched : 0, .to = call ? call->outer : NULL, .part = call, .leaves = true};
     }
     for (; part && !is_around(part, from); part = part->outer)
         if (!part->call || (first->edge == ETCH_ENTER && part->call == first->scope)) {
@@ -431,10 +430,8 @@ etch_crossing etch_part_of_loop_left(const placer *p, const etch_loop *loop)
     while (loop->repeats)
         loop = loop->repeats;
     const etch_part *part = p->parts.of_loop[loop->id];
-    return (etch_crossing){.axes = part ? part->touched : 0,
-                           .to = part ? part->outer : NULL,
-                           .part = part,
-                           .leaves = true};
+    return (etch_crossing){
+        .axes = part ? part->touched : 0, .to = part ? part->outer : NULL, .part = part, .leaves = true};
 }
 
 const char *etch_part_name(const etch_part *part)

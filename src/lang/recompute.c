@@ -80,8 +80,9 @@ static void add_scope(etch_plan_builder *b, uint32_t place, etch_span span)
 
 static void refuse_none(etch_plan_builder *b, etch_span span)
 {
-    etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, span,
-                                 "a scope cannot keep what is run again: what is around it is run again as a whole");
+    etch_diag *diag =
+        etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, span,
+                   "a scope cannot keep what is run again: what is around it is run again as a whole");
     etch_help(diag, "name outside of the scope what is to be run again, without this part");
 }
 
