@@ -543,10 +543,20 @@ typedef struct etch_stage_line {
     etch_span span;
 } etch_stage_line;
 
+/* How many ranks a plan asks for: what its mesh must come to. */
+typedef struct etch_rank_count {
+    etch_expr count; /* NULL: it does not say */
+    etch_span span;
+} etch_rank_count;
+
 typedef struct etch_plan {
     const char *name;
-    const etch_stage_line *stage; /* NULL: one stage */
-    ETCH_VEC(etch_axis) mesh;     /* outermost first */
+    const etch_stage_line *stage;  /* NULL: one stage */
+    ETCH_VEC(etch_axis) mesh;      /* outermost first */
+    uint32_t order[ETCH_MAX_AXES]; /* mesh axes as they number the ranks, outermost first */
+    uint32_t order_count;          /* 0: in the order of the mesh */
+    etch_span order_span;          /* nowhere when it is not said */
+    etch_rank_count ranks;
     ETCH_VEC(etch_product) products;
     ETCH_VEC(etch_pending) pending;
     etch_zero zero;
@@ -558,6 +568,11 @@ typedef struct etch_plan {
     ETCH_VEC(etch_override) overrides;
     etch_span span;
 } etch_plan;
+
+/* The mesh axis that is at this place, counted from the outermost, when ranks are numbered. */
+uint32_t etch_plan_axis_at(const etch_plan *plan, uint32_t place);
+/* All ranks of the mesh. */
+etch_expr etch_plan_ranks(etch_sym *sym, const etch_plan *plan);
 
 /* State of one tensor on one mesh axis. */
 typedef const etch_dim *etch_state;      /* NULL: replicated; a dim: sharded on it */

@@ -141,7 +141,8 @@ static bool is_option(const etch_ast_def *def, const char *name)
 /* Has it a meaning in a plan? */
 static bool is_read(const etch_ast_def *def)
 {
-    return is_option(def, "reduce") || is_option(def, "recompute");
+    return is_option(def, "reduce") || is_option(def, "recompute") || is_option(def, "order") ||
+           is_option(def, "ranks");
 }
 
 /* Is this the first time that the plan says so? */
@@ -178,6 +179,18 @@ static void read_reduce(etch_plan_builder *b, const etch_ast_def *def)
     etch_help(diag, "write reduce = layer, as soon as a layer is complete, or reduce = end");
 }
 
+static void read_order(etch_plan_builder *b, const etch_ast_def *def)
+{
+    if (is_first(b, def, b->plan->order_span))
+        etch_plan_read_order(b, def);
+}
+
+static void read_ranks(etch_plan_builder *b, const etch_ast_def *def)
+{
+    if (is_first(b, def, b->plan->ranks.span))
+        etch_plan_read_ranks(b, def);
+}
+
 /* Options of a plan; those of a scope have no meaning yet. */
 static void read_options(etch_plan_builder *b, const etch_ast_line *line, bool in_scope)
 {
@@ -189,6 +202,10 @@ static void read_options(etch_plan_builder *b, const etch_ast_line *line, bool i
             refuse(b, def->span, etch_text(b->spec->arena, "'%s' in a scope", def->name.text));
         else if (is_option(def, "reduce"))
             read_reduce(b, def);
+        else if (is_option(def, "order"))
+            read_order(b, def);
+        else if (is_option(def, "ranks"))
+            read_ranks(b, def);
         else
             read_recompute(b, def);
     }
