@@ -39,6 +39,15 @@ static void put_values(const dump *d, etch_value *const *values, uint32_t count)
     }
 }
 
+static void put_cause(const dump *d, const etch_step *step)
+{
+    etch_phrases phrases = {0};
+    etch_step_explain(d->placed, step, NULL, d->placed->arena, &phrases);
+    etch_buf_printf(d->out, " over %s:", etch_axes_label(d->placed, step->axes));
+    for (uint32_t i = 0; i < phrases.count; i++)
+        etch_buf_printf(d->out, "%s %s", i ? "," : "", phrases.at[i].text);
+}
+
 static void put_step(const dump *d, const etch_step *step, uint32_t depth)
 {
     put_indent(d, depth);
@@ -48,8 +57,7 @@ static void put_step(const dump *d, const etch_step *step, uint32_t depth)
     put_values(d, step->ins, step->in_count);
     etch_buf_puts(d->out, ")");
     if (step->move)
-        etch_buf_printf(d->out, " over %s: %s", etch_axes_label(d->placed, step->axes),
-                        step->reason ? step->reason : "");
+        put_cause(d, step);
     for (uint32_t i = 0; i < step->out_count; i++)
         if (step->accumulate_into[i])
             etch_buf_printf(d->out, " into %s", step->accumulate_into[i]->name);
