@@ -39,13 +39,14 @@ static void put_values(const dump *d, etch_value *const *values, uint32_t count)
     }
 }
 
+/* " over tp: operand of rms_norm" */
 static void put_cause(const dump *d, const etch_step *step)
 {
-    etch_phrases phrases = {0};
-    etch_step_explain(d->placed, step, NULL, d->placed->arena, &phrases);
-    etch_buf_printf(d->out, " over %s:", etch_axes_label(d->placed, step->axes));
-    for (uint32_t i = 0; i < phrases.count; i++)
-        etch_buf_printf(d->out, "%s %s", i ? "," : "", phrases.at[i].text);
+    const etch_cause *cause = &step->cause;
+    etch_buf_printf(d->out, " over %s: %s", etch_axes_label(d->placed, step->axes),
+                    etch_rule_name(cause->rule));
+    if (cause->op)
+        etch_buf_printf(d->out, " of %s", etch_row_name(cause->op->row));
 }
 
 static void put_step(const dump *d, const etch_step *step, uint32_t depth)
