@@ -305,7 +305,7 @@ static void list_tie(const listing *l, const ending *e)
     if (!l->stage)
         return;
     etch_cost item = item_of_weight(l, ETCH_COMM, e, etch_row_of_move(l->training->graph, ETCH_ALL_REDUCE),
-                                    etch_dtype_bytes(l->training->graph->dtypes.grads));
+                                    etch_sync_width(l->training));
     item.times = e->tied;
     item.phase = ETCH_SYNC;
     item.move = ETCH_ALL_REDUCE;

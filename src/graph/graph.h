@@ -13,6 +13,7 @@
 
 #include "graph/cause.h"
 #include "graph/count.h"
+#include "graph/dtype.h"
 #include "graph/schedule.h"
 #include "graph/table.h"
 #include "symbolic/symbolic.h"
@@ -35,30 +36,6 @@ typedef struct etch_dim {
 } etch_dim;
 /* Is it `other`, or does it hold its elements? Then a microbatch of `other` is one of both. */
 bool etch_dim_holds(const etch_dim *dim, const etch_dim *other);
-
-typedef enum etch_dtype {
-    ETCH_F64,
-    ETCH_F32,
-    ETCH_BF16,
-    ETCH_F16,
-    ETCH_F8,
-    ETCH_I64,
-    ETCH_I32,
-    ETCH_I8,
-    ETCH_BOOL,
-    ETCH_DTYPE_COUNT
-} etch_dtype;
-const char *etch_dtype_name(etch_dtype dtype);
-uint32_t etch_dtype_bytes(etch_dtype dtype);
-/* The dtype called `name`, or ETCH_DTYPE_COUNT. */
-etch_dtype etch_dtype_of(const char *name);
-/* Of floating-point numbers: to others there is no gradient. */
-bool etch_dtype_is_real(etch_dtype dtype);
-
-/* Classes of tensors that `dtype act = bf16, ...` sets. */
-typedef struct etch_dtypes {
-    etch_dtype act, weights, grads, optim;
-} etch_dtypes;
 
 typedef enum etch_kind {
     ETCH_INPUT, /* given to the model */
@@ -390,7 +367,7 @@ void etch_graph_keep(etch_graph *graph, etch_tensor *const *wanted, uint32_t cou
 
 typedef struct etch_optimizer {
     const etch_row *row; /* adamw, sgd, ... */
-    bool master;         /* keeps a master copy of the weights in the `optim` dtype */
+    bool master;         /* keeps a master copy of the weights */
 } etch_optimizer;
 
 /* What is run again in backward instead of being kept: loops, by their iterations; modules; tags and module.tensor,
@@ -564,6 +541,7 @@ typedef struct etch_plan {
     bool reduce_last; /* gradients are reduced when the whole backward pass has ended, not layer by layer */
     etch_span reduce_span;    /* where the plan says so; nowhere when it does not */
     etch_recompute recompute; /* takes the place of the train block's where the plan says so */
+    etch_precision precision; /* of its classes; others are as the spec says */
     ETCH_VEC(etch_shard) shards;
     ETCH_VEC(etch_pin) pins;
     ETCH_VEC(etch_override) overrides;
@@ -624,6 +602,7 @@ typedef struct etch_step {
     const etch_row *row; /* of the op; the move's row for moves */
     etch_move move;
     uint32_t axes;                    /* move: bit i for mesh axis i */
+    etch_dtype travels;               /* move: dtype of what is sent */
     etch_state factor[ETCH_MAX_AXES]; /* which dim each axis divides the work along */
     etch_value **ins, **outs;
     uint32_t in_count, out_count;

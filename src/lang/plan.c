@@ -255,7 +255,10 @@ static void read_common(etch_plan_builder *b, const etch_ast_line *line, bool in
         refuse(b, line->span, "'pad' in a plan");
         break;
     case ETCH_AST_DTYPES:
-        refuse(b, line->span, "'dtype' in a plan");
+        if (in_scope)
+            refuse(b, line->span, "'dtype' in a scope");
+        else
+            etch_precision_read(b->spec, &line->defs, &b->plan->precision);
         break;
     case ETCH_AST_OPTIONS:
         read_options(b, line, in_scope);
@@ -332,6 +335,14 @@ static void read_lines(etch_plan_builder *b)
         ETCH_PUSH(b->spec->arena, &b->plan->pins, top.pins.at[i]);
 }
 
+static bool has_class_without_meaning(const etch_ast_defs *defs)
+{
+    for (uint32_t i = 0; i < defs->count; i++)
+        if (is_option(&defs->at[i], "gemm"))
+            return true;
+    return false;
+}
+
 /* Does the plan have lines that are refused? Scopes inside scopes are not looked into: they are refused
  * themselves. */
 static bool has_refused(const etch_ast_lines *lines, bool in_scope)
@@ -340,8 +351,11 @@ static bool has_refused(const etch_ast_lines *lines, bool in_scope)
         switch (lines->at[i].kind) {
         case ETCH_AST_STREAM:
         case ETCH_AST_PAD:
-        case ETCH_AST_DTYPES:
             return true;
+        case ETCH_AST_DTYPES:
+            if (in_scope || has_class_without_meaning(&lines->at[i].defs))
+                return true;
+            break;
         case ETCH_AST_OPTIONS:
             for (uint32_t k = 0; k < lines->at[i].defs.count; k++)
                 if (in_scope || !is_read(&lines->at[i].defs.at[k]))
