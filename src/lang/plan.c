@@ -112,7 +112,7 @@ static void read_stage(etch_plan_builder *b, const etch_ast_line *line)
 }
 
 /* Options without meaning yet; each list ends with NULL. */
-static const char *const plan_options[] = {"accumulate", "capacity", "freeze",   "keep", "offload",
+static const char *const plan_options[] = {"accumulate", "capacity", "freeze",   "offload",
                                            "prefetch",   "save",     "schedule", NULL};
 static const char *const zero_options[] = {"again", "keep", "prefetch", "reduce", "unit", NULL};
 
@@ -141,7 +141,7 @@ static bool is_option(const etch_ast_def *def, const char *name)
 /* Has it a meaning in a plan? */
 static bool is_read(const etch_ast_def *def)
 {
-    return is_option(def, "reduce") || is_option(def, "recompute");
+    return is_option(def, "reduce") || is_option(def, "recompute") || is_option(def, "keep");
 }
 
 /* Is this the first time that the plan says so? */
@@ -178,6 +178,21 @@ static void read_reduce(etch_plan_builder *b, const etch_ast_def *def)
     etch_help(diag, "write reduce = layer, as soon as a layer is complete, or reduce = end");
 }
 
+/* `keep = gathers` or `keep = none`: does backward use the copies that forward has gathered? */
+static void read_keep(etch_plan_builder *b, const etch_ast_def *def)
+{
+    const char *what = def->value->kind == ETCH_AST_NAME ? def->value->name.text : "";
+    if (!is_first(b, def, b->plan->keep_span))
+        return;
+    b->plan->keep_span = def->span;
+    b->plan->keep_gathers = strcmp(what, "gathers") == 0;
+    if (b->plan->keep_gathers || strcmp(what, "none") == 0 || def->value->kind == ETCH_AST_BROKEN)
+        return;
+    etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->value->span,
+                                 "a plan keeps gathers for the backward pass, or none of them");
+    etch_help(diag, "write keep = gathers; without it backward gathers again what forward had gathered");
+}
+
 /* Options of a plan; those of a scope have no meaning yet. */
 static void read_options(etch_plan_builder *b, const etch_ast_line *line, bool in_scope)
 {
@@ -189,6 +204,8 @@ static void read_options(etch_plan_builder *b, const etch_ast_line *line, bool i
             refuse(b, def->span, etch_text(b->spec->arena, "'%s' in a scope", def->name.text));
         else if (is_option(def, "reduce"))
             read_reduce(b, def);
+        else if (is_option(def, "keep"))
+            read_keep(b, def);
         else
             read_recompute(b, def);
     }
