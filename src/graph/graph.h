@@ -538,6 +538,8 @@ typedef struct etch_plan {
     ETCH_VEC(etch_product) products;
     ETCH_VEC(etch_pending) pending;
     etch_zero zero;
+    bool keep_gathers;   /* backward reads the copies that forward has gathered, which are kept (R8) */
+    etch_span keep_span; /* where the plan says so; nowhere when it does not */
     bool reduce_last; /* gradients are reduced when the whole backward pass has ended, not layer by layer */
     etch_span reduce_span;    /* where the plan says so; nowhere when it does not */
     etch_recompute recompute; /* takes the place of the train block's where the plan says so */
