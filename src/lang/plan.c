@@ -141,7 +141,8 @@ static bool is_option(const etch_ast_def *def, const char *name)
 /* Has it a meaning in a plan? */
 static bool is_read(const etch_ast_def *def)
 {
-    return is_option(def, "reduce") || is_option(def, "recompute");
+    return is_option(def, "reduce") || is_option(def, "recompute") || is_option(def, "order") ||
+           is_option(def, "ranks");
 }
 
 /* Is this the first time that the plan says so? */
@@ -178,6 +179,18 @@ static void read_reduce(etch_plan_builder *b, const etch_ast_def *def)
     etch_help(diag, "write reduce = layer, as soon as a layer is complete, or reduce = end");
 }
 
+static void read_order(etch_plan_builder *b, const etch_ast_def *def)
+{
+    if (is_first(b, def, b->plan->order_span))
+        etch_plan_read_order(b, def);
+}
+
+static void read_ranks(etch_plan_builder *b, const etch_ast_def *def)
+{
+    if (is_first(b, def, b->plan->ranks.span))
+        etch_plan_read_ranks(b, def);
+}
+
 /* Options of a plan; those of a scope have no meaning yet. */
 static void read_options(etch_plan_builder *b, const etch_ast_line *line, bool in_scope)
 {
@@ -189,6 +202,10 @@ static void read_options(etch_plan_builder *b, const etch_ast_line *line, bool i
             refuse(b, def->span, etch_text(b->spec->arena, "'%s' in a scope", def->name.text));
         else if (is_option(def, "reduce"))
             read_reduce(b, def);
+        else if (is_option(def, "order"))
+            read_order(b, def);
+        else if (is_option(def, "ranks"))
+            read_ranks(b, def);
         else
             read_recompute(b, def);
     }
@@ -238,7 +255,10 @@ static void read_common(etch_plan_builder *b, const etch_ast_line *line, bool in
         refuse(b, line->span, "'pad' in a plan");
         break;
     case ETCH_AST_DTYPES:
-        refuse(b, line->span, "'dtype' in a plan");
+        if (in_scope)
+            refuse(b, line->span, "'dtype' in a scope");
+        else
+            etch_precision_read(b->spec, &line->defs, &b->plan->precision);
         break;
     case ETCH_AST_OPTIONS:
         read_options(b, line, in_scope);
@@ -315,6 +335,14 @@ static void read_lines(etch_plan_builder *b)
         ETCH_PUSH(b->spec->arena, &b->plan->pins, top.pins.at[i]);
 }
 
+static bool has_class_without_meaning(const etch_ast_defs *defs)
+{
+    for (uint32_t i = 0; i < defs->count; i++)
+        if (is_option(&defs->at[i], "gemm"))
+            return true;
+    return false;
+}
+
 /* Does the plan have lines that are refused? Scopes inside scopes are not looked into: they are refused
  * themselves. */
 static bool has_refused(const etch_ast_lines *lines, bool in_scope)
@@ -323,8 +351,11 @@ static bool has_refused(const etch_ast_lines *lines, bool in_scope)
         switch (lines->at[i].kind) {
         case ETCH_AST_STREAM:
         case ETCH_AST_PAD:
-        case ETCH_AST_DTYPES:
             return true;
+        case ETCH_AST_DTYPES:
+            if (in_scope || has_class_without_meaning(&lines->at[i].defs))
+                return true;
+            break;
         case ETCH_AST_OPTIONS:
             for (uint32_t k = 0; k < lines->at[i].defs.count; k++)
                 if (in_scope || !is_read(&lines->at[i].defs.at[k]))
