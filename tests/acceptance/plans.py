@@ -1,6 +1,6 @@
 """Random plans for the shipped models: data parallelism in one axis or split, stages, sequences, heads and experts over
-meshes of up to five axes in any order, with pins, scopes, divided states, recomputation, schedules. The same plan can be
-written without the axes that have one rank."""
+meshes of up to five axes in any order, with pins, scopes, divided states, recomputation, schedules, dtypes, other orders of
+ranks. The same plan can be written without the axes that have one rank."""
 
 import math
 import random
@@ -45,6 +45,8 @@ FAMILIES = (
 # Codes of what a plan may be refused for: an axis twice on one tensor, a move that cannot be, no meaning yet, a size that
 # is not divided.
 REASONS = ("E0401", "E0402", "E0420", "E0523")
+DTYPES = ("act = f32", "weights = f32", "grads = bf16", "moments = bf16", "master = none", "grads_comm = bf16",
+          "weights_comm = f8", "dispatch = f8", "combine = f8")
 LAYERS = {"t5": ("enc_layers", "dec_layers")}
 
 
@@ -153,6 +155,13 @@ class Plan:
             self.lines.append(lambda left: f"recompute = {text}")
         if self.likely(0.3):
             self.lines.append(lambda left: "reduce = end")
+        if self.likely(0.3):
+            some = chance.sample(DTYPES if family.experts else DTYPES[:-2], chance.randint(1, 3))
+            dtypes = ", ".join(some)
+            self.lines.append(lambda left: f"dtype {dtypes}")
+        if self.likely(0.2):
+            order = chance.sample(list(self.mesh), len(self.mesh))
+            self.lines.append(lambda left: f"order = ({', '.join(axis for axis in order if axis in left)})")
         if "pp" in self.mesh:
             self.stage()
         self.clip = self.likely(0.3)
