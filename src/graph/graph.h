@@ -847,7 +847,8 @@ typedef enum etch_measure {
     ETCH_COMM,       /* bytes of one rank, as comm_size counts them */
     ETCH_WIRE,       /* bytes of one rank that a ring sends */
     ETCH_CACHED,     /* bytes that the caches of one rank hold when the run has ended */
-    ETCH_SAVED       /* bytes that one microbatch keeps for backward, whole job */
+    ETCH_SAVED,      /* bytes that one microbatch keeps for backward, whole job */
+    ETCH_RANK_SAVED  /* the same of one rank */
 } etch_measure;
 
 /* One contribution: `each` happens `times` times in a step; what is saved, in a microbatch. */
@@ -893,5 +894,7 @@ bool etch_count_fits(const etch_count *count, const etch_marks *marks);
  * it does not count. */
 bool etch_count_apply(const etch_count *count, const etch_marks *marks, const etch_training *training,
                       const etch_placed *placed, etch_cost *item);
+
+#include "graph/memory.h"
 
 #endif
