@@ -52,6 +52,7 @@ typedef struct etch_part {
 typedef struct etch_parts {
     etch_part **of_op, **of_tensor; /* by id, of the forward pass */
     etch_part **of_call, **of_loop; /* that are parts themselves */
+    etch_part **around;             /* by scope id */
 } etch_parts;
 
 typedef struct placer {
@@ -87,7 +88,8 @@ typedef struct placer {
 void etch_plan_parts_find(placer *p);
 /* The innermost part that a tensor, or the one that it derives from, is in; NULL: none. */
 const etch_part *etch_part_of(const placer *p, const etch_tensor *tensor);
-const char *etch_part_name(const etch_part *part);
+/* The innermost part that the ops of a call are in; NULL: none. */
+const etch_part *etch_part_around(const placer *p, const etch_scope *scope);
 
 /* A value goes into parts or out of one. */
 typedef struct etch_crossing {
@@ -102,6 +104,8 @@ etch_crossing etch_part_crossed(const placer *p, const etch_op *op, const etch_t
 /* What a tensor goes to as the result of a statement, and what a loop hands on when it ends. */
 etch_crossing etch_part_left(const placer *p, const etch_tensor *tensor);
 etch_crossing etch_part_of_loop_left(const placer *p, const etch_loop *loop);
+/* Why `tensor` is moved there; `op` may be NULL. */
+etch_cause etch_part_cause(const etch_crossing *crossing, const etch_op *op, const etch_tensor *tensor);
 
 /* ---- plan_map.c ---- */
 
@@ -116,6 +120,11 @@ bool etch_map_pin(placer *p, const etch_tensor *tensor, etch_state *place);
 /* Where a tensor that is held as `now` is to be when it crosses. */
 void etch_map_cross(placer *p, const etch_crossing *crossing, const etch_tensor *tensor,
                     const etch_state *now, etch_state *place);
+/* The line of that pin. */
+etch_span etch_map_pin_line(const placer *p, const etch_tensor *tensor);
+/* The first line of the plan, wherever it stands, that puts the dim, or else one that it was renamed from or to, on
+ * all of `axes` (bits); NULL when there is none. */
+const etch_shard *etch_map_entry(const placer *p, const etch_dim *dim, uint32_t axes);
 /* Order of the axes on one dim: is `inner` inside `outer` as the plan writes them? */
 bool etch_map_is_inside(const placer *p, const etch_dim *dim, uint32_t inner, uint32_t outer);
 /* Records what the placement of a tensor demands of sizes. */
@@ -152,10 +161,10 @@ etch_step *etch_step_new(placer *p, etch_op *op, const etch_row *row, etch_phase
 /* Brings `value` to the states `need` on the axes in `mask`; other axes keep theirs. At most one collective
  * of a kind (R5). */
 etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need, uint32_t mask,
-                            etch_phase phase, etch_scope *scope, const char *reason);
+                            etch_phase phase, etch_scope *scope, etch_cause cause);
 /* A collective that leaves the placement as it is: the reduction of a statistic. */
 etch_value *etch_move_reduce(placer *p, etch_value *value, uint32_t axes, etch_phase phase, etch_scope *scope,
-                             const char *reason);
+                             etch_cause cause);
 bool etch_place_equal(const placer *p, const etch_state *a, const etch_state *b);
 
 #endif

@@ -120,6 +120,12 @@ bool etch_map_pin(placer *p, const etch_tensor *tensor, etch_state *place)
     return true;
 }
 
+etch_span etch_map_pin_line(const placer *p, const etch_tensor *tensor)
+{
+    const etch_pin *pin = find_pin(p, tensor);
+    return pin ? pin->span : (etch_span){0, 0};
+}
+
 /* ---- edges of parts ---------------------------------------------------------------------------------- */
 
 void etch_map_cross(placer *p, const etch_crossing *crossing, const etch_tensor *tensor,
@@ -188,8 +194,7 @@ static const etch_dim *first_of(const etch_dim *dim)
     return dim;
 }
 
-/* The entry that puts both axes on the dim, or else on another that it was renamed from or to. */
-static const etch_shard *order_entry(const placer *p, const etch_dim *dim, uint32_t axes)
+const etch_shard *etch_map_entry(const placer *p, const etch_dim *dim, uint32_t axes)
 {
     const etch_shard *entry = entry_with(p, dim->name, axes);
     for (uint32_t i = 0; i < p->graph->dims.count && !entry; i++)
@@ -200,7 +205,7 @@ static const etch_shard *order_entry(const placer *p, const etch_dim *dim, uint3
 
 bool etch_map_is_inside(const placer *p, const etch_dim *dim, uint32_t inner, uint32_t outer)
 {
-    const etch_shard *entry = order_entry(p, dim, (1u << inner) | (1u << outer));
+    const etch_shard *entry = etch_map_entry(p, dim, (1u << inner) | (1u << outer));
     if (!entry)
         return inner > outer; /* never written together: the mesh's order */
     for (uint32_t i = 0; i < entry->axis_count; i++)

@@ -195,6 +195,8 @@ static void place_ops(const finder *f, const etch_parts *parts, const etch_regio
             made_in = a->has[op->id] && !left ? deeper(f, made_in, a) : made_in;
         }
         parts->of_op[op->id] = around;
+        if (op->edge && op->scope)
+            parts->around[op->scope->id] = around;
         for (uint32_t k = 0; k < op->out_count; k++)
             parts->of_tensor[op->outs[k]->id] = made_in;
     }
@@ -334,6 +336,7 @@ void etch_plan_parts_find(placer *p)
     p->parts.of_tensor = ETCH_NEW_ARRAY(p->arena, graph->tensors.count, etch_part *);
     p->parts.of_call = ETCH_NEW_ARRAY(p->arena, graph->scopes.count, etch_part *);
     p->parts.of_loop = ETCH_NEW_ARRAY(p->arena, graph->loop_count, etch_part *);
+    p->parts.around = ETCH_NEW_ARRAY(p->arena, graph->scopes.count, etch_part *);
     find_areas(&f);
     for (uint32_t i = 0; i < f.areas.count; i++) {
         etch_part *part = &f.areas.at[i]->part;
@@ -351,6 +354,7 @@ void etch_plan_parts_find(placer *p)
     }
     if (f.areas.count == 0)
         return;
+    p->parts.around[0] = p->parts.of_call[0];
     place_ops(&f, &p->parts, graph->forward);
     place_carries(&f, &p->parts, graph->forward);
     place_given(&f, &p->parts);
@@ -434,7 +438,35 @@ etch_crossing etch_part_of_loop_left(const placer *p, const etch_loop *loop)
         .axes = part ? part->touched : 0, .to = part ? part->outer : NULL, .part = part, .leaves = true};
 }
 
-const char *etch_part_name(const etch_part *part)
+const etch_part *etch_part_around(const placer *p, const etch_scope *scope)
 {
-    return part->call ? part->call->module : part->loop ? part->loop->name : part->result->name;
+    return scope ? p->parts.around[scope->id] : NULL;
+}
+
+/* The shard of the part's own scopes that puts a dim on one of the axes, or else the first scope. */
+static etch_span line_of(const etch_part *part, uint32_t axes)
+{
+    etch_span line = {0, 0};
+    for (uint32_t i = part->overrides.count; i-- > 0;) {
+        const etch_override *o = part->overrides.at[i];
+        for (uint32_t k = 0; k < o->shards.count; k++) {
+            line = line.start ? line : o->span;
+            for (uint32_t a = 0; a < o->shards.at[k].axis_count; a++)
+                if (axes >> o->shards.at[k].axes[a] & 1)
+                    return o->shards.at[k].span;
+        }
+    }
+    return line;
+}
+
+etch_cause etch_part_cause(const etch_crossing *crossing, const etch_op *op, const etch_tensor *tensor)
+{
+    const etch_part *part = crossing->part;
+    return (etch_cause){crossing->leaves ? ETCH_RULE_LEAVE : ETCH_RULE_ENTER,
+                        .op = op,
+                        .tensor = tensor,
+                        .scope = part->call,
+                        .loop = part->loop,
+                        .result = part->result,
+                        .line = line_of(part, crossing->axes)};
 }

@@ -112,8 +112,8 @@ static void read_stage(etch_plan_builder *b, const etch_ast_line *line)
 }
 
 /* Options without meaning yet; each list ends with NULL. */
-static const char *const plan_options[] = {"accumulate", "capacity", "freeze",   "keep", "offload",
-                                           "prefetch",   "save",     "schedule", NULL};
+static const char *const later_options[] = {"accumulate", "capacity", "freeze",   "offload",
+                                            "prefetch",   "save",     "schedule", NULL};
 static const char *const zero_options[] = {"again", "keep", "prefetch", "reduce", "unit", NULL};
 
 /* `whose`: "a plan", of which `known` are the options. */
@@ -136,13 +136,6 @@ static void refuse_option(etch_plan_builder *b, const etch_ast_def *def, const c
 static bool is_option(const etch_ast_def *def, const char *name)
 {
     return strcmp(def->name.text, name) == 0;
-}
-
-/* Has it a meaning in a plan? */
-static bool is_read(const etch_ast_def *def)
-{
-    return is_option(def, "reduce") || is_option(def, "recompute") || is_option(def, "order") ||
-           is_option(def, "ranks");
 }
 
 /* Is this the first time that the plan says so? */
@@ -193,13 +186,52 @@ static void read_ranks(etch_plan_builder *b, const etch_ast_def *def)
 /* What is said once, for all of the model, and why. */
 static void refuse_in_scope(etch_plan_builder *b, const etch_ast_def *def)
 {
-    const bool reduces = is_option(def, "reduce");
-    etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->span,
-                                 reduces ? "gradients are reduced together, those of several modules in one "
-                                           "collective: a scope cannot say when"
-                                         : "'%s' is of all ranks: a scope has none of its own",
-                                 def->name.text);
+    const char *why =
+        etch_text(b->spec->arena, "'%s' is of all ranks: a scope has none of its own", def->name.text);
+    if (is_option(def, "keep")) {
+        refuse(b, def->span, "'keep' in a scope");
+        return;
+    }
+    if (is_option(def, "reduce"))
+        why = "gradients are reduced together, those of several modules in one collective: a scope cannot "
+              "say when";
+    etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->span, "%s", why);
     etch_help(diag, "write it outside of the scope, for the whole plan");
+}
+
+/* `keep = gathers` or `keep = none`: does backward use the copies that forward has gathered? */
+static void read_keep(etch_plan_builder *b, const etch_ast_def *def)
+{
+    const char *what = def->value->kind == ETCH_AST_NAME ? def->value->name.text : "";
+    if (!is_first(b, def, b->plan->keep_span))
+        return;
+    b->plan->keep_span = def->span;
+    b->plan->keep_gathers = strcmp(what, "gathers") == 0;
+    if (b->plan->keep_gathers || strcmp(what, "none") == 0 || def->value->kind == ETCH_AST_BROKEN)
+        return;
+    etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->value->span,
+                                 "a plan keeps gathers for the backward pass, or none of them");
+    etch_help(diag, "write keep = gathers; without it backward gathers again what forward had gathered");
+}
+
+/* Options that have a meaning in a plan; `recompute` has one in scopes, too. */
+typedef struct plan_option {
+    const char *name;
+    void (*read)(etch_plan_builder *b, const etch_ast_def *def);
+} plan_option;
+static const plan_option plan_options[] = {{"keep", read_keep},
+                                           {"order", read_order},
+                                           {"ranks", read_ranks},
+                                           {"recompute", NULL},
+                                           {"reduce", read_reduce}};
+
+/* NULL: it has none. */
+static const plan_option *option_of(const etch_ast_def *def)
+{
+    for (uint32_t i = 0; i < sizeof plan_options / sizeof plan_options[0]; i++)
+        if (is_option(def, plan_options[i].name))
+            return &plan_options[i];
+    return NULL;
 }
 
 /* Options of a plan, or of the scope at this place in its list. */
@@ -207,18 +239,15 @@ static void read_options(etch_plan_builder *b, const etch_ast_line *line, uint32
 {
     for (uint32_t i = 0; i < line->defs.count; i++) {
         const etch_ast_def *def = &line->defs.at[i];
-        if (!is_read(def))
-            refuse_option(b, def, "a plan", plan_options);
-        else if (is_option(def, "recompute"))
+        const plan_option *option = option_of(def);
+        if (!option)
+            refuse_option(b, def, "a plan", later_options);
+        else if (!option->read)
             read_recompute(b, def, place);
         else if (place > 0)
             refuse_in_scope(b, def);
-        else if (is_option(def, "reduce"))
-            read_reduce(b, def);
-        else if (is_option(def, "order"))
-            read_order(b, def);
         else
-            read_ranks(b, def);
+            option->read(b, def);
     }
 }
 
@@ -266,7 +295,10 @@ static void read_common(etch_plan_builder *b, const etch_ast_line *line, uint32_
         refuse(b, line->span, "'pad' in a plan");
         break;
     case ETCH_AST_DTYPES:
-        refuse(b, line->span, "'dtype' in a plan");
+        if (place > 0)
+            refuse(b, line->span, "'dtype' in a scope");
+        else
+            etch_precision_read(b->spec, &line->defs, &b->plan->precision);
         break;
     case ETCH_AST_OPTIONS:
         read_options(b, line, place);
@@ -351,6 +383,14 @@ static void read_lines(etch_plan_builder *b)
         ETCH_PUSH(b->spec->arena, &b->plan->pins, top.pins.at[i]);
 }
 
+static bool has_class_without_meaning(const etch_ast_defs *defs)
+{
+    for (uint32_t i = 0; i < defs->count; i++)
+        if (is_option(&defs->at[i], "gemm"))
+            return true;
+    return false;
+}
+
 /* Does the plan have lines that are refused? */
 static bool has_refused(const etch_ast_lines *lines, bool in_scope)
 {
@@ -358,11 +398,15 @@ static bool has_refused(const etch_ast_lines *lines, bool in_scope)
         switch (lines->at[i].kind) {
         case ETCH_AST_STREAM:
         case ETCH_AST_PAD:
-        case ETCH_AST_DTYPES:
             return true;
+        case ETCH_AST_DTYPES:
+            if (in_scope || has_class_without_meaning(&lines->at[i].defs))
+                return true;
+            break;
         case ETCH_AST_OPTIONS:
             for (uint32_t k = 0; k < lines->at[i].defs.count; k++)
-                if (!is_read(&lines->at[i].defs.at[k]))
+                if (!option_of(&lines->at[i].defs.at[k]) ||
+                    (in_scope && is_option(&lines->at[i].defs.at[k], "keep")))
                     return true;
             break;
         case ETCH_AST_MESH:
