@@ -543,12 +543,19 @@ typedef struct etch_stage_line {
     etch_span span;
 } etch_stage_line;
 
+/* What a plan of another file speaks of and the spec lacks: the rest of the plan holds without it. */
+typedef struct etch_lack {
+    const char *text; /* "dim A" */
+    etch_span span;
+} etch_lack;
+
 typedef struct etch_plan {
     const char *name;
     const etch_stage_line *stage; /* NULL: one stage */
     ETCH_VEC(etch_axis) mesh;     /* outermost first */
     ETCH_VEC(etch_product) products;
     ETCH_VEC(etch_pending) pending;
+    ETCH_VEC(etch_lack) lacks;
     etch_zero zero;
     bool reduce_last; /* gradients are reduced when the whole backward pass has ended, not layer by layer */
     etch_span reduce_span;    /* where the plan says so; nowhere when it does not */
