@@ -526,6 +526,11 @@ typedef struct etch_rank_count {
     etch_expr count; /* NULL: it does not say */
     etch_span span;
 } etch_rank_count;
+/* What a plan of another file speaks of and the spec lacks: the rest of the plan holds without it. */
+typedef struct etch_lack {
+    const char *text; /* "dim A" */
+    etch_span span;
+} etch_lack;
 
 typedef struct etch_plan {
     const char *name;
@@ -537,6 +542,7 @@ typedef struct etch_plan {
     etch_rank_count ranks;
     ETCH_VEC(etch_product) products;
     ETCH_VEC(etch_pending) pending;
+    ETCH_VEC(etch_lack) lacks;
     etch_zero zero;
     bool keep_gathers;   /* backward reads the copies that forward has gathered, which are kept (R8) */
     etch_span keep_span; /* where the plan says so; nowhere when it does not */

@@ -429,11 +429,13 @@ static const etch_plan *build(etch_spec *spec, const etch_symbol *symbol)
     etch_plan_builder b = {.spec = spec, .symbol = symbol, .plan = ETCH_NEW(spec->arena, etch_plan)};
     b.plan->name = symbol->name;
     b.plan->span = symbol->item->name.span;
+    spec->shared_plan = symbol->home != spec->main ? b.plan : NULL;
     if (!refuse_own_meshes(&b)) {
         etch_mesh_build(&b);
         read_lines(&b);
         etch_stage_check_axes(&b);
     }
+    spec->shared_plan = NULL;
     if (etch_error_count(spec->diags) > errors) {
         ETCH_PUSH(spec->arena, &spec->broken_plans, symbol);
         return NULL;
