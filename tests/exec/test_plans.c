@@ -3,6 +3,7 @@
  * 100,000. A failure prints its seed, and a spec that is to be saved in models/. */
 #include "exec_bind.h"
 #include "exec_check.h"
+#include "exec_minimal.h"
 #include "exec_plans.h"
 #include "suite.h"
 
@@ -48,6 +49,13 @@ static void check_combination(etch_arena *arena, uint64_t seed, tally *t)
         return;
     }
     t->placed++;
+    exec_findings f = {0};
+    exec_find_waste(placed, &f);
+    for (uint32_t i = 0; i < f.count && getenv("ETCH_TEST_WASTE"); i++)
+        fprintf(stderr, "%llu %s WASTE %s: %s\n", (unsigned long long)seed, c.family->name,
+                exec_waste_names[f.at[i].waste], f.at[i].text);
+    if (getenv("ETCH_TEST_WASTE"))
+        return;
     expect_nothing(seed, &c, exec_check_rules(placed));
     expect_nothing(seed, &c, exec_check_requirements(placed));
     expect_nothing(seed, &c, exec_check_order(placed, seed, seed % 4 ? EXEC_PROGRAM : EXEC_KERNELS));
