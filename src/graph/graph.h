@@ -520,6 +520,13 @@ typedef struct etch_stage_line {
     etch_span span;
 } etch_stage_line;
 
+/* What one collective reduces of the gradients, and gathers of the weights that follow from them. */
+typedef enum etch_bucketing {
+    ETCH_BUCKET_BY_LAYER, /* those of a unit */
+    ETCH_BUCKET_BY_STEP,  /* all over the same axes */
+    ETCH_BUCKET_BY_SIZE   /* so many bytes */
+} etch_bucketing;
+
 typedef struct etch_plan {
     const char *name;
     const etch_stage_line *stage; /* NULL: one stage */
@@ -528,7 +535,10 @@ typedef struct etch_plan {
     ETCH_VEC(etch_pending) pending;
     etch_zero zero;
     bool reduce_last; /* gradients are reduced when the whole backward pass has ended, not layer by layer */
-    etch_span reduce_span;    /* where the plan says so; nowhere when it does not */
+    etch_span reduce_span; /* where the plan says so; nowhere when it does not */
+    etch_bucketing bucketing;
+    etch_expr bucket; /* ETCH_BUCKET_BY_SIZE: bytes that the ranks of a group reduce, or gather, at once */
+    etch_span bucket_span;    /* as reduce_span */
     etch_recompute recompute; /* takes the place of the train block's where the plan says so */
     etch_precision precision; /* of its classes; others are as the spec says */
     ETCH_VEC(etch_shard) shards;

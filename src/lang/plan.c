@@ -141,7 +141,7 @@ static bool is_option(const etch_ast_def *def, const char *name)
 /* Has it a meaning in a plan? */
 static bool is_read(const etch_ast_def *def)
 {
-    return is_option(def, "reduce") || is_option(def, "recompute");
+    return is_option(def, "reduce") || is_option(def, "recompute") || is_option(def, "bucket");
 }
 
 /* Is this the first time that the plan says so? */
@@ -189,7 +189,9 @@ static void read_options(etch_plan_builder *b, const etch_ast_line *line, bool i
             refuse(b, def->span, etch_text(b->spec->arena, "'%s' in a scope", def->name.text));
         else if (is_option(def, "reduce"))
             read_reduce(b, def);
-        else
+        else if (is_option(def, "bucket") && is_first(b, def, b->plan->bucket_span))
+            etch_plan_read_bucket(b, def);
+        else if (is_option(def, "recompute"))
             read_recompute(b, def);
     }
 }
