@@ -11,6 +11,7 @@
 #ifndef ETCH_GRAPH_H
 #define ETCH_GRAPH_H
 
+#include "graph/cause.h"
 #include "graph/count.h"
 #include "graph/dtype.h"
 #include "graph/schedule.h"
@@ -527,10 +528,20 @@ typedef enum etch_bucketing {
     ETCH_BUCKET_BY_SIZE   /* so many bytes */
 } etch_bucketing;
 
+/* How many ranks a plan asks for: what its mesh must come to. */
+typedef struct etch_rank_count {
+    etch_expr count; /* NULL: it does not say */
+    etch_span span;
+} etch_rank_count;
+
 typedef struct etch_plan {
     const char *name;
-    const etch_stage_line *stage; /* NULL: one stage */
-    ETCH_VEC(etch_axis) mesh;     /* outermost first */
+    const etch_stage_line *stage;  /* NULL: one stage */
+    ETCH_VEC(etch_axis) mesh;      /* outermost first */
+    uint32_t order[ETCH_MAX_AXES]; /* mesh axes as they number the ranks, outermost first */
+    uint32_t order_count;          /* 0: in the order of the mesh */
+    etch_span order_span;          /* nowhere when it is not said */
+    etch_rank_count ranks;
     ETCH_VEC(etch_product) products;
     ETCH_VEC(etch_pending) pending;
     etch_zero zero;
@@ -546,6 +557,11 @@ typedef struct etch_plan {
     ETCH_VEC(etch_override) overrides;
     etch_span span;
 } etch_plan;
+
+/* The mesh axis that is at this place, counted from the outermost, when ranks are numbered. */
+uint32_t etch_plan_axis_at(const etch_plan *plan, uint32_t place);
+/* All ranks of the mesh. */
+etch_expr etch_plan_ranks(etch_sym *sym, const etch_plan *plan);
 
 /* State of one tensor on one mesh axis. */
 typedef const etch_dim *etch_state;      /* NULL: replicated; a dim: sharded on it */
@@ -603,9 +619,9 @@ typedef struct etch_step {
     etch_tensor **accumulate_into; /* by result: the gradient that it is added into in place, or NULL */
     etch_phase phase;
     etch_scope *scope;
-    const char *reason; /* move: why it is there, for people */
-    uint32_t kernel;    /* index in the region's kernels, or UINT32_MAX (no node) */
-    etch_home home;     /* of the top level: where in the chain of stages */
+    etch_cause cause; /* move: why it is there */
+    uint32_t kernel;  /* index in the region's kernels, or UINT32_MAX (no node) */
+    etch_home home;   /* of the top level: where in the chain of stages */
     uint32_t id;
 } etch_step;
 
@@ -758,6 +774,19 @@ etch_value *etch_value_root(etch_value *value);
 /* The axes of a bit set as a user writes them: "tp", "(dp,tp)". */
 const char *etch_axes_label(const etch_placed *placed, uint32_t axes);
 
+/* "[B@dp,S@(cp,tp),H]", with " partial over tp" behind it where it is a partial sum. */
+const char *etch_place_text(const etch_placed *placed, const etch_tensor *tensor, const etch_state *place);
+/* The line of the plan that puts `dim` on `axis` in `scope` (NULL: the model's); nowhere when that is inferred. */
+etch_span etch_place_line(const etch_placed *placed, const etch_scope *scope, const etch_dim *dim,
+                          uint32_t axis);
+/* Why a collective is there, as parts of a sentence: all texts about causes are made here. `names`: by tensor id,
+ * in place of the tensors' own; may be NULL. */
+void etch_step_explain(const etch_placed *placed, const etch_step *step, const char *const *names,
+                       etch_arena *arena, etch_phrases *out);
+/* The same of one that is no step: of the end of a step, or between stages, over `axes`. */
+void etch_cause_explain(const etch_placed *placed, const etch_cause *cause, uint32_t axes,
+                        const char *const *names, etch_arena *arena, etch_phrases *out);
+
 /* One line a step: phase, results with their placement, op, operands, why a move is there, kernel. For tests
  * and for people. */
 void etch_placed_dump(const etch_placed *placed, etch_buf *out);
@@ -842,10 +871,11 @@ typedef struct etch_cost {
     etch_move move;      /* comm, wire */
     uint32_t axes;       /* comm, wire */
     etch_scope *scope;
-    const etch_op *op;         /* flops; NULL: of the step's end */
-    const etch_step *step;     /* rank_flops of an op */
-    const etch_loop *loop;     /* innermost forward loop that it runs in, or NULL */
-    const etch_region *body;   /* the body of that loop */
+    const etch_op *op;       /* flops; NULL: of the step's end */
+    const etch_step *step;   /* rank_flops: of an op; comm, wire: the collective, NULL at the end of a step */
+    etch_cause cause;        /* comm, wire: why; the same for all weights of a unit that take part */
+    const etch_loop *loop;   /* innermost forward loop that it runs in, or NULL */
+    const etch_region *body; /* the body of that loop */
     const etch_tensor *tensor; /* the tensor it computes, or keeps, for tags and names */
     etch_span span;
 } etch_cost;

@@ -102,7 +102,7 @@ static bool is_handed_over(const placer *p, const etch_value *value, const etch_
 }
 
 static etch_value *move_once(placer *p, etch_value *value, const etch_state *goal, uint32_t axes,
-                             etch_move move, etch_phase phase, etch_scope *scope, const char *reason)
+                             etch_move move, etch_phase phase, etch_scope *scope, etch_cause cause)
 {
     etch_state place[ETCH_MAX_AXES];
     memcpy(place, value->place, sizeof place);
@@ -112,7 +112,7 @@ static etch_value *move_once(placer *p, etch_value *value, const etch_state *goa
     etch_step *step = etch_step_new(p, NULL, etch_row_of_move(p->graph, move), phase, scope, 1, 1);
     step->move = move;
     step->axes = axes;
-    step->reason = reason;
+    step->cause = cause;
     step->ins[0] = value;
     step->outs[0] = etch_value_new(p, value->tensor, place);
     step->outs[0]->step = step;
@@ -134,13 +134,13 @@ static etch_value *find_copy(const placer *p, const etch_value *value, const etc
 /* A view is moved by moving what it shows and looking at it again, so that all views of a value share its
  * copies. */
 static etch_value *move_view(placer *p, etch_value *view, const etch_state *goal, etch_phase phase,
-                             etch_scope *scope, const char *reason)
+                             etch_scope *scope, etch_cause cause)
 {
     etch_op *op = view->step->op;
     etch_state need[ETCH_MAX_AXES] = {NULL};
     for (uint32_t a = 0; a < p->axis_count; a++)
         need[a] = etch_op_dim_before(op, goal[a]);
-    etch_value *moved = etch_move_value(p, view->step->ins[0], need, UINT32_MAX, phase, scope, reason);
+    etch_value *moved = etch_move_value(p, view->step->ins[0], need, UINT32_MAX, phase, scope, cause);
     etch_step *step = etch_step_new(p, op, op->row, phase, scope, 1, 1);
     step->ins[0] = moved;
     for (uint32_t a = 0; a < p->axis_count; a++)
@@ -167,7 +167,7 @@ static void keep_copy(placer *p, etch_value *from, etch_value *to, etch_phase ph
 }
 
 etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need, uint32_t mask,
-                            etch_phase phase, etch_scope *scope, const char *reason)
+                            etch_phase phase, etch_scope *scope, etch_cause cause)
 {
     etch_state goal[ETCH_MAX_AXES];
     uint32_t by_move[ETCH_MOVE_COUNT] = {0};
@@ -184,7 +184,7 @@ etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need
     if (moved)
         return moved;
     if (value->step && value->step->op && etch_op_is_view(value->step->op) && shows_shards(p, value, goal)) {
-        moved = move_view(p, value, goal, phase, scope, reason);
+        moved = move_view(p, value, goal, phase, scope, cause);
         keep_copy(p, value, moved, phase);
         return moved;
     }
@@ -196,13 +196,13 @@ etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need
     moved = value;
     for (uint32_t i = 0; i < MOVE_KINDS; i++)
         if (by_move[order[i]])
-            moved = move_once(p, moved, goal, by_move[order[i]], order[i], phase, scope, reason);
+            moved = move_once(p, moved, goal, by_move[order[i]], order[i], phase, scope, cause);
     keep_copy(p, value, moved, phase);
     return moved;
 }
 
 etch_value *etch_move_reduce(placer *p, etch_value *value, uint32_t axes, etch_phase phase, etch_scope *scope,
-                             const char *reason)
+                             etch_cause cause)
 {
-    return move_once(p, value, value->place, axes, ETCH_ALL_REDUCE, phase, scope, reason);
+    return move_once(p, value, value->place, axes, ETCH_ALL_REDUCE, phase, scope, cause);
 }

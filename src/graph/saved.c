@@ -254,6 +254,15 @@ static void note_again(keeping *k, const etch_carry *c)
         note(k, c->init, reader);
 }
 
+/* The version before leaves the loop: the last but one of those that the iterations make, which is what enters the last
+ * of them. */
+static void note_behind(keeping *k, const etch_carry *c, const etch_carry *ahead)
+{
+    const etch_op *in = k->reader[ahead->in->id], *out = k->reader[place_of(ahead->out)->id];
+    if (in || out)
+        note(k, c->result, in ? in : out);
+}
+
 static void note_chain(keeping *k, const etch_carry *c)
 {
     const etch_op *in = k->reader[c->in->id], *out = k->reader[place_of(c->out)->id];
@@ -264,6 +273,8 @@ static void note_chain(keeping *k, const etch_carry *c)
         note(k, ahead ? ahead->init : c->out, in);
     if (out && makes(c))
         note(k, c->result, out);
+    if (ahead)
+        note_behind(k, c, ahead);
 }
 
 /* Whoever reads what enters every iteration reads what enters the loop; whoever reads what every iteration makes reads

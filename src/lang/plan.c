@@ -138,12 +138,6 @@ static bool is_option(const etch_ast_def *def, const char *name)
     return strcmp(def->name.text, name) == 0;
 }
 
-/* Has it a meaning in a plan? */
-static bool is_read(const etch_ast_def *def)
-{
-    return is_option(def, "reduce") || is_option(def, "recompute") || is_option(def, "bucket");
-}
-
 /* Is this the first time that the plan says so? */
 static bool is_first(etch_plan_builder *b, const etch_ast_def *def, etch_span earlier)
 {
@@ -178,21 +172,55 @@ static void read_reduce(etch_plan_builder *b, const etch_ast_def *def)
     etch_help(diag, "write reduce = layer, as soon as a layer is complete, or reduce = end");
 }
 
+static void read_order(etch_plan_builder *b, const etch_ast_def *def)
+{
+    if (is_first(b, def, b->plan->order_span))
+        etch_plan_read_order(b, def);
+}
+
+static void read_ranks(etch_plan_builder *b, const etch_ast_def *def)
+{
+    if (is_first(b, def, b->plan->ranks.span))
+        etch_plan_read_ranks(b, def);
+}
+
+static void read_bucket(etch_plan_builder *b, const etch_ast_def *def)
+{
+    if (is_first(b, def, b->plan->bucket_span))
+        etch_plan_read_bucket(b, def);
+}
+
+/* Options with a meaning. */
+static const struct reader {
+    const char *name;
+    void (*read)(etch_plan_builder *b, const etch_ast_def *def);
+} readers[] = {
+    {"bucket", read_bucket}, {"order", read_order},         {"ranks", read_ranks},
+    {"reduce", read_reduce}, {"recompute", read_recompute},
+};
+enum { READER_COUNT = sizeof readers / sizeof *readers };
+
+/* How the option is read; NULL: it has no meaning in a plan. */
+static const struct reader *reader_of(const etch_ast_def *def)
+{
+    for (uint32_t i = 0; i < READER_COUNT; i++)
+        if (is_option(def, readers[i].name))
+            return &readers[i];
+    return NULL;
+}
+
 /* Options of a plan; those of a scope have no meaning yet. */
 static void read_options(etch_plan_builder *b, const etch_ast_line *line, bool in_scope)
 {
     for (uint32_t i = 0; i < line->defs.count; i++) {
         const etch_ast_def *def = &line->defs.at[i];
-        if (!is_read(def))
+        const struct reader *reader = reader_of(def);
+        if (!reader)
             refuse_option(b, def, "a plan", plan_options);
         else if (in_scope)
             refuse(b, def->span, etch_text(b->spec->arena, "'%s' in a scope", def->name.text));
-        else if (is_option(def, "reduce"))
-            read_reduce(b, def);
-        else if (is_option(def, "bucket") && is_first(b, def, b->plan->bucket_span))
-            etch_plan_read_bucket(b, def);
-        else if (is_option(def, "recompute"))
-            read_recompute(b, def);
+        else
+            reader->read(b, def);
     }
 }
 
@@ -343,7 +371,7 @@ static bool has_refused(const etch_ast_lines *lines, bool in_scope)
             break;
         case ETCH_AST_OPTIONS:
             for (uint32_t k = 0; k < lines->at[i].defs.count; k++)
-                if (in_scope || !is_read(&lines->at[i].defs.at[k]))
+                if (in_scope || !reader_of(&lines->at[i].defs.at[k]))
                     return true;
             break;
         case ETCH_AST_MESH:
