@@ -192,7 +192,7 @@ static void refuse_in_scope(etch_plan_builder *b, const etch_ast_def *def)
         refuse(b, def->span, "'keep' in a scope");
         return;
     }
-    if (is_option(def, "reduce"))
+    if (is_option(def, "reduce") || is_option(def, "bucket"))
         why = "gradients are reduced together, those of several modules in one collective: a scope cannot "
               "say when";
     etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->span, "%s", why);
@@ -214,16 +214,20 @@ static void read_keep(etch_plan_builder *b, const etch_ast_def *def)
     etch_help(diag, "write keep = gathers; without it backward gathers again what forward had gathered");
 }
 
+static void read_bucket(etch_plan_builder *b, const etch_ast_def *def)
+{
+    if (is_first(b, def, b->plan->bucket_span))
+        etch_plan_read_bucket(b, def);
+}
+
 /* Options that have a meaning in a plan; `recompute` has one in scopes, too. */
 typedef struct plan_option {
     const char *name;
     void (*read)(etch_plan_builder *b, const etch_ast_def *def);
 } plan_option;
-static const plan_option plan_options[] = {{"keep", read_keep},
-                                           {"order", read_order},
-                                           {"ranks", read_ranks},
-                                           {"recompute", NULL},
-                                           {"reduce", read_reduce}};
+static const plan_option plan_options[] = {{"bucket", read_bucket}, {"keep", read_keep},
+                                           {"order", read_order},   {"ranks", read_ranks},
+                                           {"recompute", NULL},     {"reduce", read_reduce}};
 
 /* NULL: it has none. */
 static const plan_option *option_of(const etch_ast_def *def)
@@ -454,11 +458,13 @@ static const etch_plan *build(etch_spec *spec, const etch_symbol *symbol)
     etch_plan_builder b = {.spec = spec, .symbol = symbol, .plan = ETCH_NEW(spec->arena, etch_plan)};
     b.plan->name = symbol->name;
     b.plan->span = symbol->item->name.span;
+    spec->shared_plan = symbol->home != spec->main ? b.plan : NULL;
     if (!refuse_own_meshes(&b, &symbol->item->lines, false)) {
         etch_mesh_build(&b);
         read_lines(&b);
         etch_stage_check_axes(&b);
     }
+    spec->shared_plan = NULL;
     if (etch_error_count(spec->diags) > errors) {
         ETCH_PUSH(spec->arena, &spec->broken_plans, symbol);
         return NULL;
