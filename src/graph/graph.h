@@ -535,6 +535,13 @@ typedef enum etch_bucketing {
     ETCH_BUCKET_BY_SIZE   /* so many bytes */
 } etch_bucketing;
 
+/* `pad V = 128*tp`: ranks hold the dim as if its size were a multiple of that. */
+typedef struct etch_pad {
+    const char *dim;
+    etch_expr multiple;
+    etch_span span;
+} etch_pad;
+
 /* How many ranks a plan asks for: what its mesh must come to. */
 typedef struct etch_rank_count {
     etch_expr count; /* NULL: it does not say */
@@ -570,6 +577,7 @@ typedef struct etch_plan {
     ETCH_VEC(etch_shard) shards;
     ETCH_VEC(etch_pin) pins;
     ETCH_VEC(etch_override) overrides;
+    ETCH_VEC(etch_pad) pads; /* of each dim one at most */
     etch_span span;
 } etch_plan;
 
@@ -782,6 +790,10 @@ etch_home etch_stage_home_of(const etch_placed *placed, const etch_loop *loop);
  * each iteration has its own. */
 const etch_homes *etch_unit_uses(const etch_placed *placed, const etch_unit *unit);
 
+/* The size of a dim as the ranks hold it, all together: padded where the plan says so (etch_training_size otherwise). */
+etch_expr etch_placed_size(const etch_placed *placed, const etch_dim *dim);
+/* An etch_size_fn; the data is the etch_placed. */
+etch_expr etch_size_in_placement(const void *placed, const etch_dim *dim);
 /* Elements of a value on one rank, one microbatch. */
 etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value);
 etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value);

@@ -281,6 +281,37 @@ static void keep_slots(placer *p, placing *pl)
     }
 }
 
+/* Only the innermost axis of a dim can be taken from it (R5). Where an outer one leaves an operand's dim because the op
+ * divides another along it, those inside of it leave as well, and divide nothing. */
+static bool is_left_behind(const placer *p, const placing *pl, uint32_t operand, uint32_t inner)
+{
+    const etch_value *now = pl->ins[operand];
+    const etch_state dim = now->place[inner];
+    if (!dim || dim == ETCH_PARTIAL || dim->holds.count || pl->need[operand][inner] != dim)
+        return false;
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        if (a != inner && now->place[a] == dim && pl->need[operand][a] != dim &&
+            etch_map_is_inside(p, dim, inner, a))
+            return true;
+    return false;
+}
+
+static void leave_together(placer *p, placing *pl)
+{
+    for (uint32_t a = 0; a < p->axis_count && !pl->op->forward; a++)
+        for (uint32_t i = 0; i < pl->op->in_count; i++) {
+            if ((pl->barred >> a & 1) || !is_left_behind(p, pl, i, a))
+                continue;
+            pl->barred |= 1u << a;
+            for (uint32_t k = 0; k < pl->op->out_count; k++)
+                pl->result[k][a] = NULL;
+            pl->stat_axes &= ~(1u << a);
+            place_axis(p, pl, a);
+            a = 0; /* others may be left behind now */
+            i = UINT32_MAX;
+        }
+}
+
 /* ---- one op ----------------------------------------------------------------------------------------- */
 
 static void bring_operands(placer *p, placing *pl)
@@ -491,6 +522,8 @@ static void place_op(placer *p, etch_op *op)
             place_axis(p, &pl, a);
         if (op->row->links)
             keep_slots(p, &pl);
+        else
+            leave_together(p, &pl);
         bring_operands(p, &pl);
         balance_causal(p, &pl);
     }
@@ -787,6 +820,9 @@ etch_placed *etch_place(const etch_training *training, const etch_plan *plan, et
     etch_parts *parts = ETCH_NEW(arena, etch_parts);
     *parts = p.parts;
     placed->parts = parts;
+    etch_padding_check(&p);
+    if (p.failed)
+        return NULL;
     place_sources(&p);
     if (p.failed)
         return NULL;

@@ -108,6 +108,11 @@ etch_crossing etch_part_of_loop_left(const placer *p, const etch_loop *loop);
 /* Why `tensor` is moved there; `op` may be NULL. */
 etch_cause etch_part_cause(const etch_crossing *crossing, const etch_op *op, const etch_tensor *tensor);
 
+/* ---- padding.c ---- */
+
+/* Reports dims that the plan pads and that the model cannot do without their order. */
+void etch_padding_check(placer *p);
+
 /* ---- plan_map.c ---- */
 
 /* The axes that the map of a part (NULL: of the model) gives a dim, outermost first; NULL entry when the map does

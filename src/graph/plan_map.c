@@ -248,8 +248,11 @@ void etch_map_require(placer *p, const etch_tensor *tensor, const etch_state *pl
             }
         if ((!axes && !micro) || dim->ragged || find_requirement(p, dim, axes))
             continue;
+        etch_expr size = micro ? dim->size : etch_placed_size(p->placed, dim);
+        if (size != dim->size && etch_divides(p->sym, divisor, size, NULL) == ETCH_YES)
+            continue; /* it is padded to that */
         etch_requirement need = {.dim = dim,
-                                 .size = dim->size,
+                                 .size = size,
                                  .divisor = divisor,
                                  .axes = axes,
                                  .micro = micro,

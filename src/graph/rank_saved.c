@@ -67,7 +67,7 @@ static layout *layout_of(reading *r, const etch_state *place)
     for (uint32_t i = 0; i < r->layouts.count; i++)
         if (memcmp(r->layouts.at[i].place, place, r->axes * sizeof *place) == 0)
             return &r->layouts.at[i];
-    layout one = {.readings.parts = etch_int(r->sym, 1)};
+    layout one = {.readings.parts = etch_int(r->sym, 1), .readings.placed = r->placed};
     memcpy(one.place, place, r->axes * sizeof *place);
     for (uint32_t a = 0; a < r->axes; a++)
         if (place[a] && place[a] != ETCH_PARTIAL)
@@ -122,8 +122,8 @@ static void read_region(reading *r, const etch_placed_region *region, etch_home 
     }
 }
 
-static void add_stray(const reading *r, const strayed *s, const etch_stage_view *view, etch_saved_stage *stage,
-                      etch_saved_list *out)
+static void add_stray(const reading *r, const strayed *s, const etch_stage_view *view,
+                      etch_saved_stage *stage, etch_saved_list *out)
 {
     const etch_region *region = r->region[s->value->id];
     etch_tensor here = *s->value->tensor; /* as if it were declared where the copy is made */

@@ -288,6 +288,14 @@ static void read_zero(etch_plan_builder *b, const etch_ast_line *line, bool in_s
     *zero = (etch_zero){.level = 1, .axes = axes.bits, .span = line->span};
 }
 
+static void refuse_pad_in_scope(etch_plan_builder *b, const etch_ast_line *line)
+{
+    etch_diag *diag =
+        etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, line->span,
+                   "a dim is padded everywhere or nowhere: values with it go in and out of scopes");
+    etch_help(diag, "write it outside of the scope, for the whole plan");
+}
+
 /* Lines that mean the same in a plan and in a scope of it. */
 static void read_common(etch_plan_builder *b, const etch_ast_line *line, uint32_t place)
 {
@@ -296,7 +304,10 @@ static void read_common(etch_plan_builder *b, const etch_ast_line *line, uint32_
         refuse(b, line->span, "'stream' in a plan");
         break;
     case ETCH_AST_PAD:
-        refuse(b, line->span, "'pad' in a plan");
+        if (place > 0)
+            refuse_pad_in_scope(b, line);
+        for (uint32_t i = 0; !place && i < line->defs.count; i++)
+            etch_plan_read_pad(b, &line->defs.at[i]);
         break;
     case ETCH_AST_DTYPES:
         if (place > 0)
@@ -401,7 +412,6 @@ static bool has_refused(const etch_ast_lines *lines, bool in_scope)
     for (uint32_t i = 0; i < lines->count; i++)
         switch (lines->at[i].kind) {
         case ETCH_AST_STREAM:
-        case ETCH_AST_PAD:
             return true;
         case ETCH_AST_DTYPES:
             if (in_scope || has_class_without_meaning(&lines->at[i].defs))
@@ -426,6 +436,7 @@ static bool has_refused(const etch_ast_lines *lines, bool in_scope)
             if (!in_scope && is_level(&lines->at[i], "1") && lines->at[i].defs.count > 0)
                 return true;
             break;
+        case ETCH_AST_PAD:
         case ETCH_AST_SHARD:
         case ETCH_AST_PIN:
         case ETCH_AST_STAGE:

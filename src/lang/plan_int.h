@@ -41,6 +41,11 @@ bool etch_mesh_axes(etch_plan_builder *b, const etch_ast_mesh *mesh, etch_axis_l
  * what the plan says. */
 void etch_plan_read_recompute(etch_plan_builder *b, const etch_ast_def *def, uint32_t place);
 
+/* ---- plan_pad.c ---- */
+
+/* `V = 128*tp` of a pad line. */
+void etch_plan_read_pad(etch_plan_builder *b, const etch_ast_def *def);
+
 /* ---- plan_ranks.c ---- */
 
 /* `order = (tp, dp)`: how ranks are numbered. What is wrong is reported. */

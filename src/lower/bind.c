@@ -208,6 +208,9 @@ static void need_all(etch_bound *b)
     }
     if (placed->plan->ranks.count)
         need(b, placed->plan->ranks.count, placed->plan->ranks.span, "the number of ranks", NULL);
+    for (uint32_t i = 0; i < placed->plan->pads.count; i++)
+        need(b, placed->plan->pads.at[i].multiple, placed->plan->pads.at[i].span, "the padding of dim",
+             placed->plan->pads.at[i].dim);
     need(b, train->micro, train->span, "the number of microbatches", NULL);
     for (uint32_t i = 0; i < placed->requirements.count; i++) {
         const etch_requirement *r = &placed->requirements.at[i];
@@ -314,6 +317,11 @@ static bool check_size(etch_bound *b, etch_expr expr, int64_t least, etch_span s
 
 static void check_dims(etch_bound *b)
 {
+    const etch_plan *plan = b->placed->plan;
+    uint64_t multiple;
+    for (uint32_t i = 0; i < plan->pads.count; i++)
+        check_size(b, plan->pads.at[i].multiple, 1, plan->pads.at[i].span, "", "what a dim is padded to",
+                   &multiple);
     const etch_dim **dims;
     uint32_t count = used_dims(b, &dims);
     for (uint32_t i = 0; i < count; i++) {

@@ -54,6 +54,11 @@ static const etch_plan *bound_plan(etch_arena *arena, const binding *b, const et
         copy->mesh.at[a] = plan->mesh.at[a];
         put(b, &copy->mesh.at[a].size);
     }
+    copy->pads.at = ETCH_NEW_ARRAY(arena, plan->pads.count, etch_pad);
+    for (uint32_t i = 0; i < plan->pads.count; i++) {
+        copy->pads.at[i] = plan->pads.at[i];
+        put(b, &copy->pads.at[i].multiple);
+    }
     return copy;
 }
 

@@ -549,7 +549,15 @@ static void read_override(etch_arena *arena, etch_plan *plan, const char *line)
     ETCH_PUSH(arena, &plan->overrides, scope);
 }
 
-static void read_line(etch_arena *arena, etch_plan *plan, const char *line)
+static void read_pads(etch_arena *arena, etch_sym *sym, etch_plan *plan, const char *line)
+{
+    for (const char *word; (word = next_word(arena, &line)) != NULL;) {
+        const char *multiple = cut_at(arena, &word, '=');
+        ETCH_PUSH(arena, &plan->pads, (etch_pad){.dim = word, .multiple = etch_int(sym, atoi(multiple))});
+    }
+}
+
+static void read_line(etch_arena *arena, etch_sym *sym, etch_plan *plan, const char *line)
 {
     for (const char *word; (word = next_word(arena, &line)) != NULL;) {
         if (strcmp(word, "pin") == 0) {
@@ -558,6 +566,10 @@ static void read_line(etch_arena *arena, etch_plan *plan, const char *line)
         }
         if (strcmp(word, "for") == 0) {
             read_override(arena, plan, line);
+            return;
+        }
+        if (strcmp(word, "pad") == 0) {
+            read_pads(arena, sym, plan, line);
             return;
         }
         if (strcmp(word, "zero") == 0) {
@@ -590,7 +602,7 @@ etch_plan *exec_plan(etch_arena *arena, etch_sym *sym, const char *text)
         if (first)
             read_axes(arena, sym, plan, line);
         else
-            read_line(arena, plan, line);
+            read_line(arena, sym, plan, line);
         text += length + (text[length] == '|');
     }
     return plan;

@@ -283,7 +283,7 @@ static void wrong(etch_arena *arena)
         {"mesh [a]\nstream S @ a\npad K = 128\nfor core { dtype act = f8 }\nfor core { keep = none "
          "}\naccumulate = (B, 4)",
          NULL,
-         "E0420 a.etch:4:1 'stream' in a plan" LATER "E0420 a.etch:5:1 'pad' in a plan" LATER
+         "E0420 a.etch:4:1 'stream' in a plan" LATER
          "E0420 a.etch:6:12 'dtype' in a scope" LATER "E0420 a.etch:7:12 'keep' in a scope" LATER
          "E0420 a.etch:8:1 'accumulate' in a plan" LATER},
         {"mesh [a]\ndtype act = f32, master = none\ndtype gemm = f8, moments = i8, master = f32", NULL,
@@ -355,9 +355,9 @@ static void choices(etch_arena *arena)
         {"import \"b.etch\"\nparallel own { }\n--- b.etch\nparallel other { }\n", NULL, true, "own", ""},
         {"import \"b.etch\" as b\n--- b.etch\nparallel other { }\n", "b.other", true, "other", ""},
         /* a plan with what has no meaning yet is in nobody's way until it is needed */
-        {"parallel a { pad K = 2 }\n", NULL, false, NULL, ""},
+        {"parallel a { mesh [a]; stream S @ a }\n", NULL, false, NULL, ""},
         {"parallel a { mesh [dp]; zero 1 @ dp, unit = layer }\n", NULL, false, NULL, ""},
-        {"parallel a { pad K = 2 }\n", NULL, true, NULL, "E0420 a.etch:2:14 'pad' in a plan" LATER},
+        {"parallel a { mesh [a]; stream S @ a }\n", NULL, true, NULL, "E0420 a.etch:2:24 'stream' in a plan" LATER},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const choice_case *c = &cases[i];
