@@ -36,6 +36,7 @@ typedef struct etch_pipeline {
 typedef struct etch_in_force {
     const char *run;       /* as asked; NULL: the spec's choice */
     const etch_plan *plan; /* may be NULL */
+    const char *named;     /* the plans beside which this one was named; NULL: alone */
     bool defaults;
     etch_settings settings;
     bool fine; /* false: they have errors, which have been reported */
