@@ -116,6 +116,12 @@ static void list_demands(checking *c, etch_pipeline *p)
                                      etch_expr_text(session->sym, size ? size : r->size));
         add_demand(c, p, text, r->span);
     }
+    if (p->plan->ranks.count)
+        add_demand(c, p,
+                   etch_text(session->arena, "%s == %s",
+                             etch_expr_text(session->sym, etch_plan_ranks(session->sym, p->plan)),
+                             etch_expr_text(session->sym, p->plan->ranks.count)),
+                   p->plan->ranks.span);
     list_stage_demands(c, p);
 }
 

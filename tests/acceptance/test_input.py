@@ -326,7 +326,7 @@ class BadInput(Case):
         body = ("x        = x + mlp(x)", "x        = {}")
         for (old, new), what, word in ((plan, "zero 2 @ dp", "zero"), (plan, "zero 3 @ dp", "zero"),
                                        (plan, "stream S @ dp", "stream"), (plan, "pad V = 128", "pad"),
-                                       (plan, "keep = gathers", "keep"), (train, "report = loss", "report"),
+                                       (train, "report = loss", "report"),
                                        (train, "adapt = lora(wq)", "adapt"), (train, "save = stats", "save"),
                                        (body, "gather_sum(x)", "gather_sum"),
                                        (body, "triangle(x)", "triangle")):
