@@ -17,9 +17,17 @@ const char *etch_plan_bytes_by_dims(const etch_plan_viewing *v, const etch_value
     const etch_plan *plan = v->placed->plan;
     etch_expr bytes = etch_mul(sym, etch_elements(sym, value->tensor, etch_view_size_by_dims, &v->view),
                                etch_int(sym, etch_dtype_bytes(value->tensor->dtype)));
-    for (uint32_t a = 0; a < plan->mesh.count; a++)
-        if (v->how.axes >> a & 1 && value->place[a] && value->place[a] != ETCH_PARTIAL)
-            bytes = etch_div(sym, bytes, etch_var(sym, plan->mesh.at[a].name));
+    for (uint32_t i = 0; i < value->tensor->rank; i++) {
+        uint32_t axes[ETCH_MAX_AXES];
+        const uint32_t count =
+            etch_place_axes(v->placed, &v->how, value->place, value->tensor->dims[i], axes);
+        for (uint32_t k = 0; k < count;) {
+            const etch_product *product = etch_product_at(plan, axes + k, count - k);
+            bytes =
+                etch_div(sym, bytes, etch_var(sym, product ? product->name : plan->mesh.at[axes[k]].name));
+            k += product ? product->axis_count : 1;
+        }
+    }
     return etch_view_dim_text(&v->view, bytes);
 }
 

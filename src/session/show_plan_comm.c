@@ -90,6 +90,8 @@ static bool comes_before(const etch_plan_viewing *v, const etch_shown_collective
 {
     if (a->cost->phase != b->cost->phase)
         return a->cost->phase < b->cost->phase;
+    if (!a->cost->step && !b->cost->step) /* weights are gathered when all have been updated */
+        return a->cost->cause.rule != ETCH_RULE_UPDATE && b->cost->cause.rule == ETCH_RULE_UPDATE;
     const size_t at = a->cost->step ? v->step_at[a->cost->step->id] : ETCH_VIEW_NONE;
     return at < (b->cost->step ? v->step_at[b->cost->step->id] : ETCH_VIEW_NONE);
 }
@@ -139,23 +141,6 @@ void etch_plan_find_collectives(etch_plan_viewing *v)
 }
 
 /* ---- rows ----------------------------------------------------------------------------------------------- */
-
-static const etch_view_phrase *why(const etch_plan_viewing *v, const etch_cost *cost, size_t *count)
-{
-    static const char *const parts[] = {
-        [ETCH_PHRASE_MADE] = "made", [ETCH_PHRASE_NEEDS] = "needed", [ETCH_PHRASE_LINE] = "plan"};
-    etch_phrases phrases = {0};
-    if (cost->step)
-        etch_step_explain(v->placed, &v->how, cost->step, &phrases);
-    else
-        etch_cause_explain(v->placed, &v->how, &cost->cause, cost->axes, &phrases);
-    etch_view_phrase *rows = ETCH_NEW_ARRAY(v->view.arena, phrases.count, etch_view_phrase);
-    for (uint32_t i = 0; i < phrases.count; i++)
-        rows[i] = (etch_view_phrase){parts[phrases.at[i].part], phrases.at[i].text,
-                                     etch_locate(v->view.session, phrases.at[i].span)};
-    *count = phrases.count;
-    return rows;
-}
 
 static const char *human(const etch_plan_viewing *v, etch_expr bytes)
 {
@@ -207,7 +192,7 @@ static etch_view_collective view_of(const etch_plan_viewing *v, const etch_shown
                                 .shares = shares_of(v, shown->times, shown->bytes, shown->wire),
                                 .rule = etch_rule_name(cost->cause.rule)};
     row.axes = etch_plan_axis_list(v, axes, &row.axis_count);
-    row.why = why(v, cost, &row.why_count);
+    row.why = etch_cost_explain(v->view.session, v->view.p, cost, v->view.names.tensors, &row.why_count);
     add_tensors(v, shown, &row);
     if (cost->body)
         row.loop = etch_view_loop_at(&v->view, cost->body);
