@@ -500,8 +500,22 @@ static void say_zero(const telling *t, const etch_cause *cause)
                       etch_axes_label(t->placed, zero->axes)));
 }
 
+static void say_bucket(const telling *t)
+{
+    const etch_plan *plan = t->p.plan;
+    if (plan->bucket_span.start)
+        say(t, ETCH_PHRASE_LINE, plan->bucket_span,
+            plan->bucketing == ETCH_BUCKET_BY_LAYER ? "bucket = layer"
+            : plan->bucketing == ETCH_BUCKET_BY_STEP
+                ? "bucket = step"
+                : etch_text(t->arena, "bucket = %s", etch_expr_text(t->p.graph->sym, plan->bucket)));
+}
+
+/* Whose weights one collective takes. */
 static const char *unit_text(const telling *t, const etch_unit *unit)
 {
+    if (t->p.plan->bucketing != ETCH_BUCKET_BY_LAYER)
+        return "all weights here";
     return unit && unit->loop ? etch_text(t->arena, "weights of each iteration of %s", unit->loop->name)
                               : "weights outside of loops";
 }
@@ -529,12 +543,14 @@ void etch_cause_explain(const etch_placed *placed, const etch_telling *how, cons
             etch_text(t.arena, "%s are held alike over %s, and updated %s", unit_text(&t, cause->unit), group,
                       cause->line.start ? "in parts" : "alike"));
         say_zero(&t, cause);
+        say_bucket(&t);
         break;
     case ETCH_RULE_UPDATE:
         say(&t, ETCH_PHRASE_NEEDS, cause->line,
             etch_text(t.arena, "%s were updated in parts over %s, and are held whole",
                       unit_text(&t, cause->unit), group));
         say_zero(&t, cause);
+        say_bucket(&t);
         break;
     case ETCH_RULE_TIE:
         say_of_plan(&t, ETCH_PHRASE_NEEDS, cause->line,

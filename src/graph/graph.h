@@ -13,6 +13,7 @@
 
 #include "graph/cause.h"
 #include "graph/count.h"
+#include "graph/dtype.h"
 #include "graph/schedule.h"
 #include "graph/table.h"
 #include "symbolic/symbolic.h"
@@ -35,30 +36,6 @@ typedef struct etch_dim {
 } etch_dim;
 /* Is it `other`, or does it hold its elements? Then a microbatch of `other` is one of both. */
 bool etch_dim_holds(const etch_dim *dim, const etch_dim *other);
-
-typedef enum etch_dtype {
-    ETCH_F64,
-    ETCH_F32,
-    ETCH_BF16,
-    ETCH_F16,
-    ETCH_F8,
-    ETCH_I64,
-    ETCH_I32,
-    ETCH_I8,
-    ETCH_BOOL,
-    ETCH_DTYPE_COUNT
-} etch_dtype;
-const char *etch_dtype_name(etch_dtype dtype);
-uint32_t etch_dtype_bytes(etch_dtype dtype);
-/* The dtype called `name`, or ETCH_DTYPE_COUNT. */
-etch_dtype etch_dtype_of(const char *name);
-/* Of floating-point numbers: to others there is no gradient. */
-bool etch_dtype_is_real(etch_dtype dtype);
-
-/* Classes of tensors that `dtype act = bf16, ...` sets. */
-typedef struct etch_dtypes {
-    etch_dtype act, weights, grads, optim;
-} etch_dtypes;
 
 typedef enum etch_kind {
     ETCH_INPUT, /* given to the model */
@@ -390,7 +367,7 @@ void etch_graph_keep(etch_graph *graph, etch_tensor *const *wanted, uint32_t cou
 
 typedef struct etch_optimizer {
     const etch_row *row; /* adamw, sgd, ... */
-    bool master;         /* keeps a master copy of the weights in the `optim` dtype */
+    bool master;         /* keeps a master copy of the weights */
 } etch_optimizer;
 
 /* What is run again in backward instead of being kept: loops, by their iterations; modules; tags and module.tensor,
@@ -544,21 +521,55 @@ typedef struct etch_stage_line {
     etch_span span;
 } etch_stage_line;
 
+/* What one collective reduces of the gradients, and gathers of the weights that follow from them. */
+typedef enum etch_bucketing {
+    ETCH_BUCKET_BY_LAYER, /* those of a unit */
+    ETCH_BUCKET_BY_STEP,  /* all over the same axes */
+    ETCH_BUCKET_BY_SIZE   /* so many bytes */
+} etch_bucketing;
+
+/* How many ranks a plan asks for: what its mesh must come to. */
+typedef struct etch_rank_count {
+    etch_expr count; /* NULL: it does not say */
+    etch_span span;
+} etch_rank_count;
+/* What a plan of another file speaks of and the spec lacks: the rest of the plan holds without it. */
+typedef struct etch_lack {
+    const char *text; /* "dim A" */
+    etch_span span;
+} etch_lack;
+
 typedef struct etch_plan {
     const char *name;
-    const etch_stage_line *stage; /* NULL: one stage */
-    ETCH_VEC(etch_axis) mesh;     /* outermost first */
+    const etch_stage_line *stage;  /* NULL: one stage */
+    ETCH_VEC(etch_axis) mesh;      /* outermost first */
+    uint32_t order[ETCH_MAX_AXES]; /* mesh axes as they number the ranks, outermost first */
+    uint32_t order_count;          /* 0: in the order of the mesh */
+    etch_span order_span;          /* nowhere when it is not said */
+    etch_rank_count ranks;
     ETCH_VEC(etch_product) products;
     ETCH_VEC(etch_pending) pending;
+    ETCH_VEC(etch_lack) lacks;
     etch_zero zero;
+    bool keep_gathers;   /* backward reads the copies that forward has gathered, which are kept (R8) */
+    etch_span keep_span; /* where the plan says so; nowhere when it does not */
     bool reduce_last; /* gradients are reduced when the whole backward pass has ended, not layer by layer */
-    etch_span reduce_span;    /* where the plan says so; nowhere when it does not */
+    etch_span reduce_span; /* where the plan says so; nowhere when it does not */
+    etch_bucketing bucketing;
+    etch_expr bucket; /* ETCH_BUCKET_BY_SIZE: bytes that the ranks of a group reduce, or gather, at once */
+    etch_span bucket_span;    /* as reduce_span */
     etch_recompute recompute; /* takes the place of the train block's where the plan says so */
+    etch_precision precision; /* of its classes; others are as the spec says */
     ETCH_VEC(etch_shard) shards;
     ETCH_VEC(etch_pin) pins;
     ETCH_VEC(etch_override) overrides;
     etch_span span;
 } etch_plan;
+
+/* The mesh axis that is at this place, counted from the outermost, when ranks are numbered. */
+uint32_t etch_plan_axis_at(const etch_plan *plan, uint32_t place);
+/* All ranks of the mesh. */
+etch_expr etch_plan_ranks(etch_sym *sym, const etch_plan *plan);
 
 /* State of one tensor on one mesh axis. */
 typedef const etch_dim *etch_state;      /* NULL: replicated; a dim: sharded on it */
@@ -609,6 +620,7 @@ typedef struct etch_step {
     const etch_row *row; /* of the op; the move's row for moves */
     etch_move move;
     uint32_t axes;                    /* move: bit i for mesh axis i */
+    etch_dtype travels;               /* move: dtype of what is sent */
     etch_state factor[ETCH_MAX_AXES]; /* which dim each axis divides the work along */
     etch_value **ins, **outs;
     uint32_t in_count, out_count;
@@ -864,7 +876,8 @@ typedef enum etch_measure {
     ETCH_COMM,       /* bytes of one rank, as comm_size counts them */
     ETCH_WIRE,       /* bytes of one rank that a ring sends */
     ETCH_CACHED,     /* bytes that the caches of one rank hold when the run has ended */
-    ETCH_SAVED       /* bytes that one microbatch keeps for backward, whole job */
+    ETCH_SAVED,      /* bytes that one microbatch keeps for backward, whole job */
+    ETCH_RANK_SAVED  /* the same of one rank */
 } etch_measure;
 
 /* One contribution: `each` happens `times` times in a step; what is saved, in a microbatch. */
@@ -910,5 +923,7 @@ bool etch_count_fits(const etch_count *count, const etch_marks *marks);
  * it does not count. */
 bool etch_count_apply(const etch_count *count, const etch_marks *marks, const etch_training *training,
                       const etch_placed *placed, etch_cost *item);
+
+#include "graph/memory.h"
 
 #endif

@@ -1,4 +1,4 @@
-/* Questions about the values of a placed graph: sizes, memory, names of axes. */
+/* Questions about plans and the values of a placed graph: ranks, sizes, memory, names of axes. */
 #include "graph/row_int.h"
 
 etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value)
@@ -25,6 +25,19 @@ etch_value *etch_value_root(etch_value *value)
     while (value->step && value->step->op && etch_op_is_view(value->step->op))
         value = value->step->ins[0];
     return value;
+}
+
+uint32_t etch_plan_axis_at(const etch_plan *plan, uint32_t place)
+{
+    return plan->order_count ? plan->order[place] : place;
+}
+
+etch_expr etch_plan_ranks(etch_sym *sym, const etch_plan *plan)
+{
+    etch_expr count = etch_int(sym, 1);
+    for (uint32_t i = 0; i < plan->mesh.count; i++)
+        count = etch_mul(sym, count, plan->mesh.at[i].size);
+    return count;
 }
 
 static uint32_t bits_of(const etch_product *product)

@@ -11,12 +11,12 @@ const char *etch_plan_text(const etch_plan_viewing *v, etch_expr value)
                                                                            : "undefined";
 }
 
-const char *etch_plan_bytes_by_dims(const etch_plan_viewing *v, const etch_value *value)
+const char *etch_plan_bytes_by_dims(const etch_plan_viewing *v, const etch_value *value, etch_dtype dtype)
 {
     etch_sym *sym = v->view.sym;
     const etch_plan *plan = v->placed->plan;
     etch_expr bytes = etch_mul(sym, etch_elements(sym, value->tensor, etch_view_size_by_dims, &v->view),
-                               etch_int(sym, etch_dtype_bytes(value->tensor->dtype)));
+                               etch_int(sym, etch_dtype_bytes(dtype)));
     for (uint32_t i = 0; i < value->tensor->rank; i++) {
         uint32_t axes[ETCH_MAX_AXES];
         const uint32_t count =
@@ -180,7 +180,7 @@ static size_t value_index(etch_plan_viewing *v, const etch_value *value)
     etch_view_value row = {.tensor = v->view.tensor_at[value->tensor->id],
                            .place = etch_place_text(v->placed, &v->how, value->tensor, value->place),
                            .bytes = etch_plan_text(v, etch_value_bytes(v->placed, value)),
-                           .bytes_by_dims = etch_plan_bytes_by_dims(v, value),
+                           .bytes_by_dims = etch_plan_bytes_by_dims(v, value, value->tensor->dtype),
                            .step = ETCH_VIEW_NONE};
     etch_span line;
     row.shards = shards_of(v, value, &row.shard_count);

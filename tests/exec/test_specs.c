@@ -114,7 +114,7 @@ static read_back read_text(etch_arena *arena, const char *text)
     read_back r = {.diags = etch_diags_new(arena)};
     etch_spec *spec = etch_spec_load(arena, sym, r.diags,
                                      &(etch_spec_source){.path = "random.etch", .text = text}, &status);
-    etch_model *model = spec ? etch_spec_elaborate(spec, NULL, NULL) : NULL;
+    etch_model *model = spec ? etch_spec_elaborate(spec, NULL, NULL, NULL) : NULL;
     r.training = model ? etch_train_derive(model->graph, &model->train) : NULL;
     const etch_plan *plan = r.training ? etch_spec_plan(spec, NULL, true, (etch_span){0, 0}) : NULL;
     r.placed = plan ? etch_place(r.training, plan, ETCH_GRANULARITY_KERNEL) : NULL;
