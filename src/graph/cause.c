@@ -351,11 +351,11 @@ static void explain_held(const telling *t, const etch_cause *cause, const etch_s
         break;
     case ETCH_RULE_ENTER:
     case ETCH_RULE_LEAVE:
-        say_of_plan(t, part, cause->line,
-                    etch_text(t->arena, "%s %s %s, %s %s", name,
-                              cause->rule == ETCH_RULE_ENTER ? "enters" : "leaves",
-                              module_of(t, cause->scope),
-                              cause->rule == ETCH_RULE_ENTER ? "which has it" : "where it was", state));
+        say_of_plan(
+            t, part, cause->line,
+            etch_text(t->arena, "%s %s %s, %s %s", name, cause->rule == ETCH_RULE_ENTER ? "enters" : "leaves",
+                      module_of(t, cause->scope),
+                      cause->rule == ETCH_RULE_ENTER ? "which has it" : "outside of which it is", state));
         break;
     default:
         break;
