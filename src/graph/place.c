@@ -533,12 +533,18 @@ static uint32_t add_alike(placer *p, etch_op *op, etch_value **parts, uint32_t c
 /* Moves a cotangent to `goal`, except that it may stay partial where `goal` is replicated. */
 static etch_value *bring_cotangent(placer *p, etch_op *op, etch_value *value, const etch_state *goal)
 {
-    uint32_t mask = 0;
-    for (uint32_t a = 0; a < p->axis_count; a++)
+    etch_tensor *of = op->outs[0]->of;
+    uint32_t mask = 0, moved = 0, summed = 0;
+    for (uint32_t a = 0; a < p->axis_count; a++) {
         if (goal[a] || value->place[a] != ETCH_PARTIAL)
             mask |= 1u << a;
-    return bring(p, value, goal, mask, op->phase, op->scope,
-                 (etch_cause){ETCH_RULE_COTANGENT, .op = op, .tensor = op->outs[0]->of});
+        if (mask >> a & 1 && goal[a] != value->place[a])
+            moved |= 1u << a;
+        if (p->made[of->id]->place[a] == ETCH_PARTIAL)
+            summed |= 1u << a;
+    }
+    const etch_rule rule = moved & ~summed ? ETCH_RULE_COTANGENT : ETCH_RULE_SUMMAND;
+    return bring(p, value, goal, mask, op->phase, op->scope, (etch_cause){rule, .op = op, .tensor = of});
 }
 
 /* Two parts that are held differently meet where neither is partial alone. */
