@@ -45,6 +45,8 @@ FAMILIES = (
 # Codes of what a plan may be refused for: an axis twice on one tensor, a move that cannot be, no meaning yet, a size that
 # is not divided.
 REASONS = ("E0401", "E0402", "E0420", "E0523")
+# Sizes that may be any multiple of some number; with 1, of what no plan here divides.
+VARIED = {"hidden": 16, "ffn": 16, "vocab": 16, "expert_ffn": 16, "q_rank": 1, "kv_rank": 1, "buckets": 1, "window": 1}
 DTYPES = ("act = f32", "weights = f32", "grads = bf16", "moments = bf16", "master = none", "grads_comm = bf16",
           "weights_comm = f8", "dispatch = f8", "combine = f8")
 LAYERS = {"t5": ("enc_layers", "dec_layers")}
@@ -122,6 +124,9 @@ class Plan:
         known = params_of(self.model)
         self.units = sum(layers.values()) + (2 if "head" in self.family.units else 0)
         sizes = {"batch": batch, "micro": micro, **sequences, **layers, **self.family.sizes}
+        for name, unit in VARIED.items():
+            if name in sizes and sizes[name] > 1:
+                sizes[name] = unit * chance.randint(1, 96 // unit)
         if "mtp" in sizes:
             sizes["mtp"] = chance.choice((0, 1))
             self.units += sizes["mtp"]
