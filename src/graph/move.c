@@ -119,13 +119,47 @@ static etch_value *move_once(placer *p, etch_value *value, const etch_state *goa
     return step->outs[0];
 }
 
+/* What an iteration of the body undoes or repeats; NULL: nothing. */
+static const etch_region *region_before(const etch_region *body)
+{
+    const etch_loop *loop = body->loop->forward ? body->loop->forward : body->loop->repeats;
+    return loop ? loop->bodies.at[body->index] : NULL;
+}
+
+/* Was the copy made by the region in work, or by what that undoes or repeats? */
+static bool is_before(const placer *p, const copy *c)
+{
+    const etch_region *here = p->region->of, *there = c->region->of;
+    if (!here->loop || !there->loop)
+        return !here->loop && !there->loop;
+    while (here && here != there)
+        here = region_before(here);
+    return here != NULL;
+}
+
+/* Did it take a collective to make the copy? A rank's own shard is had for nothing. */
+static bool is_brought(const placer *p, const copy *c)
+{
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        if (c->from->place[a] && c->from->place[a] != c->to->place[a])
+            return true;
+    return false;
+}
+
+/* May the phase in work read the copy of an earlier one? Weights are no matter of this: they are there in both. */
+static bool is_kept(const placer *p, const copy *c, etch_phase phase)
+{
+    return p->plan->keep_gathers && c->phase < phase && c->from->tensor->kind != ETCH_WEIGHT &&
+           is_brought(p, c) && is_before(p, c);
+}
+
 static etch_value *find_copy(const placer *p, const etch_value *value, const etch_state *goal,
                              etch_phase phase)
 {
     for (uint32_t i = 0; i < p->copies.count; i++) {
         const copy *c = &p->copies.at[i];
-        if (c->from == value && c->region == p->region && c->phase == phase &&
-            etch_place_equal(p, c->to->place, goal))
+        const bool shared = c->region == p->region && c->phase == phase;
+        if (c->from == value && etch_place_equal(p, c->to->place, goal) && (shared || is_kept(p, c, phase)))
             return c->to;
     }
     return NULL;

@@ -50,7 +50,8 @@ const etch_stage_line *etch_stage_read(etch_plan_builder *b, const etch_ast_line
 /* Reports mesh axes of the stage line that other lines of the plan use as well. */
 void etch_stage_check_axes(etch_plan_builder *b);
 
-/* ---- plan_select.c: plans are bound late, so a name that nothing has is a warning ---- */
+/* ---- plan_select.c: plans are bound late, so a name that nothing has is a warning; a plan of an imported file notes it
+ * among its lacks ---- */
 
 /* Warns when no dim of the spec has this name. */
 void etch_select_dim(etch_spec *spec, etch_ast_name dim);
