@@ -161,6 +161,8 @@ class Plan:
         if self.likely(0.3):
             self.lines.append(lambda left: "reduce = end")
         if self.likely(0.3):
+            self.lines.append(lambda left: "keep = gathers")
+        if self.likely(0.3):
             some = chance.sample(DTYPES if family.experts else DTYPES[:-2], chance.randint(1, 3))
             dtypes = ", ".join(some)
             self.lines.append(lambda left: f"dtype {dtypes}")
