@@ -161,6 +161,9 @@ class Plan:
         if self.likely(0.3):
             self.lines.append(lambda left: "reduce = end")
         if self.likely(0.3):
+            bucket = chance.choice(("layer", "step", f"{chance.randint(100, 40000)}"))
+            self.lines.append(lambda left: f"bucket = {bucket}")
+        if self.likely(0.3):
             self.lines.append(lambda left: "keep = gathers")
         if self.likely(0.3):
             some = chance.sample(DTYPES if family.experts else DTYPES[:-2], chance.randint(1, 3))
