@@ -12,6 +12,11 @@ void etch_kernels(etch_placed *placed, etch_granularity granularity);
  * value. */
 void etch_kernel_io(etch_placed *placed, etch_kernel *const *made_by);
 
+/* Says in which dtype every move sends what it moves; called before etch_kernel_io. */
+void etch_travel(etch_placed *placed);
+/* Bytes that a rank puts into a move. */
+etch_expr etch_payload(const etch_placed *placed, const etch_step *move);
+
 /* Fills `units`. */
 void etch_placed_units(etch_placed *placed);
 
@@ -57,6 +62,8 @@ void etch_ending_moves(const etch_placed *placed, const etch_tensor *weight,
  * zero without an optimizer. */
 uint32_t etch_update_flop(const etch_training *training);
 uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *weight, uint32_t *reads);
+/* Bytes of an element of a gradient on its way to other ranks. */
+uint32_t etch_sync_width(const etch_training *training);
 /* FLOP and bytes of the sum of squares for one element of a gradient; its result is CLIP_RESULT_BYTES
  * long. */
 uint32_t etch_clip_flop(const etch_training *training);

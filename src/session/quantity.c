@@ -301,9 +301,7 @@ static void note_open_axis(etch_session *session, const char *name, etch_expr si
     ETCH_PUSH(session->arena, &session->open_axes, (etch_open_axis){name, size});
 }
 
-/* A collective over axes of size 1 does not exist. Where all of its axes may be 1 or more, it is counted
- * and the axes are noted. */
-static bool communicates(etch_session *session, const etch_pipeline *p, const etch_cost *cost)
+bool etch_cost_communicates(etch_session *session, const etch_pipeline *p, const etch_cost *cost)
 {
     uint32_t axes = etch_pipeline_axes(session, p, cost->axes), open = 0;
     for (uint32_t k = 0; k < p->plan->mesh.count; k++) {
@@ -339,6 +337,12 @@ static etch_expr of_all_steps(etch_sym *sym, const etch_graph *graph, const etch
                                         : etch_sum_over(sym, graph->step, etch_int(sym, 0), last, amount);
 }
 
+etch_expr etch_cost_total(etch_session *session, const etch_pipeline *p, const etch_cost *cost,
+                          etch_expr amount)
+{
+    return etch_pipeline_apply(session, p, of_all_steps(session->sym, p->training->graph, cost, amount));
+}
+
 static void pick(etch_session *session, const etch_pipeline *p, const etch_cost_list *costs, const filter *f,
                  etch_picks *out)
 {
@@ -348,13 +352,13 @@ static void pick(etch_session *session, const etch_pipeline *p, const etch_cost_
         etch_cost counted = *cost;
         if (f->marks && !etch_count_apply(&f->count, f->marks, p->training, p->placed, &counted))
             continue;
-        if (!counts(session, p, f, &counted) || (of_collectives(f->row) && !communicates(session, p, cost)))
+        if (!counts(session, p, f, &counted) ||
+            (of_collectives(f->row) && !etch_cost_communicates(session, p, cost)))
             continue;
         etch_expr amount = etch_mul(sym, amount_of(sym, f, &counted), cost->times);
         if (f->part)
             amount = etch_div(sym, amount, f->part->around);
-        amount = of_all_steps(sym, p->training->graph, cost, amount);
-        amount = etch_pipeline_apply(session, p, amount);
+        amount = etch_cost_total(session, p, cost, amount);
         if (amount && etch_is_zero(amount))
             continue;
         ETCH_PUSH(session->arena, out, (etch_pick){cost, amount});

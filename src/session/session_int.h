@@ -187,6 +187,13 @@ etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *qu
 etch_expr etch_shares_most(etch_session *session, const etch_shares *shares, uint32_t *which);
 etch_expr etch_picks_sum(etch_session *session, const etch_picks *picks);
 
+/* Does the collective exist? One over axes of size 1 does not. Where all of its axes may be 1 or more, it is counted
+ * and the axes are noted. */
+bool etch_cost_communicates(etch_session *session, const etch_pipeline *p, const etch_cost *cost);
+/* What an amount of the item is in all steps of a served model, with the values in force. */
+etch_expr etch_cost_total(etch_session *session, const etch_pipeline *p, const etch_cost *cost,
+                          etch_expr amount);
+
 /* ---- counting conventions --------------------------------------------------------------------------- */
 
 /* Reads a list as the option has it: "megatron,causal=full"; NULL: the work as it is executed. False after a reported
