@@ -92,9 +92,9 @@ static bool is_stray(const reading *r, const etch_value *value)
 {
     const bool made = value->step && value->step->move != ETCH_NO_MOVE && !r->backward[value->id];
     const etch_tensor *tensor = value->tensor;
-    return made && (tensor->kind == ETCH_INPUT ||
-                    (tensor->kind == ETCH_ACT &&
-                     (tensor->region != r->region[value->id] || is_part(r, tensor))));
+    return made &&
+           (tensor->kind == ETCH_INPUT ||
+            (tensor->kind == ETCH_ACT && (tensor->region != r->region[value->id] || is_part(r, tensor))));
 }
 
 static void note_stray(reading *r, const etch_value *value, const etch_op *reader, etch_home home)
@@ -134,8 +134,8 @@ static void read_region(reading *r, const etch_placed_region *region, etch_home 
     }
 }
 
-static void add_stray(const reading *r, const strayed *s, const etch_stage_view *view, etch_saved_stage *stage,
-                      etch_saved_list *out)
+static void add_stray(const reading *r, const strayed *s, const etch_stage_view *view,
+                      etch_saved_stage *stage, etch_saved_list *out)
 {
     const etch_region *region = r->region[s->value->id];
     etch_tensor here = *s->value->tensor; /* as if it were declared where the copy is made */
