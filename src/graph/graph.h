@@ -521,6 +521,13 @@ typedef struct etch_stage_line {
     etch_span span;
 } etch_stage_line;
 
+/* What one collective reduces of the gradients, and gathers of the weights that follow from them. */
+typedef enum etch_bucketing {
+    ETCH_BUCKET_BY_LAYER, /* those of a unit */
+    ETCH_BUCKET_BY_STEP,  /* all over the same axes */
+    ETCH_BUCKET_BY_SIZE   /* so many bytes */
+} etch_bucketing;
+
 /* How many ranks a plan asks for: what its mesh must come to. */
 typedef struct etch_rank_count {
     etch_expr count; /* NULL: it does not say */
@@ -547,7 +554,10 @@ typedef struct etch_plan {
     bool keep_gathers;   /* backward reads the copies that forward has gathered, which are kept (R8) */
     etch_span keep_span; /* where the plan says so; nowhere when it does not */
     bool reduce_last; /* gradients are reduced when the whole backward pass has ended, not layer by layer */
-    etch_span reduce_span;    /* where the plan says so; nowhere when it does not */
+    etch_span reduce_span; /* where the plan says so; nowhere when it does not */
+    etch_bucketing bucketing;
+    etch_expr bucket; /* ETCH_BUCKET_BY_SIZE: bytes that the ranks of a group reduce, or gather, at once */
+    etch_span bucket_span;    /* as reduce_span */
     etch_recompute recompute; /* takes the place of the train block's where the plan says so */
     etch_precision precision; /* of its classes; others are as the spec says */
     ETCH_VEC(etch_shard) shards;
