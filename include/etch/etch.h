@@ -193,9 +193,10 @@ typedef enum etch_breakdown {
     ETCH_BY_STAGE,      /* pipeline stages: 0, 1, ... where they are bound, else first, middle, last; `whole`
                            without pipeline */
     ETCH_BY_TERM,       /* each term of the formula, and what gives it: op, module path, place in the spec */
-    ETCH_BY_LAYER /* loops of the model, all iterations of a class together: layer, outer.inner; layer#2 where
+    ETCH_BY_LAYER, /* loops of the model, all iterations of a class together: layer, outer.inner; layer#2 where
                            several loops have the same name, layer[3] where the iterations that are as this one
                            differ from others; "outside loops" */
+    ETCH_BY_CLASS  /* memory: weights, grads, master, moments, activations, working, cache */
 } etch_breakdown;
 
 /* "op", "module", ...; "" for ETCH_BY_NOTHING; NULL behind the last. */
