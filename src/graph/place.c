@@ -281,6 +281,35 @@ static void keep_slots(placer *p, placing *pl)
     }
 }
 
+/* An axis inside one that an operand has to be gathered over is gathered, too, in the same collective, and divides no
+ * work: tokens on (tp,g) that are needed whole on tp alone. */
+static uint32_t left_behind(const placer *p, const placing *pl)
+{
+    uint32_t axes = 0;
+    for (uint32_t i = 0; i < pl->op->in_count; i++)
+        axes |= etch_move_left_behind(p, pl->ins[i], pl->need[i]);
+    return axes;
+}
+
+static void place_axes(placer *p, placing *pl)
+{
+    for (uint32_t a = 0; a < p->axis_count && !pl->op->row->links; a++)
+        place_axis(p, pl, a);
+    if (pl->op->row->links)
+        keep_slots(p, pl);
+    for (uint32_t axes = left_behind(p, pl); axes & ~pl->barred; axes = left_behind(p, pl)) {
+        pl->barred |= axes;
+        for (uint32_t a = 0; a < p->axis_count; a++) {
+            if (!(axes & (1u << a)))
+                continue;
+            for (uint32_t i = 0; i < pl->op->out_count; i++)
+                pl->result[i][a] = NULL;
+            pl->stat_axes &= ~(1u << a);
+            place_axis(p, pl, a);
+        }
+    }
+}
+
 /* ---- one op ----------------------------------------------------------------------------------------- */
 
 static void bring_operands(placer *p, placing *pl)
@@ -474,10 +503,7 @@ static void place_op(placer *p, etch_op *op)
     if (etch_op_is_view(op)) {
         place_view(p, &pl);
     } else {
-        for (uint32_t a = 0; a < p->axis_count && !op->row->links; a++)
-            place_axis(p, &pl, a);
-        if (op->row->links)
-            keep_slots(p, &pl);
+        place_axes(p, &pl);
         bring_operands(p, &pl);
         balance_causal(p, &pl);
     }
