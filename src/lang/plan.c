@@ -190,13 +190,19 @@ static void read_bucket(etch_plan_builder *b, const etch_ast_def *def)
         etch_plan_read_bucket(b, def);
 }
 
+static void read_balance(etch_plan_builder *b, const etch_ast_def *def)
+{
+    if (is_first(b, def, b->plan->balance_span))
+        etch_plan_read_balance(b, def);
+}
+
 /* Options with a meaning. */
 static const struct reader {
     const char *name;
     void (*read)(etch_plan_builder *b, const etch_ast_def *def);
 } readers[] = {
-    {"bucket", read_bucket}, {"order", read_order},         {"ranks", read_ranks},
-    {"reduce", read_reduce}, {"recompute", read_recompute},
+    {"balance", read_balance}, {"bucket", read_bucket}, {"order", read_order},
+    {"ranks", read_ranks},     {"reduce", read_reduce}, {"recompute", read_recompute},
 };
 enum { READER_COUNT = sizeof readers / sizeof *readers };
 
