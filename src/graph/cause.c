@@ -24,60 +24,79 @@ const char *etch_rule_name(etch_rule rule)
 typedef struct telling {
     placer p; /* what questions about maps need of one */
     const etch_placed *placed;
+    uint32_t axes; /* of which something is told: not those that are bound to 1 */
     const char *const *names;
     etch_arena *arena;
     etch_phrases *out;
 } telling;
 
-static telling telling_of(const etch_placed *placed, const char *const *names, etch_arena *arena,
-                          etch_phrases *out)
+static telling telling_of(const etch_placed *placed, const etch_telling *how, etch_phrases *out)
 {
     return (telling){.p = {.plan = placed->plan,
                            .training = placed->training,
                            .graph = placed->training->graph,
                            .axis_count = placed->plan->mesh.count},
                      .placed = placed,
-                     .names = names,
-                     .arena = arena,
+                     .axes = how->axes,
+                     .names = how->names,
+                     .arena = how->arena,
                      .out = out};
 }
 
 /* ---- placements ----------------------------------------------------------------------------------------- */
 
-/* The axes that divide `dim`, outermost first; returns how many. */
-static uint32_t axes_of_dim(const placer *p, const etch_state *place, const etch_dim *dim,
-                            uint32_t axes[ETCH_MAX_AXES])
+/* Those of `axes` that divide `dim`, outermost first; returns how many. */
+static uint32_t axes_of_dim(const placer *p, const etch_state *place, uint32_t axes, const etch_dim *dim,
+                            uint32_t out[ETCH_MAX_AXES])
 {
     uint32_t count = 0;
     for (uint32_t a = 0; a < p->axis_count; a++) {
-        if (place[a] != dim)
+        if (place[a] != dim || !(axes >> a & 1))
             continue;
         uint32_t at = count++;
-        for (; at > 0 && etch_map_is_inside(p, dim, axes[at - 1], a); at--)
-            axes[at] = axes[at - 1];
-        axes[at] = a;
+        for (; at > 0 && etch_map_is_inside(p, dim, out[at - 1], a); at--)
+            out[at] = out[at - 1];
+        out[at] = a;
     }
     return count;
 }
 
-/* "S@(cp,tp)", or "S". */
-static void put_dim(const placer *p, const etch_state *place, const etch_dim *dim, etch_buf *out)
+/* "(cp,tp)", or what the plan calls that product. */
+static void put_axes(const etch_plan *plan, const uint32_t *axes, uint32_t count, etch_buf *out)
 {
-    uint32_t axes[ETCH_MAX_AXES];
-    const uint32_t count = axes_of_dim(p, place, dim, axes);
-    etch_buf_printf(out, "%s%s%s", dim->name, count ? "@" : "", count > 1 ? "(" : "");
+    for (uint32_t i = 0; count > 1 && i < plan->products.count; i++) {
+        const etch_product *product = &plan->products.at[i];
+        if (product->axis_count == count && memcmp(product->axes, axes, count * sizeof *axes) == 0) {
+            etch_buf_puts(out, product->name);
+            return;
+        }
+    }
+    etch_buf_puts(out, count > 1 ? "(" : "");
     for (uint32_t i = 0; i < count; i++)
-        etch_buf_printf(out, "%s%s", i ? "," : "", p->plan->mesh.at[axes[i]].name);
+        etch_buf_printf(out, "%s%s", i ? "," : "", plan->mesh.at[axes[i]].name);
     etch_buf_puts(out, count > 1 ? ")" : "");
 }
 
-static uint32_t partial_axes(const placer *p, const etch_state *place)
+/* "S@(cp,tp)"; false when none of the axes divides the dim. */
+static bool put_dim(const telling *t, const etch_state *place, uint32_t axes, const etch_dim *dim,
+                    const char *at, etch_buf *out)
+{
+    uint32_t inside[ETCH_MAX_AXES];
+    const uint32_t count = axes_of_dim(&t->p, place, axes & t->axes, dim, inside);
+    if (!count)
+        return false;
+    etch_buf_printf(out, "%s%s", dim->name, at);
+    put_axes(t->p.plan, inside, count, out);
+    return true;
+}
+
+static uint32_t partial_axes(const telling *t, const etch_state *place)
 {
     uint32_t axes = 0;
-    for (uint32_t a = 0; a < p->axis_count; a++)
+    for (uint32_t a = 0; a < t->p.axis_count; a++)
         if (place[a] == ETCH_PARTIAL)
             axes |= 1u << a;
-    return axes;
+    return axes & t->axes;
 }
 
 static const char *place_text(const telling *t, const etch_tensor *tensor, const etch_state *place)
@@ -86,19 +105,28 @@ static const char *place_text(const telling *t, const etch_tensor *tensor, const
     etch_buf_puts(&out, "[");
     for (uint32_t i = 0; i < tensor->rank; i++) {
         etch_buf_puts(&out, i ? "," : "");
-        put_dim(&t->p, place, tensor->dims[i], &out);
+        if (!put_dim(t, place, t->axes, tensor->dims[i], "@", &out))
+            etch_buf_puts(&out, tensor->dims[i]->name);
     }
     etch_buf_puts(&out, "]");
-    const uint32_t partial = partial_axes(&t->p, place);
+    const uint32_t partial = partial_axes(t, place);
     if (partial)
         etch_buf_printf(&out, " partial over %s", etch_axes_label(t->placed, partial));
     return out.text;
 }
 
-const char *etch_place_text(const etch_placed *placed, const etch_tensor *tensor, const etch_state *place)
+const char *etch_place_text(const etch_placed *placed, const etch_telling *how, const etch_tensor *tensor,
+                            const etch_state *place)
 {
-    const telling t = telling_of(placed, NULL, placed->arena, NULL);
+    const telling t = telling_of(placed, how, NULL);
     return place_text(&t, tensor, place);
+}
+
+uint32_t etch_place_axes(const etch_placed *placed, const etch_telling *how, const etch_state *place,
+                         const etch_dim *dim, uint32_t axes[ETCH_MAX_AXES])
+{
+    const telling t = telling_of(placed, how, NULL);
+    return axes_of_dim(&t.p, place, t.axes, dim, axes);
 }
 
 static const etch_shard *line_of(const telling *t, const etch_scope *scope, const etch_dim *dim,
@@ -114,9 +142,15 @@ static const etch_shard *line_of(const telling *t, const etch_scope *scope, cons
 etch_span etch_place_line(const etch_placed *placed, const etch_scope *scope, const etch_dim *dim,
                           uint32_t axis)
 {
-    const telling t = telling_of(placed, NULL, placed->arena, NULL);
+    const telling t = telling_of(placed, &(etch_telling){0}, NULL);
     const etch_shard *line = line_of(&t, scope, dim, axis);
     return line ? line->span : (etch_span){0, 0};
+}
+
+etch_span etch_place_pin(const etch_placed *placed, const etch_tensor *tensor)
+{
+    const telling t = telling_of(placed, &(etch_telling){0}, NULL);
+    return etch_map_pin_line(&t.p, tensor);
 }
 
 /* ---- phrases -------------------------------------------------------------------------------------------- */
@@ -134,11 +168,10 @@ static void say_line(const telling *t, const etch_shard *line)
             return;
     if (!line || !line->axis_count)
         return;
-    etch_buf axes = {.arena = t->arena};
-    for (uint32_t i = 0; i < line->axis_count; i++)
-        etch_buf_printf(&axes, "%s%s", i ? "," : "", t->p.plan->mesh.at[line->axes[i]].name);
-    say(t, ETCH_PHRASE_LINE, line->span,
-        etch_text(t->arena, line->axis_count > 1 ? "%s @ (%s)" : "%s @ %s", line->dim, axes.text));
+    etch_buf text = {.arena = t->arena};
+    etch_buf_printf(&text, "%s @ ", line->dim);
+    put_axes(t->p.plan, line->axes, line->axis_count, &text);
+    say(t, ETCH_PHRASE_LINE, line->span, text.text);
 }
 
 static const char *name_of(const telling *t, const etch_tensor *tensor)
@@ -167,13 +200,18 @@ static const char *op_text(const telling *t, const etch_op *op)
 static const char *state_text(const telling *t, const etch_state *place, uint32_t axes)
 {
     etch_buf out = {.arena = t->arena};
-    const uint32_t partial = partial_axes(&t->p, place) & axes;
+    const uint32_t partial = partial_axes(t, place) & axes;
     if (partial)
         etch_buf_printf(&out, "partial over %s", etch_axes_label(t->placed, partial));
-    for (uint32_t a = 0; a < t->p.axis_count; a++)
-        if (axes >> a & 1 && place[a] && place[a] != ETCH_PARTIAL)
-            etch_buf_printf(&out, "%s %s @ %s", out.length ? "," : "divided along", place[a]->name,
-                            t->p.plan->mesh.at[a].name);
+    for (uint32_t a = 0; a < t->p.axis_count; a++) {
+        bool told = !place[a] || place[a] == ETCH_PARTIAL || !(axes >> a & 1);
+        for (uint32_t b = 0; b < a && !told; b++)
+            told = place[b] == place[a] && axes >> b & 1;
+        if (told)
+            continue;
+        etch_buf_puts(&out, out.length ? ", " : "divided along ");
+        put_dim(t, place, axes, place[a], " @ ", &out);
+    }
     return out.length ? out.text : "whole";
 }
 
@@ -238,8 +276,10 @@ static void explain_need(const telling *t, const etch_cause *cause, const etch_s
 static void explain_made(const telling *t, etch_value *value, uint32_t axes)
 {
     uint32_t axis = 0;
-    while (!(axes >> axis & 1))
+    while (axis < t->p.axis_count && !(axes >> axis & 1))
         axis++;
+    if (axis == t->p.axis_count)
+        return;
     etch_state dim = value->place[axis];
     const char *state = state_text(t, value->place, axes);
     etch_value *first = first_so(value, axis, &dim);
@@ -378,15 +418,16 @@ static void explain_statistic(const telling *t, const etch_step *step)
         }
 }
 
-void etch_step_explain(const etch_placed *placed, const etch_step *step, const char *const *names,
-                       etch_arena *arena, etch_phrases *out)
+void etch_step_explain(const etch_placed *placed, const etch_telling *how, const etch_step *step,
+                       etch_phrases *out)
 {
-    const telling t = telling_of(placed, names, arena, out);
+    const telling t = telling_of(placed, how, out);
+    const uint32_t axes = step->axes & t.axes;
     if (step->cause.rule == ETCH_RULE_STATISTIC)
         explain_statistic(&t, step);
     else
-        explain_made(&t, step->ins[0], step->axes);
-    explain_need(&t, &step->cause, step->outs[0]->place, step->axes, step->ins[0]->tensor, ETCH_PHRASE_NEEDS);
+        explain_made(&t, step->ins[0], axes);
+    explain_need(&t, &step->cause, step->outs[0]->place, axes, step->ins[0]->tensor, ETCH_PHRASE_NEEDS);
 }
 
 /* ---- the end of a step, and stages ---------------------------------------------------------------------- */
@@ -446,14 +487,14 @@ static void explain_cut(const telling *t, const etch_cause *cause)
                   name));
 }
 
-void etch_cause_explain(const etch_placed *placed, const etch_cause *cause, uint32_t axes,
-                        const char *const *names, etch_arena *arena, etch_phrases *out)
+void etch_cause_explain(const etch_placed *placed, const etch_telling *how, const etch_cause *cause,
+                        uint32_t axes, etch_phrases *out)
 {
-    const telling t = telling_of(placed, names, arena, out);
-    const char *group = etch_axes_label(placed, axes);
+    const telling t = telling_of(placed, how, out);
+    const char *group = etch_axes_label(placed, axes & t.axes);
     switch (cause->rule) {
     case ETCH_RULE_REDUCE:
-        explain_gradients(&t, cause->unit, axes);
+        explain_gradients(&t, cause->unit, axes & t.axes);
         say(&t, ETCH_PHRASE_NEEDS, cause->line,
             etch_text(t.arena, "%s are held alike over %s, and updated %s", unit_text(&t, cause->unit), group,
                       cause->line.start ? "in parts" : "alike"));

@@ -114,28 +114,30 @@ static void list_region(const listing *l, const etch_region *region, place at)
 
 /* A value belongs to the module that needs it, where that keeps one for each of its own calls; else to the module
  * that makes it. */
+etch_cost etch_cost_of_saved(etch_sym *sym, etch_measure measure, const etch_saved *s)
+{
+    const etch_op *reader = forward_op(s->reader);
+    const bool own = reader->outs[0]->region == s->body || (!s->body && !reader->outs[0]->region->loop);
+    return (etch_cost){
+        .measure = measure,
+        .each = etch_mul(sym, s->elements, etch_int(sym, s->width)),
+        .times = s->times,
+        .phase = ETCH_FORWARD,
+        .row = s->reader->row,
+        .scope = own ? reader->scope : s->tensor->scope,
+        .loop = s->body ? s->body->loop : NULL,
+        .body = s->body,
+        .tensor = s->tensor,
+        .span = s->tensor->span,
+    };
+}
+
 static void list_saved(const listing *l)
 {
     etch_saved_list saved = {0};
     etch_graph_saved(l->training, &saved);
-    for (uint32_t i = 0; i < saved.count; i++) {
-        const etch_saved *s = &saved.at[i];
-        const etch_op *reader = forward_op(s->reader);
-        const bool own = reader->outs[0]->region == s->body || (!s->body && !reader->outs[0]->region->loop);
-        etch_cost item = {
-            .measure = ETCH_SAVED,
-            .each = etch_mul(l->sym, s->elements, etch_int(l->sym, s->width)),
-            .times = s->times,
-            .phase = ETCH_FORWARD,
-            .row = s->reader->row,
-            .scope = own ? reader->scope : s->tensor->scope,
-            .loop = s->body ? s->body->loop : NULL,
-            .body = s->body,
-            .tensor = s->tensor,
-            .span = s->tensor->span,
-        };
-        push(l, item);
-    }
+    for (uint32_t i = 0; i < saved.count; i++)
+        push(l, etch_cost_of_saved(l->sym, ETCH_SAVED, &saved.at[i]));
 }
 
 /* ---- weights: parameters, and what the end of a step does with them ------------------------------------ */

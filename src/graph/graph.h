@@ -533,6 +533,11 @@ typedef struct etch_rank_count {
     etch_expr count; /* NULL: it does not say */
     etch_span span;
 } etch_rank_count;
+/* What a plan of another file speaks of and the spec lacks: the rest of the plan holds without it. */
+typedef struct etch_lack {
+    const char *text; /* "dim A" */
+    etch_span span;
+} etch_lack;
 
 typedef struct etch_plan {
     const char *name;
@@ -544,7 +549,10 @@ typedef struct etch_plan {
     etch_rank_count ranks;
     ETCH_VEC(etch_product) products;
     ETCH_VEC(etch_pending) pending;
+    ETCH_VEC(etch_lack) lacks;
     etch_zero zero;
+    bool keep_gathers;   /* backward reads the copies that forward has gathered, which are kept (R8) */
+    etch_span keep_span; /* where the plan says so; nowhere when it does not */
     bool reduce_last; /* gradients are reduced when the whole backward pass has ended, not layer by layer */
     etch_span reduce_span; /* where the plan says so; nowhere when it does not */
     bool contiguous; /* ranks that share causal queries have contiguous parts of them, of unequal work */
@@ -782,21 +790,32 @@ etch_expr etch_at_part(const etch_placed *placed, etch_expr expr, etch_expr numb
 etch_expr etch_part_count(const etch_placed *placed);
 /* The value behind renames and identities: what is in memory. */
 etch_value *etch_value_root(etch_value *value);
-/* The axes of a bit set as a user writes them: "tp", "(dp,tp)". */
+/* The axes of a bit set as a user writes them: "tp", "(dp,tp)", or the name that the plan gives to this product. */
 const char *etch_axes_label(const etch_placed *placed, uint32_t axes);
 
+/* How placements and causes are told. */
+typedef struct etch_telling {
+    etch_arena *arena;
+    uint32_t axes;            /* of those that are not bound to 1: nothing is told of others */
+    const char *const *names; /* of tensors, by id, in place of their own; may be NULL */
+} etch_telling;
 /* "[B@dp,S@(cp,tp),H]", with " partial over tp" behind it where it is a partial sum. */
-const char *etch_place_text(const etch_placed *placed, const etch_tensor *tensor, const etch_state *place);
-/* The line of the plan that puts `dim` on `axis` in `scope` (NULL: the model's); nowhere when that is inferred. */
+const char *etch_place_text(const etch_placed *placed, const etch_telling *how, const etch_tensor *tensor,
+                            const etch_state *place);
+/* The line of the plan that puts `dim` on `axis` in `scope` (NULL: the model's); nowhere when there is none. */
 etch_span etch_place_line(const etch_placed *placed, const etch_scope *scope, const etch_dim *dim,
                           uint32_t axis);
-/* Why a collective is there, as parts of a sentence: all texts about causes are made here. `names`: by tensor id,
- * in place of the tensors' own; may be NULL. */
-void etch_step_explain(const etch_placed *placed, const etch_step *step, const char *const *names,
-                       etch_arena *arena, etch_phrases *out);
+/* Those axes that divide `dim` in a placement, outermost first; returns how many. */
+uint32_t etch_place_axes(const etch_placed *placed, const etch_telling *how, const etch_state *place,
+                         const etch_dim *dim, uint32_t axes[ETCH_MAX_AXES]);
+/* The pin of a tensor of the forward pass, or of one that is computed again; nowhere when it has none. */
+etch_span etch_place_pin(const etch_placed *placed, const etch_tensor *tensor);
+/* Why a collective is there, as parts of a sentence: all texts about causes are made here. */
+void etch_step_explain(const etch_placed *placed, const etch_telling *how, const etch_step *step,
+                       etch_phrases *out);
 /* The same of one that is no step: of the end of a step, or between stages, over `axes`. */
-void etch_cause_explain(const etch_placed *placed, const etch_cause *cause, uint32_t axes,
-                        const char *const *names, etch_arena *arena, etch_phrases *out);
+void etch_cause_explain(const etch_placed *placed, const etch_telling *how, const etch_cause *cause,
+                        uint32_t axes, etch_phrases *out);
 
 /* One line a step: phase, results with their placement, op, operands, why a move is there, kernel. For tests
  * and for people. */
@@ -866,7 +885,8 @@ typedef enum etch_measure {
     ETCH_COMM,       /* bytes of one rank, as comm_size counts them */
     ETCH_WIRE,       /* bytes of one rank that a ring sends */
     ETCH_CACHED,     /* bytes that the caches of one rank hold when the run has ended */
-    ETCH_SAVED       /* bytes that one microbatch keeps for backward, whole job */
+    ETCH_SAVED,      /* bytes that one microbatch keeps for backward, whole job */
+    ETCH_RANK_SAVED  /* the same of one rank */
 } etch_measure;
 
 /* One contribution: `each` happens `times` times in a step; what is saved, in a microbatch. */
@@ -912,5 +932,7 @@ bool etch_count_fits(const etch_count *count, const etch_marks *marks);
  * it does not count. */
 bool etch_count_apply(const etch_count *count, const etch_marks *marks, const etch_training *training,
                       const etch_placed *placed, etch_cost *item);
+
+#include "graph/memory.h"
 
 #endif

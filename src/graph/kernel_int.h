@@ -37,6 +37,11 @@ etch_expr etch_step_flop_by(const etch_placed *placed, const etch_step *step, co
 /* Ranks in a group over the mesh axes `axes`. */
 etch_expr etch_group_size(const etch_placed *placed, uint32_t axes);
 
+/* ---- costs ---------------------------------------------------------------------------------------------- */
+
+/* What a kept value is as an item. */
+etch_cost etch_cost_of_saved(etch_sym *sym, etch_measure measure, const etch_saved *saved);
+
 /* ---- questions about weights --------------------------------------------------------------------------- */
 
 /* The gradient of each weight by tensor id, NULL for other tensors and where there is none. */

@@ -171,23 +171,28 @@ static bool operand_has(const etch_op *op, const etch_tensor *operand, const etc
            etch_has_dim(operand, etch_op_dim_after(op, dim));
 }
 
-/* May the partial operand of this axis go through the op? */
-static bool partial_passes(const placing *pl, uint32_t axis)
+static bool has_result_dims(const etch_op *op, const etch_tensor *operand)
+{
+    for (uint32_t d = 0; d < op->outs[0]->rank; d++)
+        if (!operand_has(op, operand, op->outs[0]->dims[d]))
+            return false;
+    return true;
+}
+
+/* Which partial operands of this axis go through the op, as bits: all of them, or one. Of several the last one that
+ * backward does not ask for, too: the others are needed whole, this one nowhere. */
+static uint32_t passing_partials(const placer *p, const placing *pl, uint32_t axis)
 {
     const etch_op *op = pl->op;
-    uint32_t partial = count_partial(pl, axis);
+    const uint32_t partial = count_partial(pl, axis);
     if (op->row->linear == LINEAR_JOINT)
-        return partial == op->in_count;
-    if (op->row->linear != LINEAR_EACH || partial != 1)
-        return false;
-    for (uint32_t i = 0; i < op->in_count; i++) {
-        if (pl->ins[i]->place[axis] != ETCH_PARTIAL)
-            continue;
-        for (uint32_t d = 0; d < op->outs[0]->rank; d++)
-            if (!operand_has(op, op->ins[i], op->outs[0]->dims[d]))
-                return false;
-    }
-    return true;
+        return partial == op->in_count ? UINT32_MAX : 0;
+    uint32_t passing = 0;
+    for (uint32_t i = 0; op->row->linear == LINEAR_EACH && i < op->in_count; i++)
+        if (pl->ins[i]->place[axis] == ETCH_PARTIAL && has_result_dims(op, op->ins[i]) &&
+            (partial == 1 || !p->uses[op->ins[i]->id].read_back))
+            passing = 1u << i;
+    return passing;
 }
 
 /* A result that is made of some operands only (the statistic of an attention: queries and keys) is left whole
@@ -219,9 +224,10 @@ static void place_axis(placer *p, placing *pl, uint32_t axis)
     const etch_op *op = pl->op;
     etch_state f = choose_factor(p, pl, axis);
     pl->factor[axis] = f;
-    if (!f && count_partial(pl, axis) && partial_passes(pl, axis)) {
+    const uint32_t passing = !f && count_partial(pl, axis) ? passing_partials(p, pl, axis) : 0;
+    if (passing) {
         for (uint32_t i = 0; i < op->in_count; i++)
-            pl->need[i][axis] = pl->ins[i]->place[axis] == ETCH_PARTIAL ? ETCH_PARTIAL : NULL;
+            pl->need[i][axis] = op->row->linear == LINEAR_JOINT || passing & (1u << i) ? ETCH_PARTIAL : NULL;
         for (uint32_t i = 0; i < op->out_count; i++)
             pl->result[i][axis] = ETCH_PARTIAL;
         return;
@@ -567,13 +573,12 @@ static void level(placer *p, etch_op *op, etch_value **a, etch_value **b)
     *b = bring(p, *b, none, of_b, op->phase, op->scope, cause);
 }
 
-/* Is the tensor another look at one, held alike? Then its cotangent goes on to that one as it is, to be added
- * there before anything moves. */
+/* Is the tensor another look at one, as it is or moved at the border of a scope? Then its cotangent goes on to that one as
+ * it is, to be added there before anything moves, and to be moved once. */
 static bool is_seen_through(const placer *p, const etch_tensor *tensor)
 {
     const etch_op *op = tensor->producer;
-    return op && etch_op_is_view(op) && !p->pinned[tensor->id] &&
-           !(op->edge && etch_map_touched(p, op->scope));
+    return op && etch_op_is_view(op) && !p->pinned[tensor->id];
 }
 
 static void place_total(placer *p, etch_op *op)

@@ -30,6 +30,7 @@ typedef struct use {
     uint32_t count;      /* consumers in the same region and phase; those elsewhere count twice */
     const etch_op *only; /* the consumer when there is one */
     handing init;        /* the loop that it enters, when that is its only use */
+    bool read_back;      /* an op of backward reads it */
 } use;
 
 /* The token dim that each axis divides, for ops that route by the same indices. */

@@ -44,6 +44,14 @@ const char *etch_axes_label(const etch_placed *placed, uint32_t axes)
 {
     etch_buf buf = {.arena = placed->arena};
     uint32_t count = 0;
+    for (uint32_t i = 0; i < placed->plan->products.count; i++) {
+        const etch_product *product = &placed->plan->products.at[i];
+        uint32_t bits = 0;
+        for (uint32_t k = 0; k < product->axis_count; k++)
+            bits |= 1u << product->axes[k];
+        if (product->axis_count > 1 && bits == axes)
+            return product->name;
+    }
     for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
         if (axes & (1u << a))
             etch_buf_printf(&buf, "%s%s", count++ ? "," : "", placed->plan->mesh.at[a].name);

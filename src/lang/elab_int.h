@@ -90,6 +90,7 @@ struct etch_spec {
     etch_dtypes dtypes;
     const char *use_config, *use_plan;          /* NULL without a `use` line */
     ETCH_VEC(etch_plan *) plans;                /* built on demand */
+    etch_plan *shared_plan; /* the plan that is being built, when it comes from an imported file; else NULL */
     ETCH_VEC(const etch_symbol *) broken_plans; /* those with errors, which have been reported */
 };
 

@@ -112,8 +112,8 @@ static void read_stage(etch_plan_builder *b, const etch_ast_line *line)
 }
 
 /* Options without meaning yet; each list ends with NULL. */
-static const char *const plan_options[] = {"accumulate", "capacity", "freeze",   "keep", "offload",
-                                           "prefetch",   "save",     "schedule", NULL};
+static const char *const later_options[] = {"accumulate", "capacity", "freeze",   "offload",
+                                            "prefetch",   "save",     "schedule", NULL};
 static const char *const zero_options[] = {"again", "keep", "prefetch", "reduce", "unit", NULL};
 
 /* `whose`: "a plan", of which `known` are the options. */
@@ -184,6 +184,21 @@ static void read_ranks(etch_plan_builder *b, const etch_ast_def *def)
         etch_plan_read_ranks(b, def);
 }
 
+/* `keep = gathers` or `keep = none`: does backward use the copies that forward has gathered? */
+static void read_keep(etch_plan_builder *b, const etch_ast_def *def)
+{
+    const char *what = def->value->kind == ETCH_AST_NAME ? def->value->name.text : "";
+    if (!is_first(b, def, b->plan->keep_span))
+        return;
+    b->plan->keep_span = def->span;
+    b->plan->keep_gathers = strcmp(what, "gathers") == 0;
+    if (b->plan->keep_gathers || strcmp(what, "none") == 0 || def->value->kind == ETCH_AST_BROKEN)
+        return;
+    etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->value->span,
+                                 "a plan keeps gathers for the backward pass, or none of them");
+    etch_help(diag, "write keep = gathers; without it backward gathers again what forward had gathered");
+}
+
 static void read_bucket(etch_plan_builder *b, const etch_ast_def *def)
 {
     if (is_first(b, def, b->plan->bucket_span))
@@ -196,37 +211,36 @@ static void read_balance(etch_plan_builder *b, const etch_ast_def *def)
         etch_plan_read_balance(b, def);
 }
 
-/* Options with a meaning. */
-static const struct reader {
+/* Options that have a meaning in a plan. */
+typedef struct plan_option {
     const char *name;
     void (*read)(etch_plan_builder *b, const etch_ast_def *def);
-} readers[] = {
-    {"balance", read_balance}, {"bucket", read_bucket}, {"order", read_order},
-    {"ranks", read_ranks},     {"reduce", read_reduce}, {"recompute", read_recompute},
-};
-enum { READER_COUNT = sizeof readers / sizeof *readers };
+} plan_option;
+static const plan_option plan_options[] = {
+    {"balance", read_balance}, {"bucket", read_bucket},       {"keep", read_keep},    {"order", read_order},
+    {"ranks", read_ranks},     {"recompute", read_recompute}, {"reduce", read_reduce}};
 
-/* How the option is read; NULL: it has no meaning in a plan. */
-static const struct reader *reader_of(const etch_ast_def *def)
+/* NULL: it has none. */
+static const plan_option *option_of(const etch_ast_def *def)
 {
-    for (uint32_t i = 0; i < READER_COUNT; i++)
-        if (is_option(def, readers[i].name))
-            return &readers[i];
+    for (uint32_t i = 0; i < sizeof plan_options / sizeof plan_options[0]; i++)
+        if (is_option(def, plan_options[i].name))
+            return &plan_options[i];
     return NULL;
 }
 
-/* Options of a plan; those of a scope have no meaning yet. */
+/* Those of a scope have no meaning yet. */
 static void read_options(etch_plan_builder *b, const etch_ast_line *line, bool in_scope)
 {
     for (uint32_t i = 0; i < line->defs.count; i++) {
         const etch_ast_def *def = &line->defs.at[i];
-        const struct reader *reader = reader_of(def);
-        if (!reader)
-            refuse_option(b, def, "a plan", plan_options);
+        const plan_option *option = option_of(def);
+        if (!option)
+            refuse_option(b, def, "a plan", later_options);
         else if (in_scope)
             refuse(b, def->span, etch_text(b->spec->arena, "'%s' in a scope", def->name.text));
         else
-            reader->read(b, def);
+            option->read(b, def);
     }
 }
 
@@ -377,7 +391,7 @@ static bool has_refused(const etch_ast_lines *lines, bool in_scope)
             break;
         case ETCH_AST_OPTIONS:
             for (uint32_t k = 0; k < lines->at[i].defs.count; k++)
-                if (in_scope || !reader_of(&lines->at[i].defs.at[k]))
+                if (in_scope || !option_of(&lines->at[i].defs.at[k]))
                     return true;
             break;
         case ETCH_AST_MESH:
@@ -425,11 +439,13 @@ static const etch_plan *build(etch_spec *spec, const etch_symbol *symbol)
     etch_plan_builder b = {.spec = spec, .symbol = symbol, .plan = ETCH_NEW(spec->arena, etch_plan)};
     b.plan->name = symbol->name;
     b.plan->span = symbol->item->name.span;
+    spec->shared_plan = symbol->home != spec->main ? b.plan : NULL;
     if (!refuse_own_meshes(&b)) {
         etch_mesh_build(&b);
         read_lines(&b);
         etch_stage_check_axes(&b);
     }
+    spec->shared_plan = NULL;
     if (etch_error_count(spec->diags) > errors) {
         ETCH_PUSH(spec->arena, &spec->broken_plans, symbol);
         return NULL;

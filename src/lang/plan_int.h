@@ -57,7 +57,8 @@ void etch_plan_read_bucket(etch_plan_builder *b, const etch_ast_def *def);
 /* `balance = true` or `false`. */
 void etch_plan_read_balance(etch_plan_builder *b, const etch_ast_def *def);
 
-/* ---- plan_select.c: plans are bound late, so a name that nothing has is a warning ---- */
+/* ---- plan_select.c: plans are bound late, so a name that nothing has is a warning; a plan of an imported file notes it
+ * among its lacks ---- */
 
 /* Warns when no dim of the spec has this name. */
 void etch_select_dim(etch_spec *spec, etch_ast_name dim);

@@ -555,6 +555,10 @@ static void read_line(etch_arena *arena, etch_plan *plan, const char *line)
             plan->contiguous = true;
             return;
         }
+        if (strcmp(word, "keep") == 0) {
+            plan->keep_gathers = true;
+            return;
+        }
         ETCH_PUSH(arena, &plan->shards, read_shard(arena, plan, word));
     }
 }

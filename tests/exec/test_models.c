@@ -276,6 +276,41 @@ START_TEST(ranks_compute_what_one_computes)
 }
 END_TEST
 
+static const char *dump_of(etch_arena *arena, const exec_zoo *zoo, const char *text)
+{
+    exec_model *m = zoo->build(arena, 2);
+    etch_buf dump = {.arena = arena};
+    etch_placed *placed =
+        etch_place(exec_train(m, zoo->recompute), exec_plan(arena, m->sym, text), ETCH_GRANULARITY_KERNEL);
+    ck_assert_msg(placed != NULL, "%s, %s", zoo->name, text);
+    etch_placed_dump(placed, &dump);
+    return dump.text;
+}
+
+/* Where that changes anything. */
+static void check_kept(etch_arena *arena, const exec_zoo *zoo, const char *plan)
+{
+    (void)plan;
+    for (const char *const *text = zoo->plans; *text; text++) {
+        etch_arena *own = etch_arena_new(etch_arena_mem(arena));
+        const char *keeping = etch_text(own, "%s | keep", *text);
+        if (strcmp(dump_of(own, zoo, *text), dump_of(own, zoo, keeping)) != 0)
+            check_plan(own, zoo, keeping);
+        etch_arena_free(own);
+    }
+}
+
+static void kept(etch_arena *arena)
+{
+    each_model(arena, check_kept);
+}
+
+START_TEST(ranks_compute_it_with_the_copies_that_forward_has_gathered)
+{
+    etch_with_arena(kept);
+}
+END_TEST
+
 /* ---- models that are served -------------------------------------------------------------------------- */
 
 /* Names of the ops and loops of a region. */
@@ -478,5 +513,6 @@ Suite *etch_suite(void)
                    ranks_serve_what_one_serves, shards_of_slots_mean_the_same_everywhere,
                    merged_dims_have_no_positions, shared_queries_are_divided_into_chunks,
                    a_loop_of_a_loop_keeps_what_enters_it, what_a_loop_hands_on_is_kept_when_it_is_run_again);
+    ETCH_ADD_TESTS(suite, ranks_compute_it_with_the_copies_that_forward_has_gathered);
     return suite;
 }
