@@ -834,6 +834,7 @@ etch_placed *etch_place(const etch_training *training, const etch_plan *plan, et
     etch_parts *parts = ETCH_NEW(arena, etch_parts);
     *parts = p.parts;
     placed->parts = parts;
+    etch_map_check_orders(&p);
     etch_padding_check(&p);
     if (p.failed)
         return NULL;

@@ -133,6 +133,8 @@ etch_span etch_map_pin_line(const placer *p, const etch_tensor *tensor);
 const etch_shard *etch_map_entry(const placer *p, const etch_dim *dim, uint32_t axes);
 /* Order of the axes on one dim: is `inner` inside `outer` as the plan writes them? */
 bool etch_map_is_inside(const placer *p, const etch_dim *dim, uint32_t inner, uint32_t outer);
+/* Reports lines that give a dim the same axes in different orders. */
+void etch_map_check_orders(placer *p);
 /* Records what the placement of a tensor demands of sizes. */
 void etch_map_require(placer *p, const etch_tensor *tensor, const etch_state *place);
 /* Records that each rank of `axes`, which divide `dim`, holds two chunks of it. */

@@ -41,25 +41,43 @@ static void clear_place(const placer *p, etch_state *place)
         place[a] = NULL;
 }
 
-/* Puts `dim` of `tensor` on the axes of `shard`. */
-static void put_dim(placer *p, const etch_tensor *tensor, const etch_dim *dim, const etch_shard *shard,
-                    etch_state *place)
+/* Puts `dim` on the axes of `shard`; false when one of them divides another dim. */
+static bool put_dim(const etch_shard *shard, const etch_dim *dim, etch_state *place)
 {
     for (uint32_t i = 0; i < shard->axis_count; i++) {
         uint32_t axis = shard->axes[i];
-        if (place[axis] && place[axis] != dim) {
-            etch_diag *diag =
-                etch_error(p->graph->diags, ETCH_E_AXIS_TWICE, shard->span,
-                           "mesh axis %s would divide both %s and %s of %s", p->plan->mesh.at[axis].name,
-                           place[axis]->name, dim->name, tensor->name);
-            etch_note(diag, tensor->span, "%s is declared here", tensor->name);
-            etch_help(diag, "give one of them another axis, or clear it in a scope: for %s { shard %s @ () }",
-                      tensor->scope ? tensor->scope->module : "MODULE", dim->name);
-            p->failed = true;
-            return;
-        }
+        if (place[axis] && place[axis] != dim)
+            return false;
         place[axis] = dim;
     }
+    return true;
+}
+
+/* Two lines put one axis on two dims of a tensor. `other`: that of the dim which has it in `place`. */
+static void report_twice(placer *p, const etch_tensor *tensor, const etch_shard *shard,
+                         const etch_shard *other, const etch_state *place)
+{
+    uint32_t axis = shard->axes[0];
+    for (uint32_t i = 0; i < shard->axis_count; i++)
+        if (place[shard->axes[i]] && strcmp(place[shard->axes[i]]->name, shard->dim) != 0)
+            axis = shard->axes[i];
+    etch_diag *diag = etch_error(p->graph->diags, ETCH_E_AXIS_TWICE, shard->span,
+                                 "mesh axis %s would divide both %s and %s of %s",
+                                 p->plan->mesh.at[axis].name, place[axis]->name, shard->dim, tensor->name);
+    if (other)
+        etch_note(diag, other->span, "it divides %s here", other->dim);
+    etch_note(diag, tensor->span, "%s is declared here", tensor->name);
+    etch_help(diag, "give one of them another axis, or clear it in a scope: for %s { shard %s @ () }",
+              tensor->scope ? tensor->scope->module : "MODULE", shard->dim);
+    p->failed = true;
+}
+
+static etch_state first_taken(const etch_shard *shard, const etch_state *place, const etch_dim *dim)
+{
+    for (uint32_t i = 0; i < shard->axis_count; i++)
+        if (place[shard->axes[i]] && place[shard->axes[i]] != dim)
+            return place[shard->axes[i]];
+    return NULL;
 }
 
 void etch_map_place(placer *p, const etch_part *part, const etch_tensor *tensor, etch_state *place)
@@ -67,8 +85,11 @@ void etch_map_place(placer *p, const etch_part *part, const etch_tensor *tensor,
     clear_place(p, place);
     for (uint32_t i = 0; i < tensor->rank; i++) {
         const etch_shard *shard = etch_map_dim(p, part, tensor->dims[i]);
-        if (shard)
-            put_dim(p, tensor, tensor->dims[i], shard, place);
+        if (!shard || put_dim(shard, tensor->dims[i], place))
+            continue;
+        report_twice(p, tensor, shard, etch_map_dim(p, part, first_taken(shard, place, tensor->dims[i])),
+                     place);
+        return;
     }
 }
 
@@ -108,9 +129,12 @@ bool etch_map_pin(placer *p, const etch_tensor *tensor, etch_state *place)
                 dim = tensor->dims[d];
         if (p->failed)
             return true;
-        if (dim) {
-            put_dim(p, tensor, dim, shard, place);
+        if (dim && put_dim(shard, dim, place))
             continue;
+        if (dim) {
+            const etch_state other = first_taken(shard, place, dim);
+            report_twice(p, tensor, shard, find_shard(pin->shards.at, pin->shards.count, other->name), place);
+            return true;
         }
         etch_diag *diag = etch_error(p->graph->diags, ETCH_E_PIN_DIM, shard->span, "pin %s: %s has no dim %s",
                                      pin->selector, tensor->name, shard->dim);
@@ -214,6 +238,83 @@ bool etch_map_is_inside(const placer *p, const etch_dim *dim, uint32_t inner, ui
         else if (entry->axes[i] == outer)
             return true;
     return false;
+}
+
+/* Is a dim called `a` one that was renamed from or to one called `b`, or the same? Slots have no order. */
+static bool are_one(const placer *p, const char *a, const char *b)
+{
+    for (uint32_t i = 0; i < p->graph->dims.count; i++)
+        for (uint32_t k = 0; k < p->graph->dims.count; k++) {
+            const etch_dim *x = p->graph->dims.at[i], *y = p->graph->dims.at[k];
+            if (strcmp(x->name, a) == 0 && strcmp(y->name, b) == 0 && first_of(x) == first_of(y) &&
+                !x->holds.count)
+                return true;
+        }
+    return false;
+}
+
+static uint32_t place_in(const etch_shard *shard, uint32_t axis)
+{
+    uint32_t at = 0;
+    while (at < shard->axis_count && shard->axes[at] != axis)
+        at++;
+    return at;
+}
+
+/* Do both list two axes, in different orders? */
+static bool orders_differ(const etch_shard *a, const etch_shard *b)
+{
+    for (uint32_t i = 0; i < a->axis_count; i++)
+        for (uint32_t k = i + 1; k < a->axis_count; k++) {
+            const uint32_t outer = place_in(b, a->axes[i]), inner = place_in(b, a->axes[k]);
+            if (outer < b->axis_count && inner < b->axis_count && outer > inner)
+                return true;
+        }
+    return false;
+}
+
+typedef ETCH_VEC(const etch_shard *) line_list;
+
+static void list_lines(placer *p, const etch_shard *shards, uint32_t count, line_list *out)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (shards[i].axis_count > 1)
+            ETCH_PUSH(p->arena, out, &shards[i]);
+}
+
+static void list_pins(placer *p, const etch_pin *pins, uint32_t count, line_list *out)
+{
+    for (uint32_t i = 0; i < count; i++)
+        list_lines(p, pins[i].shards.at, pins[i].shards.count, out);
+}
+
+static void report_order(placer *p, const etch_shard *line, const etch_shard *earlier)
+{
+    etch_diag *diag =
+        etch_error(p->graph->diags, ETCH_E_AXIS_ORDER, line->span,
+                   "the axes of %s stand in another order than elsewhere in the plan", line->dim);
+    etch_note(diag, earlier->span, "here");
+    etch_help(
+        diag,
+        "which part of a dim a rank holds follows from the order, the outer axis first: write one order "
+        "in all lines");
+    p->failed = true;
+}
+
+void etch_map_check_orders(placer *p)
+{
+    const etch_plan *plan = p->plan;
+    line_list lines = {0};
+    list_lines(p, plan->shards.at, plan->shards.count, &lines);
+    list_pins(p, plan->pins.at, plan->pins.count, &lines);
+    for (uint32_t i = 0; i < plan->overrides.count; i++) {
+        list_lines(p, plan->overrides.at[i].shards.at, plan->overrides.at[i].shards.count, &lines);
+        list_pins(p, plan->overrides.at[i].pins.at, plan->overrides.at[i].pins.count, &lines);
+    }
+    for (uint32_t i = 0; i < lines.count && !p->failed; i++)
+        for (uint32_t k = 0; k < i && !p->failed; k++)
+            if (orders_differ(lines.at[i], lines.at[k]) && are_one(p, lines.at[i]->dim, lines.at[k]->dim))
+                report_order(p, lines.at[i], lines.at[k]);
 }
 
 static etch_requirement *find_requirement(const placer *p, const etch_dim *dim, uint32_t axes)

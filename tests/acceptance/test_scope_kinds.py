@@ -52,6 +52,16 @@ parallel statement {                                 # the last norm on a part o
   shard B @ dp, K @ tp, F @ tp
   for head { shard B @ (dp,tp) }
 }
+parallel staged {
+  mesh  [pp, dp]
+  shard B @ dp
+  stage (embed, layer, head) @ pp
+}
+parallel staged_by_path {                        # the norm that the model calls itself, not those of the layers
+  mesh  [pp, dp]
+  shard B @ dp
+  stage (llama.x, layer, llama.norm) @ pp
+}
 parallel again {
   mesh  [dp, tp]
   shard B @ dp, K @ tp, F @ tp, V @ tp
@@ -154,6 +164,11 @@ class ScopeKinds(Case):
 
     def test_a_statement(self):
         self.compare("statement", tag)
+
+    def test_stages_by_paths(self):
+        for stage in ("first", "middle", "last"):
+            self.assertAlike("staged", "staged_by_path",
+                             queries=[query.replace(")", f", stage = {stage})") for query in QUERIES[:3]])
 
     def test_what_is_run_again_in_a_module(self):
         text = LLAMA.read_text(encoding="utf-8").replace("accumulate = (B, micro)",
