@@ -246,8 +246,12 @@ static void fill_kernel(io *x, etch_kernel *kernel)
     if (etch_step_role(kernel->anchor) != ROLE_MOVE)
         return;
     kernel->bytes = kernel->read = etch_int(x->sym, 0); /* the payload: what a rank puts in */
-    for (uint32_t i = 0; i < kernel->anchor->in_count; i++)
-        kernel->bytes = etch_add(x->sym, kernel->bytes, etch_value_bytes(x->placed, kernel->anchor->ins[i]));
+    for (uint32_t i = 0; i < kernel->anchor->in_count; i++) {
+        etch_expr bytes = etch_value_bytes(x->placed, kernel->anchor->ins[i]);
+        if (kernel->anchor->copies)
+            bytes = etch_mul(x->sym, bytes, kernel->anchor->copies[i]);
+        kernel->bytes = etch_add(x->sym, kernel->bytes, bytes);
+    }
 }
 
 static void fill_region(io *x, etch_placed_region *region)

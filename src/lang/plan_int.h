@@ -43,6 +43,11 @@ const etch_stage_line *etch_stage_read(etch_plan_builder *b, const etch_ast_line
 /* Reports mesh axes of the stage line that other lines of the plan use as well. */
 void etch_stage_check_axes(etch_plan_builder *b);
 
+/* ---- plan_zero.c ---- */
+
+/* What a zero line says. What is wrong is reported; false when there is no line to speak of. */
+bool etch_zero_read(etch_plan_builder *b, const etch_ast_line *line, etch_zero *out);
+
 /* ---- plan_select.c: plans are bound late, so a name that nothing has is a warning ---- */
 
 /* Warns when no dim of the spec has this name. */
@@ -51,6 +56,8 @@ void etch_select_dim(etch_spec *spec, etch_ast_name dim);
 void etch_select_tensor(etch_spec *spec, etch_ast_name selector);
 /* Warns when the spec has no such loop, tag, module or module.tensor. */
 void etch_select_unit(etch_spec *spec, etch_ast_name selector);
+/* Warns when nothing of the spec has this name; reports a tag or a module, which is no loop. */
+void etch_select_loop(etch_spec *spec, etch_ast_name selector);
 /* Is it a module or model, so that a scope can be made for it? Otherwise it is reported: a warning when
  * nothing has this name, an error when scopes of that kind have no meaning yet. */
 bool etch_select_scope(etch_spec *spec, etch_ast_name selector);
