@@ -29,6 +29,9 @@ void etch_demand_uses(placer *p, const etch_region *region)
             for (uint32_t k = 0; k < item->op->in_count; k++)
                 if (same_pass(item->op->ins[k], item->op))
                     add_use(p, item->op->ins[k], item->op, region);
+            for (uint32_t k = 0; k < item->op->in_count; k++)
+                if (item->op->phase == ETCH_BACKWARD)
+                    p->uses[item->op->ins[k]->id].read_back = true;
             continue;
         }
         for (uint32_t k = 0; k < etch_loop_carries(item->loop)->count; k++) {

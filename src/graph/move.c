@@ -54,16 +54,35 @@ static etch_move move_of(etch_state from, etch_state to)
 }
 
 /* Only the innermost axis of a dim may leave it or join it: the shards of the outer ones stay where they are.
- * Slots have no order that would have to be kept. */
+ * Slots have no order that would have to be kept. The axis that is in the way, or none: the count of axes. */
+static uint32_t inner_axis(const placer *p, const etch_value *value, uint32_t axis, etch_state dim,
+                           const etch_state *goal)
+{
+    if (!dim || dim == ETCH_PARTIAL || dim->holds.count)
+        return p->axis_count;
+    for (uint32_t other = 0; other < p->axis_count; other++) {
+        bool stays = other != axis && value->place[other] == dim && goal[other] == dim;
+        if (stays && !etch_map_is_inside(p, dim, axis, other))
+            return other;
+    }
+    return p->axis_count;
+}
+
+static bool can_move(const placer *p, const etch_value *value, const etch_state *goal)
+{
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        if (value->place[a] != goal[a] && (inner_axis(p, value, a, value->place[a], goal) < p->axis_count ||
+                                           inner_axis(p, value, a, goal[a], goal) < p->axis_count))
+            return false;
+    return true;
+}
+
+/* Reports why it cannot be moved. */
 static bool is_innermost(placer *p, const etch_value *value, uint32_t axis, etch_state dim,
                          const etch_state *goal)
 {
-    if (!dim || dim == ETCH_PARTIAL || dim->holds.count)
-        return true;
-    for (uint32_t other = 0; other < p->axis_count; other++) {
-        bool stays = other != axis && value->place[other] == dim && goal[other] == dim;
-        if (!stays || etch_map_is_inside(p, dim, axis, other))
-            continue;
+    const uint32_t other = inner_axis(p, value, axis, dim, goal);
+    if (other < p->axis_count) {
         const char *name = p->plan->mesh.at[axis].name;
         etch_diag *diag = etch_error(p->graph->diags, ETCH_E_NOT_INNERMOST, p->plan->span,
                                      "%s must be last on %s: %s is moved while %s stays on it", name,
@@ -102,7 +121,7 @@ static bool is_handed_over(const placer *p, const etch_value *value, const etch_
 }
 
 static etch_value *move_once(placer *p, etch_value *value, const etch_state *goal, uint32_t axes,
-                             etch_move move, etch_phase phase, etch_scope *scope, const char *reason)
+                             etch_move move, etch_phase phase, etch_scope *scope, etch_cause cause)
 {
     etch_state place[ETCH_MAX_AXES];
     memcpy(place, value->place, sizeof place);
@@ -112,11 +131,45 @@ static etch_value *move_once(placer *p, etch_value *value, const etch_state *goa
     etch_step *step = etch_step_new(p, NULL, etch_row_of_move(p->graph, move), phase, scope, 1, 1);
     step->move = move;
     step->axes = axes;
-    step->reason = reason;
+    step->cause = cause;
     step->ins[0] = value;
     step->outs[0] = etch_value_new(p, value->tensor, place);
     step->outs[0]->step = step;
     return step->outs[0];
+}
+
+/* What an iteration of the body undoes or repeats; NULL: nothing. */
+static const etch_region *region_before(const etch_region *body)
+{
+    const etch_loop *loop = body->loop->forward ? body->loop->forward : body->loop->repeats;
+    return loop ? loop->bodies.at[body->index] : NULL;
+}
+
+/* Was the copy made by the region in work, or by what that undoes or repeats? */
+static bool is_before(const placer *p, const copy *c)
+{
+    const etch_region *here = p->region->of, *there = c->region->of;
+    if (!here->loop || !there->loop)
+        return !here->loop && !there->loop;
+    while (here && here != there)
+        here = region_before(here);
+    return here != NULL;
+}
+
+/* Did it take a collective to make the copy? A rank's own shard is had for nothing. */
+static bool is_brought(const placer *p, const copy *c)
+{
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        if (c->from->place[a] && c->from->place[a] != c->to->place[a])
+            return true;
+    return false;
+}
+
+/* May the phase in work read the copy of an earlier one? Weights are no matter of this: they are there in both. */
+static bool is_kept(const placer *p, const copy *c, etch_phase phase)
+{
+    return p->plan->keep_gathers && c->phase < phase && c->from->tensor->kind != ETCH_WEIGHT &&
+           is_brought(p, c) && is_before(p, c);
 }
 
 static etch_value *find_copy(const placer *p, const etch_value *value, const etch_state *goal,
@@ -124,23 +177,58 @@ static etch_value *find_copy(const placer *p, const etch_value *value, const etc
 {
     for (uint32_t i = 0; i < p->copies.count; i++) {
         const copy *c = &p->copies.at[i];
-        if (c->from == value && c->region == p->region && c->phase == phase &&
-            etch_place_equal(p, c->to->place, goal))
+        const bool shared = c->region == p->region && c->phase == phase;
+        if (c->from == value && etch_place_equal(p, c->to->place, goal) && (shared || is_kept(p, c, phase)))
             return c->to;
     }
     return NULL;
 }
 
+/* Axes on which something is left to be sent to bring a copy to `goal`. */
+static uint32_t left_to_move(const placer *p, const etch_value *from, const etch_state *goal)
+{
+    uint32_t left = 0;
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        left += from->place[a] && from->place[a] != goal[a];
+    return left;
+}
+
+/* Is the copy, on each axis, where it was, where it is to be, or whole where a part is wanted? */
+static bool is_on_the_way(const placer *p, const etch_value *value, const etch_value *held,
+                          const etch_state *goal)
+{
+    for (uint32_t a = 0; a < p->axis_count; a++) {
+        const bool whole = !held->place[a] && goal[a] != ETCH_PARTIAL;
+        if (held->place[a] != goal[a] && held->place[a] != value->place[a] && !whole)
+            return false;
+    }
+    return can_move(p, held, goal);
+}
+
+/* What is nearest to `goal` of a value and its copies that are there. */
+static etch_value *nearest(const placer *p, etch_value *value, const etch_state *goal, etch_phase phase)
+{
+    etch_value *best = value;
+    for (uint32_t i = 0; i < p->copies.count; i++) {
+        const copy *c = &p->copies.at[i];
+        if (c->from == value && c->region == p->region && c->phase == phase &&
+            left_to_move(p, c->to, goal) < left_to_move(p, best, goal) &&
+            is_on_the_way(p, value, c->to, goal))
+            best = c->to;
+    }
+    return best;
+}
+
 /* A view is moved by moving what it shows and looking at it again, so that all views of a value share its
  * copies. */
 static etch_value *move_view(placer *p, etch_value *view, const etch_state *goal, etch_phase phase,
-                             etch_scope *scope, const char *reason)
+                             etch_scope *scope, etch_cause cause)
 {
     etch_op *op = view->step->op;
     etch_state need[ETCH_MAX_AXES] = {NULL};
     for (uint32_t a = 0; a < p->axis_count; a++)
         need[a] = etch_op_dim_before(op, goal[a]);
-    etch_value *moved = etch_move_value(p, view->step->ins[0], need, UINT32_MAX, phase, scope, reason);
+    etch_value *moved = etch_move_value(p, view->step->ins[0], need, UINT32_MAX, phase, scope, cause);
     etch_step *step = etch_step_new(p, op, op->row, phase, scope, 1, 1);
     step->ins[0] = moved;
     for (uint32_t a = 0; a < p->axis_count; a++)
@@ -167,24 +255,19 @@ static void keep_copy(placer *p, etch_value *from, etch_value *to, etch_phase ph
 }
 
 etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need, uint32_t mask,
-                            etch_phase phase, etch_scope *scope, const char *reason)
+                            etch_phase phase, etch_scope *scope, etch_cause cause)
 {
     etch_state goal[ETCH_MAX_AXES];
     uint32_t by_move[ETCH_MOVE_COUNT] = {0};
-    bool moves = false;
-    for (uint32_t a = 0; a < p->axis_count; a++) {
+    for (uint32_t a = 0; a < p->axis_count; a++)
         goal[a] = mask & (1u << a) ? need[a] : value->place[a];
-        etch_move move = move_of(value->place[a], goal[a]);
-        by_move[move] |= 1u << a;
-        moves = moves || move != ETCH_NO_MOVE;
-    }
-    if (!moves)
+    if (etch_place_equal(p, value->place, goal))
         return value;
     etch_value *moved = find_copy(p, value, goal, phase);
     if (moved)
         return moved;
     if (value->step && value->step->op && etch_op_is_view(value->step->op) && shows_shards(p, value, goal)) {
-        moved = move_view(p, value, goal, phase, scope, reason);
+        moved = move_view(p, value, goal, phase, scope, cause);
         keep_copy(p, value, moved, phase);
         return moved;
     }
@@ -192,17 +275,20 @@ etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need
         if (value->place[a] != goal[a] &&
             !(is_innermost(p, value, a, value->place[a], goal) && is_innermost(p, value, a, goal[a], goal)))
             return value;
-    const etch_move *order = is_handed_over(p, value, goal) ? leave_first : shrink_first;
-    moved = value;
+    moved = nearest(p, value, goal, phase);
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        by_move[move_of(moved->place[a], goal[a])] |= 1u << a;
+    const etch_move *order = is_handed_over(p, moved, goal) ? leave_first : shrink_first;
     for (uint32_t i = 0; i < MOVE_KINDS; i++)
-        if (by_move[order[i]])
-            moved = move_once(p, moved, goal, by_move[order[i]], order[i], phase, scope, reason);
-    keep_copy(p, value, moved, phase);
+        if (by_move[order[i]]) {
+            moved = move_once(p, moved, goal, by_move[order[i]], order[i], phase, scope, cause);
+            keep_copy(p, value, moved, phase);
+        }
     return moved;
 }
 
 etch_value *etch_move_reduce(placer *p, etch_value *value, uint32_t axes, etch_phase phase, etch_scope *scope,
-                             const char *reason)
+                             etch_cause cause)
 {
-    return move_once(p, value, value->place, axes, ETCH_ALL_REDUCE, phase, scope, reason);
+    return move_once(p, value, value->place, axes, ETCH_ALL_REDUCE, phase, scope, cause);
 }

@@ -211,7 +211,6 @@ static etch_value *leave_part(sharder *s, const etch_step *gather, etch_value *w
     slice->row = etch_row_of_move(s->placed->training->graph, ETCH_SLICE);
     slice->axes = axes;
     slice->copies = NULL;
-    slice->reason = "backward gathers from here";
     slice->ins[0] = whole;
     return set_result(slice, 0, value_like(s, whole, axes));
 }
@@ -278,8 +277,8 @@ static void add_gather(sharder *s, unit *u, const etch_placed_region *region, ui
         .axes = axes,
         .phase = u->wants.at[first].phase,
         .scope = u->wants.at[first].weight->tensor->scope,
-        .reason = etch_text(s->arena, "each rank of %s holds a part of the weights",
-                            etch_axes_label(s->placed, s->placed->plan->zero.axes)),
+        .cause = {ETCH_RULE_WHOLE, .loop = region->loop ? etch_forward_body(region->of)->loop : NULL,
+                  .line = s->zero->span},
         .once = s->zero->keep == ETCH_KEEP_STEP,
         .home = region->loop ? 0 : u->home,
     };

@@ -24,6 +24,19 @@ bool etch_stage_holds(const etch_chain *chain, uint32_t stage, etch_window units
     return false;
 }
 
+uint64_t etch_stage_members(const etch_chain *chain, uint32_t stage, etch_window units,
+                            const etch_classes *classes, uint32_t class)
+{
+    uint64_t held = 0;
+    for (uint32_t link = stage; link < etch_link_count(chain); link += chain->stage_count) {
+        etch_window part = etch_overlap(chain->windows[link], units);
+        if (part.first < part.end)
+            held += etch_class_members(classes, class,
+                                       (etch_window){part.first - units.first, part.end - units.first});
+    }
+    return held;
+}
+
 bool etch_unit_task_runs(const etch_chain *chain, uint32_t stage, const etch_unit_task *task)
 {
     for (uint32_t i = 0; i < task->use_count; i++)
@@ -178,8 +191,12 @@ static void set_rank_steps(etch_outliner *o, etch_chain *chain)
         uint32_t left = stage;
         for (uint32_t i = line ? line->axis_count : 0; i-- > 0;) {
             int64_t stride = 1;
-            for (uint32_t axis = line->axes[i] + 1; axis < o->extent->axis_count; axis++)
+            for (uint32_t at = o->extent->axis_count; at-- > 0;) {
+                const uint32_t axis = etch_plan_axis_at(o->placed->plan, at);
+                if (axis == line->axes[i])
+                    break;
                 stride *= o->extent->axis_size[axis];
+            }
             uint32_t size = o->extent->axis_size[line->axes[i]];
             chain->rank_of[stage] += left % size * stride;
             left /= size;

@@ -31,12 +31,6 @@ typedef struct prefix {
     uint64_t microbatch, layer;
 } prefix;
 
-/* A task of the end of a step for one of its units. */
-typedef struct due_task {
-    const etch_unit_task *task;
-    uint64_t unit;
-} due_task;
-
 /* The last nodes that a node waits for, at any distance, by number; 0: none. All collectives and sends are in
  * one order, so that who waits for one waits for those before it. */
 typedef struct reach {
@@ -70,9 +64,10 @@ typedef struct unroller {
     uint32_t gathers_issued, gathers_met;
     uint32_t *kept; /* by cell: what was gathered for all microbatches */
     etch_unit_count units;
-    uint64_t unit_begun;               /* the last unit that has a node, counted by `units` */
-    etch_unit_tasks *after;            /* by part of the backward body: buckets that stand behind it */
-    ETCH_VEC(due_task) due;            /* buckets that are complete and not issued yet */
+    uint64_t unit_begun;    /* the last unit that has a node, counted by `units` */
+    etch_unit_tasks *after; /* by part of the backward body: buckets that stand behind it */
+    ETCH_VEC(etch_due) due; /* buckets that are complete and not issued yet */
+    etch_flows *flows;
     uint64_t *left;                    /* by chunk: backward slots still to run */
     uint64_t run[ETCH_LOOP_DEPTH + 2]; /* by depth: the run at work of the body at that depth */
     prefix prefix;
@@ -465,13 +460,56 @@ static void wait_for_gradients(unroller *u, const etch_unit_task *unit_task, uin
     }
 }
 
+/* What makes a task's gradients from now on. The next microbatch makes them anew where each adds to the part of a
+ * rank. */
+static void make_gradients(unroller *u, const etch_unit_task *unit_task, uint64_t unit, uint32_t id)
+{
+    const etch_task *task = &unit_task->task;
+    for (uint32_t i = 0; i < task->gradients.count; i++) {
+        const etch_gradient *g = &u->outline->gradients.at[task->gradients.at[i]];
+        const uint64_t first = unit_gradients(g, unit);
+        for (uint64_t k = 0; k < g->unit_copies; k++) {
+            u->gradients[first + k] = unit_task->every_microbatch ? ETCH_NO_NODE : id;
+            u->reduced[first + k] = id;
+        }
+    }
+}
+
+/* A piece of a stream waits for all that it is of, and is their maker as far as it has them: the last piece of a
+ * task stands for those before it. */
+static void send_piece(unroller *u, const etch_piece *piece)
+{
+    const prefix outer = u->prefix;
+    etch_task task = piece->members[0].task->task;
+    task.bytes = piece->bytes;
+    task.name = piece->stream->name;
+    task.name_length = piece->stream->name_length;
+    task.module = NULL; /* of any */
+    begin_prefix(u, false, 0);
+    extend_prefix(&u->prefix, "bucket", 6, piece->number);
+    u->prefix.in_layer = false;
+    const uint32_t first_dep = u->dep_count;
+    for (uint32_t i = 0; i < piece->member_count; i++)
+        wait_for_gradients(u, piece->members[i].task, piece->members[i].unit);
+    const uint32_t id = issue(u, &task, first_dep);
+    u->prefix = outer;
+    for (uint32_t i = 0; i < piece->member_count; i++)
+        make_gradients(u, piece->members[i].task, piece->members[i].unit, id);
+}
+
 /* Runs a task of the end of the step for one of its units, which becomes the maker of its gradients: of their
- * sums, or of the weights that they have changed. The next microbatch makes gradients anew where each adds to the
- * part of a rank. */
+ * sums, or of the weights that they have changed. */
 static void run_unit_task(unroller *u, const etch_unit_task *unit_task, uint64_t unit)
 {
     const etch_task *task = &unit_task->task;
     const prefix outer = u->prefix;
+    etch_piece piece;
+    if (unit_task->stream) {
+        etch_flows_add(u->flows, (etch_due){unit_task, unit});
+        while (etch_flows_next(u->flows, &piece))
+            send_piece(u, &piece);
+        return;
+    }
     begin_prefix(u, unit_task->every_microbatch, outer.microbatch);
     if (unit_task->loop_name)
         extend_prefix(&u->prefix, unit_task->loop_name, unit_task->loop_name_length, unit);
@@ -483,14 +521,7 @@ static void run_unit_task(unroller *u, const etch_unit_task *unit_task, uint64_t
     }
     uint32_t id = issue(u, task, first_dep);
     u->prefix = outer;
-    for (uint32_t i = 0; i < task->gradients.count; i++) {
-        const etch_gradient *g = &u->outline->gradients.at[task->gradients.at[i]];
-        const uint64_t first = unit_gradients(g, unit);
-        for (uint64_t k = 0; k < g->unit_copies; k++) {
-            u->gradients[first + k] = unit_task->every_microbatch ? ETCH_NO_NODE : id;
-            u->reduced[first + k] = id;
-        }
-    }
+    make_gradients(u, unit_task, unit, id);
 }
 
 static bool is_of_class(const etch_unit_task *task, uint64_t unit)
@@ -521,6 +552,30 @@ static void run_units(unroller *u, const etch_unit_tasks *list)
 {
     for (uint32_t i = 0; i < list->count; i++)
         each_unit(u, list->at[i], run_unit_task);
+}
+
+/* What is sent in pieces is reduced in the order in which the backward pass has made it: the units that were used
+ * last come first. */
+static void run_backwards(unroller *u, const etch_unit_task *task)
+{
+    const etch_chain *chain = &u->outline->chain;
+    for (uint64_t unit = task->units; unit-- > 0;)
+        if (is_of_class(task, unit) && etch_unit_task_holds(chain, u->stage, task, unit))
+            run_unit_task(u, task, unit);
+}
+
+/* The reductions that wait for the end of the backward pass. */
+static void reduce_last(unroller *u)
+{
+    const etch_unit_tasks *buckets = &u->outline->buckets;
+    for (uint32_t i = 0; i < buckets->count; i++) {
+        if (buckets->at[i]->every_microbatch)
+            continue;
+        if (u->outline->streams.count == 0)
+            each_unit(u, buckets->at[i], run_unit_task);
+        else
+            run_backwards(u, buckets->at[i]);
+    }
 }
 
 /* Adds a unit's work to the norm, which is counted up in the last of the nodes. */
@@ -557,9 +612,8 @@ static void run_norm(unroller *u)
 static void run_end(unroller *u)
 {
     begin_stretch(u);
-    for (uint32_t i = 0; i < u->outline->buckets.count && u->outline->chain.reduce_last; i++)
-        if (!u->outline->buckets.at[i]->every_microbatch)
-            each_unit(u, u->outline->buckets.at[i], run_unit_task);
+    if (u->outline->chain.reduce_last)
+        reduce_last(u);
     run_units(u, &u->outline->ties);
     run_norm(u);
     run_units(u, &u->outline->updates);
@@ -655,7 +709,7 @@ static void run_repeat(unroller *u, const etch_part *part, const etch_body *arou
             repeat->handing[i] = maker_of(u, body->taken[i].out);
         for (uint32_t i = 0; i < body->after_each.count; i++)
             if (u->ending || body->after_each.at[i]->every_microbatch)
-                ETCH_PUSH(u->arena, &u->due, (due_task){body->after_each.at[i], iteration});
+                ETCH_PUSH(u->arena, &u->due, (etch_due){body->after_each.at[i], iteration});
     }
     for (uint32_t i = 0; ends && i < repeat->handed_count; i++)
         *cell_at(u, around, repeat->handed[i].result) = repeat->handing[i];
@@ -700,7 +754,7 @@ static void add_due(unroller *u, uint32_t part_index, const etch_part *part)
     for (uint32_t i = 0; i < u->after[part_index].count; i++) {
         const etch_unit_task *bucket = u->after[part_index].at[i];
         if (bucket->every_microbatch ? now : last)
-            ETCH_PUSH(u->arena, &u->due, (due_task){bucket, 0});
+            ETCH_PUSH(u->arena, &u->due, (etch_due){bucket, 0});
     }
 }
 
@@ -950,6 +1004,7 @@ void etch_unroll(etch_arena *arena, const etch_outline *outline, uint32_t stage,
     }
     u->late_comm = u->late_recv = u->ahead_comm = u->ahead_recv = ETCH_NO_NODE;
     u->before_stretch = u->last_comp = u->last_comm = u->slot_comp = u->clipped = ETCH_NO_NODE;
+    u->flows = etch_flows_new(scratch, outline, stage);
     if (outline->backward)
         place_buckets(u);
     run_slots(u);

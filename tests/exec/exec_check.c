@@ -182,6 +182,11 @@ static const char *check_order(const etch_placed *placed, exec_data *data, exec_
     return run->env.failure ? run->env.failure : ranks->env.failure;
 }
 
+const char *exec_check_order(const etch_placed *placed, uint64_t seed, exec_order order)
+{
+    return check_order(placed, exec_data_new(placed->arena, placed->training, seed), order);
+}
+
 const char *exec_check_placed(const etch_placed *placed, uint64_t seed)
 {
     exec_data *data = exec_data_new(placed->arena, placed->training, seed);

@@ -19,6 +19,9 @@ const char *exec_check_saved(const etch_training *training, uint64_t seed, bool 
  * first. NULL, or what is wrong. */
 const char *exec_check_placed(const etch_placed *placed, uint64_t seed);
 
+/* The same in one order and without the rules. */
+const char *exec_check_order(const etch_placed *placed, uint64_t seed, exec_order order);
+
 /* Rules of docs/placement.md that say what is done, not what comes out: partial sums pass only where R4 lets
  * them, backward reduces nothing again, gradients are added once, and nothing is read that recomputation has
  * not saved. NULL, or what is wrong. */

@@ -1,0 +1,89 @@
+/* Plans as people write them, in random combinations on models as they are shipped: the loss and all gradients of up to 16 ranks
+ * are those of one. ETCH_TEST_SEED chooses the first combination, ETCH_TEST_MULT multiplies their number: 200 makes
+ * 100,000. A failure prints its seed, and a spec that is to be saved in models/. */
+#include "exec_bind.h"
+#include "exec_check.h"
+#include "exec_minimal.h"
+#include "exec_plans.h"
+#include "suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { COMBINATIONS = 500 };
+
+static uint64_t number_of(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+typedef struct tally {
+    uint32_t placed, refused;
+} tally;
+
+static void expect_nothing(uint64_t seed, const exec_combination *c, const char *failure)
+{
+    if (!failure)
+        return;
+    fprintf(stderr, "# ETCH_TEST_SEED=%llu: %s\n%s", (unsigned long long)seed, failure, c->text);
+    ck_abort_msg("ETCH_TEST_SEED=%llu (the spec is printed above, to be saved in models/): %s",
+                 (unsigned long long)seed, failure);
+}
+
+static void check_combination(etch_arena *arena, uint64_t seed, tally *t)
+{
+    const exec_combination c = exec_combine(arena, seed);
+    if (getenv("ETCH_TEST_SHOW"))
+        puts(c.text);
+    const char *path = etch_text(arena, "%s/models/combination.etch", getenv("ETCH_SOURCE_DIR"));
+    const exec_bound bound = exec_bind(arena, path, c.text, "combination", NULL, NULL);
+    expect_nothing(seed, &c, bound.training ? NULL : exec_messages(arena, bound.diags));
+    etch_placed *placed = etch_place(bound.training, bound.plan, ETCH_GRANULARITY_KERNEL);
+    if (!placed) {
+        const char *why = exec_messages(arena, bound.diags);
+        expect_nothing(seed, &c, etch_error_count(bound.diags) > 0 ? NULL : "refused without a reason");
+        if (getenv("ETCH_TEST_TALK"))
+            fprintf(stderr, "%llu %s: %s%s", (unsigned long long)seed, c.family->name, why, c.text);
+        t->refused++;
+        return;
+    }
+    t->placed++;
+    exec_findings f = {0};
+    exec_find_waste(placed, &f);
+    for (uint32_t i = 0; i < f.count && getenv("ETCH_TEST_WASTE"); i++)
+        fprintf(stderr, "%llu %s WASTE %s: %s\n", (unsigned long long)seed, c.family->name,
+                exec_waste_names[f.at[i].waste], f.at[i].text);
+    if (getenv("ETCH_TEST_WASTE"))
+        return;
+    expect_nothing(seed, &c, exec_check_rules(placed));
+    expect_nothing(seed, &c, exec_check_requirements(placed));
+    expect_nothing(seed, &c, exec_check_order(placed, seed, seed % 4 ? EXEC_PROGRAM : EXEC_KERNELS));
+}
+
+static void combinations(etch_arena *arena)
+{
+    const uint64_t first = number_of("ETCH_TEST_SEED", 1),
+                   count = number_of("ETCH_TEST_COUNT", COMBINATIONS * number_of("ETCH_TEST_MULT", 1));
+    tally t = {0};
+    for (uint64_t seed = first; seed < first + count; seed++) {
+        etch_arena *own = etch_arena_new(etch_arena_mem(arena));
+        check_combination(own, seed, &t);
+        etch_arena_free(own);
+    }
+    printf("%u combinations are right, %u refused\n", t.placed, t.refused);
+    ck_assert_msg(t.placed > 4 * t.refused, "%u combinations placed, %u refused", t.placed, t.refused);
+}
+
+START_TEST(ranks_compute_what_one_computes)
+{
+    etch_with_arena(combinations);
+}
+END_TEST
+
+Suite *etch_suite(void)
+{
+    Suite *suite = suite_create("plans");
+    ETCH_ADD_TESTS(suite, ranks_compute_what_one_computes);
+    return suite;
+}
