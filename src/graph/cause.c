@@ -134,6 +134,14 @@ const char *etch_place_text(const etch_placed *placed, const etch_telling *how, 
     return place_text(&t, tensor, place);
 }
 
+const char *etch_value_text(const etch_placed *placed, const etch_telling *how, const etch_value *value)
+{
+    const telling t = telling_of(placed, how, NULL);
+    const char *text = place_text(&t, value->tensor, value->place);
+    const uint32_t flat = value->flat & t.axes;
+    return flat ? etch_text(how->arena, "%s in parts over %s", text, etch_axes_label(placed, flat)) : text;
+}
+
 uint32_t etch_place_axes(const etch_placed *placed, const etch_telling *how, const etch_state *place,
                          const etch_dim *dim, uint32_t axes[ETCH_MAX_AXES])
 {
