@@ -555,6 +555,8 @@ typedef struct etch_plan {
     etch_span keep_span; /* where the plan says so; nowhere when it does not */
     bool reduce_last; /* gradients are reduced when the whole backward pass has ended, not layer by layer */
     etch_span reduce_span; /* where the plan says so; nowhere when it does not */
+    bool contiguous; /* ranks that share causal queries have contiguous parts of them, of unequal work */
+    etch_span balance_span; /* as reduce_span */
     etch_bucketing bucketing;
     etch_expr bucket; /* ETCH_BUCKET_BY_SIZE: bytes that the ranks of a group reduce, or gather, at once */
     etch_span bucket_span;    /* as reduce_span */
@@ -622,6 +624,8 @@ typedef struct etch_step {
     uint32_t axes;                    /* move: bit i for mesh axis i */
     etch_dtype travels;               /* move: dtype of what is sent */
     etch_state factor[ETCH_MAX_AXES]; /* which dim each axis divides the work along */
+    etch_expr
+        part; /* of causal queries in contiguous parts, which of them the rank has, from 0; NULL: equal work */
     etch_value **ins, **outs;
     uint32_t in_count, out_count;
     etch_tensor **accumulate_into; /* by result: the gradient that it is added into in place, or NULL */
@@ -748,6 +752,7 @@ typedef struct etch_placed {
     etch_buckets ties;             /* sums over the stages that use the same weights, after `buckets` */
     ETCH_VEC(etch_update) norms;   /* clipping: sums of squares, by units; none without it */
     ETCH_VEC(etch_requirement) requirements;
+    uint32_t uneven_axes; /* the coordinates on these say how much work a rank has: see etch_at_part */
     uint32_t value_count, step_count;
     etch_diags *diags;
 } etch_placed;
@@ -777,6 +782,12 @@ const etch_homes *etch_unit_uses(const etch_placed *placed, const etch_unit *uni
 /* Elements of a value on one rank, one microbatch. */
 etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value);
 etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value);
+/* Ranks whose coordinates on the uneven axes differ do unequal work: formulas of it have etch_coordinate of these
+ * axes in them. Puts in those of one of `etch_part_count` parts: `number` counts them from 0, in the order in which
+ * ranks are numbered; NULL: of the last one, which has most. */
+etch_expr etch_coordinate(etch_sym *sym, uint32_t axis);
+etch_expr etch_at_part(const etch_placed *placed, etch_expr expr, etch_expr number);
+etch_expr etch_part_count(const etch_placed *placed);
 /* The value behind renames and identities: what is in memory. */
 etch_value *etch_value_root(etch_value *value);
 /* The axes of a bit set as a user writes them: "tp", "(dp,tp)", or the name that the plan gives to this product. */
@@ -791,6 +802,8 @@ typedef struct etch_telling {
 /* "[B@dp,S@(cp,tp),H]", with " partial over tp" behind it where it is a partial sum. */
 const char *etch_place_text(const etch_placed *placed, const etch_telling *how, const etch_tensor *tensor,
                             const etch_state *place);
+/* The longest product of the plan that the list of axes begins with; NULL: none. */
+const etch_product *etch_product_at(const etch_plan *plan, const uint32_t *axes, uint32_t count);
 /* The line of the plan that puts `dim` on `axis` in `scope` (NULL: the model's); nowhere when there is none. */
 etch_span etch_place_line(const etch_placed *placed, const etch_scope *scope, const etch_dim *dim,
                           uint32_t axis);

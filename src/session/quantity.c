@@ -110,6 +110,7 @@ typedef struct filter {
     uint32_t axes;                                             /* without axes that are bound to 1 */
     const etch_part *part;                                     /* NULL: everything */
     const etch_memory_class *held;                             /* of memory */
+    etch_expr share; /* which part of uneven work; NULL: the last one, which has most */
 } filter;
 
 static void refuse_argument(etch_session *session, const etch_quantity *q, const char *argument,
@@ -145,6 +146,10 @@ static bool check_arguments(etch_session *session, const etch_quantity *q, const
                        "one call of '%s' costs the same on every stage that has it", part_of(q, row));
         else
             refuse_argument(session, q, "stage", q->stage_span);
+        fine = false;
+    }
+    if (q->part && row->measure != ETCH_RANK_FLOPS) {
+        refuse_argument(session, q, "part", q->part_span);
         fine = false;
     }
     if (q->count_words > 0 && row->measure != ETCH_FLOPS && row->measure != ETCH_RANK_FLOPS) {
@@ -355,6 +360,8 @@ static void pick(etch_session *session, const etch_pipeline *p, const etch_cost_
         etch_expr amount = etch_mul(sym, amount_of(sym, f, &counted), cost->times);
         if (f->part)
             amount = etch_div(sym, amount, f->part->around);
+        if (p->placed)
+            amount = etch_at_part(p->placed, amount, f->share);
         amount = etch_cost_total(session, p, cost, amount);
         if (amount && etch_is_zero(amount))
             continue;
@@ -432,6 +439,26 @@ static bool is_trained(etch_session *session, const etch_pipeline *p, const etch
         etch_error(session->diags, ETCH_E_QUERY_TRAIN, span,
                    "'%s' needs a train block: model '%s' is not trained", asked, p->model->name);
     etch_help(diag, "%sadd `train { model = %s, optimizer = adamw }` to the spec", hint, p->model->name);
+    return false;
+}
+
+/* `part = first`, `last` or a number. False after a reported error. */
+static bool find_share(etch_session *session, etch_pipeline *p, const etch_quantity *q, etch_expr *share)
+{
+    etch_sym *sym = session->sym;
+    if (!etch_pipeline_place(session, p))
+        return false;
+    *share = strcmp(q->part, "first") == 0 ? etch_int(sym, 0) : etch_number(sym, q->part, strlen(q->part));
+    if (strcmp(q->part, "last") == 0)
+        return true;
+    const etch_expr parts = etch_pipeline_apply(session, p, etch_part_count(p->placed));
+    if (*share && etch_is_integer_constant(*share) &&
+        !(parts && etch_is_constant(parts) && etch_constant_compare(sym, *share, parts) >= 0))
+        return true;
+    etch_diag *diag =
+        etch_error(session->diags, ETCH_E_QUERY_ARGUMENT, q->part_span, "there is no part '%s'", q->part);
+    etch_help(diag, "parts are first, last, and numbers from 0 to before %s",
+              parts ? etch_expr_text(sym, parts) : "their number");
     return false;
 }
 
@@ -528,6 +555,8 @@ etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *q,
     session->latest = p;
     if (!p || !is_trained(session, p, q, &f) || !find_count(session, p, q, &f) ||
         (q->axis_count > 0 && !find_axes(session, q, p->plan, &f.axes)))
+        return NULL;
+    if (q->part && !find_share(session, p, q, &f.share))
         return NULL;
     f.of_axes = q->axis_count > 0;
     if (f.of_axes)

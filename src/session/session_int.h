@@ -44,6 +44,7 @@ typedef struct etch_pipeline {
 typedef struct etch_in_force {
     const char *run;       /* as asked; NULL: the spec's choice */
     const etch_plan *plan; /* may be NULL */
+    const char *named;     /* the plans beside which this one was named; NULL: alone */
     bool defaults;
     etch_settings settings;
     bool fine; /* false: they have errors, which have been reported */
@@ -213,6 +214,9 @@ etch_expr etch_picks_sum(etch_session *session, const etch_picks *picks);
 /* Does the collective exist? One over axes of size 1 does not. Where all of its axes may be 1 or more, it is counted
  * and the axes are noted. */
 bool etch_cost_communicates(etch_session *session, const etch_pipeline *p, const etch_cost *cost);
+/* Why there is the collective of an item, in words. `names` of tensors by id, in place of the spec's; may be NULL. */
+const etch_phrase_view *etch_cost_explain(etch_session *session, const etch_pipeline *p,
+                                          const etch_cost *cost, const char *const *names, size_t *count);
 /* What an amount of the item is in all steps of a served model, with the values in force. */
 etch_expr etch_cost_total(etch_session *session, const etch_pipeline *p, const etch_cost *cost,
                           etch_expr amount);

@@ -274,7 +274,7 @@ static bool has_chunks(const etch_placed *placed, const etch_step *step)
     uint32_t parts = 1;
     for (uint32_t a = 0; query && a < placed->plan->mesh.count; a++)
         parts *= step->factor[a] == query ? exec_integer(placed->plan->mesh.at[a].size) : 1;
-    return parts == 1 || exec_integer(query->size) % (2 * parts) == 0;
+    return parts == 1 || placed->plan->contiguous || exec_integer(query->size) % (2 * parts) == 0;
 }
 
 static bool step_is_even(const etch_placed *placed, const etch_step *step)

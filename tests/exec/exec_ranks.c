@@ -235,11 +235,23 @@ static exec_array *gathered(exec_ranks *ranks, const etch_value *value, exec_arr
     return all;
 }
 
-static void check_flop(exec_ranks *ranks, const etch_step *step, int64_t counted, uint32_t statistics)
+/* Which part of uneven work a rank has. */
+static etch_expr part_of(const exec_ranks *ranks, uint32_t rank)
 {
-    if (ranks->seen[step->id] || ranks->env.failure)
+    int64_t part = 0;
+    for (uint32_t a = 0; a < ranks->mesh.axes; a++)
+        if (ranks->placed->uneven_axes >> a & 1)
+            part = part * ranks->mesh.size[a] + exec_mesh_at(&ranks->mesh, rank, a);
+    return etch_int(ranks->placed->training->graph->sym, part);
+}
+
+static void check_flop(exec_ranks *ranks, const etch_step *step, uint32_t rank, int64_t counted,
+                       uint32_t statistics)
+{
+    if ((ranks->seen[step->id] && !step->part) || ranks->env.failure)
         return;
-    int64_t said = exec_integer(etch_step_flop(ranks->placed, step));
+    int64_t said =
+        exec_integer(etch_at_part(ranks->placed, etch_step_flop(ranks->placed, step), part_of(ranks, rank)));
     for (uint32_t a = 0; a < ranks->mesh.axes; a++)
         if (statistics & (1u << a))
             counted /= ranks->mesh.size[a];
@@ -300,7 +312,7 @@ static void run_on_rank(exec_ranks *ranks, const etch_step *step, exec_array ***
             etch_text(ranks->env.arena, "%s: %s", step_text(ranks, step), ranks->env.failure);
         return;
     }
-    check_flop(ranks, step, call.flop, statistics);
+    check_flop(ranks, step, rank, call.flop, statistics);
     track(step, &call);
     for (uint32_t i = 0; i < step->in_count && step->row->role != ROLE_FREE; i++)
         note_read(ranks, step, parts[i][rank], rank);
@@ -420,7 +432,7 @@ static void lay_out(exec_ranks *ranks, const etch_step *step)
     uint32_t sharing = 1;
     for (uint32_t a = 0; a < ranks->mesh.axes && query; a++)
         sharing *= step->factor[a] == query ? ranks->mesh.size[a] : 1;
-    if (sharing == 1)
+    if (sharing == 1 || ranks->placed->plan->contiguous)
         return;
     exec_lay_out(&ranks->env, query, sharing);
     exec_lay_out(&ranks->reference->env, query, sharing);
