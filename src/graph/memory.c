@@ -224,4 +224,13 @@ void etch_placed_memory(const etch_placed *placed, const etch_stage_view *stage,
         list_weight(&l, graph->weights.at[i]);
     if (placed->backward)
         list_saved(&l);
+    const etch_cost working = {
+        .measure = ETCH_HELD,
+        .memory = ETCH_MEMORY_WORKING,
+        .each = etch_working_set(placed, l.stage),
+        .times = etch_int(l.sym, 1),
+        .scope = graph->scopes.at[0],
+        .span = placed->plan->span,
+    };
+    push(&l, working);
 }
