@@ -140,14 +140,24 @@ uint32_t etch_place_axes(const etch_placed *placed, const etch_telling *how, con
     return axes_of_dim(&t.p, place, t.axes, dim, axes);
 }
 
-static const etch_shard *line_of(const telling *t, const etch_scope *scope, const etch_dim *dim,
-                                 uint32_t axis)
+static const etch_shard *line_of_dim(const telling *t, const etch_scope *scope, const etch_dim *dim,
+                                     uint32_t axis)
 {
     const etch_shard *mapped = etch_map_dim(&t->p, scope, dim);
     for (uint32_t i = 0; mapped && i < mapped->axis_count; i++)
         if (mapped->axes[i] == axis)
             return mapped;
     return etch_map_entry(&t->p, dim, 1u << axis);
+}
+
+/* Slots that no line divides are divided as the tokens are that fill them. */
+static const etch_shard *line_of(const telling *t, const etch_scope *scope, const etch_dim *dim,
+                                 uint32_t axis)
+{
+    const etch_shard *line = line_of_dim(t, scope, dim, axis);
+    for (uint32_t i = 0; !line && i < dim->holds.count; i++)
+        line = line_of_dim(t, scope, dim->holds.at[i], axis);
+    return line;
 }
 
 etch_span etch_place_line(const etch_placed *placed, const etch_scope *scope, const etch_dim *dim,
