@@ -163,10 +163,10 @@ class Plans(Case):
         """On the axes of the group, and on no other: from one state to another."""
         for _, _, p in shipped():
             for step in p.steps:
-                if step["name"] not in ("slice", "all_gather", "all_reduce", "reduce_scatter", "all_to_all"):
+                if step["name"] not in ("slice_shard", "all_gather", "all_reduce", "reduce_scatter", "all_to_all"):
                     continue
                 row = p.collectives[step["collective"]] if step["collective"] is not None else None
-                self.assertEqual(step["name"] == "slice", row is None)
+                self.assertEqual(step["name"] == "slice_shard", row is None)
                 before, after = p.states(step["ins"][0]), p.states(step["outs"][0])
                 changed = {axis for axis in p.axes if before.get(axis) != after.get(axis)}
                 if row and row["rule"] == "statistic":
@@ -177,7 +177,7 @@ class Plans(Case):
                 for axis in changed:
                     kinds = [None if state is None else "partial" if state == "partial" else "dim"
                              for state in (before.get(axis), after.get(axis))]
-                    self.assertEqual(kinds, {"slice": [None, "dim"], "all_gather": ["dim", None],
+                    self.assertEqual(kinds, {"slice_shard": [None, "dim"], "all_gather": ["dim", None],
                                              "all_reduce": ["partial", None], "reduce_scatter": ["partial", "dim"],
                                              "all_to_all": ["dim", "dim"]}[step["name"]], row)
 
@@ -282,7 +282,6 @@ class Plans(Case):
                         self.assertRegex(line, rf"\b{what}\b.*@")
 
     def test_every_collective_names_a_line_of_the_plan(self):
-        """But those over axes that were inferred from nothing that a line says of this very dim."""
         for _, _, p in shipped():
             for row in p.collectives:
                 lines = [phrase for phrase in row["why"] if phrase["of_plan"] and phrase["location"]]
@@ -375,6 +374,13 @@ parallel p {
             self.assertEqual(collections.Counter(inside), collections.Counter(mine))
             self.assertTrue(inside)
 
+    def test_one_stage(self):
+        p = Placement(LLAMA, "--plan", "megatron_pp", "--stage", "last")
+        self.assertEqual(["last"], p.stages)
+        asked = succeed("query", LLAMA, "comm(step, stage = last)", "--plan", "megatron_pp").out.strip()
+        for point in POINTS:
+            self.assertEqual(Formula(asked).at(point), Formula(p.report["sum"][0]["bytes"]).at(point))
+
     def test_axes_of_one_rank_are_gone(self):
         text = succeed("show", LLAMA, "--plan", "megatron_sp", "--set", "tp=1,dp=4").out
         self.assertNotIn("@tp", text)
@@ -431,7 +437,7 @@ parallel p {
 
     def test_errors(self):
         for more, code in ((["--plan", "megatorn"], "E0421"), (["atention", "--plan", "megatron"], "E0624"),
-                           (["--plan", "megatron_pp", "--stage", "first"], None)):
+                           (["--plan", "megatron_pp", "--stage", "5", "--set", "pp=2,layers=4"], "E0631"), (["--stage", "first"], None)):
             done = run("show", LLAMA, *more)
             self.assertNotEqual(0, done.status)
             self.assertEqual("", done.out)
