@@ -93,6 +93,11 @@ void etch_map_require(placer *p, const etch_tensor *tensor, const etch_state *pl
 /* Records that each rank of `axes`, which divide `dim`, holds two chunks of it. */
 void etch_map_require_pairs(placer *p, const etch_dim *dim, uint32_t axes);
 
+/* ---- uneven.c ---- */
+
+/* Which part of `dim` a rank has that `axes` divide, from 0: a formula of its coordinates. Notes that they matter. */
+etch_expr etch_part_index(placer *p, const etch_dim *dim, uint32_t axes);
+
 /* ---- demand.c ---- */
 
 void etch_demand_uses(placer *p, const etch_region *region);
@@ -123,6 +128,8 @@ etch_step *etch_step_new(placer *p, etch_op *op, const etch_row *row, etch_phase
  * of a kind (R5). */
 etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need, uint32_t mask,
                             etch_phase phase, etch_scope *scope, etch_cause cause);
+/* Axes, as bits, that would stay on a dim of the value while one outside of them leaves it. */
+uint32_t etch_move_left_behind(const placer *p, const etch_value *value, const etch_state *need);
 /* A collective that leaves the placement as it is: the reduction of a statistic. */
 etch_value *etch_move_reduce(placer *p, etch_value *value, uint32_t axes, etch_phase phase, etch_scope *scope,
                              etch_cause cause);

@@ -137,12 +137,12 @@ typedef struct etch_count_word {
 
 typedef struct etch_quantity {
     const char *name;
-    const char *first;                        /* phase, model, module or class; NULL when there is none */
-    const char *of, *op, *run, *plan, *stage; /* NULL when not given; selectors with dots as written */
-    const char *const *axes;                  /* of `axis =` */
-    const etch_count_word *counts;            /* a preset first */
+    const char *first; /* phase, model, module or class; NULL when there is none */
+    const char *of, *op, *run, *plan, *stage, *part; /* NULL when not given; selectors with dots as written */
+    const char *const *axes;                         /* of `axis =` */
+    const etch_count_word *counts;                   /* a preset first */
     uint32_t axis_count, count_words;
-    etch_span span, first_span, of_span, op_span, axis_span, plan_span, stage_span;
+    etch_span span, first_span, of_span, op_span, axis_span, plan_span, stage_span, part_span;
 } etch_quantity;
 
 /* What a quantity is. NULL after having reported why not. */

@@ -33,3 +33,15 @@ void etch_plan_read_bucket(etch_plan_builder *b, const etch_ast_def *def)
                                  "a bucket is layer, step, or at least 1 byte");
     etch_help(diag, "write bucket = 25*2^20 for 25 MiB");
 }
+
+/* ---- balance ------------------------------------------------------------------------------------------- */
+
+void etch_plan_read_balance(etch_plan_builder *b, const etch_ast_def *def)
+{
+    b->plan->balance_span = def->span;
+    if (def->value->kind == ETCH_AST_TRUTH)
+        b->plan->contiguous = !def->value->truth;
+    else if (def->value->kind != ETCH_AST_BROKEN)
+        etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->value->span,
+                   "balance is true, early and late queries together, or false, contiguous parts of them");
+}

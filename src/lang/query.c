@@ -73,9 +73,10 @@ static bool read_count(etch_spec *spec, const etch_ast_arg *arg, etch_quantity *
 /* Stores a named argument. */
 static bool read_named(etch_spec *spec, const etch_ast_arg *arg, etch_quantity *q)
 {
-    static const char *const names[] = {"of", "op", "axis", "run", "plan", "stage", "count"};
-    const char **const ends[] = {&q->of, &q->op, NULL, &q->run, &q->plan, &q->stage};
-    etch_span *const spans[] = {&q->of_span, &q->op_span, NULL, NULL, &q->plan_span, &q->stage_span};
+    static const char *const names[] = {"of", "op", "axis", "run", "plan", "stage", "part", "count"};
+    const char **const ends[] = {&q->of, &q->op, NULL, &q->run, &q->plan, &q->stage, &q->part};
+    etch_span *const spans[] = {&q->of_span,   &q->op_span,    NULL,         NULL,
+                                &q->plan_span, &q->stage_span, &q->part_span};
     const uint32_t count = sizeof names / sizeof *names;
     uint32_t i = 0;
     if (is_count(arg->name.text))
@@ -94,7 +95,7 @@ static bool read_named(etch_spec *spec, const etch_ast_arg *arg, etch_quantity *
     }
     if (!ends[i])
         return read_axes(spec, arg->value, q);
-    *ends[i] = selector_of(spec, arg->value, strcmp(names[i], "stage") == 0);
+    *ends[i] = selector_of(spec, arg->value, strcmp(names[i], "stage") == 0 || strcmp(names[i], "part") == 0);
     if (spans[i])
         *spans[i] = arg->value->span;
     return *ends[i] != NULL;
@@ -113,7 +114,7 @@ static bool read_quantity(etch_spec *spec, const etch_ast_expr *call, etch_quant
         if (i > 0) {
             etch_diag *diag = etch_error(spec->diags, ETCH_E_QUERY_ARGUMENT, arg->value->span,
                                          "'%s' has one argument without a name, the first", q->name);
-            etch_help(diag, "the others are named: of, op, axis, run, plan, stage, count");
+            etch_help(diag, "the others are named: of, op, axis, run, plan, stage, part, count");
             return false;
         }
         q->first = selector_of(spec, arg->value, false);
