@@ -179,6 +179,7 @@ END_TEST
 
 #define LATER " is part of the language but is not given meaning yet\n"
 #define SCHEDULES "  help schedules are gpipe, one_f_one_b, interleaved(virtual = v)\n"
+#define OFFLOAD "  help write offload = optimizer, or master or moments, which are parts of it\n"
 #define CHUNKS "  help for example interleaved(virtual = 2)\n"
 
 static void wrong(etch_arena *arena)
@@ -264,8 +265,12 @@ static void wrong(etch_arena *arena)
         {"mesh [a]\nstage layer @ a, schedule = gpipe(virtual = 2)", NULL,
          "E0432 a.etch:4:29 schedule 'gpipe' takes no options\n"},
         {"mesh [a]\noffload = (optimizer)\nofload = 1", NULL,
-         "E0420 a.etch:4:1 'offload' in a plan" LATER "E0430 a.etch:5:1 a plan has no option 'ofload'\n"
-         "  help did you mean 'offload'?\n"},
+         "E0430 a.etch:5:1 a plan has no option 'ofload'\n  help did you mean 'offload'?\n"},
+        {"mesh [a]\noffload = (master, weights, mastr, 3)", NULL,
+         "E0420 a.etch:4:20 offloading 'weights'" LATER OFFLOAD
+         "E0430 a.etch:4:29 offload lists what the optimizer keeps in the memory of the host\n"
+         "  help did you mean 'master'?\n" OFFLOAD
+         "E0430 a.etch:4:36 offload lists what the optimizer keeps in the memory of the host\n" OFFLOAD},
         {"mesh [a]\nstream S @ a\npad K = 128\nfor core { dtype act = f8 }\nfor core { recompute = layer "
          "}\naccumulate = (B, 4)",
          NULL,
