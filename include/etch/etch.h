@@ -193,9 +193,10 @@ typedef enum etch_breakdown {
     ETCH_BY_STAGE,      /* pipeline stages: 0, 1, ... where they are bound, else first, middle, last; `whole`
                            without pipeline */
     ETCH_BY_TERM,       /* each term of the formula, and what gives it: op, module path, place in the spec */
-    ETCH_BY_LAYER /* loops of the model, all iterations of a class together: layer, outer.inner; layer#2 where
+    ETCH_BY_LAYER, /* loops of the model, all iterations of a class together: layer, outer.inner; layer#2 where
                            several loops have the same name, layer[3] where the iterations that are as this one
                            differ from others; "outside loops" */
+    ETCH_BY_CLASS  /* memory: weights, grads, master, moments, activations, working, cache */
 } etch_breakdown;
 
 /* "op", "module", ...; "" for ETCH_BY_NOTHING; NULL behind the last. */
@@ -214,14 +215,26 @@ typedef struct etch_row_amount {
     etch_amount amount;
 } etch_row_amount;
 
+/* A part of an explanation why a collective is there. */
+typedef struct etch_phrase_view {
+    const char
+        *part; /* "made": how the tensor came to be held as it is; "needed": what asks for the collective;
+                         "plan": a line of the plan behind one of the two */
+    const char *text;
+    bool of_plan;           /* `location` is a line of the plan */
+    etch_location location; /* in a spec */
+} etch_phrase_view;
+
 /* What gives a part of a term. */
 typedef struct etch_reason {
     etch_amount amount; /* of the term */
     const char *op; /* as in `--by op`, of communication as in `--by collective`; "weight" of parameters */
-    const char *module;     /* dotted path: llama.block.attention */
-    const char *phase;      /* NULL of parameters */
-    const char *tensor;     /* what it computes, by its name in the spec; NULL: nothing that has one */
-    etch_location location; /* in the spec */
+    const char *module;          /* dotted path: llama.block.attention */
+    const char *phase;           /* NULL of parameters */
+    const char *tensor;          /* what it computes, by its name in the spec; NULL: nothing that has one */
+    etch_location location;      /* in the spec */
+    const etch_phrase_view *why; /* of communication: why the collective is there; NULL of others */
+    size_t why_count;
 } etch_reason;
 
 typedef struct etch_term {

@@ -807,6 +807,8 @@ typedef struct etch_telling {
 /* "[B@dp,S@(cp,tp),H]", with " partial over tp" behind it where it is a partial sum. */
 const char *etch_place_text(const etch_placed *placed, const etch_telling *how, const etch_tensor *tensor,
                             const etch_state *place);
+/* The longest product of the plan that the list of axes begins with; NULL: none. */
+const etch_product *etch_product_at(const etch_plan *plan, const uint32_t *axes, uint32_t count);
 /* The line of the plan that puts `dim` on `axis` in `scope` (NULL: the model's); nowhere when there is none. */
 etch_span etch_place_line(const etch_placed *placed, const etch_scope *scope, const etch_dim *dim,
                           uint32_t axis);
@@ -831,6 +833,7 @@ void etch_placed_dump(const etch_placed *placed, etch_buf *out);
 /* Units that a stage holds of an entry, counted from its first one. */
 typedef struct etch_stretch {
     etch_expr low, high; /* to before it */
+    uint32_t chunk;      /* of the stage: whose they are */
 } etch_stretch;
 
 typedef ETCH_VEC(etch_stretch) etch_stretches;
@@ -882,17 +885,32 @@ etch_expr etch_stage_ties(etch_sym *sym, const etch_stage_view *view, const etch
 
 /* What a cost item counts. */
 typedef enum etch_measure {
-    ETCH_PARAMS,     /* elements */
-    ETCH_ACTIVE,     /* of them, those that one token uses */
-    ETCH_FLOPS,      /* FLOP, whole job, undivided */
-    ETCH_RANK_FLOPS, /* FLOP of one rank */
-    ETCH_TRAFFIC,    /* bytes of one rank */
-    ETCH_COMM,       /* bytes of one rank, as comm_size counts them */
-    ETCH_WIRE,       /* bytes of one rank that a ring sends */
-    ETCH_CACHED,     /* bytes that the caches of one rank hold when the run has ended */
-    ETCH_SAVED,      /* bytes that one microbatch keeps for backward, whole job */
-    ETCH_RANK_SAVED  /* the same of one rank */
+    ETCH_PARAMS,      /* elements */
+    ETCH_ACTIVE,      /* of them, those that one token uses */
+    ETCH_FLOPS,       /* FLOP, whole job, undivided */
+    ETCH_RANK_FLOPS,  /* FLOP of one rank */
+    ETCH_TRAFFIC,     /* bytes of one rank */
+    ETCH_COMM,        /* bytes of one rank, as comm_size counts them */
+    ETCH_WIRE,        /* bytes of one rank that a ring sends */
+    ETCH_CACHED,      /* bytes that the caches of one rank hold when the run has ended */
+    ETCH_SAVED,       /* bytes that one microbatch keeps for backward, whole job */
+    ETCH_RANK_SAVED,  /* the same of one rank */
+    ETCH_RANK_PARAMS, /* elements of weights that one rank holds */
+    ETCH_HELD         /* bytes that one rank holds, see etch_memory */
 } etch_measure;
+
+/* What bytes that a rank holds are of. */
+typedef enum etch_memory {
+    ETCH_MEMORY_WEIGHTS,
+    ETCH_MEMORY_GRADS,
+    ETCH_MEMORY_MASTER,      /* copies of the weights that the optimizer works on */
+    ETCH_MEMORY_MOMENTS,     /* what else it keeps of each weight */
+    ETCH_MEMORY_ACTIVATIONS, /* kept for backward, of all microbatches that are under way */
+    ETCH_MEMORY_WORKING,     /* the most that is there beside that while a layer is worked on */
+    ETCH_MEMORY_COUNT
+} etch_memory;
+/* "weights", ...; NULL past the last. */
+const char *etch_memory_name(etch_memory memory);
 
 /* One contribution: `each` happens `times` times in a step; what is saved, in a microbatch. */
 typedef struct etch_cost {
@@ -901,6 +919,7 @@ typedef struct etch_cost {
     etch_expr read; /* traffic: of `each`, what is read; the rest is written */
     etch_phase phase;
     const etch_row *row; /* op; NULL for params; saved: what it is kept for */
+    etch_memory memory;  /* held: what */
     bool matmul;         /* counts as a product */
     bool trainable;      /* params: has a gradient */
     bool of_weights;     /* of backward: makes gradients of weights and nothing else */

@@ -53,72 +53,105 @@ static etch_move move_of(etch_state from, etch_state to)
     return to ? ETCH_ALL_TO_ALL : ETCH_ALL_GATHER;
 }
 
-/* Only the innermost axis of a dim may leave it or join it: the shards of the outer ones stay where they are.
- * Slots have no order that would have to be kept. The axis that is in the way, or none: the count of axes. */
-static uint32_t inner_axis(const placer *p, const etch_value *value, uint32_t axis, etch_state dim,
-                           const etch_state *goal)
-{
-    if (!dim || dim == ETCH_PARTIAL || dim->holds.count)
-        return p->axis_count;
-    for (uint32_t other = 0; other < p->axis_count; other++) {
-        bool stays = other != axis && value->place[other] == dim && goal[other] == dim;
-        if (stays && !etch_map_is_inside(p, dim, axis, other))
-            return other;
-    }
-    return p->axis_count;
-}
+/* ---- in which order ---------------------------------------------------------------------------------- */
 
-static bool can_move(const placer *p, const etch_value *value, const etch_state *goal)
-{
-    for (uint32_t a = 0; a < p->axis_count; a++)
-        if (value->place[a] != goal[a] && (inner_axis(p, value, a, value->place[a], goal) < p->axis_count ||
-                                           inner_axis(p, value, a, goal[a], goal) < p->axis_count))
-            return false;
-    return true;
-}
-
-/* Reports why it cannot be moved. */
-static bool is_innermost(placer *p, const etch_value *value, uint32_t axis, etch_state dim,
-                         const etch_state *goal)
-{
-    const uint32_t other = inner_axis(p, value, axis, dim, goal);
-    if (other < p->axis_count) {
-        const char *name = p->plan->mesh.at[axis].name;
-        etch_diag *diag = etch_error(p->graph->diags, ETCH_E_NOT_INNERMOST, p->plan->span,
-                                     "%s must be last on %s: %s is moved while %s stays on it", name,
-                                     dim->name, name, p->plan->mesh.at[other].name);
-        etch_note(diag, value->tensor->span, "for %s", value->tensor->name);
-        etch_help(diag, "write %s @ (%s,%s)", dim->name, p->plan->mesh.at[other].name, name);
-        p->failed = true;
-        return false;
-    }
-    return true;
-}
-
-/* Sizes shrink first; but where an axis joins a dim that another leaves, the other leaves first: the joining
- * axis would divide shards, and what is left when they are gathered is not its part of the whole. */
 enum { MOVE_KINDS = ETCH_ALL_GATHER };
+
+/* Sizes shrink first. */
 static const etch_move shrink_first[MOVE_KINDS] = {ETCH_SLICE, ETCH_REDUCE_SCATTER, ETCH_ALL_TO_ALL,
                                                    ETCH_ALL_REDUCE, ETCH_ALL_GATHER};
-static const etch_move leave_first[MOVE_KINDS] = {ETCH_ALL_GATHER, ETCH_ALL_TO_ALL, ETCH_ALL_REDUCE,
-                                                  ETCH_REDUCE_SCATTER, ETCH_SLICE};
 
-/* Does an axis leave a dim and another join it, other than in one all-to-all? */
-static bool is_handed_over(const placer *p, const etch_value *value, const etch_state *goal)
+static bool is_shard(etch_state state)
 {
-    for (uint32_t a = 0; a < p->axis_count; a++) {
-        etch_state dim = value->place[a];
-        if (!dim || dim == ETCH_PARTIAL || goal[a] == dim)
-            continue;
-        for (uint32_t b = 0; b < p->axis_count; b++) {
-            bool joins = goal[b] == dim && value->place[b] != dim;
-            bool at_once = goal[a] && value->place[b] && value->place[b] != ETCH_PARTIAL;
-            if (joins && !at_once)
-                return true;
-        }
-    }
-    return false;
+    return state && state != ETCH_PARTIAL;
 }
+
+/* Does `other`, on a dim that `axis` leaves or joins now, keep it from that? Only the innermost axis of a dim may leave it
+ * or join it: the shards of the outer ones stay where they are. Slots have no order that would have to be kept. But
+ * what is to leave any dim leaves before another joins: that one would divide shards, and what is left when they are
+ * gathered is not its part of the whole. */
+static bool is_in_the_way(const placer *p, const etch_state *now, const etch_state *goal, uint32_t axis,
+                          uint32_t other)
+{
+    const etch_state from = now[axis], to = goal[axis], there = now[other];
+    if (!is_shard(there) || (there != from && there != to))
+        return false;
+    if (there == to && goal[other] != to)
+        return true;
+    return !there->holds.count && etch_map_is_inside(p, there, other, axis);
+}
+
+static uint32_t axes_of_kind(const placer *p, const etch_state *now, const etch_state *goal, etch_move kind)
+{
+    uint32_t axes = 0;
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        if (move_of(now[a], goal[a]) == kind)
+            axes |= 1u << a;
+    return axes;
+}
+
+static bool may_move(const placer *p, const etch_state *now, const etch_state *goal, uint32_t axes)
+{
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        for (uint32_t b = 0; axes & (1u << a) && b < p->axis_count; b++)
+            if (!(axes & (1u << b)) && is_in_the_way(p, now, goal, a, b))
+                return false;
+    return true;
+}
+
+/* The first order of collectives, at most one of a kind, that leads to `goal`; NO_MOVE at its end. False: there is none. */
+static bool order_moves(const placer *p, const etch_state *now, const etch_state *goal, etch_move *order)
+{
+    bool moves = false;
+    for (uint32_t i = 0; i < MOVE_KINDS; i++) {
+        const uint32_t axes = axes_of_kind(p, now, goal, shrink_first[i]);
+        if (!axes)
+            continue;
+        moves = true;
+        if (!may_move(p, now, goal, axes))
+            continue;
+        etch_state next[ETCH_MAX_AXES];
+        for (uint32_t a = 0; a < p->axis_count; a++)
+            next[a] = axes & (1u << a) ? goal[a] : now[a];
+        *order = shrink_first[i];
+        if (order_moves(p, next, goal, order + 1))
+            return true;
+    }
+    *order = ETCH_NO_MOVE;
+    return !moves;
+}
+
+uint32_t etch_move_left_behind(const placer *p, const etch_value *value, const etch_state *need)
+{
+    uint32_t axes = 0;
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        for (uint32_t b = 0; is_shard(value->place[a]) && need[a] != value->place[a] && b < p->axis_count;
+             b++)
+            if (value->place[b] == value->place[a] && need[b] == value->place[b] &&
+                is_in_the_way(p, value->place, need, a, b))
+                axes |= 1u << b;
+    return axes;
+}
+
+/* Reports which axis is kept from moving by which. */
+static void refuse_move(placer *p, const etch_value *value, const etch_state *goal)
+{
+    for (uint32_t a = 0; a < p->axis_count && !p->failed; a++)
+        for (uint32_t b = 0; value->place[a] != goal[a] && b < p->axis_count && !p->failed; b++) {
+            if (a == b || !is_in_the_way(p, value->place, goal, a, b))
+                continue;
+            const char *name = p->plan->mesh.at[a].name, *other = p->plan->mesh.at[b].name;
+            const char *dim = value->place[b]->name;
+            etch_diag *diag =
+                etch_error(p->graph->diags, ETCH_E_NOT_INNERMOST, p->plan->span,
+                           "%s must be last on %s: %s is moved while %s stays on it", name, dim, name, other);
+            etch_note(diag, value->tensor->span, "for %s", value->tensor->name);
+            etch_help(diag, "write %s @ (%s,%s)", dim, other, name);
+            p->failed = true;
+        }
+}
+
+/* ---- moves and copies -------------------------------------------------------------------------------- */
 
 static etch_value *move_once(placer *p, etch_value *value, const etch_state *goal, uint32_t axes,
                              etch_move move, etch_phase phase, etch_scope *scope, etch_cause cause)
@@ -202,7 +235,8 @@ static bool is_on_the_way(const placer *p, const etch_value *value, const etch_v
         if (held->place[a] != goal[a] && held->place[a] != value->place[a] && !whole)
             return false;
     }
-    return can_move(p, held, goal);
+    etch_move order[MOVE_KINDS + 1];
+    return order_moves(p, held->place, goal, order);
 }
 
 /* What is nearest to `goal` of a value and its copies that are there. */
@@ -258,7 +292,6 @@ etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need
                             etch_phase phase, etch_scope *scope, etch_cause cause)
 {
     etch_state goal[ETCH_MAX_AXES];
-    uint32_t by_move[ETCH_MOVE_COUNT] = {0};
     for (uint32_t a = 0; a < p->axis_count; a++)
         goal[a] = mask & (1u << a) ? need[a] : value->place[a];
     if (etch_place_equal(p, value->place, goal))
@@ -271,19 +304,17 @@ etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need
         keep_copy(p, value, moved, phase);
         return moved;
     }
-    for (uint32_t a = 0; a < p->axis_count; a++)
-        if (value->place[a] != goal[a] &&
-            !(is_innermost(p, value, a, value->place[a], goal) && is_innermost(p, value, a, goal[a], goal)))
-            return value;
     moved = nearest(p, value, goal, phase);
-    for (uint32_t a = 0; a < p->axis_count; a++)
-        by_move[move_of(moved->place[a], goal[a])] |= 1u << a;
-    const etch_move *order = is_handed_over(p, moved, goal) ? leave_first : shrink_first;
-    for (uint32_t i = 0; i < MOVE_KINDS; i++)
-        if (by_move[order[i]]) {
-            moved = move_once(p, moved, goal, by_move[order[i]], order[i], phase, scope, cause);
-            keep_copy(p, value, moved, phase);
-        }
+    etch_move order[MOVE_KINDS + 1];
+    if (!order_moves(p, moved->place, goal, order)) {
+        refuse_move(p, moved, goal);
+        return value;
+    }
+    for (const etch_move *kind = order; *kind != ETCH_NO_MOVE; kind++) {
+        moved = move_once(p, moved, goal, axes_of_kind(p, moved->place, goal, *kind), *kind, phase, scope,
+                          cause);
+        keep_copy(p, value, moved, phase);
+    }
     return moved;
 }
 

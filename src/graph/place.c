@@ -281,6 +281,35 @@ static void keep_slots(placer *p, placing *pl)
     }
 }
 
+/* An axis inside one that an operand has to be gathered over is gathered, too, in the same collective, and divides no
+ * work: tokens on (tp,g) that are needed whole on tp alone. */
+static uint32_t left_behind(const placer *p, const placing *pl)
+{
+    uint32_t axes = 0;
+    for (uint32_t i = 0; i < pl->op->in_count; i++)
+        axes |= etch_move_left_behind(p, pl->ins[i], pl->need[i]);
+    return axes;
+}
+
+static void place_axes(placer *p, placing *pl)
+{
+    for (uint32_t a = 0; a < p->axis_count && !pl->op->row->links; a++)
+        place_axis(p, pl, a);
+    if (pl->op->row->links)
+        keep_slots(p, pl);
+    for (uint32_t axes = left_behind(p, pl); axes & ~pl->barred; axes = left_behind(p, pl)) {
+        pl->barred |= axes;
+        for (uint32_t a = 0; a < p->axis_count; a++) {
+            if (!(axes & (1u << a)))
+                continue;
+            for (uint32_t i = 0; i < pl->op->out_count; i++)
+                pl->result[i][a] = NULL;
+            pl->stat_axes &= ~(1u << a);
+            place_axis(p, pl, a);
+        }
+    }
+}
+
 /* ---- one op ----------------------------------------------------------------------------------------- */
 
 static void bring_operands(placer *p, placing *pl)
@@ -489,10 +518,7 @@ static void place_op(placer *p, etch_op *op)
     if (etch_op_is_view(op)) {
         place_view(p, &pl);
     } else {
-        for (uint32_t a = 0; a < p->axis_count && !op->row->links; a++)
-            place_axis(p, &pl, a);
-        if (op->row->links)
-            keep_slots(p, &pl);
+        place_axes(p, &pl);
         bring_operands(p, &pl);
         balance_causal(p, &pl);
     }
@@ -548,12 +574,18 @@ static uint32_t add_alike(placer *p, etch_op *op, etch_value **parts, uint32_t c
 /* Moves a cotangent to `goal`, except that it may stay partial where `goal` is replicated. */
 static etch_value *bring_cotangent(placer *p, etch_op *op, etch_value *value, const etch_state *goal)
 {
-    uint32_t mask = 0;
-    for (uint32_t a = 0; a < p->axis_count; a++)
+    etch_tensor *of = op->outs[0]->of;
+    uint32_t mask = 0, moved = 0, summed = 0;
+    for (uint32_t a = 0; a < p->axis_count; a++) {
         if (goal[a] || value->place[a] != ETCH_PARTIAL)
             mask |= 1u << a;
-    return bring(p, value, goal, mask, op->phase, op->scope,
-                 (etch_cause){ETCH_RULE_COTANGENT, .op = op, .tensor = op->outs[0]->of});
+        if (mask >> a & 1 && goal[a] != value->place[a])
+            moved |= 1u << a;
+        if (p->made[of->id]->place[a] == ETCH_PARTIAL)
+            summed |= 1u << a;
+    }
+    const etch_rule rule = moved & ~summed ? ETCH_RULE_COTANGENT : ETCH_RULE_SUMMAND;
+    return bring(p, value, goal, mask, op->phase, op->scope, (etch_cause){rule, .op = op, .tensor = of});
 }
 
 /* Two parts that are held differently meet where neither is partial alone. */

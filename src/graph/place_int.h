@@ -128,6 +128,8 @@ etch_step *etch_step_new(placer *p, etch_op *op, const etch_row *row, etch_phase
  * of a kind (R5). */
 etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need, uint32_t mask,
                             etch_phase phase, etch_scope *scope, etch_cause cause);
+/* Axes, as bits, that would stay on a dim of the value while one outside of them leaves it. */
+uint32_t etch_move_left_behind(const placer *p, const etch_value *value, const etch_state *need);
 /* A collective that leaves the placement as it is: the reduction of a statistic. */
 etch_value *etch_move_reduce(placer *p, etch_value *value, uint32_t axes, etch_phase phase, etch_scope *scope,
                              etch_cause cause);

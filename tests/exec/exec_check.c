@@ -165,6 +165,37 @@ const char *exec_check_saved(const etch_training *training, uint64_t seed, bool 
 
 /* ---- ranks ------------------------------------------------------------------------------------------ */
 
+/* Has a loop in a loop several classes? */
+static bool has_inner_classes(const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            if (has_classes(loop->bodies.at[k]))
+                return true;
+    }
+    return false;
+}
+
+/* Has the first rank read in the backward pass of a microbatch what it is said to keep for it? Loops of several classes
+ * may be said to keep more; those inside loops, whose values are moved when they enter, are not held to anything. */
+static const char *check_rank_saved(const exec_ranks *ranks)
+{
+    const etch_placed *placed = ranks->placed;
+    etch_saved_list saved = {0};
+    uint64_t bytes = 0;
+    etch_placed_saved(placed, NULL, &saved);
+    for (uint32_t i = 0; i < saved.count; i++) {
+        const etch_saved *s = &saved.at[i];
+        bytes += (uint64_t)exec_integer(s->elements) * s->width * exec_integer(s->times);
+    }
+    const etch_region *forward = placed->training->graph->forward;
+    if (bytes == ranks->kept || (has_classes(forward) && bytes > ranks->kept) || has_inner_classes(forward))
+        return NULL;
+    return etch_text(placed->arena, "%llu bytes are said to be saved on a rank; %llu are read",
+                     (unsigned long long)bytes, (unsigned long long)ranks->kept);
+}
+
 static const char *check_order(const etch_placed *placed, exec_data *data, exec_order order)
 {
     const etch_training *training = placed->training;
@@ -175,6 +206,8 @@ static const char *check_order(const etch_placed *placed, exec_data *data, exec_
         exec_run_backward(run);
         if (!run->env.failure)
             exec_ranks_run(ranks);
+        if (m == 0 && order == EXEC_PROGRAM && !run->env.failure && !ranks->env.failure)
+            ranks->env.failure = check_rank_saved(ranks);
     }
     if (!run->env.failure && !ranks->env.failure)
         exec_ranks_finish(ranks);
