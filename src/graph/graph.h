@@ -627,7 +627,8 @@ typedef struct etch_step {
     const etch_row *row; /* of the op; the move's row for moves */
     etch_move move;
     uint32_t axes;                    /* move: bit i for mesh axis i */
-    etch_dtype travels;               /* move: dtype of what is sent */
+    etch_dtype travels;               /* move: dtype of what is sent, */
+    uint32_t block;                   /* and how many elements share a scale that is sent as well; 0: none */
     etch_state factor[ETCH_MAX_AXES]; /* which dim each axis divides the work along */
     etch_expr
         part; /* of causal queries in contiguous parts, which of them the rank has, from 0; NULL: equal work */

@@ -193,6 +193,15 @@ parallel sent_tp {{
                     self.assertFormula(lambda v: (out + back) * v.layers * v.batch * v.seq * v.topk * v.hidden / v.dp / v.tp,
                                        text, MOE_DIMS)
 
+    def test_scales(self):
+        """DeepSeek-V3's tokens go out in f8, with a scale in f32 for each 128 elements."""
+        spec = self.write("moe.etch", self.SPEC.format(model=MIXTRAL, dispatch="f8(block = 128)", combine="bf16"))
+        for phase in ("forward", "backward"):
+            slots = 8 * 16 * 2 * 32 // 4 // 2
+            found = value(spec, f"comm({phase}, op = all_to_all)", None, "sent", dict(
+                layers=2, hidden=32, batch=8, seq=16, topk=2, micro=2, dp=4, ep=2))
+            self.assertEqual(2 * 2 * (3 * slots + 4 * math.ceil(slots / 128)), found)
+
     def test_experts_that_are_divided(self):
         """Slots are gathered over tp before the experts, and summed and divided behind them; so are their cotangents
         backward, on the way to the experts and back."""

@@ -281,6 +281,15 @@ static void wrong(etch_arena *arena)
          "E0244 a.etch:5:7 the dtype of 'gemm'" LATER
          "E0216 a.etch:5:28 i8 is no dtype of real numbers, which moments are\n"
          "E0211 a.etch:5:32 the dtype of 'master' is set twice\n  note a.etch:4:18 it is set here already\n"},
+        {"mesh [a]\ndtype dispatch = f8(128), combine = f8(block = 0), act = f8(block = 128)\n"
+         "dtype weights = f8(block = 1.5)",
+         NULL,
+         "E0216 a.etch:4:18 a dtype takes the number of elements that share a scale, from 1 to 1048576\n"
+         "  help write f8(block = 128)\n"
+         "E0216 a.etch:4:37 a dtype takes the number of elements that share a scale, from 1 to 1048576\n"
+         "  help write f8(block = 128)\n"
+         "E0216 a.etch:4:58 only what goes to experts and back has scales: dispatch and combine\n"
+         "E0216 a.etch:5:17 only what goes to experts and back has scales: dispatch and combine\n"},
         {"mesh [a]\nbalance = 2\nbucket = 0\nbalance = true", NULL,
          "E0430 a.etch:4:11 balance is true, early and late queries together, or false, contiguous parts of "
          "them\nE0430 a.etch:5:10 a bucket is layer, step, or at least 1 byte\n"
