@@ -109,8 +109,8 @@ typedef struct filter {
     bool of_axes;                                              /* those over exactly `axes` */
     uint32_t axes;                                             /* without axes that are bound to 1 */
     const etch_part *part;                                     /* NULL: everything */
-    etch_expr share; /* which part of uneven work; NULL: the last one, which has most */
     const etch_memory_class *held;                             /* of memory */
+    etch_expr share; /* which part of uneven work; NULL: the last one, which has most */
 } filter;
 
 static void refuse_argument(etch_session *session, const etch_quantity *q, const char *argument,
