@@ -13,7 +13,7 @@ void etch_kernels(etch_placed *placed, etch_granularity granularity);
 void etch_kernel_io(etch_placed *placed, etch_kernel *const *made_by);
 
 /* Says in which dtype every move sends what it moves; called before etch_kernel_io. */
-void etch_travel(etch_placed *placed);
+void etch_travel_find(etch_placed *placed);
 /* Bytes that a rank puts into a move. */
 etch_expr etch_payload(const etch_placed *placed, const etch_step *move);
 
