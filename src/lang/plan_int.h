@@ -59,6 +59,8 @@ bool etch_zero_read(etch_plan_builder *b, const etch_ast_line *line, etch_zero *
 
 /* `bucket = layer`, `bucket = step`, or bytes. */
 void etch_plan_read_bucket(etch_plan_builder *b, const etch_ast_def *def);
+/* `offload = (optimizer, master)`, or `none`. */
+void etch_plan_read_offload(etch_plan_builder *b, const etch_ast_def *def);
 /* `balance = true` or `false`. */
 void etch_plan_read_balance(etch_plan_builder *b, const etch_ast_def *def);
 
