@@ -48,7 +48,7 @@ typedef struct etch_view_value {
 
 /* An op, a collective, or a rank's own slice of a value, as every rank runs it. */
 typedef struct etch_view_step {
-    const char *name;         /* "einsum", "all_gather", "slice" */
+    const char *name;         /* "einsum", "all_gather", "slice_shard" */
     const char *phase;        /* "forward", "recompute", "backward" */
     const size_t *ins, *outs; /* values */
     size_t in_count, out_count;

@@ -539,6 +539,9 @@ typedef struct etch_lack {
     etch_span span;
 } etch_lack;
 
+/* What of the optimizer's states is kept in the memory of the host instead of the device's. */
+enum { ETCH_OFFLOAD_MASTER = 1, ETCH_OFFLOAD_MOMENTS = 2 };
+
 typedef struct etch_plan {
     const char *name;
     const etch_stage_line *stage;  /* NULL: one stage */
@@ -554,7 +557,9 @@ typedef struct etch_plan {
     bool keep_gathers;   /* backward reads the copies that forward has gathered, which are kept (R8) */
     etch_span keep_span; /* where the plan says so; nowhere when it does not */
     bool reduce_last; /* gradients are reduced when the whole backward pass has ended, not layer by layer */
-    etch_span reduce_span; /* where the plan says so; nowhere when it does not */
+    etch_span reduce_span;  /* where the plan says so; nowhere when it does not */
+    uint32_t offloaded;     /* bits: ETCH_OFFLOAD_.. */
+    etch_span offload_span; /* as reduce_span */
     bool contiguous; /* ranks that share causal queries have contiguous parts of them, of unequal work */
     etch_span balance_span; /* as reduce_span */
     etch_bucketing bucketing;
@@ -622,7 +627,8 @@ typedef struct etch_step {
     const etch_row *row; /* of the op; the move's row for moves */
     etch_move move;
     uint32_t axes;                    /* move: bit i for mesh axis i */
-    etch_dtype travels;               /* move: dtype of what is sent */
+    etch_dtype travels;               /* move: dtype of what is sent, */
+    uint32_t block;                   /* and how many elements share a scale that is sent as well; 0: none */
     etch_state factor[ETCH_MAX_AXES]; /* which dim each axis divides the work along */
     etch_expr
         part; /* of causal queries in contiguous parts, which of them the rank has, from 0; NULL: equal work */

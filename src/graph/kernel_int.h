@@ -13,7 +13,7 @@ void etch_kernels(etch_placed *placed, etch_granularity granularity);
 void etch_kernel_io(etch_placed *placed, etch_kernel *const *made_by);
 
 /* Says in which dtype every move sends what it moves; called before etch_kernel_io. */
-void etch_travel(etch_placed *placed);
+void etch_travel_find(etch_placed *placed);
 /* Bytes that a rank puts into a move. */
 etch_expr etch_payload(const etch_placed *placed, const etch_step *move);
 
@@ -41,6 +41,9 @@ etch_expr etch_group_size(const etch_placed *placed, uint32_t axes);
 
 /* What a kept value is as an item. */
 etch_cost etch_cost_of_saved(etch_sym *sym, etch_measure measure, const etch_saved *saved);
+
+/* The most bytes that a rank of a stage (NULL: of all) holds at a time beside states and what is kept. */
+etch_expr etch_working_set(const etch_placed *placed, const etch_stage_view *stage);
 
 /* ---- questions about weights --------------------------------------------------------------------------- */
 

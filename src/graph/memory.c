@@ -100,12 +100,16 @@ static void list_weight(const listing *l, const etch_tensor *weight)
     push_held(l, weight, copies, ETCH_MEMORY_WEIGHTS, etch_dtype_bytes(weight->dtype));
     if (!item.trainable)
         return;
-    const uint32_t state = etch_dtype_bytes(dtypes->optim);
     push_held(l, weight, copies, ETCH_MEMORY_GRADS, etch_dtype_bytes(dtypes->grads));
     if (!optimizer->row)
         return;
-    push_held(l, weight, copies, ETCH_MEMORY_MASTER, optimizer->master ? state : 0);
-    push_held(l, weight, copies, ETCH_MEMORY_MOMENTS, optimizer->row->states * state);
+    const uint32_t away = l->placed->plan->offloaded;
+    if (optimizer->master && !(away & ETCH_OFFLOAD_MASTER))
+        push_held(l, weight, copies, ETCH_MEMORY_MASTER,
+                  etch_dtype_bytes(etch_dtype_or(dtypes->master, dtypes->optim)));
+    if (!(away & ETCH_OFFLOAD_MOMENTS))
+        push_held(l, weight, copies, ETCH_MEMORY_MOMENTS,
+                  optimizer->row->states * etch_dtype_bytes(etch_dtype_or(dtypes->moments, dtypes->optim)));
 }
 
 /* ---- what is kept for backward ------------------------------------------------------------------------------ */
@@ -224,4 +228,13 @@ void etch_placed_memory(const etch_placed *placed, const etch_stage_view *stage,
         list_weight(&l, graph->weights.at[i]);
     if (placed->backward)
         list_saved(&l);
+    const etch_cost working = {
+        .measure = ETCH_HELD,
+        .memory = ETCH_MEMORY_WORKING,
+        .each = etch_working_set(placed, l.stage),
+        .times = etch_int(l.sym, 1),
+        .scope = graph->scopes.at[0],
+        .span = placed->plan->span,
+    };
+    push(&l, working);
 }

@@ -38,6 +38,7 @@ typedef struct etch_symbol {
 typedef struct etch_dtype_line {
     bool given;
     etch_dtype dtype;
+    uint32_t block; /* elements that share a scale; 0: there are no scales */
     etch_span span;
 } etch_dtype_line;
 
@@ -88,9 +89,9 @@ struct etch_spec {
     ETCH_VEC(etch_claim) assumptions;
     ETCH_VEC(etch_native_model) natives;
     etch_dtypes dtypes;
-    const char *use_config, *use_plan;          /* NULL without a `use` line */
-    ETCH_VEC(etch_plan *) plans;                /* built on demand */
-    ETCH_VEC(const char *) named_plans;         /* by the expression that is being read: `plan = NAME` */
+    const char *use_config, *use_plan;  /* NULL without a `use` line */
+    ETCH_VEC(etch_plan *) plans;        /* built on demand */
+    ETCH_VEC(const char *) named_plans; /* by the expression that is being read: `plan = NAME` */
     etch_plan *shared_plan; /* the plan that is being built, when it comes from an imported file; else NULL */
     ETCH_VEC(const etch_symbol *) broken_plans; /* those with errors, which have been reported */
 };

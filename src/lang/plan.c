@@ -112,8 +112,8 @@ static void read_stage(etch_plan_builder *b, const etch_ast_line *line)
 }
 
 /* Options without meaning yet; each list ends with NULL. */
-static const char *const later_options[] = {"accumulate", "capacity", "freeze",   "offload",
-                                            "prefetch",   "save",     "schedule", NULL};
+static const char *const later_options[] = {"accumulate", "capacity", "freeze", "prefetch",
+                                            "save",       "schedule", NULL};
 static const char *const zero_options[] = {"again", "keep", "prefetch", "reduce", "unit", NULL};
 
 /* `whose`: "a plan", of which `known` are the options. */
@@ -211,14 +211,21 @@ static void read_balance(etch_plan_builder *b, const etch_ast_def *def)
         etch_plan_read_balance(b, def);
 }
 
+static void read_offload(etch_plan_builder *b, const etch_ast_def *def)
+{
+    if (is_first(b, def, b->plan->offload_span))
+        etch_plan_read_offload(b, def);
+}
+
 /* Options that have a meaning in a plan. */
 typedef struct plan_option {
     const char *name;
     void (*read)(etch_plan_builder *b, const etch_ast_def *def);
 } plan_option;
-static const plan_option plan_options[] = {
-    {"balance", read_balance}, {"bucket", read_bucket},       {"keep", read_keep},    {"order", read_order},
-    {"ranks", read_ranks},     {"recompute", read_recompute}, {"reduce", read_reduce}};
+static const plan_option plan_options[] = {{"balance", read_balance},     {"bucket", read_bucket},
+                                           {"keep", read_keep},           {"offload", read_offload},
+                                           {"order", read_order},         {"ranks", read_ranks},
+                                           {"recompute", read_recompute}, {"reduce", read_reduce}};
 
 /* NULL: it has none. */
 static const plan_option *option_of(const etch_ast_def *def)
@@ -229,6 +236,17 @@ static const plan_option *option_of(const etch_ast_def *def)
     return NULL;
 }
 
+/* What was meant may be an option with a meaning. */
+static void refuse_plan_option(etch_plan_builder *b, const etch_ast_def *def)
+{
+    enum { MEANT = sizeof plan_options / sizeof plan_options[0] };
+    const char *known[MEANT + sizeof later_options / sizeof later_options[0]];
+    for (uint32_t i = 0; i < MEANT; i++)
+        known[i] = plan_options[i].name;
+    memcpy(known + MEANT, later_options, sizeof later_options);
+    refuse_option(b, def, "a plan", known);
+}
+
 /* Those of a scope have no meaning yet. */
 static void read_options(etch_plan_builder *b, const etch_ast_line *line, bool in_scope)
 {
@@ -236,7 +254,7 @@ static void read_options(etch_plan_builder *b, const etch_ast_line *line, bool i
         const etch_ast_def *def = &line->defs.at[i];
         const plan_option *option = option_of(def);
         if (!option)
-            refuse_option(b, def, "a plan", later_options);
+            refuse_plan_option(b, def);
         else if (in_scope)
             refuse(b, def->span, etch_text(b->spec->arena, "'%s' in a scope", def->name.text));
         else

@@ -54,6 +54,8 @@ void etch_stage_check_axes(etch_plan_builder *b);
 
 /* `bucket = layer`, `bucket = step`, or bytes. */
 void etch_plan_read_bucket(etch_plan_builder *b, const etch_ast_def *def);
+/* `offload = (optimizer, master)`, or `none`. */
+void etch_plan_read_offload(etch_plan_builder *b, const etch_ast_def *def);
 /* `balance = true` or `false`. */
 void etch_plan_read_balance(etch_plan_builder *b, const etch_ast_def *def);
 

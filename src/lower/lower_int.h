@@ -324,19 +324,19 @@ typedef struct etch_due {
 } etch_due;
 
 /* Bytes of a stream that are sent at once, and what they are of; the first and the last in part, it may be. */
-typedef struct etch_piece {
+typedef struct etch_stream_piece {
     const etch_stream *stream;
     uint64_t number, bytes;
     const etch_due *members; /* until the next call */
     uint32_t member_count;
-} etch_piece;
+} etch_stream_piece;
 
 /* What a stage has of its streams while it is unrolled: tasks are added as they are complete, and pieces taken until
  * there is none. */
 typedef struct etch_flows etch_flows;
 etch_flows *etch_flows_new(etch_arena *arena, const etch_outline *outline, uint32_t stage);
 void etch_flows_add(etch_flows *flows, etch_due due);
-bool etch_flows_next(etch_flows *flows, etch_piece *piece);
+bool etch_flows_next(etch_flows *flows, etch_stream_piece *piece);
 
 /* ---- count.c ------------------------------------------------------------------------------------------- */
 

@@ -414,7 +414,7 @@ static void make_gradients(unroller *u, const etch_task *task, uint64_t unit, ui
 
 /* A piece of a stream waits for all that it is of, and is their maker as far as it has them: the last piece of a
  * task stands for those before it. */
-static void send_piece(unroller *u, const etch_piece *piece)
+static void send_piece(unroller *u, const etch_stream_piece *piece)
 {
     const prefix outer = u->prefix;
     etch_task task = piece->members[0].task->task;
@@ -440,7 +440,7 @@ static void run_unit_task(unroller *u, const etch_unit_task *unit_task, uint64_t
 {
     const etch_task *task = &unit_task->task;
     const prefix outer = u->prefix;
-    etch_piece piece;
+    etch_stream_piece piece;
     if (unit_task->stream) {
         etch_flows_add(u->flows, (etch_due){unit_task, unit});
         while (etch_flows_next(u->flows, &piece))

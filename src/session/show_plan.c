@@ -73,12 +73,22 @@ static void mention_step(etch_plan_viewing *v, const etch_step *step)
     }
 }
 
+/* Where a gradient is handed on as it is, the value is that of another tensor. */
+static void add_carry(etch_plan_viewing *v, const etch_placed_carry *carry, size_t loop)
+{
+    const etch_value *ends[] = {carry->init, carry->in, carry->out, carry->result};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (ends[i])
+            etch_view_mention(&v->view, ends[i]->tensor);
+    ETCH_PUSH(v->view.arena, &v->carries, (etch_shown_carry){carry, loop});
+}
+
 /* Goes as deep as loops are nested. */
 static void find_steps(etch_plan_viewing *v, const etch_placed_region *region, const etch_region *forward)
 {
     const size_t loop = region->loop ? etch_view_loop_at(&v->view, region->of) : ETCH_VIEW_NONE;
     for (uint32_t i = 0; loop != ETCH_VIEW_NONE && i < region->carries.count; i++)
-        ETCH_PUSH(v->view.arena, &v->carries, (etch_shown_carry){&region->carries.at[i], loop});
+        add_carry(v, &region->carries.at[i], loop);
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_step *step = region->items.at[i].step;
         const etch_placed_loop *inner = region->items.at[i].loop;

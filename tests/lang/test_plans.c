@@ -179,6 +179,7 @@ END_TEST
 
 #define LATER " is part of the language but is not given meaning yet\n"
 #define SCHEDULES "  help schedules are gpipe, one_f_one_b, interleaved(virtual = v)\n"
+#define OFFLOAD "  help write offload = optimizer, or master or moments, which are parts of it\n"
 #define CHUNKS "  help for example interleaved(virtual = 2)\n"
 
 static void wrong(etch_arena *arena)
@@ -264,8 +265,12 @@ static void wrong(etch_arena *arena)
         {"mesh [a]\nstage layer @ a, schedule = gpipe(virtual = 2)", NULL,
          "E0432 a.etch:4:29 schedule 'gpipe' takes no options\n"},
         {"mesh [a]\noffload = (optimizer)\nofload = 1", NULL,
-         "E0420 a.etch:4:1 'offload' in a plan" LATER "E0430 a.etch:5:1 a plan has no option 'ofload'\n"
-         "  help did you mean 'offload'?\n"},
+         "E0430 a.etch:5:1 a plan has no option 'ofload'\n  help did you mean 'offload'?\n"},
+        {"mesh [a]\noffload = (master, weights, mastr, 3)", NULL,
+         "E0420 a.etch:4:20 offloading 'weights'" LATER OFFLOAD
+         "E0430 a.etch:4:29 offload lists what the optimizer keeps in the memory of the host\n"
+         "  help did you mean 'master'?\n" OFFLOAD
+         "E0430 a.etch:4:36 offload lists what the optimizer keeps in the memory of the host\n" OFFLOAD},
         {"mesh [a]\nstream S @ a\npad K = 128\nfor core { dtype act = f8 }\nfor core { recompute = layer "
          "}\naccumulate = (B, 4)",
          NULL,
@@ -276,6 +281,15 @@ static void wrong(etch_arena *arena)
          "E0244 a.etch:5:7 the dtype of 'gemm'" LATER
          "E0216 a.etch:5:28 i8 is no dtype of real numbers, which moments are\n"
          "E0211 a.etch:5:32 the dtype of 'master' is set twice\n  note a.etch:4:18 it is set here already\n"},
+        {"mesh [a]\ndtype dispatch = f8(128), combine = f8(block = 0), act = f8(block = 128)\n"
+         "dtype weights = f8(block = 1.5)",
+         NULL,
+         "E0216 a.etch:4:18 a dtype takes the number of elements that share a scale, from 1 to 1048576\n"
+         "  help write f8(block = 128)\n"
+         "E0216 a.etch:4:37 a dtype takes the number of elements that share a scale, from 1 to 1048576\n"
+         "  help write f8(block = 128)\n"
+         "E0216 a.etch:4:58 only what goes to experts and back has scales: dispatch and combine\n"
+         "E0216 a.etch:5:17 only what goes to experts and back has scales: dispatch and combine\n"},
         {"mesh [a]\nbalance = 2\nbucket = 0\nbalance = true", NULL,
          "E0430 a.etch:4:11 balance is true, early and late queries together, or false, contiguous parts of "
          "them\nE0430 a.etch:5:10 a bucket is layer, step, or at least 1 byte\n"
