@@ -7,7 +7,7 @@ from etchtest import (MODELS, Case, Formula, Point, ask, attribute, lower, main,
 
 MIXTRAL, QWEN3 = MODELS / "mixtral.etch", MODELS / "qwen3_moe.etch"
 ALONE = "moe_ep, tp = 1"  # experts over ep, and nothing over tp
-PLANS = {ALONE: ("dp", "ep"), "moe_ep": ("dp", "ep", "tp"), "expert_folded": ("dp", "ep", "tp")}
+PLANS = {ALONE: ("dp", "ep"), "moe_ep": ("dp", "ep", "tp"), "moe_folded": ("dp", "ep", "tp")}
 
 
 def under(plan, **sets):
@@ -138,7 +138,7 @@ class Costs(Case):
         if phase == "forward":
             return 0
         whole = v.batch * v.seq * v.topk * v.hidden / v.dp
-        return whole if plan != "expert_folded" else whole / v.tp
+        return whole if plan != "moe_folded" else whole / v.tp
 
     def test_the_choice_is_cheap(self):
         text = ask(MIXTRAL, "flops(forward, of = moe, op = topk)")
@@ -157,7 +157,7 @@ class Exchanges(Case):
         """Dispatch and collect, forward and backward, T_local * k * h elements each."""
         for plan in PLANS:
             with self.subTest(plan):
-                axis = "(ep,tp)" if plan == "expert_folded" else "ep"
+                axis = "(ep,tp)" if plan == "moe_folded" else "ep"
                 text = ask(MIXTRAL, f"comm(step, of = block, op = all_to_all, axis = {axis})", **under(plan))
                 self.assertEqual(text, ask(MIXTRAL, "comm(step, of = block, op = all_to_all)", **under(plan)))
 
