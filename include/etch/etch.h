@@ -144,6 +144,13 @@ typedef struct etch_demand {
     etch_location location;
 } etch_demand;
 
+/* What a plan of an imported file speaks of and the models lack. The plan holds without it. */
+typedef struct etch_absence {
+    const char *plan;
+    const char *text; /* "dim A" */
+    etch_location location;
+} etch_absence;
+
 /* What became of a `check` line of the spec. */
 typedef struct etch_verdict {
     const char *verdict; /* "proved", "refuted" or "unknown" */
@@ -159,6 +166,8 @@ typedef struct etch_check_report {
     size_t module_count, model_count, config_count, plan_count;
     const etch_demand *demands;
     size_t demand_count;
+    const etch_absence *absences;
+    size_t absence_count;
     const etch_verdict *verdicts;
     size_t verdict_count;
 } etch_check_report;

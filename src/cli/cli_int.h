@@ -24,7 +24,7 @@ cli_exit cli_exit_of(etch_status status);
 
 typedef enum cli_color { CLI_COLOR_AUTO, CLI_COLOR_ALWAYS, CLI_COLOR_NEVER } cli_color;
 /* What `show` shows. */
-typedef enum cli_view { CLI_VIEW_GRAPH, CLI_VIEW_PIPELINE, CLI_VIEW_COUNT } cli_view;
+typedef enum cli_view { CLI_VIEW_GRAPH, CLI_VIEW_PIPELINE, CLI_VIEW_PLAN, CLI_VIEW_COUNT } cli_view;
 
 enum { CLI_MAX_WORDS = 3 };
 

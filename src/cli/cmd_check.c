@@ -2,6 +2,8 @@
 #include "cli_int.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static void print_names(const char *what, const char *const *names, size_t count)
 {
@@ -13,21 +15,62 @@ static void print_names(const char *what, const char *const *names, size_t count
     putchar('\n');
 }
 
-static void print_plain(const etch_check_report *report)
+/* What is true of a plan. */
+typedef struct plan_fact {
+    const char *plan, *text;
+    etch_location location;
+} plan_fact;
+
+/* One line for what several plans have in common, with the place of the first. `joint`: "by", "of". */
+static void print_facts(const char *label, const char *joint, const plan_fact *facts, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t before = 0, same = 0;
+        for (size_t k = 0; k < count; k++) {
+            const bool equal = strcmp(facts[k].text, facts[i].text) == 0;
+            before += equal && k < i;
+            same += equal;
+        }
+        if (before > 0)
+            continue;
+        printf("%-9s %s   %s plan%s ", label, facts[i].text, joint, same > 1 ? "s" : "");
+        for (size_t k = i; k < count; k++)
+            if (strcmp(facts[k].text, facts[i].text) == 0)
+                printf("%s, ", facts[k].plan);
+        printf("%s:%u\n", facts[i].location.path, (unsigned)facts[i].location.line);
+    }
+}
+
+static bool print_plans(const etch_check_report *report)
+{
+    const size_t most = report->demand_count + report->absence_count + 1;
+    plan_fact *facts = calloc(most, sizeof *facts);
+    if (!facts)
+        return false;
+    for (size_t i = 0; i < report->demand_count; i++)
+        facts[i] = (plan_fact){report->demands[i].plan, report->demands[i].text, report->demands[i].location};
+    print_facts("requires", "by", facts, report->demand_count);
+    for (size_t i = 0; i < report->absence_count; i++)
+        facts[i] =
+            (plan_fact){report->absences[i].plan, report->absences[i].text, report->absences[i].location};
+    print_facts("lacks", "of", facts, report->absence_count);
+    free(facts);
+    return true;
+}
+
+static bool print_plain(const etch_check_report *report)
 {
     print_names("modules", report->modules, report->module_count);
     print_names("models", report->models, report->model_count);
     print_names("configs", report->configs, report->config_count);
     print_names("plans", report->plans, report->plan_count);
-    for (size_t i = 0; i < report->demand_count; i++) {
-        const etch_demand *d = &report->demands[i];
-        cli_print_field("requires", "%s   by plan %s, %s:%u", d->text, d->plan, d->location.path,
-                        (unsigned)d->location.line);
-    }
+    if (!print_plans(report))
+        return false;
     for (size_t i = 0; i < report->verdict_count; i++) {
         const etch_verdict *v = &report->verdicts[i];
         cli_print_field(v->verdict, "%s   %s:%u", v->text, v->location.path, (unsigned)v->location.line);
     }
+    return true;
 }
 
 static json_t *names_json(const char *const *names, size_t count, bool *failed)
@@ -41,13 +84,21 @@ static json_t *names_json(const char *const *names, size_t count, bool *failed)
 static bool print_json(const etch_check_report *report)
 {
     bool failed = false;
-    json_t *root = json_object(), *demands = json_array(), *verdicts = json_array();
+    json_t *root = json_object(), *demands = json_array(), *absences = json_array(),
+           *verdicts = json_array();
     for (size_t i = 0; i < report->demand_count; i++) {
         json_t *row = json_object();
         cli_json_set(row, "plan", cli_json_text(report->demands[i].plan), &failed);
         cli_json_set(row, "requires", cli_json_text(report->demands[i].text), &failed);
         cli_json_set(row, "location", cli_json_location(&report->demands[i].location, &failed), &failed);
         cli_json_append(demands, row, &failed);
+    }
+    for (size_t i = 0; i < report->absence_count; i++) {
+        json_t *row = json_object();
+        cli_json_set(row, "plan", cli_json_text(report->absences[i].plan), &failed);
+        cli_json_set(row, "lacks", cli_json_text(report->absences[i].text), &failed);
+        cli_json_set(row, "location", cli_json_location(&report->absences[i].location, &failed), &failed);
+        cli_json_append(absences, row, &failed);
     }
     for (size_t i = 0; i < report->verdict_count; i++) {
         json_t *row = json_object();
@@ -62,6 +113,7 @@ static bool print_json(const etch_check_report *report)
     cli_json_set(root, "configs", names_json(report->configs, report->config_count, &failed), &failed);
     cli_json_set(root, "plans", names_json(report->plans, report->plan_count, &failed), &failed);
     cli_json_set(root, "requires", demands, &failed);
+    cli_json_set(root, "lacks", absences, &failed);
     cli_json_set(root, "checks", verdicts, &failed);
     return cli_print_json(root) && !failed;
 }
@@ -75,9 +127,7 @@ cli_exit cli_check(const cli_arguments *arguments)
         status = etch_session_check(session, &report);
     if (report &&
         (status == ETCH_OK || report->verdict_count > 0)) { /* a spec with mistakes has no summary */
-        if (arguments->format == ETCH_PLAIN)
-            print_plain(report);
-        else if (!print_json(report))
+        if (!(arguments->format == ETCH_PLAIN ? print_plain(report) : print_json(report)))
             status = ETCH_ENOMEM;
     }
     return cli_close(arguments, session, status);

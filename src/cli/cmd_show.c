@@ -190,11 +190,27 @@ static etch_status show_graph(const cli_arguments *arguments, etch_session *sess
     return fine ? ETCH_OK : ETCH_ENOMEM;
 }
 
+/* ---- plan ------------------------------------------------------------------------------------------- */
+
+static etch_status show_plan(const cli_arguments *arguments, etch_session *session)
+{
+    const etch_placement_report *report;
+    const char *part = arguments->word_count > 1 ? arguments->words[1] : NULL;
+    const etch_status status = etch_session_placement(session, part, &report);
+    if (status != ETCH_OK)
+        return status;
+    const bool fine = arguments->dot                    ? cli_print_plan_dot(report)
+                      : arguments->format == ETCH_PLAIN ? cli_print_plan_text(report)
+                                                        : cli_print_plan_json(report);
+    return fine ? ETCH_OK : ETCH_ENOMEM;
+}
+
 /* ---- views ------------------------------------------------------------------------------------------ */
 
 static etch_status (*const views[CLI_VIEW_COUNT])(const cli_arguments *arguments, etch_session *session) = {
     [CLI_VIEW_GRAPH] = show_graph,
     [CLI_VIEW_PIPELINE] = show_pipeline,
+    [CLI_VIEW_PLAN] = show_plan,
 };
 
 cli_exit cli_show(const cli_arguments *arguments)
@@ -205,7 +221,8 @@ cli_exit cli_show(const cli_arguments *arguments)
                                                        : "--pipeline is of a whole plan: no module");
     etch_status status;
     etch_session *session = cli_open(arguments, &status);
+    const bool of_plan = arguments->view == CLI_VIEW_GRAPH && arguments->session.plan;
     if (status == ETCH_OK)
-        status = views[arguments->view](arguments, session);
+        status = views[of_plan ? CLI_VIEW_PLAN : arguments->view](arguments, session);
     return cli_close(arguments, session, status);
 }

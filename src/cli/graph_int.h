@@ -3,6 +3,7 @@
 #define ETCH_CLI_GRAPH_INT_H
 
 #include "cli_int.h"
+#include "etch/placement.h"
 
 /* One step of the way from the model to an op: into a call of a module, or into a loop of one. */
 typedef struct cli_step {
@@ -32,9 +33,19 @@ static inline bool cli_is_forward(const etch_view_op *op)
     return *op->phase == 'f';
 }
 
+/* An index, null for NONE; a list of them. */
+json_t *cli_json_index(size_t index);
+json_t *cli_json_indices(const size_t *indices, size_t count, bool *failed);
+/* Adds the dims, tensors, loops and modules of a graph to an object. */
+void cli_json_graph(json_t *object, const etch_graph_report *report, bool *failed);
+
 /* They print the whole report. False: memory is out. */
 bool cli_print_graph_text(const etch_graph_report *report);
 bool cli_print_graph_dot(const etch_graph_report *report);
 bool cli_print_graph_json(const etch_graph_report *report);
+/* The same of a placement. */
+bool cli_print_plan_text(const etch_placement_report *report);
+bool cli_print_plan_dot(const etch_placement_report *report);
+bool cli_print_plan_json(const etch_placement_report *report);
 
 #endif

@@ -1,16 +1,16 @@
 /* A graph for programs. Tensors, ops, loops and modules refer to each other by their index. */
 #include "graph_int.h"
 
-static json_t *index_json(size_t index)
+json_t *cli_json_index(size_t index)
 {
     return index == ETCH_VIEW_NONE ? json_null() : json_integer((json_int_t)index);
 }
 
-static json_t *indices_json(const size_t *indices, size_t count, bool *failed)
+json_t *cli_json_indices(const size_t *indices, size_t count, bool *failed)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++)
-        cli_json_append(list, index_json(indices[i]), failed);
+        cli_json_append(list, cli_json_index(indices[i]), failed);
     return list;
 }
 
@@ -32,12 +32,12 @@ static json_t *tensor_json(const etch_view_tensor *t, bool *failed)
     cli_json_set(row, "name", cli_json_text(t->name), failed);
     cli_json_set(row, "kind", cli_json_text(t->kind), failed);
     cli_json_set(row, "dtype", cli_json_text(t->dtype), failed);
-    cli_json_set(row, "dims", indices_json(t->dims, t->dim_count, failed), failed);
+    cli_json_set(row, "dims", cli_json_indices(t->dims, t->dim_count, failed), failed);
     cli_json_set(row, "bytes", cli_json_text(t->bytes), failed);
-    cli_json_set(row, "module", index_json(t->module), failed);
-    cli_json_set(row, "loop", index_json(t->loop), failed);
-    cli_json_set(row, "of", index_json(t->of), failed);
-    cli_json_set(row, "added_to", index_json(t->added_to), failed);
+    cli_json_set(row, "module", cli_json_index(t->module), failed);
+    cli_json_set(row, "loop", cli_json_index(t->loop), failed);
+    cli_json_set(row, "of", cli_json_index(t->of), failed);
+    cli_json_set(row, "added_to", cli_json_index(t->added_to), failed);
     cli_json_set(row, "frozen", json_boolean(t->frozen), failed);
     cli_json_set(row, "passed", json_boolean(t->passed), failed);
     cli_json_set(row, "tags", tags, failed);
@@ -51,11 +51,11 @@ static json_t *op_json(const etch_view_op *op, bool *failed)
     cli_json_set(row, "name", cli_json_text(op->name), failed);
     cli_json_set(row, "arguments", cli_json_text(op->arguments), failed);
     cli_json_set(row, "phase", cli_json_text(op->phase), failed);
-    cli_json_set(row, "ins", indices_json(op->ins, op->in_count, failed), failed);
-    cli_json_set(row, "outs", indices_json(op->outs, op->out_count, failed), failed);
-    cli_json_set(row, "module", index_json(op->module), failed);
-    cli_json_set(row, "loop", index_json(op->loop), failed);
-    cli_json_set(row, "forward", index_json(op->forward), failed);
+    cli_json_set(row, "ins", cli_json_indices(op->ins, op->in_count, failed), failed);
+    cli_json_set(row, "outs", cli_json_indices(op->outs, op->out_count, failed), failed);
+    cli_json_set(row, "module", cli_json_index(op->module), failed);
+    cli_json_set(row, "loop", cli_json_index(op->loop), failed);
+    cli_json_set(row, "forward", cli_json_index(op->forward), failed);
     cli_json_set(row, "derives", cli_json_text(op->derives), failed);
     cli_json_set(row, "flop", cli_json_text(op->flop), failed);
     cli_json_set(row, "flop_by_dims", cli_json_text(op->flop_by_dims), failed);
@@ -70,10 +70,10 @@ static json_t *loop_json(const etch_view_loop *l, bool *failed)
     json_t *row = json_object(), *carries = json_array();
     for (size_t i = 0; i < l->carry_count; i++) {
         json_t *carry = json_object();
-        cli_json_set(carry, "init", index_json(l->carries[i].init), failed);
-        cli_json_set(carry, "in", index_json(l->carries[i].in), failed);
-        cli_json_set(carry, "out", index_json(l->carries[i].out), failed);
-        cli_json_set(carry, "result", index_json(l->carries[i].result), failed);
+        cli_json_set(carry, "init", cli_json_index(l->carries[i].init), failed);
+        cli_json_set(carry, "in", cli_json_index(l->carries[i].in), failed);
+        cli_json_set(carry, "out", cli_json_index(l->carries[i].out), failed);
+        cli_json_set(carry, "result", cli_json_index(l->carries[i].result), failed);
         cli_json_append(carries, carry, failed);
     }
     cli_json_set(row, "name", cli_json_text(l->name), failed);
@@ -81,9 +81,9 @@ static json_t *loop_json(const etch_view_loop *l, bool *failed)
     cli_json_set(row, "total", cli_json_text(l->total), failed);
     cli_json_set(row, "number", json_integer((json_int_t)l->number), failed);
     cli_json_set(row, "iterations", cli_json_text(l->iterations), failed);
-    cli_json_set(row, "module", index_json(l->module), failed);
-    cli_json_set(row, "parent", index_json(l->parent), failed);
-    cli_json_set(row, "undoes", index_json(l->undoes), failed);
+    cli_json_set(row, "module", cli_json_index(l->module), failed);
+    cli_json_set(row, "parent", cli_json_index(l->parent), failed);
+    cli_json_set(row, "undoes", cli_json_index(l->undoes), failed);
     cli_json_set(row, "carries", carries, failed);
     cli_json_set(row, "location", cli_json_location(&l->location, failed), failed);
     return row;
@@ -94,10 +94,10 @@ static json_t *module_json(const etch_view_module *m, bool *failed)
     json_t *row = json_object();
     cli_json_set(row, "name", cli_json_text(m->name), failed);
     cli_json_set(row, "path", cli_json_text(m->path), failed);
-    cli_json_set(row, "parent", index_json(m->parent), failed);
-    cli_json_set(row, "loop", index_json(m->loop), failed);
-    cli_json_set(row, "arguments", indices_json(m->arguments, m->argument_count, failed), failed);
-    cli_json_set(row, "results", indices_json(m->results, m->result_count, failed), failed);
+    cli_json_set(row, "parent", cli_json_index(m->parent), failed);
+    cli_json_set(row, "loop", cli_json_index(m->loop), failed);
+    cli_json_set(row, "arguments", cli_json_indices(m->arguments, m->argument_count, failed), failed);
+    cli_json_set(row, "results", cli_json_indices(m->results, m->result_count, failed), failed);
     cli_json_set(row, "location", cli_json_location(&m->location, failed), failed);
     return row;
 }
@@ -105,11 +105,11 @@ static json_t *module_json(const etch_view_module *m, bool *failed)
 static json_t *saved_json(const etch_view_saved *s, bool *failed)
 {
     json_t *row = json_object();
-    cli_json_set(row, "tensor", index_json(s->tensor), failed);
+    cli_json_set(row, "tensor", cli_json_index(s->tensor), failed);
     cli_json_set(row, "bytes", cli_json_text(s->bytes), failed);
     cli_json_set(row, "bytes_by_dims", cli_json_text(s->bytes_by_dims), failed);
     cli_json_set(row, "runs", cli_json_text(s->runs), failed);
-    cli_json_set(row, "reader", index_json(s->reader), failed);
+    cli_json_set(row, "reader", cli_json_index(s->reader), failed);
     cli_json_set(row, "reader_name", cli_json_text(s->reader_name), failed);
     cli_json_set(row, "reader_phase", cli_json_text(s->reader_phase), failed);
     cli_json_set(row, "reader_derives", cli_json_text(s->reader_derives), failed);
@@ -117,13 +117,27 @@ static json_t *saved_json(const etch_view_saved *s, bool *failed)
     return row;
 }
 
-#define LIST(kind, rows, count)                                                     \
-    do {                                                                            \
-        json_t *list = json_array();                                                \
-        for (size_t i = 0; i < report->count; i++)                                  \
-            cli_json_append(list, kind##_json(&report->rows[i], &failed), &failed); \
-        cli_json_set(root, #rows, list, &failed);                                   \
+#define LIST(kind, rows, count)                                                   \
+    do {                                                                          \
+        json_t *list = json_array();                                              \
+        for (size_t i = 0; i < report->count; i++)                                \
+            cli_json_append(list, kind##_json(&report->rows[i], failed), failed); \
+        cli_json_set(root, #rows, list, failed);                                  \
     } while (false)
+
+void cli_json_graph(json_t *root, const etch_graph_report *report, bool *failed)
+{
+    LIST(dim, dims, dim_count);
+    LIST(tensor, tensors, tensor_count);
+    LIST(loop, loops, loop_count);
+    LIST(module, modules, module_count);
+}
+
+static void set_ops(json_t *root, const etch_graph_report *report, bool *failed)
+{
+    LIST(op, ops, op_count);
+    LIST(saved, saved, saved_count);
+}
 
 bool cli_print_graph_json(const etch_graph_report *report)
 {
@@ -139,11 +153,7 @@ bool cli_print_graph_json(const etch_graph_report *report)
     cli_json_set(root, "micro", cli_json_text(report->micro), &failed);
     cli_json_set(root, "trains", json_boolean(report->trains), &failed);
     cli_json_set(root, "flop", totals, &failed);
-    LIST(dim, dims, dim_count);
-    LIST(tensor, tensors, tensor_count);
-    LIST(op, ops, op_count);
-    LIST(loop, loops, loop_count);
-    LIST(module, modules, module_count);
-    LIST(saved, saved, saved_count);
+    cli_json_graph(root, report, &failed);
+    set_ops(root, report, &failed);
     return cli_print_json(root) && !failed;
 }

@@ -525,38 +525,7 @@ void etch_graph_end(etch_graph *graph, etch_tensor *const *outs, etch_tensor **r
     }
 }
 
-/* ---- dtypes and phases ------------------------------------------------------------------------------ */
-
-static const struct {
-    const char *name;
-    uint32_t bytes;
-} dtypes[ETCH_DTYPE_COUNT] = {
-    [ETCH_F64] = {"f64", 8}, [ETCH_F32] = {"f32", 4}, [ETCH_BF16] = {"bf16", 2},
-    [ETCH_F16] = {"f16", 2}, [ETCH_F8] = {"f8", 1},   [ETCH_I64] = {"i64", 8},
-    [ETCH_I32] = {"i32", 4}, [ETCH_I8] = {"i8", 1},   [ETCH_BOOL] = {"bool", 1},
-};
-
-const char *etch_dtype_name(etch_dtype dtype)
-{
-    return dtypes[dtype].name;
-}
-uint32_t etch_dtype_bytes(etch_dtype dtype)
-{
-    return dtypes[dtype].bytes;
-}
-
-etch_dtype etch_dtype_of(const char *name)
-{
-    for (int i = 0; i < ETCH_DTYPE_COUNT; i++)
-        if (strcmp(dtypes[i].name, name) == 0)
-            return (etch_dtype)i;
-    return ETCH_DTYPE_COUNT;
-}
-
-bool etch_dtype_is_real(etch_dtype dtype)
-{
-    return dtype <= ETCH_F8;
-}
+/* ---- names --------------------------------------------------------------------------------------------- */
 
 static const char *label_of(const etch_scope *scope, const char *const *labels)
 {

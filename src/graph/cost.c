@@ -114,28 +114,30 @@ static void list_region(const listing *l, const etch_region *region, place at)
 
 /* A value belongs to the module that needs it, where that keeps one for each of its own calls; else to the module
  * that makes it. */
+etch_cost etch_cost_of_saved(etch_sym *sym, etch_measure measure, const etch_saved *s)
+{
+    const etch_op *reader = forward_op(s->reader);
+    const bool own = reader->outs[0]->region == s->body || (!s->body && !reader->outs[0]->region->loop);
+    return (etch_cost){
+        .measure = measure,
+        .each = etch_mul(sym, s->elements, etch_int(sym, s->width)),
+        .times = s->times,
+        .phase = ETCH_FORWARD,
+        .row = s->reader->row,
+        .scope = own ? reader->scope : s->tensor->scope,
+        .loop = s->body ? s->body->loop : NULL,
+        .body = s->body,
+        .tensor = s->tensor,
+        .span = s->tensor->span,
+    };
+}
+
 static void list_saved(const listing *l)
 {
     etch_saved_list saved = {0};
     etch_graph_saved(l->training, &saved);
-    for (uint32_t i = 0; i < saved.count; i++) {
-        const etch_saved *s = &saved.at[i];
-        const etch_op *reader = forward_op(s->reader);
-        const bool own = reader->outs[0]->region == s->body || (!s->body && !reader->outs[0]->region->loop);
-        etch_cost item = {
-            .measure = ETCH_SAVED,
-            .each = etch_mul(l->sym, s->elements, etch_int(l->sym, s->width)),
-            .times = s->times,
-            .phase = ETCH_FORWARD,
-            .row = s->reader->row,
-            .scope = own ? reader->scope : s->tensor->scope,
-            .loop = s->body ? s->body->loop : NULL,
-            .body = s->body,
-            .tensor = s->tensor,
-            .span = s->tensor->span,
-        };
-        push(l, item);
-    }
+    for (uint32_t i = 0; i < saved.count; i++)
+        push(l, etch_cost_of_saved(l->sym, ETCH_SAVED, &saved.at[i]));
 }
 
 /* ---- weights: parameters, and what the end of a step does with them ------------------------------------ */
@@ -181,6 +183,7 @@ static void list_params(const listing *l)
 
 /* A weight at the end of a step. */
 typedef struct ending {
+    const etch_unit *unit;
     const etch_tensor *weight;
     etch_expr elements; /* of one copy: in the graph, or those that one rank updates */
     etch_expr copies;   /* of the whole model, or those of the stage; */
@@ -263,6 +266,13 @@ static void push_comm(const listing *l, etch_cost item)
     push(l, item);
 }
 
+static etch_cause cause_of_ending(const listing *l, const etch_unit *unit, etch_move move)
+{
+    const bool in_parts = move != ETCH_ALL_REDUCE;
+    return (etch_cause){move == ETCH_ALL_GATHER ? ETCH_RULE_UPDATE : ETCH_RULE_REDUCE, .unit = unit,
+                        .line = in_parts ? l->placed->plan->zero.span : (etch_span){0, 0}};
+}
+
 /* The weight's part of its buckets. */
 static void list_ending_moves(const listing *l, const ending *e)
 {
@@ -277,6 +287,7 @@ static void list_ending_moves(const listing *l, const ending *e)
         item.phase = ETCH_SYNC;
         item.move = moves[i].move;
         item.axes = moves[i].axes;
+        item.cause = cause_of_ending(l, e->unit, moves[i].move);
         push_comm(l, item);
     }
 }
@@ -296,11 +307,12 @@ static void list_tie(const listing *l, const ending *e)
     if (!l->stage)
         return;
     etch_cost item = item_of_weight(l, ETCH_COMM, e, etch_row_of_move(l->training->graph, ETCH_ALL_REDUCE),
-                                    etch_dtype_bytes(l->training->graph->dtypes.grads));
+                                    etch_sync_width(l->training));
     item.times = e->tied;
     item.phase = ETCH_SYNC;
     item.move = ETCH_ALL_REDUCE;
     item.axes = stage_axes(l);
+    item.cause = (etch_cause){ETCH_RULE_TIE, .unit = e->unit, .line = l->placed->stages->line->span};
     push_comm(l, item);
 }
 
@@ -325,6 +337,7 @@ static void list_clip_result(const listing *l)
     item.move = ETCH_ALL_REDUCE;
     item.row = etch_row_of_move(l->training->graph, ETCH_ALL_REDUCE);
     item.axes = (1u << l->placed->plan->mesh.count) - 1;
+    item.cause = (etch_cause){ETCH_RULE_CLIP, .line = l->training->train.span};
     push_comm(l, item);
 }
 
@@ -365,6 +378,8 @@ static void list_kernel(const listing *l, const etch_kernel *kernel, place at)
         item.each = kernel->bytes;
         item.move = kernel->anchor->move;
         item.axes = kernel->anchor->axes;
+        item.step = kernel->anchor;
+        item.cause = kernel->anchor->cause;
         push_comm(l, item);
         return;
     }
@@ -412,7 +427,8 @@ static void list_top(const listing *l, const etch_placed_region *region)
 
 /* ---- messages between stages --------------------------------------------------------------------------- */
 
-static void list_message(const listing *l, etch_phase phase, etch_expr bytes, etch_expr count)
+static void list_message(const listing *l, etch_phase phase, const etch_cut *cut, etch_expr bytes,
+                         etch_expr count)
 {
     const etch_graph *graph = l->training->graph;
     etch_cost item = {
@@ -421,6 +437,7 @@ static void list_message(const listing *l, etch_phase phase, etch_expr bytes, et
         .phase = phase,
         .move = ETCH_SEND,
         .axes = stage_axes(l),
+        .cause = {ETCH_RULE_STAGE, .cut = cut, .line = l->placed->stages->line->span},
         .scope = graph->scopes.at[0],
         .span = l->placed->stages->line->span,
     };
@@ -431,9 +448,11 @@ static void list_messages(const listing *l)
 {
     const etch_stages *stages = l->placed->stages;
     for (uint32_t i = 0; l->stage && i < stages->cuts.count; i++)
-        list_message(l, ETCH_FORWARD, stages->cuts.at[i].forward_bytes, l->stage->forward[i]);
+        list_message(l, ETCH_FORWARD, &stages->cuts.at[i], stages->cuts.at[i].forward_bytes,
+                     l->stage->forward[i]);
     for (uint32_t i = 0; l->stage && l->placed->backward && i < stages->cuts.count; i++)
-        list_message(l, ETCH_BACKWARD, stages->cuts.at[i].backward_bytes, l->stage->backward[i]);
+        list_message(l, ETCH_BACKWARD, &stages->cuts.at[i], stages->cuts.at[i].backward_bytes,
+                     l->stage->backward[i]);
 }
 
 /* ---- the end of a step --------------------------------------------------------------------------------- */
@@ -479,7 +498,8 @@ static void list_unit(const listing *l, const etch_unit *unit)
     const holding held = holding_of(l, unit);
     for (uint32_t i = 0; i < unit->weights.count; i++) {
         const etch_expr each = unit->copies.at[i];
-        ending e = {.weight = unit->weights.at[i],
+        ending e = {.unit = unit,
+                    .weight = unit->weights.at[i],
                     .copies = etch_mul(l->sym, held.copies, each),
                     .counted = etch_mul(l->sym, held.counted, each),
                     .tied = etch_mul(l->sym, held.tied, each)};

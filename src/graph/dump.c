@@ -39,6 +39,16 @@ static void put_values(const dump *d, etch_value *const *values, uint32_t count)
     }
 }
 
+/* " over tp: operand of rms_norm" */
+static void put_cause(const dump *d, const etch_step *step)
+{
+    const etch_cause *cause = &step->cause;
+    etch_buf_printf(d->out, " over %s: %s", etch_axes_label(d->placed, step->axes),
+                    etch_rule_name(cause->rule));
+    if (cause->op)
+        etch_buf_printf(d->out, " of %s", etch_row_name(cause->op->row));
+}
+
 static void put_step(const dump *d, const etch_step *step, uint32_t depth)
 {
     put_indent(d, depth);
@@ -48,8 +58,7 @@ static void put_step(const dump *d, const etch_step *step, uint32_t depth)
     put_values(d, step->ins, step->in_count);
     etch_buf_puts(d->out, ")");
     if (step->move)
-        etch_buf_printf(d->out, " over %s: %s", etch_axes_label(d->placed, step->axes),
-                        step->reason ? step->reason : "");
+        put_cause(d, step);
     for (uint32_t i = 0; i < step->out_count; i++)
         if (step->accumulate_into[i])
             etch_buf_printf(d->out, " into %s", step->accumulate_into[i]->name);

@@ -11,7 +11,9 @@
 #ifndef ETCH_GRAPH_H
 #define ETCH_GRAPH_H
 
+#include "graph/cause.h"
 #include "graph/count.h"
+#include "graph/dtype.h"
 #include "graph/schedule.h"
 #include "graph/table.h"
 #include "symbolic/symbolic.h"
@@ -34,30 +36,6 @@ typedef struct etch_dim {
 } etch_dim;
 /* Is it `other`, or does it hold its elements? Then a microbatch of `other` is one of both. */
 bool etch_dim_holds(const etch_dim *dim, const etch_dim *other);
-
-typedef enum etch_dtype {
-    ETCH_F64,
-    ETCH_F32,
-    ETCH_BF16,
-    ETCH_F16,
-    ETCH_F8,
-    ETCH_I64,
-    ETCH_I32,
-    ETCH_I8,
-    ETCH_BOOL,
-    ETCH_DTYPE_COUNT
-} etch_dtype;
-const char *etch_dtype_name(etch_dtype dtype);
-uint32_t etch_dtype_bytes(etch_dtype dtype);
-/* The dtype called `name`, or ETCH_DTYPE_COUNT. */
-etch_dtype etch_dtype_of(const char *name);
-/* Of floating-point numbers: to others there is no gradient. */
-bool etch_dtype_is_real(etch_dtype dtype);
-
-/* Classes of tensors that `dtype act = bf16, ...` sets. */
-typedef struct etch_dtypes {
-    etch_dtype act, weights, grads, optim;
-} etch_dtypes;
 
 typedef enum etch_kind {
     ETCH_INPUT, /* given to the model */
@@ -389,7 +367,7 @@ void etch_graph_keep(etch_graph *graph, etch_tensor *const *wanted, uint32_t cou
 
 typedef struct etch_optimizer {
     const etch_row *row; /* adamw, sgd, ... */
-    bool master;         /* keeps a master copy of the weights in the `optim` dtype */
+    bool master;         /* keeps a master copy of the weights */
 } etch_optimizer;
 
 /* What is run again in backward instead of being kept: loops, by their iterations; modules; tags and module.tensor,
@@ -543,21 +521,45 @@ typedef struct etch_stage_line {
     etch_span span;
 } etch_stage_line;
 
+/* How many ranks a plan asks for: what its mesh must come to. */
+typedef struct etch_rank_count {
+    etch_expr count; /* NULL: it does not say */
+    etch_span span;
+} etch_rank_count;
+/* What a plan of another file speaks of and the spec lacks: the rest of the plan holds without it. */
+typedef struct etch_lack {
+    const char *text; /* "dim A" */
+    etch_span span;
+} etch_lack;
+
 typedef struct etch_plan {
     const char *name;
-    const etch_stage_line *stage; /* NULL: one stage */
-    ETCH_VEC(etch_axis) mesh;     /* outermost first */
+    const etch_stage_line *stage;  /* NULL: one stage */
+    ETCH_VEC(etch_axis) mesh;      /* outermost first */
+    uint32_t order[ETCH_MAX_AXES]; /* mesh axes as they number the ranks, outermost first */
+    uint32_t order_count;          /* 0: in the order of the mesh */
+    etch_span order_span;          /* nowhere when it is not said */
+    etch_rank_count ranks;
     ETCH_VEC(etch_product) products;
     ETCH_VEC(etch_pending) pending;
+    ETCH_VEC(etch_lack) lacks;
     etch_zero zero;
+    bool keep_gathers;   /* backward reads the copies that forward has gathered, which are kept (R8) */
+    etch_span keep_span; /* where the plan says so; nowhere when it does not */
     bool reduce_last; /* gradients are reduced when the whole backward pass has ended, not layer by layer */
     etch_span reduce_span;    /* where the plan says so; nowhere when it does not */
     etch_recompute recompute; /* takes the place of the train block's where the plan says so */
+    etch_precision precision; /* of its classes; others are as the spec says */
     ETCH_VEC(etch_shard) shards;
     ETCH_VEC(etch_pin) pins;
     ETCH_VEC(etch_override) overrides;
     etch_span span;
 } etch_plan;
+
+/* The mesh axis that is at this place, counted from the outermost, when ranks are numbered. */
+uint32_t etch_plan_axis_at(const etch_plan *plan, uint32_t place);
+/* All ranks of the mesh. */
+etch_expr etch_plan_ranks(etch_sym *sym, const etch_plan *plan);
 
 /* State of one tensor on one mesh axis. */
 typedef const etch_dim *etch_state;      /* NULL: replicated; a dim: sharded on it */
@@ -608,15 +610,16 @@ typedef struct etch_step {
     const etch_row *row; /* of the op; the move's row for moves */
     etch_move move;
     uint32_t axes;                    /* move: bit i for mesh axis i */
+    etch_dtype travels;               /* move: dtype of what is sent */
     etch_state factor[ETCH_MAX_AXES]; /* which dim each axis divides the work along */
     etch_value **ins, **outs;
     uint32_t in_count, out_count;
     etch_tensor **accumulate_into; /* by result: the gradient that it is added into in place, or NULL */
     etch_phase phase;
     etch_scope *scope;
-    const char *reason; /* move: why it is there, for people */
-    uint32_t kernel;    /* index in the region's kernels, or UINT32_MAX (no node) */
-    etch_home home;     /* of the top level: where in the chain of stages */
+    etch_cause cause; /* move: why it is there */
+    uint32_t kernel;  /* index in the region's kernels, or UINT32_MAX (no node) */
+    etch_home home;   /* of the top level: where in the chain of stages */
     uint32_t id;
 } etch_step;
 
@@ -766,8 +769,32 @@ etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value
 etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value);
 /* The value behind renames and identities: what is in memory. */
 etch_value *etch_value_root(etch_value *value);
-/* The axes of a bit set as a user writes them: "tp", "(dp,tp)". */
+/* The axes of a bit set as a user writes them: "tp", "(dp,tp)", or the name that the plan gives to this product. */
 const char *etch_axes_label(const etch_placed *placed, uint32_t axes);
+
+/* How placements and causes are told. */
+typedef struct etch_telling {
+    etch_arena *arena;
+    uint32_t axes;            /* of those that are not bound to 1: nothing is told of others */
+    const char *const *names; /* of tensors, by id, in place of their own; may be NULL */
+} etch_telling;
+/* "[B@dp,S@(cp,tp),H]", with " partial over tp" behind it where it is a partial sum. */
+const char *etch_place_text(const etch_placed *placed, const etch_telling *how, const etch_tensor *tensor,
+                            const etch_state *place);
+/* The line of the plan that puts `dim` on `axis` in `scope` (NULL: the model's); nowhere when there is none. */
+etch_span etch_place_line(const etch_placed *placed, const etch_scope *scope, const etch_dim *dim,
+                          uint32_t axis);
+/* Those axes that divide `dim` in a placement, outermost first; returns how many. */
+uint32_t etch_place_axes(const etch_placed *placed, const etch_telling *how, const etch_state *place,
+                         const etch_dim *dim, uint32_t axes[ETCH_MAX_AXES]);
+/* The pin of a tensor of the forward pass, or of one that is computed again; nowhere when it has none. */
+etch_span etch_place_pin(const etch_placed *placed, const etch_tensor *tensor);
+/* Why a collective is there, as parts of a sentence: all texts about causes are made here. */
+void etch_step_explain(const etch_placed *placed, const etch_telling *how, const etch_step *step,
+                       etch_phrases *out);
+/* The same of one that is no step: of the end of a step, or between stages, over `axes`. */
+void etch_cause_explain(const etch_placed *placed, const etch_telling *how, const etch_cause *cause,
+                        uint32_t axes, etch_phrases *out);
 
 /* One line a step: phase, results with their placement, op, operands, why a move is there, kernel. For tests
  * and for people. */
@@ -837,7 +864,8 @@ typedef enum etch_measure {
     ETCH_COMM,       /* bytes of one rank, as comm_size counts them */
     ETCH_WIRE,       /* bytes of one rank that a ring sends */
     ETCH_CACHED,     /* bytes that the caches of one rank hold when the run has ended */
-    ETCH_SAVED       /* bytes that one microbatch keeps for backward, whole job */
+    ETCH_SAVED,      /* bytes that one microbatch keeps for backward, whole job */
+    ETCH_RANK_SAVED  /* the same of one rank */
 } etch_measure;
 
 /* One contribution: `each` happens `times` times in a step; what is saved, in a microbatch. */
@@ -853,10 +881,11 @@ typedef struct etch_cost {
     etch_move move;      /* comm, wire */
     uint32_t axes;       /* comm, wire */
     etch_scope *scope;
-    const etch_op *op;         /* flops; NULL: of the step's end */
-    const etch_step *step;     /* rank_flops of an op */
-    const etch_loop *loop;     /* innermost forward loop that it runs in, or NULL */
-    const etch_region *body;   /* the body of that loop */
+    const etch_op *op;       /* flops; NULL: of the step's end */
+    const etch_step *step;   /* rank_flops: of an op; comm, wire: the collective, NULL at the end of a step */
+    etch_cause cause;        /* comm, wire: why; the same for all weights of a unit that take part */
+    const etch_loop *loop;   /* innermost forward loop that it runs in, or NULL */
+    const etch_region *body; /* the body of that loop */
     const etch_tensor *tensor; /* the tensor it computes, or keeps, for tags and names */
     etch_span span;
 } etch_cost;
@@ -882,5 +911,7 @@ bool etch_count_fits(const etch_count *count, const etch_marks *marks);
  * it does not count. */
 bool etch_count_apply(const etch_count *count, const etch_marks *marks, const etch_training *training,
                       const etch_placed *placed, etch_cost *item);
+
+#include "graph/memory.h"
 
 #endif

@@ -300,6 +300,7 @@ void etch_kernels(etch_placed *placed, etch_granularity granularity)
     group_region(&g, placed->forward);
     if (placed->backward)
         group_region(&g, placed->backward);
+    etch_travel(placed);
     etch_kernel_io(placed, g.made_by);
 #ifndef NDEBUG
     check_order(&g, placed->forward);

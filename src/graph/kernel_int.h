@@ -12,6 +12,11 @@ void etch_kernels(etch_placed *placed, etch_granularity granularity);
  * value. */
 void etch_kernel_io(etch_placed *placed, etch_kernel *const *made_by);
 
+/* Says in which dtype every move sends what it moves; called before etch_kernel_io. */
+void etch_travel(etch_placed *placed);
+/* Bytes that a rank puts into a move. */
+etch_expr etch_payload(const etch_placed *placed, const etch_step *move);
+
 /* Fills `units`. */
 void etch_placed_units(etch_placed *placed);
 
@@ -31,6 +36,11 @@ etch_expr etch_step_flop(const etch_placed *placed, const etch_step *step);
 etch_expr etch_step_flop_by(const etch_placed *placed, const etch_step *step, const etch_flop_rule *rule);
 /* Ranks in a group over the mesh axes `axes`. */
 etch_expr etch_group_size(const etch_placed *placed, uint32_t axes);
+
+/* ---- costs ---------------------------------------------------------------------------------------------- */
+
+/* What a kept value is as an item. */
+etch_cost etch_cost_of_saved(etch_sym *sym, etch_measure measure, const etch_saved *saved);
 
 /* ---- questions about weights --------------------------------------------------------------------------- */
 
@@ -52,6 +62,8 @@ void etch_ending_moves(const etch_placed *placed, const etch_tensor *weight,
  * zero without an optimizer. */
 uint32_t etch_update_flop(const etch_training *training);
 uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *weight, uint32_t *reads);
+/* Bytes of an element of a gradient on its way to other ranks. */
+uint32_t etch_sync_width(const etch_training *training);
 /* FLOP and bytes of the sum of squares for one element of a gradient; its result is CLIP_RESULT_BYTES
  * long. */
 uint32_t etch_clip_flop(const etch_training *training);

@@ -245,9 +245,8 @@ static void fill_kernel(io *x, etch_kernel *kernel)
     }
     if (etch_step_role(kernel->anchor) != ROLE_MOVE)
         return;
-    kernel->bytes = kernel->read = etch_int(x->sym, 0); /* the payload: what a rank puts in */
-    for (uint32_t i = 0; i < kernel->anchor->in_count; i++)
-        kernel->bytes = etch_add(x->sym, kernel->bytes, etch_value_bytes(x->placed, kernel->anchor->ins[i]));
+    kernel->bytes = etch_payload(x->placed, kernel->anchor);
+    kernel->read = etch_int(x->sym, 0);
 }
 
 static void fill_region(io *x, etch_placed_region *region)

@@ -154,7 +154,7 @@ static void refuse_move(placer *p, const etch_value *value, const etch_state *go
 /* ---- moves and copies -------------------------------------------------------------------------------- */
 
 static etch_value *move_once(placer *p, etch_value *value, const etch_state *goal, uint32_t axes,
-                             etch_move move, etch_phase phase, etch_scope *scope, const char *reason)
+                             etch_move move, etch_phase phase, etch_scope *scope, etch_cause cause)
 {
     etch_state place[ETCH_MAX_AXES];
     memcpy(place, value->place, sizeof place);
@@ -164,11 +164,45 @@ static etch_value *move_once(placer *p, etch_value *value, const etch_state *goa
     etch_step *step = etch_step_new(p, NULL, etch_row_of_move(p->graph, move), phase, scope, 1, 1);
     step->move = move;
     step->axes = axes;
-    step->reason = reason;
+    step->cause = cause;
     step->ins[0] = value;
     step->outs[0] = etch_value_new(p, value->tensor, place);
     step->outs[0]->step = step;
     return step->outs[0];
+}
+
+/* What an iteration of the body undoes or repeats; NULL: nothing. */
+static const etch_region *region_before(const etch_region *body)
+{
+    const etch_loop *loop = body->loop->forward ? body->loop->forward : body->loop->repeats;
+    return loop ? loop->bodies.at[body->index] : NULL;
+}
+
+/* Was the copy made by the region in work, or by what that undoes or repeats? */
+static bool is_before(const placer *p, const copy *c)
+{
+    const etch_region *here = p->region->of, *there = c->region->of;
+    if (!here->loop || !there->loop)
+        return !here->loop && !there->loop;
+    while (here && here != there)
+        here = region_before(here);
+    return here != NULL;
+}
+
+/* Did it take a collective to make the copy? A rank's own shard is had for nothing. */
+static bool is_brought(const placer *p, const copy *c)
+{
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        if (c->from->place[a] && c->from->place[a] != c->to->place[a])
+            return true;
+    return false;
+}
+
+/* May the phase in work read the copy of an earlier one? Weights are no matter of this: they are there in both. */
+static bool is_kept(const placer *p, const copy *c, etch_phase phase)
+{
+    return p->plan->keep_gathers && c->phase < phase && c->from->tensor->kind != ETCH_WEIGHT &&
+           is_brought(p, c) && is_before(p, c);
 }
 
 static etch_value *find_copy(const placer *p, const etch_value *value, const etch_state *goal,
@@ -176,8 +210,8 @@ static etch_value *find_copy(const placer *p, const etch_value *value, const etc
 {
     for (uint32_t i = 0; i < p->copies.count; i++) {
         const copy *c = &p->copies.at[i];
-        if (c->from == value && c->region == p->region && c->phase == phase &&
-            etch_place_equal(p, c->to->place, goal))
+        const bool shared = c->region == p->region && c->phase == phase;
+        if (c->from == value && etch_place_equal(p, c->to->place, goal) && (shared || is_kept(p, c, phase)))
             return c->to;
     }
     return NULL;
@@ -222,13 +256,13 @@ static etch_value *nearest(const placer *p, etch_value *value, const etch_state 
 /* A view is moved by moving what it shows and looking at it again, so that all views of a value share its
  * copies. */
 static etch_value *move_view(placer *p, etch_value *view, const etch_state *goal, etch_phase phase,
-                             etch_scope *scope, const char *reason)
+                             etch_scope *scope, etch_cause cause)
 {
     etch_op *op = view->step->op;
     etch_state need[ETCH_MAX_AXES] = {NULL};
     for (uint32_t a = 0; a < p->axis_count; a++)
         need[a] = etch_op_dim_before(op, goal[a]);
-    etch_value *moved = etch_move_value(p, view->step->ins[0], need, UINT32_MAX, phase, scope, reason);
+    etch_value *moved = etch_move_value(p, view->step->ins[0], need, UINT32_MAX, phase, scope, cause);
     etch_step *step = etch_step_new(p, op, op->row, phase, scope, 1, 1);
     step->ins[0] = moved;
     for (uint32_t a = 0; a < p->axis_count; a++)
@@ -255,7 +289,7 @@ static void keep_copy(placer *p, etch_value *from, etch_value *to, etch_phase ph
 }
 
 etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need, uint32_t mask,
-                            etch_phase phase, etch_scope *scope, const char *reason)
+                            etch_phase phase, etch_scope *scope, etch_cause cause)
 {
     etch_state goal[ETCH_MAX_AXES];
     for (uint32_t a = 0; a < p->axis_count; a++)
@@ -266,7 +300,7 @@ etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need
     if (moved)
         return moved;
     if (value->step && value->step->op && etch_op_is_view(value->step->op) && shows_shards(p, value, goal)) {
-        moved = move_view(p, value, goal, phase, scope, reason);
+        moved = move_view(p, value, goal, phase, scope, cause);
         keep_copy(p, value, moved, phase);
         return moved;
     }
@@ -277,15 +311,15 @@ etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need
         return value;
     }
     for (const etch_move *kind = order; *kind != ETCH_NO_MOVE; kind++) {
-        moved = move_once(p, moved, goal, axes_of_kind(p, moved->place, goal, *kind), *kind, phase, scope,
-                          reason);
+        moved =
+            move_once(p, moved, goal, axes_of_kind(p, moved->place, goal, *kind), *kind, phase, scope, cause);
         keep_copy(p, value, moved, phase);
     }
     return moved;
 }
 
 etch_value *etch_move_reduce(placer *p, etch_value *value, uint32_t axes, etch_phase phase, etch_scope *scope,
-                             const char *reason)
+                             etch_cause cause)
 {
-    return move_once(p, value, value->place, axes, ETCH_ALL_REDUCE, phase, scope, reason);
+    return move_once(p, value, value->place, axes, ETCH_ALL_REDUCE, phase, scope, cause);
 }

@@ -46,9 +46,9 @@ static bool is_at_home(const placer *p, const etch_tensor *tensor)
 }
 
 static etch_value *bring(placer *p, etch_value *value, const etch_state *need, uint32_t mask,
-                         etch_phase phase, etch_scope *scope, const char *reason)
+                         etch_phase phase, etch_scope *scope, etch_cause cause)
 {
-    etch_value *moved = etch_move_value(p, value, need, mask, phase, scope, reason);
+    etch_value *moved = etch_move_value(p, value, need, mask, phase, scope, cause);
     uint32_t id = value->tensor->id;
     bool resolves = moved != value && has_partial(p, value) && !has_partial(p, moved);
     if (phase != ETCH_BACKWARD && resolves && !p->resolved[id] && is_at_home(p, value->tensor))
@@ -291,13 +291,43 @@ static uint32_t left_behind(const placer *p, const placing *pl)
     return axes;
 }
 
+static bool is_divided(const placing *pl, uint32_t axis, etch_state dim)
+{
+    for (uint32_t i = 0; i < pl->op->in_count; i++)
+        if (pl->ins[i]->place[axis] == dim)
+            return true;
+    return false;
+}
+
+/* An axis does not divide work because the result is wanted divided, where one outside of it joins the dim later: the
+ * result is cut behind that one. */
+static uint32_t joined_early(const placer *p, const placing *pl)
+{
+    const demand *want = &p->wants[pl->op->outs[0]->id];
+    uint32_t axes = 0;
+    for (uint32_t b = 0; want->known && !pl->op->forward && b < p->axis_count; b++) {
+        const etch_state dim = pl->factor[b];
+        if (!dim || dim->holds.count || pl->result[0][b] != dim || want->place[b] != dim ||
+            is_divided(pl, b, dim))
+            continue;
+        for (uint32_t a = 0; a < p->axis_count; a++)
+            if (a != b && want->place[a] == dim && pl->result[0][a] != dim &&
+                etch_map_is_inside(p, dim, b, a))
+                axes |= 1u << b;
+    }
+    return axes;
+}
+
 static void place_axes(placer *p, placing *pl)
 {
     for (uint32_t a = 0; a < p->axis_count && !pl->op->row->links; a++)
         place_axis(p, pl, a);
     if (pl->op->row->links)
         keep_slots(p, pl);
-    for (uint32_t axes = left_behind(p, pl); axes & ~pl->barred; axes = left_behind(p, pl)) {
+    for (;;) {
+        const uint32_t axes = (left_behind(p, pl) | joined_early(p, pl)) & ~pl->barred;
+        if (!axes)
+            break;
         pl->barred |= axes;
         for (uint32_t a = 0; a < p->axis_count; a++) {
             if (!(axes & (1u << a)))
@@ -312,25 +342,14 @@ static void place_axes(placer *p, placing *pl)
 
 /* ---- one op ----------------------------------------------------------------------------------------- */
 
-static const char *dim_list_text(const placer *p, const etch_state *place)
-{
-    etch_buf buf = {.arena = p->arena};
-    for (uint32_t a = 0; a < p->axis_count; a++)
-        if (place[a])
-            etch_buf_printf(&buf, "%s%s@%s", buf.length ? "," : "", place[a]->name, p->plan->mesh.at[a].name);
-    return buf.length ? buf.text : "replicated";
-}
-
 static void bring_operands(placer *p, placing *pl)
 {
     for (uint32_t i = 0; i < pl->op->in_count; i++) {
         const etch_value *now = pl->ins[i];
         if (etch_place_equal(p, now->place, pl->need[i]))
             continue;
-        const char *reason =
-            etch_text(p->arena, "%s is %s, %s needs %s", now->tensor->name, dim_list_text(p, now->place),
-                      pl->op->row->name, dim_list_text(p, pl->need[i]));
-        pl->ins[i] = bring(p, pl->ins[i], pl->need[i], ALL_AXES, pl->op->phase, pl->op->scope, reason);
+        const etch_cause cause = {ETCH_RULE_OPERAND, .op = pl->op};
+        pl->ins[i] = bring(p, pl->ins[i], pl->need[i], ALL_AXES, pl->op->phase, pl->op->scope, cause);
     }
 }
 
@@ -347,7 +366,7 @@ static etch_value *bring_to_gradient(placer *p, etch_value *part, const etch_ten
         if (partial)
             p->placed->sync_axes[gradient->of->id] |= 1u << a;
     }
-    return bring(p, part, need, ALL_AXES, phase, scope, "the gradient goes to where its weight is");
+    return bring(p, part, need, ALL_AXES, phase, scope, (etch_cause){ETCH_RULE_WEIGHT, .tensor = gradient});
 }
 
 /* The step adds its result into the gradient itself, unless that has to move first. */
@@ -386,17 +405,21 @@ static void hold_result(placer *p, const etch_op *op, etch_tensor *tensor)
     if (op->phase == ETCH_BACKWARD)
         return;
     etch_state place[ETCH_MAX_AXES] = {NULL};
-    if (!etch_map_pin(p, tensor, place)) {
+    etch_cause cause = {ETCH_RULE_PIN, .tensor = tensor};
+    if (etch_map_pin(p, tensor, place)) {
+        cause.line = etch_map_pin_line(p, tensor);
+    } else {
         const handing value = etch_demand_handed_on(tensor);
         if (!value.loop && !tensor->wanted)
             return;
+        cause.rule = value.loop ? ETCH_RULE_LOOP : ETCH_RULE_RESULT;
+        cause.loop = value.loop;
         if (value.loop)
             etch_demand_carry(p, value, place);
         else
             without_partial(p, p->made[tensor->id], place);
     }
-    const char *reason = etch_text(p->arena, "%s is held as %s", tensor->name, dim_list_text(p, place));
-    etch_value *moved = bring(p, p->made[tensor->id], place, ALL_AXES, op->phase, op->scope, reason);
+    etch_value *moved = bring(p, p->made[tensor->id], place, ALL_AXES, op->phase, op->scope, cause);
     if (moved != p->made[tensor->id])
         p->pinned[tensor->id] = moved;
 }
@@ -407,7 +430,7 @@ static void reduce_statistics(placer *p, const etch_op *op, uint32_t axes)
     etch_tensor *stat = op->outs[op->out_count - 1];
     for (uint32_t i = 0; axes && i < op->row->stat_reductions; i++)
         p->made[stat->id] = etch_move_reduce(p, p->made[stat->id], axes, op->phase, op->scope,
-                                             "a statistic over a sharded dim");
+                                             (etch_cause){ETCH_RULE_STATISTIC, .op = op, .tensor = stat});
 }
 
 static void refuse_shared_window(placer *p, const placing *pl, const etch_dim *query, uint32_t axes)
@@ -472,9 +495,8 @@ static void gather_inner(placer *p, placing *pl)
     }
     if (etch_place_equal(p, place, pl->ins[0]->place))
         return;
-    const char *reason = etch_text(p->arena, "%s is %s, merging dims needs %s", op->ins[0]->name,
-                                   dim_list_text(p, pl->ins[0]->place), dim_list_text(p, place));
-    pl->ins[0] = bring(p, pl->ins[0], place, ALL_AXES, op->phase, op->scope, reason);
+    pl->ins[0] =
+        bring(p, pl->ins[0], place, ALL_AXES, op->phase, op->scope, (etch_cause){ETCH_RULE_MERGE, .op = op});
 }
 
 /* Renames and identities hold what they are given; an identity at the edge of a scope moves it first. */
@@ -486,9 +508,10 @@ static void place_view(placer *p, placing *pl)
     if (touched) {
         etch_state place[ETCH_MAX_AXES];
         etch_map_edge(p, op, touched, pl->ins[0]->place, place);
-        const char *reason = etch_text(p->arena, "%s %s %s", op->outs[0]->name,
-                                       op->edge == ETCH_ENTER ? "enters" : "leaves", op->scope->module);
-        pl->ins[0] = bring(p, pl->ins[0], place, ALL_AXES, op->phase, op->scope, reason);
+        const etch_cause cause = {op->edge == ETCH_ENTER ? ETCH_RULE_ENTER : ETCH_RULE_LEAVE, .op = op,
+                                  .tensor = op->outs[0], .scope = op->scope,
+                                  .line = etch_map_edge_line(p, op->scope, touched)};
+        pl->ins[0] = bring(p, pl->ins[0], place, ALL_AXES, op->phase, op->scope, cause);
     }
     for (uint32_t a = 0; a < p->axis_count; a++) {
         etch_state state = etch_op_dim_after(op, pl->ins[0]->place[a]);
@@ -571,7 +594,7 @@ static etch_value *bring_cotangent(placer *p, etch_op *op, etch_value *value, co
         if (goal[a] || value->place[a] != ETCH_PARTIAL)
             mask |= 1u << a;
     return bring(p, value, goal, mask, op->phase, op->scope,
-                 "the cotangent goes to where its value was made");
+                 (etch_cause){ETCH_RULE_COTANGENT, .op = op, .tensor = op->outs[0]->of});
 }
 
 /* Two parts that are held differently meet where neither is partial alone. */
@@ -586,8 +609,9 @@ static void level(placer *p, etch_op *op, etch_value **a, etch_value **b)
         if (pb && !pa)
             of_b |= 1u << i;
     }
-    *a = bring(p, *a, none, of_a, op->phase, op->scope, "cotangents meet");
-    *b = bring(p, *b, none, of_b, op->phase, op->scope, "cotangents meet");
+    const etch_cause cause = {ETCH_RULE_TOTAL, .op = op, .tensor = op->outs[0]->of};
+    *a = bring(p, *a, none, of_a, op->phase, op->scope, cause);
+    *b = bring(p, *b, none, of_b, op->phase, op->scope, cause);
 }
 
 /* Is the tensor another look at one, as it is or moved at the border of a scope? Then its cotangent goes on to that one as
@@ -631,7 +655,8 @@ static void place_total(placer *p, etch_op *op)
     }
     etch_value *sum = bring_cotangent(p, op, parts[0], goal);
     const etch_state none[ETCH_MAX_AXES] = {NULL};
-    sum = bring(p, sum, none, partial, op->phase, op->scope, "the cotangent of a partial sum is replicated");
+    sum = bring(p, sum, none, partial, op->phase, op->scope,
+                (etch_cause){ETCH_RULE_SUMMAND, .op = op, .tensor = of});
     p->made[op->outs[0]->id] = sum;
 }
 
@@ -662,8 +687,9 @@ static void place_body(placer *p, etch_placed_region *placed, etch_state (*held)
     for (uint32_t i = 0; i < body->carries.count && !p->failed; i++) {
         const etch_carry *c = &body->carries.at[i];
         p->region = placed;
-        placed->carries.at[i].out = bring(p, value_or_constant(p, c->out, held[i], phase), held[i], ALL_AXES,
-                                          phase, c->in->scope, "a loop hands the value on");
+        placed->carries.at[i].out =
+            bring(p, value_or_constant(p, c->out, held[i], phase), held[i], ALL_AXES, phase, c->in->scope,
+                  (etch_cause){ETCH_RULE_LOOP, .tensor = c->out, .loop = body->loop});
     }
 }
 
@@ -689,7 +715,7 @@ static void place_loop(placer *p, etch_loop *loop)
         etch_demand_carry(p, (handing){loop, i}, held[i]);
         if (c->init)
             carry.init = bring(p, value_or_constant(p, c->init, held[i], phase), held[i], ALL_AXES, phase,
-                               c->in->scope, "a loop hands the value on");
+                               c->in->scope, (etch_cause){ETCH_RULE_LOOP, .tensor = c->init, .loop = loop});
         for (uint32_t k = 0; k < loop->bodies.count; k++) {
             etch_tensor *in = loop->bodies.at[k]->carries.at[i].in;
             carry.in = p->made[in->id] = etch_value_new(p, in, held[i]);

@@ -74,6 +74,14 @@ const etch_shard *etch_map_dim(const placer *p, const etch_scope *scope, const e
 void etch_map_place(placer *p, const etch_scope *scope, const etch_tensor *tensor, etch_state *place);
 /* The pin of a tensor of the forward pass; false when there is none. Reports dims that it lacks. */
 bool etch_map_pin(placer *p, const etch_tensor *tensor, etch_state *place);
+/* The line of that pin. */
+etch_span etch_map_pin_line(const placer *p, const etch_tensor *tensor);
+/* The first line of the plan, wherever it stands, that puts the dim, or else one that it was renamed from or to, on
+ * all of `axes` (bits); NULL when there is none. */
+const etch_shard *etch_map_entry(const placer *p, const etch_dim *dim, uint32_t axes);
+/* The line of the scope's own overrides that puts a dim on one of `axes`, or else the override; nowhere when it has
+ * none. */
+etch_span etch_map_edge_line(const placer *p, const etch_scope *scope, uint32_t axes);
 /* Axes whose use a scope changes, as bits; 0 for most scopes. */
 uint32_t etch_map_touched(const placer *p, const etch_scope *scope);
 /* What an identity at a scope's edge asks for on the axes that the scope touches. */
@@ -114,12 +122,12 @@ etch_step *etch_step_new(placer *p, etch_op *op, const etch_row *row, etch_phase
 /* Brings `value` to the states `need` on the axes in `mask`; other axes keep theirs. At most one collective
  * of a kind (R5). */
 etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need, uint32_t mask,
-                            etch_phase phase, etch_scope *scope, const char *reason);
+                            etch_phase phase, etch_scope *scope, etch_cause cause);
 /* Axes, as bits, that would stay on a dim of the value while one outside of them leaves it. */
 uint32_t etch_move_left_behind(const placer *p, const etch_value *value, const etch_state *need);
 /* A collective that leaves the placement as it is: the reduction of a statistic. */
 etch_value *etch_move_reduce(placer *p, etch_value *value, uint32_t axes, etch_phase phase, etch_scope *scope,
-                             const char *reason);
+                             etch_cause cause);
 bool etch_place_equal(const placer *p, const etch_state *a, const etch_state *b);
 
 #endif

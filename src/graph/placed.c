@@ -1,4 +1,4 @@
-/* Questions about the values of a placed graph: sizes, memory, names of axes. */
+/* Questions about plans and the values of a placed graph: ranks, sizes, memory, names of axes. */
 #include "graph/row_int.h"
 
 etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value)
@@ -27,10 +27,31 @@ etch_value *etch_value_root(etch_value *value)
     return value;
 }
 
+uint32_t etch_plan_axis_at(const etch_plan *plan, uint32_t place)
+{
+    return plan->order_count ? plan->order[place] : place;
+}
+
+etch_expr etch_plan_ranks(etch_sym *sym, const etch_plan *plan)
+{
+    etch_expr count = etch_int(sym, 1);
+    for (uint32_t i = 0; i < plan->mesh.count; i++)
+        count = etch_mul(sym, count, plan->mesh.at[i].size);
+    return count;
+}
+
 const char *etch_axes_label(const etch_placed *placed, uint32_t axes)
 {
     etch_buf buf = {.arena = placed->arena};
     uint32_t count = 0;
+    for (uint32_t i = 0; i < placed->plan->products.count; i++) {
+        const etch_product *product = &placed->plan->products.at[i];
+        uint32_t bits = 0;
+        for (uint32_t k = 0; k < product->axis_count; k++)
+            bits |= 1u << product->axes[k];
+        if (product->axis_count > 1 && bits == axes)
+            return product->name;
+    }
     for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
         if (axes & (1u << a))
             etch_buf_printf(&buf, "%s%s", count++ ? "," : "", placed->plan->mesh.at[a].name);

@@ -137,6 +137,12 @@ bool etch_map_pin(placer *p, const etch_tensor *tensor, etch_state *place)
     return true;
 }
 
+etch_span etch_map_pin_line(const placer *p, const etch_tensor *tensor)
+{
+    const etch_pin *pin = find_pin(p, tensor);
+    return pin ? pin->span : (etch_span){0, 0};
+}
+
 /* ---- edges of scopes -------------------------------------------------------------------------------- */
 
 uint32_t etch_map_touched(const placer *p, const etch_scope *scope)
@@ -156,6 +162,21 @@ uint32_t etch_map_touched(const placer *p, const etch_scope *scope)
         }
     }
     return bits;
+}
+
+etch_span etch_map_edge_line(const placer *p, const etch_scope *scope, uint32_t axes)
+{
+    etch_span line = {0, 0};
+    for (uint32_t i = p->plan->overrides.count; i-- > 0;) {
+        const etch_override *o = &p->plan->overrides.at[i];
+        for (uint32_t k = 0; override_names(o, scope) && k < o->shards.count; k++) {
+            line = line.start ? line : o->span;
+            for (uint32_t a = 0; a < o->shards.at[k].axis_count; a++)
+                if (axes >> o->shards.at[k].axes[a] & 1)
+                    return o->shards.at[k].span;
+        }
+    }
+    return line;
 }
 
 void etch_map_edge(placer *p, const etch_op *op, uint32_t touched, const etch_state *now, etch_state *place)
@@ -224,8 +245,7 @@ static const etch_dim *first_of(const etch_dim *dim)
     return dim;
 }
 
-/* The entry that puts both axes on the dim, or else on another that it was renamed from or to. */
-static const etch_shard *order_entry(const placer *p, const etch_dim *dim, uint32_t axes)
+const etch_shard *etch_map_entry(const placer *p, const etch_dim *dim, uint32_t axes)
 {
     const etch_shard *entry = entry_with(p, dim->name, axes);
     for (uint32_t i = 0; i < p->graph->dims.count && !entry; i++)
@@ -236,7 +256,7 @@ static const etch_shard *order_entry(const placer *p, const etch_dim *dim, uint3
 
 bool etch_map_is_inside(const placer *p, const etch_dim *dim, uint32_t inner, uint32_t outer)
 {
-    const etch_shard *entry = order_entry(p, dim, (1u << inner) | (1u << outer));
+    const etch_shard *entry = etch_map_entry(p, dim, (1u << inner) | (1u << outer));
     if (!entry)
         return inner > outer; /* never written together: the mesh's order */
     for (uint32_t i = 0; i < entry->axis_count; i++)

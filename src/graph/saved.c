@@ -13,7 +13,7 @@
  * does an older value that one hands on and another reads when it enters. */
 #include <stdlib.h>
 
-#include "graph/row_int.h"
+#include "graph/saved_int.h"
 
 typedef struct keeping {
     const etch_training *training;
@@ -23,6 +23,8 @@ typedef struct keeping {
     const etch_op *
         *reader;    /* by tensor id: the first op that reads the value in backward; NULL: nothing does */
     uint32_t *item; /* by tensor id: 1 + the item that counts the value; 0: none does yet */
+    etch_saved_stage *stage; /* whose part is counted; NULL: all of it */
+    etch_expr parts;         /* of which one is counted, of each value */
     bool changed;
     etch_saved_list all;
 } keeping;
@@ -182,25 +184,35 @@ static bool is_kept(const etch_tensor *tensor)
 
 /* ---- reads ------------------------------------------------------------------------------------------ */
 
-static void note(keeping *k, const etch_tensor *tensor, const etch_op *reader)
+/* `home`: where the stages read it. */
+static void note_at(keeping *k, const etch_tensor *tensor, const etch_op *reader, etch_home home)
 {
     const etch_tensor *place = place_of(tensor);
+    if (etch_saved_stage_note(k->stage, place, home))
+        k->changed = true;
     if (k->reader[place->id])
         return;
     k->reader[place->id] = reader;
     k->changed = true;
 }
 
+/* What `chain` begins or ends with, or hands on: with one of its iterations. */
+static void note(keeping *k, const etch_carry *chain, const etch_tensor *tensor, const etch_op *reader)
+{
+    const etch_side side = tensor == chain->result ? ETCH_LAST_OF : ETCH_FIRST_OF;
+    note_at(k, tensor, reader, etch_saved_stage_side(k->stage, chain->in->region, side));
+}
+
 /* In the order of the backward pass. Views read nothing: what reads them does. */
-static void note_region(keeping *k, const etch_region *region)
+static void read_region(etch_arena *arena, const etch_region *region, etch_readings *out)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_op *op = region->items.at[i].op;
         const etch_loop *loop = region->items.at[i].loop;
         for (uint32_t n = 0; op && op->row->role != ROLE_FREE && n < op->in_count; n++)
-            note(k, op->ins[n], op);
+            ETCH_PUSH(arena, &out->all, (etch_reading){op->ins[n], op, ETCH_NO_HOME});
         for (uint32_t n = 0; loop && n < loop->bodies.count; n++)
-            note_region(k, loop->bodies.at[n]);
+            read_region(arena, loop->bodies.at[n], out);
     }
 }
 
@@ -233,11 +245,11 @@ static void note_class(keeping *k, const etch_carry *c)
     const etch_op *in = k->reader[c->in->id], *out = k->reader[place_of(c->out)->id];
     const uint32_t begin = first_class(k->sym, loop_of(c));
     if (in && (c->in->region->index == begin || !makes(in_class(c, begin))))
-        note(k, c->init, in);
+        note(k, c, c->init, in);
     if ((in && rests(c)) || (out && makes(c) && all_read(k, c)))
-        note(k, c->result, in ? in : out);
+        note(k, c, c->result, in ? in : out);
     if (in && !makes(c) && !rests(c))
-        note(k, c->out, in);
+        note(k, c, c->out, in);
 }
 
 /* What is run again makes nothing that is kept, but may hand on what is: older values, which an iteration of another
@@ -249,9 +261,18 @@ static void note_again(keeping *k, const etch_carry *c)
     for (uint32_t n = 0; n < loop_of(c)->bodies.count && !reader; n++)
         reader = k->reader[in_class(c, n)->in->id];
     if (reader && !makes(c) && !rests(c))
-        note(k, c->out, reader);
+        note(k, c, c->out, reader);
     if (reader && rests(in_class(c, begin)))
-        note(k, c->init, reader);
+        note(k, c, c->init, reader);
+}
+
+/* The version before leaves the loop: the last but one of those that the iterations make, which is what enters the last
+ * of them. */
+static void note_behind(keeping *k, const etch_carry *c, const etch_carry *ahead)
+{
+    const etch_op *in = k->reader[ahead->in->id], *out = k->reader[place_of(ahead->out)->id];
+    if (in || out)
+        note(k, c, c->result, in ? in : out);
 }
 
 static void note_chain(keeping *k, const etch_carry *c)
@@ -259,11 +280,13 @@ static void note_chain(keeping *k, const etch_carry *c)
     const etch_op *in = k->reader[c->in->id], *out = k->reader[place_of(c->out)->id];
     const etch_carry *ahead = ahead_of(c);
     if (in)
-        note(k, c->init, in);
+        note(k, c, c->init, in);
     if (in && !makes(c))
-        note(k, ahead ? ahead->init : c->out, in);
+        note(k, c, ahead ? ahead->init : c->out, in);
     if (out && makes(c))
-        note(k, c->result, out);
+        note(k, c, c->result, out);
+    if (ahead)
+        note_behind(k, c, ahead);
 }
 
 /* Whoever reads what enters every iteration reads what enters the loop; whoever reads what every iteration makes reads
@@ -289,12 +312,15 @@ static void note_ends(keeping *k, const etch_region *region)
 
 /* ---- counting --------------------------------------------------------------------------------------- */
 
-static etch_expr iterations(const keeping *k, const etch_region *region)
+static etch_expr times_of(const keeping *k, const etch_tensor *place)
 {
-    etch_expr product = etch_int(k->sym, 1);
-    for (; region && region->loop; region = region->parent)
-        product = etch_mul(k->sym, product, region->count);
-    return product;
+    return etch_saved_stage_times(k->stage, k->sym, place);
+}
+
+/* How often the chain begins or ends. */
+static etch_expr ends_of(const keeping *k, const etch_carry *c, etch_side side)
+{
+    return etch_saved_stage_ends(k->stage, k->sym, c->in->region, side);
 }
 
 static etch_saved *item_of(keeping *k, const etch_tensor *tensor)
@@ -303,9 +329,10 @@ static etch_saved *item_of(keeping *k, const etch_tensor *tensor)
         const etch_saved item = {
             .tensor = tensor,
             .body = tensor->region->loop ? tensor->region : NULL,
-            .elements = etch_elements(k->sym, tensor, etch_size_in_training, k->training),
+            .elements = etch_div(
+                k->sym, etch_elements(k->sym, tensor, etch_size_in_training, k->training), k->parts),
             .width = etch_dtype_bytes(tensor->dtype),
-            .times = iterations(k, tensor->region),
+            .times = times_of(k, tensor),
             .reader = k->reader[tensor->id],
         };
         ETCH_PUSH(k->arena, &k->all, item);
@@ -338,9 +365,14 @@ static void claim(keeping *k, const etch_tensor *tensor, const etch_carry *chain
 {
     const uint32_t item = k->item[tensor->id];
     const bool counted = !is_kept(end) || k->item[end->id] || is_older(end) || !same_bytes(k, tensor, end);
-    const etch_expr runs = iterations(k, chain->result->region);
-    const etch_expr own = counted ? etch_int(k->sym, 0) : iterations(k, end->region);
-    take_off(k, &k->all.at[item - 1], etch_sub(k->sym, runs, own));
+    const etch_expr runs = ends_of(k, chain, end == chain->result ? ETCH_LAST_OF : ETCH_FIRST_OF);
+    const etch_expr own = is_kept(end) ? times_of(k, end) : etch_int(k->sym, 0);
+    if (k->stage && is_kept(end) && !end->region->loop) /* the end may be read on another stage */
+        take_off(k, &k->all.at[item - 1],
+                 counted ? etch_min(k->sym, runs, own)
+                         : etch_sub(k->sym, runs, etch_max(k->sym, runs, own)));
+    else
+        take_off(k, &k->all.at[item - 1], counted ? runs : etch_sub(k->sym, runs, own));
     if (!counted)
         k->item[end->id] = item;
 }
@@ -355,7 +387,7 @@ static void count_parts(keeping *k, const etch_carry *c, const etch_tensor *out)
     if (last)
         k->item[c->result->id] = k->item[out->id];
     else if (!counted)
-        take_off(k, item, iterations(k, c->result->region));
+        take_off(k, item, ends_of(k, c, ETCH_LAST_OF));
     k->reader[c->in->id] = NULL;
 }
 
@@ -376,13 +408,16 @@ static void count_chain(keeping *k, const etch_carry *c)
         return;
     }
     etch_saved *item = item_of(k, c->in);
+    const etch_expr stretches = etch_saved_stage_stretches(k->stage, k->sym, c->in->region);
     if (k->item[out->id]) {
         const etch_tensor *by = k->all.at[k->item[out->id] - 1].tensor;
-        take_off(k, item, etch_sub(k->sym, iterations(k, c->in->region), iterations(k, c->result->region)));
+        take_off(k, item, etch_sub(k->sym, times_of(k, c->in), stretches));
         if (by->region != c->in->region || !carry_in(by)) /* which would count all but the last */
             k->item[c->result->id] = k->item[out->id];
     } else {
         k->item[out->id] = k->item[c->in->id];
+        if (k->reader[out->id]) /* of a stretch, the last is made here and enters an iteration elsewhere */
+            take_off(k, item, etch_sub(k->sym, ends_of(k, c, ETCH_LAST_OF), stretches));
     }
     claim(k, c->in, c, place_of(c->init));
 }
@@ -465,16 +500,22 @@ static int by_tensor(const void *a, const void *b)
     return x->tensor->id < y->tensor->id ? -1 : x->tensor->id > y->tensor->id;
 }
 
-void etch_graph_saved(const etch_training *training, etch_saved_list *out)
+void etch_saved_for(const etch_training *training, const etch_readings *readings, etch_saved_stage *stage,
+                    etch_saved_list *out)
 {
     const etch_graph *graph = training->graph;
-    keeping k = {
-        .training = training, .sym = graph->sym, .arena = graph->arena, .count = graph->tensors.count};
-    if (!training->backward)
-        return;
+    keeping k = {.training = training,
+                 .sym = graph->sym,
+                 .arena = graph->arena,
+                 .count = graph->tensors.count,
+                 .stage = stage,
+                 .parts = readings->parts};
     k.reader = ETCH_NEW_ARRAY(k.arena, k.count, const etch_op *);
     k.item = ETCH_NEW_ARRAY(k.arena, k.count, uint32_t);
-    note_region(&k, training->backward);
+    for (uint32_t i = 0; i < readings->all.count; i++) {
+        const etch_reading *r = &readings->all.at[i];
+        note_at(&k, r->tensor, r->reader, r->home);
+    }
     do {
         k.changed = false;
         note_ends(&k, graph->forward);
@@ -489,4 +530,13 @@ void etch_graph_saved(const etch_training *training, etch_saved_list *out)
     for (uint32_t i = 0; i < k.all.count; i++)
         if (!etch_is_zero(k.all.at[i].times))
             ETCH_PUSH(k.arena, out, k.all.at[i]);
+}
+
+void etch_graph_saved(const etch_training *training, etch_saved_list *out)
+{
+    etch_readings readings = {.parts = etch_int(training->graph->sym, 1)};
+    if (!training->backward)
+        return;
+    read_region(training->graph->arena, training->backward, &readings);
+    etch_saved_for(training, &readings, NULL, out);
 }

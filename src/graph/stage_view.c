@@ -271,8 +271,7 @@ const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_sta
     v.view->held[loop] = true;
     v.view->shares[loop][ETCH_ALL_OF] =
         etch_sub(sym, units_of_stage(&v, stages, chunks, stage), etch_int(sym, blocks));
-    if (v.stages->entries.at[loop].loop->pattern)
-        add_ranges(&v, loop, stages, chunks, stage, first, last);
+    add_ranges(&v, loop, stages, chunks, stage, first, last);
     v.view->shares[loop][ETCH_FIRST_OF] = first ? one : zero;
     v.view->shares[loop][ETCH_LAST_OF] = last ? one : zero;
     /* Every cut is between two iterations. */

@@ -19,14 +19,22 @@ uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *wei
     if (!row)
         return 0;
     uint32_t gradient = etch_dtype_bytes(training->graph->dtypes.grads);
-    uint32_t state = etch_dtype_bytes(training->graph->dtypes.optim);
+    const etch_dtypes *dtypes = &training->graph->dtypes;
+    uint32_t moments = row->states * etch_dtype_bytes(etch_dtype_or(dtypes->moments, dtypes->optim));
+    uint32_t copy = etch_dtype_bytes(etch_dtype_or(dtypes->master, dtypes->optim));
     uint32_t own = etch_dtype_bytes(weight->dtype);
     bool master = training->train.optimizer.master;
-    uint32_t read = gradient + (master ? state : own) + row->states * state;
-    uint32_t written = own + (master ? state : 0) + row->states * state;
+    uint32_t read = gradient + (master ? copy : own) + moments;
+    uint32_t written = own + (master ? copy : 0) + moments;
     if (reads)
         *reads = read;
     return read + written;
+}
+
+uint32_t etch_sync_width(const etch_training *training)
+{
+    const etch_dtypes *dtypes = &training->graph->dtypes;
+    return etch_dtype_bytes(etch_dtype_or(dtypes->grads_comm, dtypes->grads));
 }
 
 uint32_t etch_clip_flop(const etch_training *training)
@@ -79,9 +87,10 @@ void etch_ending_moves(const etch_placed *placed, const etch_tensor *weight,
     etch_sym *sym = training->graph->sym;
     const uint32_t partial = placed->sync_axes[weight->id], zero = placed->zero_axes[weight->id];
     const etch_expr shard = etch_update_elements(placed, weight);
-    etch_expr of_gradient =
-        etch_mul(sym, shard, etch_int(sym, etch_dtype_bytes(training->graph->dtypes.grads)));
-    etch_expr of_weight = etch_mul(sym, shard, etch_int(sym, etch_dtype_bytes(weight->dtype)));
+    const etch_dtype_said gathered = training->graph->dtypes.weights_comm;
+    etch_expr of_gradient = etch_mul(sym, shard, etch_int(sym, etch_sync_width(training)));
+    etch_expr of_weight =
+        etch_mul(sym, shard, etch_int(sym, etch_dtype_bytes(etch_dtype_or(gathered, weight->dtype))));
     moves[0] = (etch_ending_move){ETCH_REDUCE_SCATTER, partial & zero,
                                   etch_mul(sym, of_gradient, etch_group_size(placed, partial & zero))};
     moves[1] = (etch_ending_move){ETCH_ALL_REDUCE, partial & ~zero, of_gradient};
@@ -203,7 +212,7 @@ static bool may_be_shared(const ending *e, const etch_homes *uses)
 static void add_tie(const ending *e, etch_unit *unit)
 {
     const etch_homes *uses = etch_unit_uses(e->placed, unit);
-    const uint32_t width = etch_dtype_bytes(e->training->graph->dtypes.grads);
+    const uint32_t width = etch_sync_width(e->training);
     if (!may_be_shared(e, uses))
         return;
     etch_bucket tie = {

@@ -40,7 +40,6 @@ typedef struct etch_dtype_line {
     etch_dtype dtype;
     etch_span span;
 } etch_dtype_line;
-enum { ETCH_DTYPE_CLASSES = 4 }; /* act, weights, grads, optim */
 
 /* The names that one file sees: its own and what it imports. */
 typedef struct etch_namespace {
@@ -91,6 +90,7 @@ struct etch_spec {
     etch_dtypes dtypes;
     const char *use_config, *use_plan;          /* NULL without a `use` line */
     ETCH_VEC(etch_plan *) plans;                /* built on demand */
+    etch_plan *shared_plan; /* the plan that is being built, when it comes from an imported file; else NULL */
     ETCH_VEC(const etch_symbol *) broken_plans; /* those with errors, which have been reported */
 };
 
@@ -118,6 +118,8 @@ void etch_facts_collect(etch_spec *spec);
 void etch_params_evaluate(etch_spec *spec);
 /* The dtypes that the spec itself ends with. */
 void etch_dtypes_collect(etch_spec *spec);
+/* A `dtype` line of a plan, added to what its lines say. */
+void etch_precision_read(etch_spec *spec, const etch_ast_defs *defs, etch_precision *precision);
 /* Defaults that need themselves; configs that bind twice, or what is nowhere declared. */
 void etch_bindings_check(etch_spec *spec);
 

@@ -113,8 +113,9 @@ typedef struct etch_model {
 
 /* Elaborates the model that `run` (the name of a train or infer block), the run that is taken when none is
  * named, or the spec's only model names. `settings` decide `if` and other structure; where they do not, defaults do (a remark says so when
- * a param has neither). NULL after an error. */
-etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_settings *settings);
+ * a param has neither). `precision` (may be NULL) changes the dtypes of the spec. NULL after an error. */
+etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_settings *settings,
+                                const etch_precision *precision);
 
 /* The plan called `name`; with NULL, the one that `use plan` names or the only one. NULL: error reported
  * when `needed`, else there is none. Declares its mesh axes as variables. */

@@ -40,11 +40,11 @@ static void declare_weights(etch_env *env, const etch_ast_stmt *stmt)
     for (uint32_t i = 0; i < stmt->tensors.count; i++) {
         const etch_ast_tensor *w = &stmt->tensors.at[i];
         etch_dims dims = etch_env_shape(env, &w->axes);
-        etch_tensor *weight = dims.broken
-                                  ? NULL
-                                  : etch_graph_weight(env->builder->graph, w->name.text, dims.at, dims.count,
-                                                      tensor_dtype(spec, w, spec->dtypes.weights),
-                                                      is_frozen(&stmt->tags), w->span);
+        etch_tensor *weight =
+            dims.broken ? NULL
+                        : etch_graph_weight(env->builder->graph, w->name.text, dims.at, dims.count,
+                                            tensor_dtype(spec, w, env->builder->graph->dtypes.weights),
+                                            is_frozen(&stmt->tags), w->span);
         etch_graph_label(weight, w->name.text, tag_list(spec, &stmt->tags), stmt->tags.count, w->span);
         etch_env_declare(env, (etch_bound){.name = w->name.text, .kind = BOUND_TENSOR, .tensor = weight},
                          w->name.span);
@@ -363,9 +363,10 @@ static void declare_inputs(etch_env *env, const etch_ast_item *item)
         const etch_ast_tensor *formal = &item->inputs.at[i];
         etch_dims dims = etch_env_shape(env, &formal->axes);
         etch_tensor *input =
-            dims.broken ? NULL
-                        : etch_graph_input(env->builder->graph, formal->name.text, dims.at, dims.count,
-                                           tensor_dtype(spec, formal, spec->dtypes.act), formal->span);
+            dims.broken
+                ? NULL
+                : etch_graph_input(env->builder->graph, formal->name.text, dims.at, dims.count,
+                                   tensor_dtype(spec, formal, env->builder->graph->dtypes.act), formal->span);
         etch_env_declare(env, (etch_bound){.name = formal->name.text, .kind = BOUND_TENSOR, .tensor = input},
                          formal->name.span);
     }
@@ -429,7 +430,8 @@ static bool keep_outputs(etch_env *env, const etch_symbol *run, etch_train *trai
     return true;
 }
 
-etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_settings *settings)
+etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_settings *settings,
+                                const etch_precision *precision)
 {
     static const etch_settings nothing = {NULL, 0, NULL, 0};
     uint32_t errors = etch_error_count(spec->diags);
@@ -441,9 +443,9 @@ etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_set
     if (!symbol)
         return NULL;
     const etch_ast_item *item = symbol->item;
+    const etch_dtypes dtypes = etch_dtypes_changed(spec->dtypes, precision);
     etch_builder b = {.spec = spec, .settings = settings ? settings : &nothing};
-    b.graph =
-        etch_graph_new(spec->arena, spec->sym, spec->diags, spec->dtypes, item->name.text, item->name.span);
+    b.graph = etch_graph_new(spec->arena, spec->sym, spec->diags, dtypes, item->name.text, item->name.span);
     b.graph->serves = serves;
     b.graph->steps = serves ? etch_infer_steps(spec, block) : NULL;
     b.graph->step = b.graph->steps ? etch_index(spec->sym, 0) : NULL;

@@ -178,7 +178,7 @@ static etch_tensor *stand_in(etch_env *callee, const etch_ast_tensor *formal)
     if (dims.broken)
         return NULL;
     return etch_graph_input(callee->builder->graph, formal->name.text, dims.at, dims.count,
-                            callee->builder->spec->dtypes.act, formal->span);
+                            callee->builder->graph->dtypes.act, formal->span);
 }
 
 static bool bind_arguments(etch_env *caller, etch_env *callee, const etch_ast_item *item,

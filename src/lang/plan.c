@@ -112,8 +112,8 @@ static void read_stage(etch_plan_builder *b, const etch_ast_line *line)
 }
 
 /* Options without meaning yet; each list ends with NULL. */
-static const char *const plan_options[] = {"accumulate", "capacity", "freeze",   "keep", "offload",
-                                           "prefetch",   "save",     "schedule", NULL};
+static const char *const later_options[] = {"accumulate", "capacity", "freeze",   "offload",
+                                            "prefetch",   "save",     "schedule", NULL};
 static const char *const zero_options[] = {"again", "keep", "prefetch", "reduce", "unit", NULL};
 
 /* `whose`: "a plan", of which `known` are the options. */
@@ -136,12 +136,6 @@ static void refuse_option(etch_plan_builder *b, const etch_ast_def *def, const c
 static bool is_option(const etch_ast_def *def, const char *name)
 {
     return strcmp(def->name.text, name) == 0;
-}
-
-/* Has it a meaning in a plan? */
-static bool is_read(const etch_ast_def *def)
-{
-    return is_option(def, "reduce") || is_option(def, "recompute");
 }
 
 /* Is this the first time that the plan says so? */
@@ -178,19 +172,65 @@ static void read_reduce(etch_plan_builder *b, const etch_ast_def *def)
     etch_help(diag, "write reduce = layer, as soon as a layer is complete, or reduce = end");
 }
 
-/* Options of a plan; those of a scope have no meaning yet. */
+static void read_order(etch_plan_builder *b, const etch_ast_def *def)
+{
+    if (is_first(b, def, b->plan->order_span))
+        etch_plan_read_order(b, def);
+}
+
+static void read_ranks(etch_plan_builder *b, const etch_ast_def *def)
+{
+    if (is_first(b, def, b->plan->ranks.span))
+        etch_plan_read_ranks(b, def);
+}
+
+/* `keep = gathers` or `keep = none`: does backward use the copies that forward has gathered? */
+static void read_keep(etch_plan_builder *b, const etch_ast_def *def)
+{
+    const char *what = def->value->kind == ETCH_AST_NAME ? def->value->name.text : "";
+    if (!is_first(b, def, b->plan->keep_span))
+        return;
+    b->plan->keep_span = def->span;
+    b->plan->keep_gathers = strcmp(what, "gathers") == 0;
+    if (b->plan->keep_gathers || strcmp(what, "none") == 0 || def->value->kind == ETCH_AST_BROKEN)
+        return;
+    etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->value->span,
+                                 "a plan keeps gathers for the backward pass, or none of them");
+    etch_help(diag, "write keep = gathers; without it backward gathers again what forward had gathered");
+}
+
+/* Options that have a meaning in a plan. */
+typedef struct plan_option {
+    const char *name;
+    void (*read)(etch_plan_builder *b, const etch_ast_def *def);
+} plan_option;
+static const plan_option plan_options[] = {{"keep", read_keep},
+                                           {"order", read_order},
+                                           {"ranks", read_ranks},
+                                           {"recompute", read_recompute},
+                                           {"reduce", read_reduce}};
+
+/* NULL: it has none. */
+static const plan_option *option_of(const etch_ast_def *def)
+{
+    for (uint32_t i = 0; i < sizeof plan_options / sizeof plan_options[0]; i++)
+        if (is_option(def, plan_options[i].name))
+            return &plan_options[i];
+    return NULL;
+}
+
+/* Those of a scope have no meaning yet. */
 static void read_options(etch_plan_builder *b, const etch_ast_line *line, bool in_scope)
 {
     for (uint32_t i = 0; i < line->defs.count; i++) {
         const etch_ast_def *def = &line->defs.at[i];
-        if (!is_read(def))
-            refuse_option(b, def, "a plan", plan_options);
+        const plan_option *option = option_of(def);
+        if (!option)
+            refuse_option(b, def, "a plan", later_options);
         else if (in_scope)
             refuse(b, def->span, etch_text(b->spec->arena, "'%s' in a scope", def->name.text));
-        else if (is_option(def, "reduce"))
-            read_reduce(b, def);
         else
-            read_recompute(b, def);
+            option->read(b, def);
     }
 }
 
@@ -238,7 +278,10 @@ static void read_common(etch_plan_builder *b, const etch_ast_line *line, bool in
         refuse(b, line->span, "'pad' in a plan");
         break;
     case ETCH_AST_DTYPES:
-        refuse(b, line->span, "'dtype' in a plan");
+        if (in_scope)
+            refuse(b, line->span, "'dtype' in a scope");
+        else
+            etch_precision_read(b->spec, &line->defs, &b->plan->precision);
         break;
     case ETCH_AST_OPTIONS:
         read_options(b, line, in_scope);
@@ -315,6 +358,14 @@ static void read_lines(etch_plan_builder *b)
         ETCH_PUSH(b->spec->arena, &b->plan->pins, top.pins.at[i]);
 }
 
+static bool has_class_without_meaning(const etch_ast_defs *defs)
+{
+    for (uint32_t i = 0; i < defs->count; i++)
+        if (is_option(&defs->at[i], "gemm"))
+            return true;
+    return false;
+}
+
 /* Does the plan have lines that are refused? Scopes inside scopes are not looked into: they are refused
  * themselves. */
 static bool has_refused(const etch_ast_lines *lines, bool in_scope)
@@ -323,11 +374,14 @@ static bool has_refused(const etch_ast_lines *lines, bool in_scope)
         switch (lines->at[i].kind) {
         case ETCH_AST_STREAM:
         case ETCH_AST_PAD:
-        case ETCH_AST_DTYPES:
             return true;
+        case ETCH_AST_DTYPES:
+            if (in_scope || has_class_without_meaning(&lines->at[i].defs))
+                return true;
+            break;
         case ETCH_AST_OPTIONS:
             for (uint32_t k = 0; k < lines->at[i].defs.count; k++)
-                if (in_scope || !is_read(&lines->at[i].defs.at[k]))
+                if (in_scope || !option_of(&lines->at[i].defs.at[k]))
                     return true;
             break;
         case ETCH_AST_MESH:
@@ -375,11 +429,13 @@ static const etch_plan *build(etch_spec *spec, const etch_symbol *symbol)
     etch_plan_builder b = {.spec = spec, .symbol = symbol, .plan = ETCH_NEW(spec->arena, etch_plan)};
     b.plan->name = symbol->name;
     b.plan->span = symbol->item->name.span;
+    spec->shared_plan = symbol->home != spec->main ? b.plan : NULL;
     if (!refuse_own_meshes(&b)) {
         etch_mesh_build(&b);
         read_lines(&b);
         etch_stage_check_axes(&b);
     }
+    spec->shared_plan = NULL;
     if (etch_error_count(spec->diags) > errors) {
         ETCH_PUSH(spec->arena, &spec->broken_plans, symbol);
         return NULL;

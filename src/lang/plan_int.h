@@ -34,6 +34,13 @@ void etch_mesh_build(etch_plan_builder *b);
 /* The axes that stand behind '@', products expanded. False after an error. */
 bool etch_mesh_axes(etch_plan_builder *b, const etch_ast_mesh *mesh, etch_axis_list *out);
 
+/* ---- plan_ranks.c ---- */
+
+/* `order = (tp, dp)`: how ranks are numbered. What is wrong is reported. */
+void etch_plan_read_order(etch_plan_builder *b, const etch_ast_def *def);
+/* `ranks = 64`: how many there are. */
+void etch_plan_read_ranks(etch_plan_builder *b, const etch_ast_def *def);
+
 /* ---- plan_stage.c ---- */
 
 /* What a stage line on these axes says. What is wrong is reported, and is left at its default. */
@@ -43,7 +50,8 @@ const etch_stage_line *etch_stage_read(etch_plan_builder *b, const etch_ast_line
 /* Reports mesh axes of the stage line that other lines of the plan use as well. */
 void etch_stage_check_axes(etch_plan_builder *b);
 
-/* ---- plan_select.c: plans are bound late, so a name that nothing has is a warning ---- */
+/* ---- plan_select.c: plans are bound late, so a name that nothing has is a warning; a plan of an imported file notes it
+ * among its lacks ---- */
 
 /* Warns when no dim of the spec has this name. */
 void etch_select_dim(etch_spec *spec, etch_ast_name dim);

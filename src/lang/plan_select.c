@@ -66,13 +66,29 @@ static bool holds(const char *const *names, uint32_t count, const char *name)
     return false;
 }
 
+/* A plan of an imported file is made for many models: notes what this one lacks. False for a plan of the spec's own
+ * file, where the name is a mistake. */
+static bool note_lack(etch_spec *spec, etch_span span, const char *kind, const char *name)
+{
+    etch_plan *plan = spec->shared_plan;
+    if (!plan)
+        return false;
+    const char *text = etch_text(spec->arena, "%s %s", kind, name);
+    for (uint32_t i = 0; i < plan->lacks.count; i++)
+        if (strcmp(plan->lacks.at[i].text, text) == 0)
+            return true;
+    ETCH_PUSH(spec->arena, &plan->lacks, (etch_lack){text, span});
+    return true;
+}
+
 void etch_select_dim(etch_spec *spec, etch_ast_name dim)
 {
     const body_names n = collect(spec);
     size_t length = strlen(dim.text);
     while (length > 1 && dim.text[length - 1] == '\'')
         length--;
-    if (holds(n.dims.at, n.dims.count, etch_name(spec->names, dim.text, length)))
+    if (holds(n.dims.at, n.dims.count, etch_name(spec->names, dim.text, length)) ||
+        note_lack(spec, dim.span, "dim", dim.text))
         return;
     etch_diag *diag = etch_warning(spec->diags, ETCH_E_UNKNOWN_SHARD, dim.span,
                                    "no dim is called '%s': this has no effect", dim.text);
@@ -119,7 +135,11 @@ static void select_in_module(etch_spec *spec, const body_names *n, etch_ast_name
 {
     const char *module = etch_name(spec->names, selector.text, (size_t)(dot - selector.text));
     const char *tensor = etch_name_of(spec->names, dot + 1);
-    if (!holds(n->modules.at, n->modules.count, module)) {
+    const bool has_module = holds(n->modules.at, n->modules.count, module);
+    if ((!has_module || !module_holds(spec, module, tensor)) &&
+        note_lack(spec, selector.span, "tensor", selector.text))
+        return;
+    if (!has_module) {
         etch_diag *diag = etch_warning(spec->diags, ETCH_E_UNKNOWN_SELECTOR, selector.span,
                                        "no module is called '%s': this has no effect", module);
         etch_suggest_name(diag, module, n->modules.at, n->modules.count);
@@ -137,7 +157,7 @@ void etch_select_tensor(etch_spec *spec, etch_ast_name selector)
         select_in_module(spec, &n, selector, dot);
         return;
     }
-    if (holds(n.tags.at, n.tags.count, selector.text))
+    if (holds(n.tags.at, n.tags.count, selector.text) || note_lack(spec, selector.span, "tag", selector.text))
         return;
     etch_diag *diag = etch_warning(spec->diags, ETCH_E_UNKNOWN_SELECTOR, selector.span,
                                    "no tensor is tagged '%s': this has no effect", selector.text);
@@ -159,7 +179,8 @@ void etch_select_unit(etch_spec *spec, etch_ast_name selector)
         ETCH_PUSH(spec->arena, &names, n.tags.at[i]);
     for (uint32_t i = 0; i < n.modules.count; i++)
         ETCH_PUSH(spec->arena, &names, n.modules.at[i]);
-    if (holds(names.at, names.count, selector.text))
+    if (holds(names.at, names.count, selector.text) ||
+        note_lack(spec, selector.span, "loop, tag or module", selector.text))
         return;
     etch_diag *diag =
         etch_warning(spec->diags, ETCH_E_UNKNOWN_SELECTOR, selector.span,
@@ -180,6 +201,8 @@ bool etch_select_scope(etch_spec *spec, etch_ast_name selector)
         etch_help(diag, "a scope speaks of modules: for MODULE { ... }");
         return false;
     }
+    if (note_lack(spec, selector.span, "module", selector.text))
+        return true;
     etch_diag *diag = etch_warning(spec->diags, ETCH_E_UNKNOWN_SELECTOR, selector.span,
                                    "no module is called '%s': this has no effect", selector.text);
     etch_suggest_name(diag, selector.text, n.modules.at, n.modules.count);

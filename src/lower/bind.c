@@ -206,6 +206,8 @@ static void need_all(etch_bound *b)
         const etch_axis *axis = &placed->plan->mesh.at[i];
         need(b, axis->size, axis->span, "mesh axis", axis->name);
     }
+    if (placed->plan->ranks.count)
+        need(b, placed->plan->ranks.count, placed->plan->ranks.span, "the number of ranks", NULL);
     need(b, train->micro, train->span, "the number of microbatches", NULL);
     for (uint32_t i = 0; i < placed->requirements.count; i++) {
         const etch_requirement *r = &placed->requirements.at[i];
@@ -351,6 +353,48 @@ static void check_stages(etch_bound *b, etch_extent *extent)
                    etch_text(b->arena, "count %" PRIu32 " of the stages' units", i + 1), &units);
 }
 
+/* "dp = 2, tp = 4" */
+static const char *mesh_text(etch_bound *b, const etch_extent *extent)
+{
+    etch_buf text = {.arena = b->arena};
+    for (uint32_t i = 0; i < extent->axis_count; i++)
+        etch_buf_printf(&text, "%s%s = %" PRIu32, i ? ", " : "", b->placed->plan->mesh.at[i].name,
+                        extent->axis_size[i]);
+    return text.length ? text.text : "no axes";
+}
+
+/* The axis alone would make it up: its size, or 0. */
+static uint64_t fitting_size(const etch_extent *extent, uint32_t axis, uint64_t ranks)
+{
+    const uint32_t others = extent->axis_size[axis] ? extent->rank_count / extent->axis_size[axis] : 0;
+    return others > 0 && ranks % others == 0 ? ranks / others : 0;
+}
+
+/* Has the mesh as many ranks as the plan asks for? */
+static void check_ranks(etch_bound *b, const etch_extent *extent)
+{
+    const etch_plan *plan = b->placed->plan;
+    uint64_t ranks = 0;
+    if (!plan->ranks.count ||
+        !check_size(b, plan->ranks.count, 1, plan->ranks.span, "", "the number of ranks", &ranks) ||
+        ranks == extent->rank_count || extent->rank_count == 0)
+        return;
+    etch_diag *diag = etch_error(b->diags, ETCH_E_RANKS, plan->ranks.span,
+                                 "the plan asks for %" PRIu64 " ranks, and its mesh has %" PRIu32, ranks,
+                                 extent->rank_count);
+    etch_note(diag, plan->mesh.count ? plan->mesh.at[0].span : plan->span, "the mesh: %s",
+              mesh_text(b, extent));
+    note_values(b, diag, plan->ranks.count);
+    for (uint32_t i = 0; i < plan->mesh.count; i++) {
+        const char *name = etch_var_name(plan->mesh.at[i].size);
+        const uint64_t size = fitting_size(extent, i, ranks);
+        if (name && size > 0) {
+            etch_help(diag, "%s = %" PRIu64 " would make %" PRIu64, name, size, ranks);
+            return;
+        }
+    }
+}
+
 /* ETCH_ELIMIT when the mesh has too many ranks; errors of the input are counted by the caller. */
 static etch_status check_extent(etch_bound *b, etch_extent *extent)
 {
@@ -377,6 +421,7 @@ static etch_status check_extent(etch_bound *b, etch_extent *extent)
         return ETCH_ELIMIT;
     }
     extent->rank_count = (uint32_t)ranks;
+    check_ranks(b, extent);
     check_stages(b, extent);
     return ETCH_OK;
 }

@@ -178,8 +178,12 @@ static void set_rank_steps(etch_outliner *o, etch_chain *chain)
         uint32_t left = stage;
         for (uint32_t i = line ? line->axis_count : 0; i-- > 0;) {
             int64_t stride = 1;
-            for (uint32_t axis = line->axes[i] + 1; axis < o->extent->axis_count; axis++)
+            for (uint32_t at = o->extent->axis_count; at-- > 0;) {
+                const uint32_t axis = etch_plan_axis_at(o->placed->plan, at);
+                if (axis == line->axes[i])
+                    break;
                 stride *= o->extent->axis_size[axis];
+            }
             uint32_t size = o->extent->axis_size[line->axes[i]];
             chain->rank_of[stage] += left % size * stride;
             left /= size;

@@ -122,7 +122,10 @@ static etch_family family_of_set(etch_arena *arena, const etch_placed *placed, c
                                  const etch_group_set *set)
 {
     const char *label = etch_axes_label(placed, set->axes);
-    etch_family family = {.size = 1, .axes = set->axes, .across = set->stages != NULL};
+    etch_family family = {.size = 1, .across = set->stages != NULL};
+    for (uint32_t place = 0; place < job->mesh_count; place++)
+        if (set->axes >> etch_plan_axis_at(placed->plan, place) & 1)
+            family.axes |= UINT64_C(1) << place;
     family.label = etch_copy_text(arena, label, strlen(label));
     for (uint32_t axis = 0; axis < job->mesh_count; axis++)
         if (is_inside(&family, axis))

@@ -25,15 +25,20 @@ static void set_mesh(const lowering *l, const etch_extent *extent)
 {
     const etch_plan *plan = l->options->placed->plan;
     etch_mesh_axis *mesh = ETCH_NEW_ARRAY(l->arena, extent->axis_count, etch_mesh_axis);
-    for (uint32_t i = 0; i < extent->axis_count; i++)
-        mesh[i] = (etch_mesh_axis){copy_name(l->arena, plan->mesh.at[i].name), extent->axis_size[i]};
+    uint32_t place_of[ETCH_MAX_AXES] = {0};
+    for (uint32_t i = 0; i < extent->axis_count; i++) {
+        const uint32_t axis = etch_plan_axis_at(plan, i);
+        mesh[i] = (etch_mesh_axis){copy_name(l->arena, plan->mesh.at[axis].name), extent->axis_size[axis]};
+        place_of[axis] = i;
+    }
     l->job->mesh = mesh;
     l->job->mesh_count = extent->axis_count;
     l->job->rank_count = extent->rank_count;
     if (extent->stage_count == 1)
         return;
     uint32_t *axes = ETCH_NEW_ARRAY(l->arena, plan->stage->axis_count, uint32_t);
-    memcpy(axes, plan->stage->axes, plan->stage->axis_count * sizeof *axes);
+    for (uint32_t i = 0; i < plan->stage->axis_count; i++)
+        axes[i] = place_of[plan->stage->axes[i]];
     l->job->stage_axes = axes;
     l->job->stage_axis_count = plan->stage->axis_count;
 }
@@ -76,7 +81,7 @@ static void set_comm(const lowering *l, const etch_outline *outline, const etch_
     uint32_t tallies = outline->tallies.count, stage_axes = 0;
     etch_comm_total *rows = ETCH_NEW_ARRAY(l->arena, tallies + 2, etch_comm_total);
     for (uint32_t i = 0; i < l->job->stage_axis_count; i++)
-        stage_axes |= UINT32_C(1) << l->job->stage_axes[i];
+        stage_axes |= UINT32_C(1) << placed->plan->stage->axes[i];
     for (uint32_t i = 0; i < tallies + 2; i++) {
         const bool message = i >= tallies;
         const uint32_t axes = message ? stage_axes : outline->tallies.at[i].axes;

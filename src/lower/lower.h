@@ -137,7 +137,9 @@ typedef struct etch_binding {
 
 typedef struct etch_job {
     uint32_t rank_count;
-    const etch_mesh_axis *mesh; /* outermost first: the rank is the mixed-radix number of its coordinates */
+    /* In the order of the plan, outermost first: the rank is the mixed-radix number of its coordinates. Axes of
+     * families and stages are indices into it. */
+    const etch_mesh_axis *mesh;
     uint32_t mesh_count;
     const uint32_t *stage_axes; /* mesh axes whose coordinates, outermost first, number the stages */
     uint32_t stage_axis_count;

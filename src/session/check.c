@@ -7,6 +7,7 @@ typedef struct checking {
     etch_session *session;
     etch_check_report *report;
     ETCH_VEC(etch_demand) demands;
+    ETCH_VEC(etch_absence) absences;
     ETCH_VEC(etch_verdict) verdicts;
     etch_status status; /* of lowering, when everything is bound */
     bool unknown;       /* a claim could not be decided */
@@ -87,6 +88,19 @@ static etch_settings run_settings(etch_session *session, const etch_pipeline *p)
     return (etch_settings){.at = own.at, .count = own.count};
 }
 
+/* Of each plan once, also when it is placed for several runs. */
+static void list_absences(checking *c, const etch_plan *plan)
+{
+    for (uint32_t i = 0; i < c->absences.count; i++)
+        if (strcmp(c->absences.at[i].plan, plan->name) == 0)
+            return;
+    for (uint32_t i = 0; i < plan->lacks.count; i++) {
+        const etch_lack *lack = &plan->lacks.at[i];
+        ETCH_PUSH(c->session->arena, &c->absences,
+                  (etch_absence){plan->name, lack->text, etch_locate(c->session, lack->span)});
+    }
+}
+
 static void list_demands(checking *c, etch_pipeline *p)
 {
     etch_session *session = c->session;
@@ -102,6 +116,12 @@ static void list_demands(checking *c, etch_pipeline *p)
                                      etch_expr_text(session->sym, size ? size : r->size));
         add_demand(c, p, text, r->span);
     }
+    if (p->plan->ranks.count)
+        add_demand(c, p,
+                   etch_text(session->arena, "%s == %s",
+                             etch_expr_text(session->sym, etch_plan_ranks(session->sym, p->plan)),
+                             etch_expr_text(session->sym, p->plan->ranks.count)),
+                   p->plan->ranks.span);
     list_stage_demands(c, p);
 }
 
@@ -133,6 +153,8 @@ static void check_run(checking *c, const char *run)
         const char *plan = session->options.plan ? session->options.plan : report->plans[i];
         etch_pipeline *p = etch_pipeline_get(session, run, plan, true, (etch_span){0, 0});
         const etch_job *job;
+        if (p)
+            list_absences(c, p->plan);
         if (p && etch_pipeline_place(session, p) && concerns(c, p)) {
             list_demands(c, p);
             if (session->options.defaults && c->status == ETCH_OK && !p->model->graph->steps)
@@ -272,6 +294,8 @@ static etch_status check(void *data)
         if (etch_error_count(session->diags) == errors)
             check_claims(c, settings);
     }
+    c->report->absences = c->absences.at;
+    c->report->absence_count = c->absences.count;
     c->report->demands = c->demands.at;
     c->report->demand_count = c->demands.count;
     c->report->verdicts = c->verdicts.at;

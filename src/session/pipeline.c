@@ -82,10 +82,17 @@ static const etch_setting *next_param(const etch_pipeline *p, uint32_t *i)
     return *i < p->settings->count ? &p->settings->at[(*i)++] : NULL;
 }
 
-/* Do two pipelines work on the same model? Axes of their plans have no part in it. */
+static const etch_precision *precision_of(const etch_pipeline *p)
+{
+    return p->plan ? &p->plan->precision : NULL;
+}
+
+/* Do two pipelines work on the same model? Axes of their plans have no part in it; dtypes have. */
 static bool same_model(const etch_pipeline *a, const etch_pipeline *b)
 {
     uint32_t i = 0, k = 0;
+    if (!etch_precision_is_same(precision_of(a), precision_of(b)))
+        return false;
     for (;;) {
         const etch_setting *left = next_param(a, &i), *right = next_param(b, &k);
         if (!left || !right)
@@ -95,6 +102,15 @@ static bool same_model(const etch_pipeline *a, const etch_pipeline *b)
     }
 }
 
+/* Does the optimizer keep a copy of the weights? A plan that gives it a dtype asks for one. */
+static bool keeps_master(const etch_pipeline *p, const etch_train *train)
+{
+    const etch_precision *precision = precision_of(p);
+    if (precision && precision->spans[ETCH_CLASS_MASTER].end)
+        return !precision->no_master;
+    return train->optimizer.master;
+}
+
 /* Is the same run again under both plans? */
 static bool same_recompute(const etch_pipeline *a, const etch_pipeline *b)
 {
@@ -102,10 +118,18 @@ static bool same_recompute(const etch_pipeline *a, const etch_pipeline *b)
     return of_a || of_b ? a->plan == b->plan : true;
 }
 
+/* Does what is known of one hold for the other, which is of the same model? That there is none, for example. */
+static bool same_training(const etch_pipeline *known, const etch_pipeline *p)
+{
+    const etch_train *train = known->model ? &known->model->train : NULL;
+    return same_recompute(known, p) && (!train || keeps_master(known, train) == keeps_master(p, train));
+}
+
 /* Trains the model as its block says, and as the plan changes that. */
 static void derive(etch_session *session, etch_pipeline *p, etch_model *model)
 {
     etch_train train = model->train;
+    train.optimizer.master = keeps_master(p, &train);
     if (p->plan && p->plan->recompute.span.end)
         etch_train_recompute(&train, &p->plan->recompute);
     p->training = model->trains ? etch_train_derive(model->graph, &train) : forward_only(session, model);
@@ -117,7 +141,7 @@ static void derive(etch_session *session, etch_pipeline *p, etch_model *model)
 
 static void elaborate(etch_session *session, etch_pipeline *p)
 {
-    etch_model *model = etch_spec_elaborate(session->spec, p->run, p->settings);
+    etch_model *model = etch_spec_elaborate(session->spec, p->run, p->settings, precision_of(p));
     if (model)
         derive(session, p, model);
 }
@@ -131,7 +155,7 @@ static void find_model(etch_session *session, etch_pipeline *p)
         if (!same_model(known, p))
             continue;
         model = model ? model : known->model;
-        if (!same_recompute(known, p))
+        if (!same_training(known, p))
             continue;
         p->model = known->model;
         p->training = known->training;

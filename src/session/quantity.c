@@ -44,6 +44,8 @@ static const etch_quantity_row rows[] = {
     {"memory", ETCH_OF_CLASS, ETCH_CACHED, ETCH_ALL, OF_RANK, false, "bytes", "memory that one rank holds: memory(cache)"},
     {"saved", ETCH_OF_CALL, ETCH_SAVED, ETCH_ALL, OF_KEPT, false, "bytes",
      "what a microbatch keeps of the forward pass for the backward pass; of the whole job"},
+    {"rank_saved", ETCH_OF_CALL, ETCH_RANK_SAVED, ETCH_ALL, OF_KEPT | BY_STAGE, false, "bytes",
+     "the same, of one rank"},
 };
 /* clang-format on */
 enum { ROW_COUNT = sizeof rows / sizeof *rows };
@@ -299,9 +301,7 @@ static void note_open_axis(etch_session *session, const char *name, etch_expr si
     ETCH_PUSH(session->arena, &session->open_axes, (etch_open_axis){name, size});
 }
 
-/* A collective over axes of size 1 does not exist. Where all of its axes may be 1 or more, it is counted
- * and the axes are noted. */
-static bool communicates(etch_session *session, const etch_pipeline *p, const etch_cost *cost)
+bool etch_cost_communicates(etch_session *session, const etch_pipeline *p, const etch_cost *cost)
 {
     uint32_t axes = etch_pipeline_axes(session, p, cost->axes), open = 0;
     for (uint32_t k = 0; k < p->plan->mesh.count; k++) {
@@ -337,6 +337,12 @@ static etch_expr of_all_steps(etch_sym *sym, const etch_graph *graph, const etch
                                         : etch_sum_over(sym, graph->step, etch_int(sym, 0), last, amount);
 }
 
+etch_expr etch_cost_total(etch_session *session, const etch_pipeline *p, const etch_cost *cost,
+                          etch_expr amount)
+{
+    return etch_pipeline_apply(session, p, of_all_steps(session->sym, p->training->graph, cost, amount));
+}
+
 static void pick(etch_session *session, const etch_pipeline *p, const etch_cost_list *costs, const filter *f,
                  etch_picks *out)
 {
@@ -346,13 +352,13 @@ static void pick(etch_session *session, const etch_pipeline *p, const etch_cost_
         etch_cost counted = *cost;
         if (f->marks && !etch_count_apply(&f->count, f->marks, p->training, p->placed, &counted))
             continue;
-        if (!counts(session, p, f, &counted) || (of_collectives(f->row) && !communicates(session, p, cost)))
+        if (!counts(session, p, f, &counted) ||
+            (of_collectives(f->row) && !etch_cost_communicates(session, p, cost)))
             continue;
         etch_expr amount = etch_mul(sym, amount_of(sym, f, &counted), cost->times);
         if (f->part)
             amount = etch_div(sym, amount, f->part->around);
-        amount = of_all_steps(sym, p->training->graph, cost, amount);
-        amount = etch_pipeline_apply(session, p, amount);
+        amount = etch_cost_total(session, p, cost, amount);
         if (amount && etch_is_zero(amount))
             continue;
         ETCH_PUSH(session->arena, out, (etch_pick){cost, amount});
@@ -414,7 +420,7 @@ static bool is_trained(etch_session *session, const etch_pipeline *p, const etch
 {
     const bool of_phase = f->row->subject == ETCH_OF_PHASE, forward = f->phases >> ETCH_FORWARD & 1;
     const bool runs = of_phase ? f->phases == 1u << ETCH_FORWARD || (forward && p->model->serves)
-                               : f->row->measure != ETCH_SAVED;
+                               : f->row->measure != ETCH_SAVED && f->row->measure != ETCH_RANK_SAVED;
     if (runs || p->model->trains)
         return true;
     const char *asked = of_phase ? q->first : q->name, *hint = of_phase ? "ask for 'forward', or " : "";
@@ -467,6 +473,14 @@ static bool pick_share(etch_session *session, etch_pipeline *p, const etch_cost_
     return true;
 }
 
+/* The items of one rank of a stage that the quantity may select from. */
+static const etch_cost_list *items_of(etch_session *session, etch_pipeline *p, const filter *f,
+                                      const etch_stage_view *view)
+{
+    return f->row->measure == ETCH_RANK_SAVED ? etch_pipeline_stage_memory(session, p, view)
+                                              : etch_pipeline_stage_costs(session, p, view);
+}
+
 /* One call of a part costs the same on whatever stage it is. */
 static bool pick_stages(etch_session *session, etch_pipeline *p, const etch_quantity *q, filter *f,
                         etch_shares *out)
@@ -474,7 +488,7 @@ static bool pick_stages(etch_session *session, etch_pipeline *p, const etch_quan
     etch_stage_list stages = {0};
     if (q->of) {
         return etch_pipeline_place(session, p) &&
-               pick_share(session, p, etch_pipeline_stage_costs(session, p, NULL), q, f, "", out);
+               pick_share(session, p, items_of(session, p, f, NULL), q, f, "", out);
     }
     const char *wanted = q->stage ? q->stage : session->options.stage;
     if (!etch_session_stages(session, p, wanted, q->stage ? q->stage_span : q->span, &stages))
@@ -489,7 +503,7 @@ static bool pick_stages(etch_session *session, etch_pipeline *p, const etch_quan
             ETCH_PUSH(session->arena, out, share);
             continue;
         }
-        const etch_cost_list *costs = etch_pipeline_stage_costs(session, p, stages.at[i].view);
+        const etch_cost_list *costs = items_of(session, p, f, stages.at[i].view);
         if (!pick_share(session, p, costs, q, f, stages.at[i].label, out))
             return false;
     }

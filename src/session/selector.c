@@ -135,9 +135,16 @@ static bool in_body(const etch_region *body, const etch_region *wanted)
     return body != NULL;
 }
 
+/* Is it what the op that makes `wanted` keeps of its work besides, as the statistics of a loss? */
+static bool comes_with(const etch_tensor *tensor, const etch_tensor *wanted)
+{
+    return tensor->producer && tensor->producer == wanted->producer && tensor->output > 0 &&
+           !etch_row_is_several(tensor->producer->row);
+}
+
 static bool derives_from(const etch_tensor *tensor, const etch_tensor *wanted)
 {
-    while (tensor && tensor != wanted)
+    while (tensor && tensor != wanted && !comes_with(tensor, wanted))
         tensor = tensor->of;
     return tensor != NULL;
 }

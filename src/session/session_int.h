@@ -15,6 +15,8 @@
 typedef struct etch_stage_costs {
     const etch_stage_view *view; /* NULL: there is one stage */
     etch_cost_list costs;
+    etch_cost_list memory; /* what it holds; empty until asked for */
+    bool has_memory;
 } etch_stage_costs;
 
 /* One model under one train block and one set of values, as far as it was needed: costs of the whole job
@@ -103,6 +105,9 @@ bool etch_session_stages(etch_session *session, etch_pipeline *pipeline, const c
 /* Items of one rank of a stage, in program order. */
 const etch_cost_list *etch_pipeline_stage_costs(etch_session *session, etch_pipeline *pipeline,
                                                 const etch_stage_view *view);
+/* Items of what one rank of a stage holds. */
+const etch_cost_list *etch_pipeline_stage_memory(etch_session *session, etch_pipeline *pipeline,
+                                                 const etch_stage_view *view);
 /* Values of `pipeline` put into an expression. */
 etch_expr etch_pipeline_apply(etch_session *session, const etch_pipeline *pipeline, etch_expr expr);
 /* A set of mesh axes without those that are bound to 1: no collective is over these. */
@@ -181,6 +186,13 @@ etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *qu
 /* That of the heaviest stage; with `which`, the index of it, or UINT32_MAX when it depends on values. */
 etch_expr etch_shares_most(etch_session *session, const etch_shares *shares, uint32_t *which);
 etch_expr etch_picks_sum(etch_session *session, const etch_picks *picks);
+
+/* Does the collective exist? One over axes of size 1 does not. Where all of its axes may be 1 or more, it is counted
+ * and the axes are noted. */
+bool etch_cost_communicates(etch_session *session, const etch_pipeline *p, const etch_cost *cost);
+/* What an amount of the item is in all steps of a served model, with the values in force. */
+etch_expr etch_cost_total(etch_session *session, const etch_pipeline *p, const etch_cost *cost,
+                          etch_expr amount);
 
 /* ---- counting conventions --------------------------------------------------------------------------- */
 

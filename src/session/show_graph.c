@@ -16,7 +16,7 @@ static size_t number_all(size_t *at, size_t count)
 /* ---- numbers and formulas --------------------------------------------------------------------------- */
 
 /* Of a served model that runs in several steps the first one is shown. */
-static const char *value_text(const etch_viewing *v, etch_expr value)
+const char *etch_view_text(const etch_viewing *v, etch_expr value)
 {
     const etch_graph *graph = v->p->training->graph;
     const etch_expr first = etch_int(v->sym, 0);
@@ -31,7 +31,7 @@ static etch_expr size_inside(const void *data, const etch_dim *dim)
     return etch_training_size(v->p->training, dim);
 }
 
-static etch_expr size_by_dims(const void *data, const etch_dim *dim)
+etch_expr etch_view_size_by_dims(const void *data, const etch_dim *dim)
 {
     const etch_viewing *v = data;
     const etch_expr size = v->dim_vars[dim->id];
@@ -55,7 +55,7 @@ static etch_expr flop_of(const etch_viewing *v, const etch_op *op)
 }
 
 /* "2*B*(S + 1)" */
-static const char *dim_text(const etch_viewing *v, etch_expr value)
+const char *etch_view_dim_text(const etch_viewing *v, etch_expr value)
 {
     etch_buf out = {.arena = v->arena};
     etch_expr_write(v->sym, value, ETCH_PLAIN, ETCH_FACTORED, &out);
@@ -64,8 +64,8 @@ static const char *dim_text(const etch_viewing *v, etch_expr value)
 
 static const char *flop_by_dims(const etch_viewing *v, const etch_op *op)
 {
-    const etch_expr once = etch_op_flop(v->sym, op, size_by_dims, v);
-    return dim_text(v, etch_mul(v->sym, v->dim_micro, once));
+    const etch_expr once = etch_op_flop(v->sym, op, etch_view_size_by_dims, v);
+    return etch_view_dim_text(v, etch_mul(v->sym, v->dim_micro, once));
 }
 
 static etch_expr bytes_of(const etch_viewing *v, const etch_tensor *t)
@@ -77,7 +77,7 @@ static etch_expr bytes_of(const etch_viewing *v, const etch_tensor *t)
 static const char *bytes_by_dims(const etch_viewing *v, const etch_tensor *t)
 {
     const etch_expr each = etch_int(v->sym, etch_dtype_bytes(t->dtype));
-    return dim_text(v, etch_mul(v->sym, each, etch_elements(v->sym, t, size_by_dims, v)));
+    return etch_view_dim_text(v, etch_mul(v->sym, each, etch_elements(v->sym, t, etch_view_size_by_dims, v)));
 }
 
 static etch_expr runs_of(const etch_viewing *v, size_t loop)
@@ -108,7 +108,8 @@ static void add_dims(etch_viewing *v)
         if (v->dim_at[i] == ETCH_VIEW_NONE)
             continue;
         const bool divided = dim == train->batch && has_microbatches(v);
-        dims[v->dim_at[i]] = (etch_view_dim){dim_name(v, i), value_text(v, dim->size), dim->ragged, divided};
+        dims[v->dim_at[i]] =
+            (etch_view_dim){dim_name(v, i), etch_view_text(v, dim->size), dim->ragged, divided};
         v->dim_vars[i] = etch_var(v->sym, dims[v->dim_at[i]].name);
     }
     v->dim_micro = has_microbatches(v) ? etch_var(v->sym, "micro") : etch_int(v->sym, 1);
@@ -144,7 +145,7 @@ static etch_view_tensor view_of_tensor(const etch_viewing *v, const etch_tensor 
         .dtype = etch_dtype_name(t->dtype),
         .dims = dims,
         .dim_count = t->rank,
-        .bytes = value_text(v, bytes_of(v, t)),
+        .bytes = etch_view_text(v, bytes_of(v, t)),
         .module = v->scope_at[etch_view_home(v->graph, t)->id],
         .loop = etch_view_loop_at(v, t->region),
         .of = t->of ? v->tensor_at[t->of->id] : ETCH_VIEW_NONE,
@@ -188,7 +189,7 @@ static void put_keyword(const etch_viewing *v, const etch_keyword_info *info, co
     else if (field->dtype)
         etch_buf_puts(out, etch_dtype_name((etch_dtype)(*field->dtype - 1)));
     else
-        etch_buf_puts(out, field->flag ? "true" : value_text(v, *field->number));
+        etch_buf_puts(out, field->flag ? "true" : etch_view_text(v, *field->number));
 }
 
 static bool is_over(const etch_attrs *a, const etch_dim *dim)
@@ -253,9 +254,9 @@ static etch_view_op view_of_op(const etch_viewing *v, const etch_shown_op *shown
         .loop = shown->loop,
         .forward = op->forward ? v->op_at[op->forward->id] : ETCH_VIEW_NONE,
         .derives = op->forward ? etch_row_name(op->forward->row) : NULL,
-        .flop = value_text(v, flop_of(v, op)),
+        .flop = etch_view_text(v, flop_of(v, op)),
         .flop_by_dims = flop_by_dims(v, op),
-        .runs = value_text(v, runs_of(v, shown->loop)),
+        .runs = etch_view_text(v, runs_of(v, shown->loop)),
         .passes = etch_view_passes(op),
         .location = etch_locate(v->session, op->span),
     };
@@ -287,9 +288,9 @@ static void put_segment(const etch_viewing *v, const etch_region *body, const et
     if (members == 0 || etch_at_least(v->sym, segment->first, segment->end, NULL) == ETCH_YES)
         return;
     const etch_expr last = etch_sub(v->sym, segment->end, etch_int(v->sym, 1));
-    etch_buf_printf(out, "%s%s", out->length ? "; " : "", value_text(v, segment->first));
+    etch_buf_printf(out, "%s%s", out->length ? "; " : "", etch_view_text(v, segment->first));
     if (segment->first != last)
-        etch_buf_printf(out, " to %s", value_text(v, last));
+        etch_buf_printf(out, " to %s", etch_view_text(v, last));
     if (members == period)
         return;
     etch_buf_printf(out, " where %s %% %u is", body->loop->name, (unsigned)period);
@@ -319,8 +320,8 @@ static etch_view_loop view_of_loop(const etch_viewing *v, const etch_shown_loop 
                                        index_of(v, c->result)};
     }
     return (etch_view_loop){.name = loop->name,
-                            .count = value_text(v, body->count),
-                            .total = value_text(v, loop->count),
+                            .count = etch_view_text(v, body->count),
+                            .total = etch_view_text(v, loop->count),
                             .number = loop->id,
                             .iterations = iterations_of(v, body),
                             .module = v->scope_at[etch_view_loop_scope(v, shown)->id],
@@ -408,9 +409,9 @@ static etch_view_saved view_of_kept(const etch_viewing *v, const etch_shown_kept
     const etch_op *reader = kept->reader;
     const etch_tensor *t = kept->tensor;
     return (etch_view_saved){.tensor = v->tensor_at[t->id],
-                             .bytes = value_text(v, etch_mul(v->sym, kept->times, bytes_of(v, t))),
+                             .bytes = etch_view_text(v, etch_mul(v->sym, kept->times, bytes_of(v, t))),
                              .bytes_by_dims = bytes_by_dims(v, t),
-                             .runs = value_text(v, kept->times),
+                             .runs = etch_view_text(v, kept->times),
                              .reader = v->op_at[reader->id],
                              .reader_name = etch_row_name(reader->row),
                              .reader_phase = etch_phase_name(reader->phase),
@@ -445,7 +446,7 @@ static void add_totals(etch_viewing *v)
         }
         if (any)
             ETCH_PUSH(v->arena, &list,
-                      (etch_view_total){etch_phase_name((etch_phase)phase), value_text(v, sum)});
+                      (etch_view_total){etch_phase_name((etch_phase)phase), etch_view_text(v, sum)});
     }
     v->report->totals = list.at;
     v->report->total_count = list.count;
@@ -485,26 +486,30 @@ static bool find_part(etch_viewing *v)
     return true;
 }
 
-static etch_status view(void *data)
+bool etch_view_begin(etch_viewing *v, bool needs_plan)
 {
-    etch_viewing *v = data;
     etch_session *session = v->session;
     v->arena = session->arena;
     v->sym = session->sym;
-    v->p = etch_pipeline_get(session, NULL, NULL, false, (etch_span){0, 0});
+    v->p = etch_pipeline_get(session, NULL, NULL, needs_plan, (etch_span){0, 0});
     if (!v->p)
-        return ETCH_EINPUT;
+        return false;
     v->graph = v->p->training->graph;
     v->report = ETCH_NEW(v->arena, etch_graph_report);
     *v->report = (etch_graph_report){.model = v->p->model->name,
                                      .config = etch_spec_config(session->spec, session->options.config),
                                      .trains = v->p->model->trains};
     if (!find_part(v))
-        return ETCH_EINPUT;
+        return false;
     v->names = etch_view_name_graph(v->arena, v->p->training);
     etch_view_find(v);
+    return true;
+}
+
+void etch_view_finish(etch_viewing *v)
+{
     v->report->module_count = number_all(v->scope_at, v->graph->scopes.count);
-    v->report->micro = value_text(v, micro_of(v));
+    v->report->micro = etch_view_text(v, micro_of(v));
     add_dims(v);
     add_tensors(v);
     add_ops(v);
@@ -512,6 +517,14 @@ static etch_status view(void *data)
     add_modules(v);
     add_kept(v);
     add_totals(v);
+}
+
+static etch_status view(void *data)
+{
+    etch_viewing *v = data;
+    if (!etch_view_begin(v, false))
+        return ETCH_EINPUT;
+    etch_view_finish(v);
     return ETCH_OK;
 }
 

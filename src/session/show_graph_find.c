@@ -24,9 +24,8 @@ const etch_scope *etch_view_scope(const etch_viewing *v, const etch_scope *scope
     return scope ? scope : v->graph->scopes.at[0];
 }
 
-/* The part that it belongs to, or NULL. */
-static const etch_part *part_of(const etch_viewing *v, etch_scope *scope, const etch_region *forward,
-                                const etch_tensor *tensor)
+const etch_part *etch_view_part_of(const etch_viewing *v, etch_scope *scope, const etch_region *forward,
+                                   const etch_tensor *tensor)
 {
     const etch_cost cost = {.scope = scope, .body = forward, .tensor = tensor};
     for (uint32_t i = 0; i < v->parts.count; i++)
@@ -57,7 +56,7 @@ static void find_region(etch_viewing *v, const etch_region *region, place at)
             find_body(v, loop->bodies.at[k], at);
         if (loop)
             continue;
-        const etch_part *part = part_of(v, op->scope, at.forward, op->outs[0]);
+        const etch_part *part = etch_view_part_of(v, op->scope, at.forward, op->outs[0]);
         if (v->selector && !part)
             continue;
         v->op_at[op->id] = v->ops.count;
@@ -93,7 +92,7 @@ static void find_kept(etch_viewing *v)
     for (uint32_t i = 0; i < saved.count; i++) {
         const etch_saved *kept = &saved.at[i];
         const etch_tensor *t = kept->tensor;
-        if (!v->selector || part_of(v, t->producer ? t->producer->scope : t->scope, kept->body, t))
+        if (!v->selector || etch_view_part_of(v, t->producer ? t->producer->scope : t->scope, kept->body, t))
             ETCH_PUSH(v->arena, &v->kept, (etch_shown_kept){t, kept->reader, kept->times});
     }
 }
@@ -108,18 +107,18 @@ const etch_scope *etch_view_loop_scope(const etch_viewing *v, const etch_shown_l
 
 /* ---- what they mention ------------------------------------------------------------------------------ */
 
-static void mention_scope(etch_viewing *v, const etch_scope *scope)
+void etch_view_mention_scope(etch_viewing *v, const etch_scope *scope)
 {
     for (; scope && v->scope_at[scope->id] == ETCH_VIEW_NONE; scope = scope->parent)
         v->scope_at[scope->id] = WANTED;
 }
 
-static void mention(etch_viewing *v, const etch_tensor *t)
+void etch_view_mention(etch_viewing *v, const etch_tensor *t)
 {
     for (; t && v->tensor_at[t->id] == ETCH_VIEW_NONE; t = t->of) {
         v->tensor_at[t->id] = WANTED;
-        mention_scope(v, etch_view_home(v->graph, t));
-        mention(v, t->adds_to);
+        etch_view_mention_scope(v, etch_view_home(v->graph, t));
+        etch_view_mention(v, t->adds_to);
         for (uint32_t i = 0; i < t->rank; i++)
             v->dim_at[t->dims[i]->id] = WANTED;
     }
@@ -135,11 +134,11 @@ static void mention_dims(etch_viewing *v, etch_dim *const *dims, uint32_t count)
 
 static void mention_op(etch_viewing *v, const etch_op *op)
 {
-    mention_scope(v, etch_view_scope(v, op->scope));
+    etch_view_mention_scope(v, etch_view_scope(v, op->scope));
     for (uint32_t i = 0; i < op->in_count; i++)
-        mention(v, op->ins[i]);
+        etch_view_mention(v, op->ins[i]);
     for (uint32_t i = 0; i < op->out_count; i++)
-        mention(v, op->outs[i]);
+        etch_view_mention(v, op->outs[i]);
     etch_attrs said = op->attrs;
     const etch_keyword_info *info;
     for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++) {
@@ -152,10 +151,10 @@ static void mention_op(etch_viewing *v, const etch_op *op)
 
 static void mention_carry(etch_viewing *v, const etch_carry *c)
 {
-    mention(v, c->init);
-    mention(v, c->in);
-    mention(v, c->out);
-    mention(v, c->result);
+    etch_view_mention(v, c->init);
+    etch_view_mention(v, c->in);
+    etch_view_mention(v, c->out);
+    etch_view_mention(v, c->result);
 }
 
 static void mention_all(etch_viewing *v)
@@ -164,18 +163,18 @@ static void mention_all(etch_viewing *v)
     for (uint32_t i = 0; i < v->ops.count; i++)
         mention_op(v, v->ops.at[i].op);
     for (uint32_t i = 0; i < v->loops.count; i++) {
-        mention_scope(v, etch_view_loop_scope(v, &v->loops.at[i]));
+        etch_view_mention_scope(v, etch_view_loop_scope(v, &v->loops.at[i]));
         for (uint32_t k = 0; k < v->loops.at[i].body->carries.count; k++)
             mention_carry(v, &v->loops.at[i].body->carries.at[k]);
     }
     for (uint32_t i = 0; i < v->kept.count; i++)
-        mention(v, v->kept.at[i].tensor);
+        etch_view_mention(v, v->kept.at[i].tensor);
     if (v->selector)
         return;
     for (uint32_t i = 0; i < v->graph->tensors.count; i++) { /* also what no op reads */
         const etch_tensor *t = v->graph->tensors.at[i];
         if (t && (t->kind == ETCH_INPUT || t->kind == ETCH_WEIGHT))
-            mention(v, t);
+            etch_view_mention(v, t);
     }
 }
 

@@ -44,7 +44,7 @@ typedef struct etch_viewing {
     const char *selector; /* NULL: everything is shown */
     etch_arena *arena;
     etch_sym *sym;
-    const etch_pipeline *p;
+    etch_pipeline *p;
     const etch_graph *graph;
     etch_parts parts; /* those of tensors, else the first one; none: everything is shown */
     etch_view_names names;
@@ -57,6 +57,25 @@ typedef struct etch_viewing {
     etch_expr dim_micro;
     etch_graph_report *report;
 } etch_viewing;
+
+/* Finds the model, with the plan that the options name or, where one is needed, with the only one; the part that is
+ * asked for, and what is to be seen of it. False after a reported error. */
+bool etch_view_begin(etch_viewing *v, bool needs_plan);
+/* Adds something to what is to be seen, before numbers are given. */
+void etch_view_mention(etch_viewing *v, const etch_tensor *tensor);
+void etch_view_mention_scope(etch_viewing *v, const etch_scope *scope);
+/* Gives numbers to all that is to be seen, and fills the report. */
+void etch_view_finish(etch_viewing *v);
+
+/* The part that something is of that happens in `scope`, in a body of the forward pass (NULL: in none), and makes
+ * `tensor`; NULL when it is of none. */
+const etch_part *etch_view_part_of(const etch_viewing *v, etch_scope *scope, const etch_region *forward,
+                                   const etch_tensor *tensor);
+/* Values in force put in; and a formula over dims. */
+const char *etch_view_text(const etch_viewing *v, etch_expr value);
+const char *etch_view_dim_text(const etch_viewing *v, etch_expr value);
+/* An etch_size_fn whose data is the etch_viewing: the name of the dim, for formulas over dims. */
+etch_expr etch_view_size_by_dims(const void *viewing, const etch_dim *dim);
 
 /* Finds the ops, loops and kept values of the part, and what they mention: fills everything up to `kept`. */
 void etch_view_find(etch_viewing *v);

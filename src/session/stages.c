@@ -303,15 +303,30 @@ bool etch_session_stages_fit(etch_session *session, etch_pipeline *p)
            etch_stage_numbers_fit(p->placed, &c.numbers);
 }
 
-const etch_cost_list *etch_pipeline_stage_costs(etch_session *session, etch_pipeline *p,
-                                                const etch_stage_view *view)
+static etch_stage_costs *stage_costs(etch_session *session, etch_pipeline *p, const etch_stage_view *view)
 {
     for (uint32_t i = 0; i < p->stage_costs.count; i++)
         if (p->stage_costs.at[i]->view == view)
-            return &p->stage_costs.at[i]->costs;
+            return p->stage_costs.at[i];
     etch_stage_costs *made = ETCH_NEW(session->arena, etch_stage_costs);
     made->view = view;
     etch_placed_costs(p->placed, view, &made->costs);
     ETCH_PUSH(session->arena, &p->stage_costs, made);
-    return &made->costs;
+    return made;
+}
+
+const etch_cost_list *etch_pipeline_stage_costs(etch_session *session, etch_pipeline *p,
+                                                const etch_stage_view *view)
+{
+    return &stage_costs(session, p, view)->costs;
+}
+
+const etch_cost_list *etch_pipeline_stage_memory(etch_session *session, etch_pipeline *p,
+                                                 const etch_stage_view *view)
+{
+    etch_stage_costs *of = stage_costs(session, p, view);
+    if (!of->has_memory)
+        etch_placed_memory(p->placed, view, &of->memory);
+    of->has_memory = true;
+    return &of->memory;
 }

@@ -19,6 +19,7 @@ ETCH = os.environ["ETCH"]
 SOURCE = pathlib.Path(os.environ["ETCH_SOURCE_DIR"])
 MODELS = SOURCE / "models"
 LLAMA, GPT, BASE = MODELS / "llama.etch", MODELS / "gpt.etch", MODELS / "base.etch"
+COMMON = MODELS / "plans.etch"
 PLANS = ("ddp", "megatron", "megatron_sp")
 
 sys.path.insert(0, str(SOURCE / "tests" / "oracle"))
@@ -26,6 +27,18 @@ import trace  # noqa: E402  (reads traces with the official protobuf runtime)
 
 DIAGNOSTIC = re.compile(r"^(?:(?P<path>[^\n]*?):(?P<line>\d+):(?P<column>\d+): )?(?:[^\n:]*: )?"
                         r"(?P<severity>error|warning|remark)(?:\[(?P<code>E\d{4})\])?: (?P<text>.*)$", re.M)
+
+
+
+def with_plans(spec):
+    """The text of a shipped spec with the common plans in place of their import, for tests that change them; those that
+    divide experts only where there are experts."""
+    text = spec.read_text(encoding="utf-8")
+    plans = COMMON.read_text(encoding="utf-8").split("etch 1\n", 1)[1]
+    if "experts_mlp" not in text:
+        plans = re.sub(r"^parallel moe_.*?^\}\n", "", plans, flags=re.M | re.S)
+    return re.sub(r'^import "plans.etch".*$', lambda match: plans, text, flags=re.M)
+
 
 # ---- the program -----------------------------------------------------------------------------------------------
 
@@ -201,11 +214,14 @@ class Case(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.scratch, ignore_errors=True)
 
     def write(self, name, text):
+        """A file of the scratch folder. The common plans come along with a spec that imports them."""
         path = self.scratch / name
         if isinstance(text, bytes):
             path.write_bytes(text)
-        else:
-            path.write_text(text, encoding="utf-8")
+            return path
+        path.write_text(text, encoding="utf-8")
+        if 'import "plans.etch"' in text and not (path.parent / "plans.etch").exists():
+            shutil.copy(COMMON, path.parent)
         return path
 
     def assertFormula(self, by_hand, text, dims):

@@ -74,6 +74,12 @@ def stage_of(rank, mesh):
     return 0
 
 
+def partition(total, parts, chance):
+    """Random counts of units, one at least of each part."""
+    ends = sorted(chance.sample(range(1, total), parts - 1)) + [total]
+    return [end - begin for begin, end in zip([0, *ends], ends)]
+
+
 # ---- schedules -------------------------------------------------------------------------------------------------
 
 

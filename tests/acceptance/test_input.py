@@ -3,7 +3,7 @@
 import json
 import re
 
-from etchtest import BASE, GPT, LLAMA, Case, main, options, run, snapshot
+from etchtest import BASE, COMMON, GPT, LLAMA, Case, main, options, run, snapshot
 
 SIZES = dict(batch=16, seq=64, dp=2, tp=2, micro=2)
 TINY = """etch 1
@@ -152,7 +152,7 @@ class BadInput(Case):
 
     def test_not_divisible(self):
         """tp = 3: what is required, where that comes from, the values."""
-        text = LLAMA.read_text(encoding="utf-8")
+        text = COMMON.read_text(encoding="utf-8")
         start = text[:text.index("parallel megatron_sp")].count("\n") + 1
         for config in ("llama3_8b", "llama3_405b"):
             before = snapshot(self.scratch)
@@ -162,7 +162,7 @@ class BadInput(Case):
             self.assertEqual("", done.out, done)
             self.assertEqual(before, snapshot(self.scratch))
             error = done.errors()[0]
-            self.assertEqual("llama.etch", error["path"].split("/")[-1])
+            self.assertEqual("plans.etch", error["path"].split("/")[-1])
             self.assertTrue(start <= int(error["line"]) <= start + 3, done)
             self.assertRegex(done.err, r"\btp\b")
             self.assertRegex(done.err, r"kv_heads")
@@ -173,7 +173,7 @@ class BadInput(Case):
         sets = {**SIZES, "tp": 3, "kv_heads": 6, "heads": 6, "ffn": 6, "vocab": 6, "seq": 6, "hidden": 6, "layers": 1,
                 "head_dim": 2}
         done = run("lower", LLAMA, *options(None, "megatron_sp", {**sets, "vocab": 8}), "-o", self.scratch / "out")
-        error = self.refused_at(done, "llama.etch", self.line_of(LLAMA.read_text(encoding="utf-8"),
+        error = self.refused_at(done, "plans.etch", self.line_of(COMMON.read_text(encoding="utf-8"),
                                                                  "  pin   residual") - 1, "vocab", r"\b8\b", r"\b3\b")
         self.assertTrue(error)
         done = run("lower", LLAMA, *options(None, "megatron_sp", {**sets, "batch": 6}), "-o", self.scratch / "out")
@@ -326,7 +326,7 @@ class BadInput(Case):
         body = ("x        = x + mlp(x)", "x        = {}")
         for (old, new), what, word in ((plan, "zero 2 @ dp", "zero"), (plan, "zero 3 @ dp", "zero"),
                                        (plan, "stream S @ dp", "stream"), (plan, "pad V = 128", "pad"),
-                                       (plan, "keep = gathers", "keep"), (train, "report = loss", "report"),
+                                       (train, "report = loss", "report"),
                                        (train, "adapt = lora(wq)", "adapt"), (train, "save = stats", "save"),
                                        (body, "gather_sum(x)", "gather_sum"),
                                        (body, "triangle(x)", "triangle")):

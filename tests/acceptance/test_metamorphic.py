@@ -1,6 +1,7 @@
 """Rewritings of a spec that mean the same change no total: operands swapped, values passed on under other names, modules that
 nobody calls, a dim written as two. And what is inside a loop grows with its count."""
 
+import json
 import re
 
 from etchtest import MODELS, Case, Formula, POINTS, ask, main, succeed
@@ -8,6 +9,8 @@ from etchtest import MODELS, Case, Formula, POINTS, ask, main, succeed
 QUERIES = ("params(model)", "trainable(model)", "flops(step)", "matmul_flops(step)", "elementwise(step)")
 BOUND = {("t5.etch", "encoder_decoder"): "pp=3,enc_layers=4,dec_layers=2"}  # a chain of two loops has numbers only
 PLACED = ("rank_flops(step)", "traffic(step)", "comm(step)")
+# Where two operands are divided on dims of their own over one axis, the first says how the work is divided (R2).
+ORDER_COUNTS = {("gpt.etch", "context_gather", "operands swapped")}
 NAME = r"[A-Za-z_]\w*"
 SPECS = sorted(path.name for path in MODELS.glob("*.etch") if re.search(r"^model ", path.read_text(encoding="utf-8"), re.M))
 
@@ -16,6 +19,11 @@ def runs_of(text):
     """Names of train blocks; None is the only one."""
     named = re.findall(r"^train\s+(\w+)\s*\{", text, re.M)
     return named or ([None] if re.search(r"^train\s*\{", text, re.M) else [])
+
+
+def plans_of(spec):
+    """Names of the plans that a spec has or imports."""
+    return json.loads(succeed("check", spec, "--format", "json").out)["plans"]
 
 
 def swap_operands(text):
@@ -54,6 +62,8 @@ REWRITINGS = {"operands swapped": swap_operands, "passed on": pass_on, "there an
 
 
 class Metamorphic(Case):
+    known = {}  # answers of the specs as they are
+
     def rewritten(self, how):
         """The folder of models, rewritten; and whether anything changed."""
         folder = self.scratch / how.__name__
@@ -76,7 +86,9 @@ class Metamorphic(Case):
         more = [*(["--run", run] if run else []), *(["--plan", plan] if plan else []), *(["--set", sets] if sets else [])]
         for query in PLACED if plan else QUERIES:
             with self.subTest(spec=old.name, run=run, plan=plan, query=query):
-                self.assertEqual(succeed("query", old, query, *more).out, succeed("query", new, query, *more).out)
+                if (old, query, *more) not in self.known:
+                    self.known[old, query, *more] = succeed("query", old, query, *more).out
+                self.assertEqual(self.known[old, query, *more], succeed("query", new, query, *more).out)
 
     def test_rewritings(self):
         plain = self.plain()
@@ -87,7 +99,9 @@ class Metamorphic(Case):
                 text = (plain / spec).read_text(encoding="utf-8")
                 for run in runs_of(text):
                     self.compare(plain / spec, folder / spec, run, None)
-                    for plan in re.findall(r"^parallel\s+(\w+)", text, re.M):
+                    for plan in plans_of(plain / spec):
+                        if (spec, plan, name) in ORDER_COUNTS:
+                            continue
                         self.compare(plain / spec, folder / spec, run, plan)
 
     def test_a_dim_as_two(self):
@@ -96,11 +110,9 @@ class Metamorphic(Case):
         text = plain.read_text(encoding="utf-8")
         text = text.replace("A = heads,", "A = heads/2, A2 = 2,").replace("assume heads", "assume 2 | heads, heads")
         text = re.sub(r"(?<=[\[,])A(?=[,\]])", "A,A2", text)
-        split = self.scratch / "split.etch"
-        split.write_text(text, encoding="utf-8")
-        assumed = self.scratch / "assumed.etch"
-        assumed.write_text(plain.read_text(encoding="utf-8").replace("assume heads", "assume 2 | heads, heads"),
-                           encoding="utf-8")
+        split = self.write("split.etch", text)
+        assumed = self.write("assumed.etch",
+                             plain.read_text(encoding="utf-8").replace("assume heads", "assume 2 | heads, heads"))
         self.compare(assumed, split, None, None)
         for plan in ("ddp", "megatron", "megatron_sp", "megatron_pp"):
             self.compare(assumed, split, None, plan)
@@ -113,8 +125,7 @@ class Metamorphic(Case):
         halves = halves.replace("weight w1[H,F], b1[F]", "weight w1[H,F1], b1[F1], w1b[H,F2], b1b[F2]")
         halves = halves.replace("  h[B,S,F] = x * w1 + b1\n", "  ha[B,S,F1] = x * w1 + b1\n  hb[B,S,F2] = x * w1b + b1b\n"
                                                               "  h[B,S,F] = concat(ha, hb, over = (F1,F2))\n")
-        split = self.scratch / "halves.etch"
-        split.write_text(halves, encoding="utf-8")
+        split = self.write("halves.etch", halves)
         self.assertEqual(4, sum(1 for line in halves.splitlines() if line not in text.splitlines() and "F1" in line))
         for query in ("params(model)", "matmul_flops(step)", "matmul_flops(forward, of = mlp)", "matmul_flops(backward)",
                       "matmul_flops(dgrad)", "elementwise(forward)"):

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import specs
 from etchtest import Case, lower, main, succeed, table, traces, value
-from pipeline import SCHEDULES, Stages, chunks_of
+from pipeline import SCHEDULES, Stages, chunks_of, partition
 from simulator import load, run
 
 SEEDS = range(30 * int(os.environ.get("ETCH_TEST_MULT", "1")))
@@ -34,11 +34,6 @@ def cut(text, sizes, chance):
             inside = False
         lines.append(line)
     return "\n".join(lines) + "\n", units
-
-
-def partition(total, parts, chance):
-    ends = sorted(chance.sample(range(1, total), parts - 1)) + [total]
-    return [end - begin for begin, end in zip([0, *ends], ends)]
 
 
 def make(seed):

@@ -9,7 +9,7 @@ import re
 from fractions import Fraction
 
 import decoder
-from etchtest import GPT, LLAMA, Case, Formula, Point, ask, lower, main, run, succeed, table, trace, value
+from etchtest import GPT, LLAMA, Case, Formula, Point, ask, lower, main, run, succeed, table, trace, value, with_plans
 from pipeline import SCHEDULES, Stages, chunks_of, held
 from test_numbers import LLAMA_DIMS
 from test_zero import edited
@@ -38,7 +38,7 @@ def cut_plans(text, schedule, counts):
 
 def text_of(spec):
     """The text of a model for a folder of its own."""
-    return edited("") if spec == LLAMA else spec.read_text(encoding="utf-8")
+    return edited("") if spec == LLAMA else with_plans(spec)
 
 
 def widths(axes):

@@ -2,14 +2,15 @@
 byte of a trace but the names of nodes."""
 
 import renaming
-from etchtest import BASE, GPT, LLAMA, PLANS, Case, Formula, ask, lower, main, nameless, succeed, table, traces, value
+from etchtest import (BASE, COMMON, GPT, LLAMA, PLANS, Case, Formula, ask, lower, main, nameless, succeed, table, traces,
+                      value)
 
 SEEDS = range(6)
 QUERIES = ("params(model)", "flops(step)", "matmul_flops(backward)", "rank_flops(step)", "traffic(step)", "comm(step)",
            "comm(backward, axis = tp)", "wire(sync)")
 SPECS = {
-    "llama": ([LLAMA, BASE], "llama3_8b", dict(layers=2, hidden=32, heads=8, kv_heads=4, head_dim=4, ffn=56, vocab=40)),
-    "gpt": ([GPT], "gpt2", dict(layers=2, hidden=32, heads=8, vocab=40, positions=24)),
+    "llama": ([LLAMA, BASE, COMMON], "llama3_8b", dict(layers=2, hidden=32, heads=8, kv_heads=4, head_dim=4, ffn=56, vocab=40)),
+    "gpt": ([GPT, COMMON], "gpt2", dict(layers=2, hidden=32, heads=8, vocab=40, positions=24)),
 }
 MESH = dict(dp=2, tp=2, micro=2, batch=8, seq=16)
 

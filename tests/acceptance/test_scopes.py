@@ -5,7 +5,7 @@ import itertools
 
 import decoder
 from decoder import BF16, F32, add
-from etchtest import BASE, LLAMA, Case, ask, lower, main, run
+from etchtest import BASE, LLAMA, Case, ask, lower, main, run, with_plans
 from test_collectives import COLLECTIVES
 from test_numbers import LLAMA_DIMS
 
@@ -83,7 +83,7 @@ class Scopes(Case):
     def setUp(self):
         super().setUp()
         self.write("base.etch", BASE.read_text(encoding="utf-8"))
-        self.text = LLAMA.read_text(encoding="utf-8")
+        self.text = with_plans(LLAMA)
         self.spec = self.write("llama.etch", self.text + PLANS)
 
     def compare(self, plan, axes):
@@ -124,7 +124,7 @@ class Scopes(Case):
         # A plan may be used with other models: what this one lacks is said, and does no harm.
         for line in ("pin   attention.nothing [B@dp, S, H]", "for nothing { shard F @ () }", "shard Nothing @ tp"):
             with self.subTest(line):
-                text = self.text.replace("  shard B @ dp, K @ tp, F @ tp, V @ tp\n}",
+                text = self.text.replace("  shard B @ dp, K @ tp, A @ tp, F @ tp, V @ tp\n}",
                                          f"  shard B @ dp, K @ tp, F @ tp, V @ tp\n  {line}\n}}")
                 self.assertNotEqual(self.text, text)
                 spec = self.write("late.etch", text)

@@ -8,7 +8,7 @@ import re
 
 from decoder import BF16, F32
 from etchtest import (BASE, GPT, LLAMA, Case, Point, ask, attribute, lower, main, messages, run, succeed, table,
-                      traces, value)
+                      traces, value, with_plans)
 from test_collectives import COLLECTIVES
 from test_numbers import GPT_DIMS, LLAMA_DIMS
 
@@ -42,7 +42,7 @@ parallel tensor_only {
 
 def edited(more, *changes):
     """llama.etch with other lines, for a folder of its own."""
-    text = LLAMA.read_text(encoding="utf-8").replace('"base.etch"', f'"{BASE}"') + more
+    text = with_plans(LLAMA).replace('"base.etch"', f'"{BASE}"') + more
     for old, new in changes:
         assert old in text, old
         text = text.replace(old, new)

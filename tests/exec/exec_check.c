@@ -304,3 +304,13 @@ const char *exec_check_requirements(const etch_placed *placed)
         return etch_text(placed->arena, "%s is required to be divided, and no value needs it", unmet->name);
     return even || unmet ? NULL : "a value cannot be divided, and all requirements are met";
 }
+
+bool exec_requirements_hold(const etch_placed *placed)
+{
+    for (uint32_t i = 0; i < placed->requirements.count; i++) {
+        const etch_requirement *need = &placed->requirements.at[i];
+        if (exec_integer(need->size) % exec_integer(need->divisor))
+            return false;
+    }
+    return true;
+}

@@ -30,4 +30,7 @@ const char *exec_check_rules(const etch_placed *placed);
 /* A placed graph can be run exactly when its requirements on sizes are met. NULL, or what is wrong. */
 const char *exec_check_requirements(const etch_placed *placed);
 
+/* Are they met? */
+bool exec_requirements_hold(const etch_placed *placed);
+
 #endif

@@ -96,10 +96,10 @@ static const char *text_of(const search *s, const etch_value *value)
 
 static const char *step_text(const search *s, const etch_step *step)
 {
-    return etch_text(s->placed->arena, "%s %u: %s over %s, %s -> %s (%s)", etch_phase_name(step->phase),
-                     step->id, step->move ? etch_move_name(step->move) : etch_row_name(step->row),
+    return etch_text(s->placed->arena, "%s %u: %s over %s, %s -> %s", etch_phase_name(step->phase), step->id,
+                     step->move ? etch_move_name(step->move) : etch_row_name(step->row),
                      etch_axes_label(s->placed, step->axes), text_of(s, step->ins[0]),
-                     text_of(s, step->outs[0]), step->reason ? step->reason : "");
+                     text_of(s, step->outs[0]));
 }
 
 static void find(search *s, exec_waste waste, const etch_step *step, const etch_step *other)

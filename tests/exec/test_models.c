@@ -148,6 +148,37 @@ static void saved_of_classes(etch_arena *arena)
     ck_assert_msg(!failure, "%s", failure);
 }
 
+/* The last version but one leaves the inner loop and enters it again: backward reads it as what enters the last
+ * iteration, and as what the next run of the loop begins with. It is one value. */
+static void saved_late(etch_arena *arena, bool made)
+{
+    static const etch_span nowhere = {0, 0};
+    exec_model *m = exec_model_new(arena, "B=2 S=4", 1);
+    etch_tensor *x = exec_product(m, "x", exec_input(m, "given", "B S"), exec_weight(m, "w", "S"), "B S");
+    x = exec_repeat(m, "outer", 3, x);
+    exec_repeat(m, "inner", 2, x); /* carries what is handed on one iteration late */
+    etch_tensor *results[2], *y = etch_graph_carry(m->graph, x, nowhere);
+    etch_tensor *next = exec_sum(m, "next", y, exec_weight(m, "v", "S"));
+    exec_sum_loss(m, exec_call_row(m, "read", "square", "", made ? next : y, NULL, NULL), "B S");
+    etch_graph_end(m->graph, (etch_tensor *[]){y, next}, results, 2);
+    x = exec_end(m, results[0]);
+    exec_sum_loss(m, exec_call_row(m, "end", "square", "", x, NULL, NULL), "B S");
+    const char *failure = exec_check_saved(exec_train(m, NULL), 1, true);
+    ck_assert_msg(!failure, "%s", failure);
+}
+
+static void saved_of_versions(etch_arena *arena)
+{
+    saved_late(arena, false);
+    saved_late(arena, true);
+}
+
+START_TEST(the_version_before_is_saved_once)
+{
+    etch_with_arena(saved_of_versions);
+}
+END_TEST
+
 START_TEST(what_another_iteration_made_is_saved)
 {
     etch_with_arena(saved_of_classes);
@@ -242,6 +273,41 @@ static void plans(etch_arena *arena)
 START_TEST(ranks_compute_what_one_computes)
 {
     etch_with_arena(plans);
+}
+END_TEST
+
+static const char *dump_of(etch_arena *arena, const exec_zoo *zoo, const char *text)
+{
+    exec_model *m = zoo->build(arena, 2);
+    etch_buf dump = {.arena = arena};
+    etch_placed *placed =
+        etch_place(exec_train(m, zoo->recompute), exec_plan(arena, m->sym, text), ETCH_GRANULARITY_KERNEL);
+    ck_assert_msg(placed != NULL, "%s, %s", zoo->name, text);
+    etch_placed_dump(placed, &dump);
+    return dump.text;
+}
+
+/* Where that changes anything. */
+static void check_kept(etch_arena *arena, const exec_zoo *zoo, const char *plan)
+{
+    (void)plan;
+    for (const char *const *text = zoo->plans; *text; text++) {
+        etch_arena *own = etch_arena_new(etch_arena_mem(arena));
+        const char *keeping = etch_text(own, "%s | keep", *text);
+        if (strcmp(dump_of(own, zoo, *text), dump_of(own, zoo, keeping)) != 0)
+            check_plan(own, zoo, keeping);
+        etch_arena_free(own);
+    }
+}
+
+static void kept(etch_arena *arena)
+{
+    each_model(arena, check_kept);
+}
+
+START_TEST(ranks_compute_it_with_the_copies_that_forward_has_gathered)
+{
+    etch_with_arena(kept);
 }
 END_TEST
 
@@ -442,10 +508,11 @@ Suite *etch_suite(void)
     Suite *suite = suite_create("models");
     ETCH_ADD_TESTS(suite, gradients_are_slopes, recomputation_changes_no_gradient,
                    what_is_saved_is_what_backward_reads, what_another_iteration_made_is_saved,
-                   microbatches_change_nothing, ranks_compute_what_one_computes,
-                   renamed_dims_keep_the_order_of_their_axes, ranks_serve_what_one_serves,
-                   shards_of_slots_mean_the_same_everywhere, merged_dims_have_no_positions,
-                   shared_queries_are_divided_into_chunks, a_loop_of_a_loop_keeps_what_enters_it,
-                   what_a_loop_hands_on_is_kept_when_it_is_run_again);
+                   the_version_before_is_saved_once, microbatches_change_nothing,
+                   ranks_compute_what_one_computes, renamed_dims_keep_the_order_of_their_axes,
+                   ranks_serve_what_one_serves, shards_of_slots_mean_the_same_everywhere,
+                   merged_dims_have_no_positions, shared_queries_are_divided_into_chunks,
+                   a_loop_of_a_loop_keeps_what_enters_it, what_a_loop_hands_on_is_kept_when_it_is_run_again);
+    ETCH_ADD_TESTS(suite, ranks_compute_it_with_the_copies_that_forward_has_gathered);
     return suite;
 }

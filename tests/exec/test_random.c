@@ -26,6 +26,7 @@ typedef struct tally {
 typedef struct instance {
     uint64_t seed;
     uint32_t number;
+    const char *recompute; /* what is recomputed; NULL: nothing */
     exec_model *m;
     etch_plan *plan;
     etch_training *training;
@@ -36,10 +37,9 @@ static instance instance_of(etch_arena *arena, uint64_t seed, uint32_t number,
 {
     exec_dice dice = {exec_mix(seed, 0)}, plans = {exec_mix(seed, 1 + number)};
     instance i = {.seed = seed, .number = number};
-    const char *recompute;
-    i.m = model(arena, &dice, &recompute);
+    i.m = model(arena, &dice, &i.recompute);
     i.plan = number ? exec_plan(arena, i.m->sym, exec_random_plan(i.m, &plans)) : NULL;
-    i.training = exec_train(i.m, recompute);
+    i.training = exec_train(i.m, i.recompute);
     return i;
 }
 
@@ -48,8 +48,8 @@ static void expect_nothing(const instance *i, const char *failure)
 {
     if (!failure)
         return;
-    fprintf(stderr, "# ETCH_TEST_SEED=%llu, plan %u: %s\n%s", (unsigned long long)i->seed, i->number, failure,
-            exec_spec_text(i->m, i->plan));
+    fprintf(stderr, "# ETCH_TEST_SEED=%llu, plan %u, recompute %s: %s\n%s", (unsigned long long)i->seed,
+            i->number, i->recompute ? i->recompute : "none", failure, exec_spec_text(i->m, i->plan));
     ck_abort_msg("ETCH_TEST_SEED=%llu, plan %u (the spec is printed above): %s", (unsigned long long)i->seed,
                  i->number, failure);
 }

@@ -165,7 +165,7 @@ static void use(etch_spec *spec, etch_sym *sym, etch_diags *diags)
             if (!fine || i != c % (plan_count + 1))
                 continue;
             errors = etch_error_count(diags);
-            const etch_model *model = etch_spec_elaborate(spec, NULL, &settings);
+            const etch_model *model = etch_spec_elaborate(spec, NULL, &settings, NULL);
             ck_assert((model != NULL) == (etch_error_count(diags) == errors));
         }
     }

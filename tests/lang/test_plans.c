@@ -266,12 +266,16 @@ static void wrong(etch_arena *arena)
         {"mesh [a]\noffload = (optimizer)\nofload = 1", NULL,
          "E0420 a.etch:4:1 'offload' in a plan" LATER "E0430 a.etch:5:1 a plan has no option 'ofload'\n"
          "  help did you mean 'offload'?\n"},
-        {"mesh [a]\nstream S @ a\npad K = 128\ndtype act = f8\nfor core { recompute = layer }\naccumulate = "
-         "(B, 4)",
+        {"mesh [a]\nstream S @ a\npad K = 128\nfor core { dtype act = f8 }\nfor core { recompute = layer "
+         "}\naccumulate = (B, 4)",
          NULL,
          "E0420 a.etch:4:1 'stream' in a plan" LATER "E0420 a.etch:5:1 'pad' in a plan" LATER
-         "E0420 a.etch:6:1 'dtype' in a plan" LATER "E0420 a.etch:7:12 'recompute' in a scope" LATER
+         "E0420 a.etch:6:12 'dtype' in a scope" LATER "E0420 a.etch:7:12 'recompute' in a scope" LATER
          "E0420 a.etch:8:1 'accumulate' in a plan" LATER},
+        {"mesh [a]\ndtype act = f32, master = none\ndtype gemm = f8, moments = i8, master = f32", NULL,
+         "E0244 a.etch:5:7 the dtype of 'gemm'" LATER
+         "E0216 a.etch:5:28 i8 is no dtype of real numbers, which moments are\n"
+         "E0211 a.etch:5:32 the dtype of 'master' is set twice\n  note a.etch:4:18 it is set here already\n"},
         {"mesh [a]\nrecompute = 3", NULL,
          "E0220 a.etch:4:13 recompute is a loop, a module, a tag, a list of them, full, needed or none\n"
          "  help write recompute = layer, (attention.core, mlp.h), full, needed(layer)\n"},

@@ -303,9 +303,12 @@ static void dtypes(etch_arena *arena)
                               "  help dtypes are f64, f32, bf16, f16, f8, i64, i32, i8, bool\n"},
         {"dtype atc = f16\n", "E0216 a.etch:2:7 'atc' is no class of tensors\n"
                               "  help did you mean 'act'?\n"
-                              "  help classes are act, weights, grads and optim\n"},
-        {"dtype moments = bf16\n", "E0244 a.etch:2:7 the dtype of 'moments' is part of the language but is "
-                                   "not given meaning yet\n"},
+                              "  help classes are act, weights, grads, optim, master, moments, grads_comm, "
+                              "weights_comm, dispatch, combine\n"},
+        {"dtype master = none\n", "E0216 a.etch:2:16 there is no dtype 'none'\n"
+                                  "  help dtypes are f64, f32, bf16, f16, f8, i64, i32, i8, bool\n"},
+        {"dtype gemm = f8\n", "E0244 a.etch:2:7 the dtype of 'gemm' is part of the language but is "
+                              "not given meaning yet\n"},
         {"import \"b.etch\"\nimport \"c.etch\"\n--- b.etch\ndtype act = f16\n--- c.etch\ndtype act = bf16\n",
          "E0217 a.etch:3:8 imports set the dtype of 'act' differently\n"
          "  note b.etch:2:7 f16 here\n"

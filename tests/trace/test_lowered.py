@@ -9,9 +9,9 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.environ["ETCH_SOURCE_DIR"], "tests", "acceptance"))
-from etchtest import BASE, GPT, LLAMA, Case, lower, run, trace  # noqa: E402
+from etchtest import BASE, GPT, LLAMA, Case, lower, run, trace, with_plans  # noqa: E402
 
-SIZES = {LLAMA: dict(layers=6, hidden=64, heads=4, kv_heads=2, head_dim=16, ffn=128, vocab=64),
+SIZES = {LLAMA: dict(layers=6, hidden=64, heads=8, kv_heads=4, head_dim=16, ffn=128, vocab=64),
          GPT: dict(layers=6, hidden=64, heads=4, vocab=64, positions=64)}
 STEP = dict(batch=32, micro=8, seq=64)
 PLAN = re.compile(r"^parallel (\w+) \{.*?^\}", re.MULTILINE | re.DOTALL)
@@ -20,7 +20,7 @@ MOST_READY = 16  # nodes of a rank: simulators slow down with more
 
 def plans(spec):
     """name -> text"""
-    return {match[1]: match[0] for match in PLAN.finditer(spec.read_text(encoding="utf-8"))}
+    return {match[1]: match[0] for match in PLAN.finditer(with_plans(spec))}
 
 
 def axes(text):
@@ -92,7 +92,7 @@ class Lowered(Case):
         line = re.search(r"stage \(.*?\) @ pp[^#\n]*", text)[0]
         changed = text.replace(line, re.sub(r",\s*schedule.*", "", line).rstrip() + f", schedule = {wanted}\n")
         spec = self.scratch / f"llama_{re.sub(r'[^a-z_]', '', wanted)}.etch"
-        spec.write_text(LLAMA.read_text(encoding="utf-8").replace(text, changed), encoding="utf-8")
+        spec.write_text(with_plans(LLAMA).replace(text, changed), encoding="utf-8")
         (self.scratch / BASE.name).write_bytes(BASE.read_bytes())
         return spec, name, changed
 

@@ -1,0 +1,334 @@
+/* A placement for Graphviz: a node for each step, collectives apart from ops by shape, colour and what they cost; a
+ * cluster for each module and loop, and for the end of the step. */
+#include "graph_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct drawing {
+    const etch_placement_report *report;
+    const etch_graph_report *graph;
+    cli_way way;
+    bool *is_drawn;     /* by value without a step: has it a node? */
+    bool *has_gradient; /* by tensor: has its gradient a node? */
+    size_t *result; /* by value: what leaves the last iteration of the loop that it is a result of, or NONE */
+    size_t *gradient_of; /* by tensor: the gradient of a weight, or NONE */
+} drawing;
+
+static bool begin(drawing *d, const etch_placement_report *report)
+{
+    const etch_graph_report *graph = report->graph;
+    *d = (drawing){.report = report,
+                   .graph = graph,
+                   .is_drawn = calloc(report->value_count + 1, sizeof *d->is_drawn),
+                   .result = calloc(report->value_count + 1, sizeof *d->result),
+                   .has_gradient = calloc(graph->tensor_count + 1, sizeof *d->has_gradient),
+                   .gradient_of = calloc(graph->tensor_count + 1, sizeof *d->gradient_of)};
+    return d->is_drawn && d->result && d->has_gradient && d->gradient_of && cli_way_begin(&d->way, graph);
+}
+
+static void end(drawing *d)
+{
+    free(d->is_drawn);
+    free(d->result);
+    free(d->has_gradient);
+    free(d->gradient_of);
+    cli_way_end(&d->way);
+}
+
+static void find_ends(drawing *d)
+{
+    for (size_t i = 0; i < d->report->value_count; i++)
+        d->result[i] = ETCH_VIEW_NONE;
+    for (size_t i = 0; i < d->report->handed_count; i++) {
+        const etch_view_handed *h = &d->report->handed[i];
+        if (!d->graph->loops[h->loop].iterations) /* else it is not known which class comes last */
+            d->result[h->result] = h->out;
+    }
+    for (size_t i = 0; i < d->graph->tensor_count; i++)
+        d->gradient_of[i] = ETCH_VIEW_NONE;
+    for (size_t i = 0; i < d->graph->tensor_count; i++) {
+        const etch_view_tensor *t = &d->graph->tensors[i];
+        if (strcmp(t->kind, "gradient") == 0 && t->of != ETCH_VIEW_NONE)
+            d->gradient_of[t->of] = i;
+    }
+}
+
+/* The value that is drawn for another: the one behind arguments and results of modules and loops. */
+static size_t drawn(const drawing *d, size_t value)
+{
+    for (;;) {
+        const size_t step = d->report->values[value].step;
+        if (step != ETCH_VIEW_NONE && d->report->steps[step].passes)
+            value = d->report->steps[step].ins[0];
+        else if (step == ETCH_VIEW_NONE && d->result[value] != ETCH_VIEW_NONE)
+            value = d->result[value];
+        else
+            return value;
+    }
+}
+
+/* ---- text ----------------------------------------------------------------------------------------------- */
+
+static void put_escaped(const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            putchar('\\');
+        putchar(*text);
+    }
+}
+
+static void put_value(const drawing *d, size_t index)
+{
+    const etch_view_value *v = &d->report->values[index];
+    put_escaped(d->graph->tensors[v->tensor].name);
+    put_escaped(v->place);
+}
+
+static void indent(size_t depth)
+{
+    printf("%*s", 2 * (int)(depth + 2), "");
+}
+
+static void put_collective(const drawing *d, size_t index)
+{
+    const etch_view_collective *c = &d->report->collectives[index];
+    printf("#%zu %s over ", index + 1, c->name);
+    put_escaped(c->group);
+    fputs("\\n", stdout);
+    put_escaped(c->bytes_by_dims && c->bytes[strspn(c->bytes, "0123456789")] ? c->bytes_by_dims : c->bytes);
+    fputs(" bytes", stdout);
+    for (size_t i = 0; i < c->why_count; i++)
+        if (strcmp(c->why[i].part, "needed") == 0) {
+            fputs("\\n", stdout);
+            put_escaped(c->why[i].text);
+        }
+}
+
+/* ---- nodes ---------------------------------------------------------------------------------------------- */
+
+/* What no step makes. */
+static void draw_source(drawing *d, size_t value, size_t depth)
+{
+    const bool is_weight = strcmp(d->graph->tensors[d->report->values[value].tensor].kind, "weight") == 0;
+    if (d->is_drawn[value] || d->report->values[value].step != ETCH_VIEW_NONE)
+        return;
+    d->is_drawn[value] = true;
+    indent(depth);
+    printf("v%zu [shape=%s label=\"", value, is_weight ? "cylinder" : "ellipse");
+    put_value(d, value);
+    fputs("\"]\n", stdout);
+}
+
+static void draw_gradient(drawing *d, size_t tensor, size_t depth)
+{
+    if (d->has_gradient[tensor])
+        return;
+    d->has_gradient[tensor] = true;
+    indent(depth);
+    printf("t%zu [shape=cylinder label=\"", tensor);
+    put_escaped(d->graph->tensors[tensor].name);
+    fputs("\"]\n", stdout);
+}
+
+static void open_cluster(drawing *d, size_t depth, char section)
+{
+    const cli_step *at = &d->way.steps[depth];
+    printf("%*ssubgraph cluster_%c%c%zu", 2 * (int)(depth + 2), "", section, at->is_loop ? 'r' : 'm',
+           at->module);
+    if (at->loop != ETCH_VIEW_NONE)
+        printf("_%zu", at->loop);
+    fputs(" { label=\"", stdout);
+    if (at->is_loop) {
+        const etch_view_loop *loop = &d->graph->loops[at->loop];
+        fputs("repeat ", stdout);
+        put_escaped(loop->total);
+        fputs(" as ", stdout);
+        put_escaped(loop->name);
+        fputs(loop->iterations ? ", " : "", stdout);
+        put_escaped(loop->iterations ? loop->iterations : "");
+    } else {
+        put_escaped(d->graph->modules[at->module].name);
+    }
+    fputs("\"\n", stdout);
+    for (size_t i = 0; at->is_loop && i < d->report->handed_count; i++)
+        if (d->report->handed[i].loop == at->loop)
+            draw_source(d, d->report->handed[i].in, depth + 1);
+}
+
+static void close_clusters(size_t from, size_t to)
+{
+    while (from-- > to)
+        printf("%*s}\n", 2 * (int)(from + 2), "");
+}
+
+static void go_to(drawing *d, size_t module, size_t loop, char section)
+{
+    const size_t before = d->way.depth;
+    cli_way_to(&d->way, module, loop);
+    close_clusters(before, d->way.common);
+    for (size_t i = d->way.common; i < d->way.depth; i++)
+        open_cluster(d, i, section);
+}
+
+static void draw_step(drawing *d, size_t index)
+{
+    const etch_view_step *s = &d->report->steps[index];
+    for (size_t i = 0; i < s->in_count; i++)
+        draw_source(d, drawn(d, s->ins[i]), d->way.depth);
+    if (s->adds_to != ETCH_VIEW_NONE)
+        draw_gradient(d, s->adds_to, d->way.depth);
+    indent(d->way.depth);
+    printf("s%zu [", index);
+    if (s->collective != ETCH_VIEW_NONE) {
+        fputs("shape=hexagon style=filled fillcolor=orange label=\"", stdout);
+        put_collective(d, s->collective);
+    } else {
+        printf("label=\"%s", s->name);
+    }
+    for (size_t i = 0; i < s->out_count; i++) {
+        fputs("\\n", stdout);
+        put_value(d, s->outs[i]);
+    }
+    fputs("\"]\n", stdout);
+}
+
+static bool is_forward(const etch_view_step *s)
+{
+    return *s->phase == 'f';
+}
+
+static void draw_section(drawing *d, bool forward)
+{
+    bool any = false;
+    for (size_t i = 0; i < d->report->step_count; i++) {
+        const etch_view_step *s = &d->report->steps[i];
+        if (is_forward(s) != forward || s->passes)
+            continue;
+        if (!any)
+            printf("  subgraph cluster_%c { label=\"%s\"\n", forward ? 'f' : 'b',
+                   forward ? "forward" : "backward");
+        any = true;
+        go_to(d, s->module, s->loop, forward ? 'f' : 'b');
+        draw_step(d, i);
+    }
+    close_clusters(d->way.depth, 0);
+    d->way.depth = 0;
+    if (any)
+        fputs("  }\n", stdout);
+}
+
+/* Collectives that are no steps. */
+static void draw_rest(drawing *d)
+{
+    bool any = false;
+    for (size_t i = 0; i < d->report->collective_count; i++) {
+        const etch_view_collective *c = &d->report->collectives[i];
+        if (c->step != ETCH_VIEW_NONE)
+            continue;
+        if (!any)
+            fputs("  subgraph cluster_end { label=\"the end of the step, and between stages\"\n", stdout);
+        any = true;
+        for (size_t k = 0; k < c->tensor_count; k++)
+            if (d->gradient_of[c->tensors[k]] != ETCH_VIEW_NONE)
+                draw_gradient(d, d->gradient_of[c->tensors[k]], 0);
+        fputs("    ", stdout);
+        printf("c%zu [shape=hexagon style=filled fillcolor=orange label=\"", i);
+        put_collective(d, i);
+        fputs("\"]\n", stdout);
+    }
+    if (any)
+        fputs("  }\n", stdout);
+    for (size_t i = 0; i < d->report->handed_count; i++) {
+        const etch_view_handed *h = &d->report->handed[i];
+        const size_t ends[] = {h->in, h->out, h->result, h->init == ETCH_VIEW_NONE ? h->in : h->init};
+        for (size_t e = 0; e < sizeof ends / sizeof *ends; e++)
+            draw_source(d, drawn(d, ends[e]), 0);
+    }
+}
+
+/* ---- edges ---------------------------------------------------------------------------------------------- */
+
+static void put_end(const drawing *d, size_t value)
+{
+    const size_t at = drawn(d, value);
+    const size_t step = d->report->values[at].step;
+    if (step != ETCH_VIEW_NONE)
+        printf("s%zu", step);
+    else
+        printf("v%zu", at);
+}
+
+static void draw_step_edges(const drawing *d, size_t index)
+{
+    const etch_view_step *s = &d->report->steps[index];
+    for (size_t i = 0; !s->passes && i < s->in_count; i++) {
+        const size_t maker = d->report->values[drawn(d, s->ins[i])].step;
+        const bool crosses =
+            maker != ETCH_VIEW_NONE && is_forward(&d->report->steps[maker]) && !is_forward(s);
+        fputs("  ", stdout);
+        put_end(d, s->ins[i]);
+        printf(" -> s%zu%s\n", index, crosses ? " [style=dashed]" : "");
+    }
+    if (!s->passes && s->adds_to != ETCH_VIEW_NONE)
+        printf("  s%zu -> t%zu [label=\"+=\"]\n", index, s->adds_to);
+}
+
+static void draw_handed_edges(const drawing *d, const etch_view_handed *h)
+{
+    if (h->init != ETCH_VIEW_NONE) {
+        fputs("  ", stdout);
+        put_end(d, h->init);
+        printf(" -> v%zu\n", h->in);
+    }
+    for (size_t i = 0; i < d->report->handed_count; i++) {
+        const etch_view_handed *other = &d->report->handed[i];
+        if (other->result != h->result)
+            continue;
+        fputs("  ", stdout);
+        put_end(d, other->out);
+        printf(" -> v%zu [style=dotted constraint=false label=\"next\"]\n", h->in);
+    }
+    if (d->graph->loops[h->loop].iterations) {
+        fputs("  ", stdout);
+        put_end(d, h->out);
+        printf(" -> v%zu [style=dotted]\n", h->result);
+    }
+}
+
+static void draw_edges(const drawing *d)
+{
+    for (size_t i = 0; i < d->report->step_count; i++)
+        draw_step_edges(d, i);
+    for (size_t i = 0; i < d->report->handed_count; i++)
+        draw_handed_edges(d, &d->report->handed[i]);
+    for (size_t i = 0; i < d->report->collective_count; i++) {
+        const etch_view_collective *c = &d->report->collectives[i];
+        for (size_t k = 0; c->step == ETCH_VIEW_NONE && k < c->tensor_count; k++)
+            if (d->gradient_of[c->tensors[k]] != ETCH_VIEW_NONE)
+                printf("  t%zu -> c%zu\n", d->gradient_of[c->tensors[k]], i);
+    }
+}
+
+bool cli_print_plan_dot(const etch_placement_report *report)
+{
+    drawing d;
+    const bool fine = begin(&d, report);
+    if (fine) {
+        find_ends(&d);
+        fputs("digraph \"", stdout);
+        put_escaped(report->graph->model);
+        putchar(' ');
+        put_escaped(report->plan);
+        fputs("\" {\n  rankdir=TB\n  node [shape=box]\n", stdout);
+        draw_section(&d, true);
+        draw_section(&d, false);
+        draw_rest(&d);
+        draw_edges(&d);
+        fputs("}\n", stdout);
+    }
+    end(&d);
+    return fine;
+}

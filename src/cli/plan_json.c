@@ -1,0 +1,168 @@
+/* A placement for programs. Dims, tensors, loops and modules are those of `etch show` without a plan; values, steps and
+ * collectives refer to them, and to each other, by their index. */
+#include "graph_int.h"
+
+static json_t *axis_json(const etch_view_axis *axis, bool *failed)
+{
+    json_t *row = json_object();
+    cli_json_set(row, "name", cli_json_text(axis->name), failed);
+    cli_json_set(row, "size", cli_json_text(axis->size), failed);
+    cli_json_set(row, "location", cli_json_location(&axis->location, failed), failed);
+    return row;
+}
+
+static json_t *axes_json(const etch_placement_report *r, const size_t *axes, size_t count, bool *failed)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++)
+        cli_json_append(list, cli_json_text(r->axes[axes[i]].name), failed);
+    return list;
+}
+
+static json_t *value_json(const etch_placement_report *r, const etch_view_value *v, bool *failed)
+{
+    json_t *row = json_object(), *shards = json_array();
+    for (size_t i = 0; i < v->shard_count; i++) {
+        const etch_view_shard *s = &v->shards[i];
+        json_t *shard = json_object();
+        cli_json_set(shard, "dim", cli_json_index(s->dim), failed);
+        cli_json_set(shard, "axes", axes_json(r, s->axes, s->axis_count, failed), failed);
+        cli_json_set(shard, "line", cli_json_location(&s->line, failed), failed);
+        cli_json_append(shards, shard, failed);
+    }
+    cli_json_set(row, "tensor", cli_json_index(v->tensor), failed);
+    cli_json_set(row, "place", cli_json_text(v->place), failed);
+    cli_json_set(row, "shards", shards, failed);
+    cli_json_set(row, "partial", axes_json(r, v->partial, v->partial_count, failed), failed);
+    cli_json_set(row, "bytes", cli_json_text(v->bytes), failed);
+    cli_json_set(row, "bytes_by_dims", cli_json_text(v->bytes_by_dims), failed);
+    cli_json_set(row, "step", cli_json_index(v->step), failed);
+    cli_json_set(row, "source", cli_json_text(v->source), failed);
+    cli_json_set(row, "line", cli_json_location(&v->line, failed), failed);
+    return row;
+}
+
+static json_t *step_json(const etch_placement_report *r, const etch_view_step *s, bool *failed)
+{
+    json_t *row = json_object();
+    (void)r;
+    cli_json_set(row, "name", cli_json_text(s->name), failed);
+    cli_json_set(row, "phase", cli_json_text(s->phase), failed);
+    cli_json_set(row, "ins", cli_json_indices(s->ins, s->in_count, failed), failed);
+    cli_json_set(row, "outs", cli_json_indices(s->outs, s->out_count, failed), failed);
+    cli_json_set(row, "module", cli_json_index(s->module), failed);
+    cli_json_set(row, "loop", cli_json_index(s->loop), failed);
+    cli_json_set(row, "collective", cli_json_index(s->collective), failed);
+    cli_json_set(row, "adds_to", cli_json_index(s->adds_to), failed);
+    cli_json_set(row, "passes", json_boolean(s->passes), failed);
+    cli_json_set(row, "location", cli_json_location(&s->location, failed), failed);
+    return row;
+}
+
+static json_t *handed_json(const etch_placement_report *r, const etch_view_handed *h, bool *failed)
+{
+    json_t *row = json_object();
+    (void)r;
+    cli_json_set(row, "loop", cli_json_index(h->loop), failed);
+    cli_json_set(row, "init", cli_json_index(h->init), failed);
+    cli_json_set(row, "in", cli_json_index(h->in), failed);
+    cli_json_set(row, "out", cli_json_index(h->out), failed);
+    cli_json_set(row, "result", cli_json_index(h->result), failed);
+    return row;
+}
+
+static json_t *shares_json(const etch_placement_report *r, const etch_view_share *shares, bool *failed)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < r->stage_count; i++) {
+        json_t *share = json_object();
+        cli_json_set(share, "stage", cli_json_text(r->stages[i]), failed);
+        cli_json_set(share, "times", cli_json_text(shares[i].times), failed);
+        cli_json_set(share, "bytes", cli_json_text(shares[i].bytes), failed);
+        cli_json_set(share, "wire", cli_json_text(shares[i].wire), failed);
+        cli_json_append(list, share, failed);
+    }
+    return list;
+}
+
+static json_t *why_json(const etch_view_collective *c, bool *failed)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < c->why_count; i++) {
+        json_t *phrase = json_object();
+        cli_json_set(phrase, "part", cli_json_text(c->why[i].part), failed);
+        cli_json_set(phrase, "text", cli_json_text(c->why[i].text), failed);
+        cli_json_set(phrase, "location", cli_json_location(&c->why[i].location, failed), failed);
+        cli_json_append(list, phrase, failed);
+    }
+    return list;
+}
+
+static json_t *collective_json(const etch_placement_report *r, const etch_view_collective *c, bool *failed)
+{
+    json_t *row = json_object();
+    cli_json_set(row, "collective", cli_json_text(c->name), failed);
+    cli_json_set(row, "phase", cli_json_text(c->phase), failed);
+    cli_json_set(row, "group", cli_json_text(c->group), failed);
+    cli_json_set(row, "axes", axes_json(r, c->axes, c->axis_count, failed), failed);
+    cli_json_set(row, "ranks", cli_json_text(c->ranks), failed);
+    cli_json_set(row, "step", cli_json_index(c->step), failed);
+    cli_json_set(row, "tensors", cli_json_indices(c->tensors, c->tensor_count, failed), failed);
+    cli_json_set(row, "before", cli_json_text(c->before), failed);
+    cli_json_set(row, "after", cli_json_text(c->after), failed);
+    cli_json_set(row, "module", cli_json_index(c->module), failed);
+    cli_json_set(row, "loop", cli_json_index(c->loop), failed);
+    cli_json_set(row, "bytes", cli_json_text(c->bytes), failed);
+    cli_json_set(row, "bytes_by_dims", cli_json_text(c->bytes_by_dims), failed);
+    cli_json_set(row, "stages", shares_json(r, c->shares, failed), failed);
+    cli_json_set(row, "rule", cli_json_text(c->rule), failed);
+    cli_json_set(row, "why", why_json(c, failed), failed);
+    return row;
+}
+
+static json_t *total_json(const etch_placement_report *r, const etch_view_comm *c, bool *failed)
+{
+    json_t *row = json_object();
+    cli_json_set(row, "collective", cli_json_text(c->name), failed);
+    cli_json_set(row, "group", cli_json_text(c->group), failed);
+    cli_json_set(row, "stages", shares_json(r, c->shares, failed), failed);
+    return row;
+}
+
+#define LIST(kind, rows, count)                                                             \
+    do {                                                                                    \
+        json_t *list = json_array();                                                        \
+        for (size_t i = 0; i < report->count; i++)                                          \
+            cli_json_append(list, kind##_json(report, &report->rows[i], &failed), &failed); \
+        cli_json_set(root, #rows, list, &failed);                                           \
+    } while (false)
+
+bool cli_print_plan_json(const etch_placement_report *report)
+{
+    bool failed = false;
+    const etch_graph_report *graph = report->graph;
+    json_t *root = json_object(), *mesh = json_array(), *stages = json_array();
+    for (size_t i = 0; i < report->axis_count; i++)
+        cli_json_append(mesh, axis_json(&report->axes[i], &failed), &failed);
+    for (size_t i = 0; i < report->stage_count; i++)
+        cli_json_append(stages, cli_json_text(report->stages[i]), &failed);
+    cli_json_set(root, "schema", json_string("etch-show-plan/1"), &failed);
+    cli_json_set(root, "model", cli_json_text(graph->model), &failed);
+    cli_json_set(root, "config", cli_json_text(graph->config), &failed);
+    cli_json_set(root, "plan", cli_json_text(report->plan), &failed);
+    cli_json_set(root, "location", cli_json_location(&report->location, &failed), &failed);
+    cli_json_set(root, "part", cli_json_text(graph->part), &failed);
+    cli_json_set(root, "calls", json_integer((json_int_t)graph->calls), &failed);
+    cli_json_set(root, "micro", cli_json_text(graph->micro), &failed);
+    cli_json_set(root, "trains", json_boolean(graph->trains), &failed);
+    cli_json_set(root, "mesh", mesh, &failed);
+    cli_json_set(root, "stages", stages, &failed);
+    cli_json_graph(root, graph, &failed);
+    LIST(value, values, value_count);
+    LIST(step, steps, step_count);
+    LIST(handed, handed, handed_count);
+    LIST(collective, collectives, collective_count);
+    LIST(total, totals, total_count);
+    cli_json_set(root, "sum", shares_json(report, report->sums, &failed), &failed);
+    return cli_print_json(root) && !failed;
+}

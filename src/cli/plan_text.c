@@ -1,0 +1,603 @@
+/* A placement for people: what the collectives of a step add up to, one line for each of them, the reasons, and then
+ * where every tensor is, in the order of the program. */
+#include "graph_int.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { INDENT = 2, NOTE_COLUMN = 92 };
+
+typedef struct printer {
+    const etch_placement_report *report;
+    const etch_graph_report *graph;
+    cli_way way;
+    size_t module; /* in whose terms names are said */
+    bool *is_told; /* by value: has its placement been printed? */
+    int column;
+    bool measures; /* nothing is printed, only counted */
+} printer;
+
+static void put(printer *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put(printer *p, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    p->column += p->measures ? vsnprintf(NULL, 0, format, args) : vprintf(format, args);
+    va_end(args);
+}
+
+static void begin_line(printer *p, size_t depth)
+{
+    p->column = 0;
+    put(p, "%*s", (int)depth * INDENT, "");
+}
+
+/* At least two spaces, and up to the column. */
+static void go_to(printer *p, int column)
+{
+    put(p, "%*s", column - p->column > 2 ? column - p->column : 2, "");
+}
+
+static bool is_nowhere(const etch_location *at)
+{
+    return !at->path;
+}
+
+static void put_place(printer *p, const etch_location *at)
+{
+    if (!is_nowhere(at))
+        put(p, "%s:%u", at->path, (unsigned)at->line);
+}
+
+static void end_line_at(printer *p, const etch_location *at)
+{
+    if (!is_nowhere(at))
+        go_to(p, NOTE_COLUMN);
+    put_place(p, at);
+    putchar('\n');
+}
+
+static bool is_number(const char *text)
+{
+    return text[strspn(text, "0123456789")] == '\0';
+}
+
+/* ---- names ---------------------------------------------------------------------------------------------- */
+
+/* A name as the module at hand would say it; of another one's tensor, with the way there. */
+static void put_name(printer *p, size_t index)
+{
+    const etch_view_tensor *t = &p->graph->tensors[index];
+    if (t->added_to != ETCH_VIEW_NONE)
+        t = &p->graph->tensors[t->added_to];
+    if (t->module == p->module)
+        put(p, "%s", t->name);
+    else
+        put(p, "%s.%s", p->graph->modules[t->module].path, t->name);
+}
+
+static void put_value(printer *p, size_t index)
+{
+    put_name(p, p->report->values[index].tensor);
+    put(p, "%s", p->report->values[index].place);
+}
+
+/* ---- the first screen ----------------------------------------------------------------------------------- */
+
+static void print_mesh(const etch_placement_report *r)
+{
+    for (size_t i = 0; i < r->axis_count; i++) {
+        const etch_view_axis *axis = &r->axes[i];
+        const bool is_free = strcmp(axis->name, axis->size) == 0;
+        cli_print_field(i ? "" : "mesh", is_free ? "%s" : "%s = %s", axis->name, axis->size);
+    }
+}
+
+static void print_summary(const etch_placement_report *r)
+{
+    const etch_graph_report *g = r->graph;
+    cli_print_field("model", "%s", g->model);
+    if (g->config)
+        cli_print_field("config", "%s", g->config);
+    cli_print_field("plan", is_nowhere(&r->location) ? "%s" : "%s, %s:%u", r->plan,
+                    r->location.path ? r->location.path : "", (unsigned)r->location.line);
+    if (g->part)
+        cli_print_field("part", g->calls > 1 ? "%s, the first of %zu" : "%s", g->part, g->calls);
+    print_mesh(r);
+    if (strcmp(g->micro, "1") != 0)
+        cli_print_field("micro", "%s", g->micro);
+    for (size_t i = 0; i < g->dim_count; i++) {
+        const etch_view_dim *d = &g->dims[i];
+        cli_print_field(i ? "" : "dims", "%s %s %s%s", d->name, d->average ? "~" : "=", d->size,
+                        d->divided ? ", of which a microbatch has 1/micro" : "");
+    }
+}
+
+static bool same_share(const etch_view_share *a, const etch_view_share *b)
+{
+    return strcmp(a->times, b->times) == 0 && strcmp(a->bytes, b->bytes) == 0;
+}
+
+/* Are all collectives of both stages the same? */
+static bool same_stage(const etch_placement_report *r, size_t a, size_t b)
+{
+    for (size_t i = 0; i < r->collective_count; i++)
+        if (!same_share(&r->collectives[i].shares[a], &r->collectives[i].shares[b]))
+            return false;
+    return true;
+}
+
+/* The stage behind the last one that is like `first`. */
+static size_t stages_alike(const etch_placement_report *r, size_t first)
+{
+    size_t end = first + 1;
+    while (end < r->stage_count && same_stage(r, first, end))
+        end++;
+    return end;
+}
+
+static void put_stages(printer *p, size_t first, size_t end)
+{
+    put(p, "stage %s", p->report->stages[first]);
+    if (end > first + 1)
+        put(p, " to %s", p->report->stages[end - 1]);
+}
+
+static void widen(int *width, int length)
+{
+    if (length > *width)
+        *width = length;
+}
+
+enum { TOTAL_COLUMNS = 5 };
+
+/* Numbers also as people say them; what rings send only of numbers. */
+static void put_total_cell(printer *p, const etch_view_comm *c, size_t stage, int column)
+{
+    const etch_view_share *s = &c->shares[stage];
+    switch (column) {
+    case 0:
+        put(p, "%s", c->name);
+        break;
+    case 1:
+        put(p, "%s", c->group);
+        break;
+    case 2:
+        put(p, "%s", s->times);
+        break;
+    case 3:
+        put(p, s->bytes_human ? "%s (%s)" : "%s", s->bytes, s->bytes_human ? s->bytes_human : "");
+        break;
+    default:
+        if (s->wire_human)
+            put(p, "%s (%s)", s->wire, s->wire_human);
+    }
+}
+
+static void print_total_row(printer *p, const etch_view_comm *c, size_t stage, const int *widths)
+{
+    begin_line(p, 1);
+    int column = p->column;
+    for (int k = 0; k < TOTAL_COLUMNS; k++) {
+        if (k < TOTAL_COLUMNS - 1 || c->shares[stage].wire_human)
+            put(p, "%*s", column > p->column ? column - p->column : 0, "");
+        put_total_cell(p, c, stage, k);
+        column += widths[k] + 2;
+    }
+    putchar('\n');
+}
+
+static void print_totals_of(printer *p, size_t first, size_t end)
+{
+    const etch_placement_report *r = p->report;
+    const etch_view_comm sum = {"total", "", r->sums};
+    int widths[TOTAL_COLUMNS] = {0};
+    p->measures = true;
+    for (size_t i = 0; i <= r->total_count; i++)
+        for (int k = 0; k < TOTAL_COLUMNS; k++) {
+            p->column = 0;
+            put_total_cell(p, i < r->total_count ? &r->totals[i] : &sum, first, k);
+            widen(&widths[k], p->column);
+        }
+    p->measures = false;
+    begin_line(p, 0);
+    put(p, "\none rank");
+    if (r->stage_count > 1) {
+        put(p, " of ");
+        put_stages(p, first, end);
+    }
+    put(p, " in a step: collectives, how often, bytes of payload%s\n",
+        sum.shares[first].wire_human ? ", bytes that rings send" : "");
+    for (size_t i = 0; i < r->total_count; i++)
+        if (strcmp(r->totals[i].shares[first].times, "0") != 0)
+            print_total_row(p, &r->totals[i], first, widths);
+    print_total_row(p, &sum, first, widths);
+}
+
+static void print_totals(printer *p)
+{
+    for (size_t first = 0; first < p->report->stage_count;) {
+        const size_t end = stages_alike(p->report, first);
+        print_totals_of(p, first, end);
+        first = end;
+    }
+}
+
+/* ---- one line for each collective ----------------------------------------------------------------------- */
+
+enum { COLUMNS = 6 };
+
+static void put_moved(printer *p, const etch_view_collective *c)
+{
+    const bool gathers = strcmp(c->name, "all_gather") == 0;
+    if (c->step != ETCH_VIEW_NONE) {
+        put_name(p, c->tensors[0]);
+        put(p, "%s", c->before);
+    } else if (c->tensor_count > 1) {
+        put(p, "%s%zu weights", gathers ? "" : "gradients of ", c->tensor_count);
+    } else if (c->tensor_count == 1) {
+        put(p, "%s", gathers ? "" : "gradient of ");
+        put_name(p, c->tensors[0]);
+    } else {
+        put(p, "%s",
+            strcmp(c->name, "send") != 0       ? "one number"
+            : strcmp(c->phase, "forward") == 0 ? "what is alive there"
+                                               : "its gradients");
+    }
+}
+
+static const char *bytes_of(const etch_view_collective *c)
+{
+    return is_number(c->bytes) || !c->bytes_by_dims ? c->bytes : c->bytes_by_dims;
+}
+
+/* The place of what asks for it; of what no line asks for, that of a line behind it. */
+static const etch_location *asks(const etch_view_collective *c)
+{
+    const etch_location *line = NULL;
+    for (size_t i = 0; i < c->why_count; i++) {
+        const etch_location *at = &c->why[i].location;
+        if (is_nowhere(at))
+            continue;
+        if (strcmp(c->why[i].part, "needed") == 0)
+            return at;
+        if (!line && strcmp(c->why[i].part, "plan") == 0)
+            line = at;
+    }
+    return line;
+}
+
+static void put_times(printer *p, const etch_view_collective *c)
+{
+    const etch_placement_report *r = p->report;
+    bool any = false;
+    if (stages_alike(r, 0) == r->stage_count) {
+        put(p, "%s", c->shares[0].times);
+        return;
+    }
+    for (size_t first = 0; first < r->stage_count;) {
+        size_t end = first + 1;
+        while (end < r->stage_count && same_share(&c->shares[first], &c->shares[end]))
+            end++;
+        if (strcmp(c->shares[first].times, "0") != 0) {
+            put(p, "%s%s", any ? "; " : "", c->shares[first].times);
+            put(p, " in ");
+            put_stages(p, first, end);
+            any = true;
+        }
+        first = end;
+    }
+}
+
+static void put_cell(printer *p, size_t index, int column)
+{
+    const etch_view_collective *c = &p->report->collectives[index];
+    switch (column) {
+    case 0:
+        put(p, "#%zu", index + 1);
+        break;
+    case 1:
+        put(p, "%s over %s", c->name, c->group);
+        break;
+    case 2:
+        put_moved(p, c);
+        break;
+    case 3:
+        put(p, "%s", bytes_of(c));
+        break;
+    case 4:
+        put_times(p, c);
+        break;
+    default:
+        put(p, "%s%s", c->rule, asks(c) ? ", " : "");
+        if (asks(c))
+            put_place(p, asks(c));
+    }
+}
+
+static void print_collective(printer *p, size_t index, const int widths[COLUMNS])
+{
+    begin_line(p, 1);
+    int column = p->column;
+    for (int i = 0; i < COLUMNS; i++) {
+        if (i > 0)
+            put(p, "%*s", column - p->column, "");
+        put_cell(p, index, i);
+        column += widths[i] + 2;
+    }
+    putchar('\n');
+}
+
+static void measure_columns(printer *p, int widths[COLUMNS])
+{
+    p->measures = true;
+    for (size_t i = 0; i < p->report->collective_count; i++)
+        for (int k = 0; k < COLUMNS; k++) {
+            p->column = 0;
+            put_cell(p, i, k);
+            widen(&widths[k], p->column);
+        }
+    p->measures = false;
+}
+
+static void print_collectives(printer *p)
+{
+    const etch_placement_report *r = p->report;
+    int widths[COLUMNS] = {0};
+    const char *phase = "";
+    p->module = 0;
+    measure_columns(p, widths);
+    for (size_t i = 0; i < r->collective_count; i++) {
+        if (strcmp(phase, r->collectives[i].phase) != 0)
+            printf("\n%s%s\n", r->collectives[i].phase,
+                   i ? ""
+                     : ": collectives, bytes of payload of one, how often in a step, and what asks for it");
+        phase = r->collectives[i].phase;
+        print_collective(p, i, widths);
+    }
+}
+
+/* ---- reasons -------------------------------------------------------------------------------------------- */
+
+/* "needed whole by einsum(x, wq) in net.attention (net.etch:12; H @ tp, net.etch:30)": each phrase with its lines. */
+static void print_phrases(printer *p, const etch_view_collective *c, const char *part)
+{
+    bool open = false, told = false;
+    for (size_t i = 0; i < c->why_count; i++) {
+        const etch_view_phrase *w = &c->why[i];
+        const bool is_line = strcmp(w->part, "plan") == 0;
+        if (!is_line)
+            open = strcmp(w->part, part) == 0;
+        if (!open)
+            continue;
+        if (!is_line && told)
+            putchar('\n');
+        if (!is_line) {
+            begin_line(p, 4);
+            told = true;
+        }
+        put(p, "%s%s", is_line ? "; " : "", w->text);
+        if (is_nowhere(&w->location))
+            continue;
+        put(p, is_line ? ", " : " (");
+        put_place(p, &w->location);
+        put(p, is_line ? "" : ")");
+    }
+    if (told)
+        putchar('\n');
+}
+
+static void print_weights(printer *p, const etch_view_collective *c)
+{
+    if (c->step != ETCH_VIEW_NONE || c->tensor_count < 2)
+        return;
+    begin_line(p, 4);
+    for (size_t i = 0; i < c->tensor_count; i++) {
+        put(p, "%s", i ? ", " : "");
+        put_name(p, c->tensors[i]);
+    }
+    putchar('\n');
+}
+
+/* Is the same to be said of both? */
+static bool same_reason(const etch_view_collective *a, const etch_view_collective *b)
+{
+    bool same = a->tensor_count == b->tensor_count && a->why_count == b->why_count &&
+                a->module == b->module && strcmp(a->name, b->name) == 0 && strcmp(a->group, b->group) == 0 &&
+                a->before && b->before && strcmp(a->before, b->before) == 0 && a->tensor_count > 0 &&
+                a->tensors[0] == b->tensors[0];
+    for (size_t i = 0; same && i < a->why_count; i++)
+        same = strcmp(a->why[i].text, b->why[i].text) == 0;
+    return same;
+}
+
+static void print_reason(printer *p, size_t first, size_t end)
+{
+    const etch_view_collective *c = &p->report->collectives[first];
+    p->module = 0;
+    begin_line(p, 1);
+    put(p, "#%zu", first + 1);
+    if (end > first + 1)
+        put(p, " to #%zu", end);
+    put(p, " %s over %s of ", c->name, c->group);
+    put_moved(p, c);
+    if (c->after && strcmp(c->before, c->after) != 0)
+        put(p, " to %s", c->after);
+    putchar('\n');
+    print_weights(p, c);
+    print_phrases(p, c, "made");
+    print_phrases(p, c, "needed");
+}
+
+static void print_reasons(printer *p)
+{
+    const etch_placement_report *r = p->report;
+    if (r->collective_count > 0)
+        printf("\nwhy: how the tensor is held, and what asks for something else\n");
+    for (size_t first = 0; first < r->collective_count;) {
+        size_t end = first + 1;
+        while (end < r->collective_count && same_reason(&r->collectives[first], &r->collectives[end]))
+            end++;
+        print_reason(p, first, end);
+        first = end;
+    }
+}
+
+/* ---- placements ----------------------------------------------------------------------------------------- */
+
+static bool is_forward(const etch_view_step *s)
+{
+    return *s->phase == 'f';
+}
+
+/* Behind a value: what states where it is. */
+static void put_source(printer *p, size_t index)
+{
+    const etch_view_value *v = &p->report->values[index];
+    if (strcmp(v->source, "map") == 0) {
+        for (size_t i = 0; i < v->shard_count; i++)
+            if (!is_nowhere(&v->shards[i].line)) {
+                put(p, "plan ");
+                put_place(p, &v->shards[i].line);
+                return;
+            }
+        put(p, "whole: no line of the plan divides it");
+    } else if (strcmp(v->source, "inferred") != 0 && strcmp(v->source, "moved") != 0) {
+        put(p, "%s%s", v->source, is_nowhere(&v->line) ? "" : " ");
+        put_place(p, &v->line);
+    }
+}
+
+/* Inputs and weights of a module or loop, before its first step. */
+static void print_declared(printer *p, const cli_step *at, size_t depth)
+{
+    p->module = at->module;
+    for (size_t i = 0; i < p->report->value_count; i++) {
+        const etch_view_value *v = &p->report->values[i];
+        const etch_view_tensor *t = &p->graph->tensors[v->tensor];
+        if (v->step != ETCH_VIEW_NONE || p->is_told[i] || !cli_is_declared_at(p->graph, t, at))
+            continue;
+        p->is_told[i] = true;
+        begin_line(p, depth);
+        put(p, "%s ", t->kind);
+        put_value(p, i);
+        go_to(p, NOTE_COLUMN);
+        put_source(p, i);
+        putchar('\n');
+    }
+}
+
+static void print_way_step(printer *p, const cli_step *at, size_t depth, bool forward)
+{
+    const etch_view_module *m = &p->graph->modules[at->module];
+    begin_line(p, depth);
+    if (at->is_loop) {
+        const etch_view_loop *l = &p->graph->loops[at->loop];
+        put(p, "repeat %s as %s%s%s", l->total, l->name, l->iterations ? ", " : "",
+            l->iterations ? l->iterations : "");
+        put(p, "%s", l->undoes != ETCH_VIEW_NONE ? ", the last iteration first" : "");
+        end_line_at(p, &l->location);
+    } else {
+        put(p, "%s", m->name);
+        end_line_at(p, &m->location);
+    }
+    if (forward)
+        print_declared(p, at, depth + 1);
+}
+
+static void go_to_step(printer *p, const etch_view_step *s)
+{
+    cli_way_to(&p->way, s->module, s->loop);
+    for (size_t i = p->way.common; i < p->way.depth; i++)
+        print_way_step(p, &p->way.steps[i], i + 1, is_forward(s));
+    p->module = s->module;
+}
+
+/* Values that loops hand on have no step: they are told where they are read first. */
+static void print_handed(printer *p, const etch_view_step *s)
+{
+    for (size_t i = 0; i < s->in_count; i++) {
+        const size_t in = s->ins[i];
+        if (p->report->values[in].step != ETCH_VIEW_NONE || p->is_told[in])
+            continue;
+        p->is_told[in] = true;
+        begin_line(p, p->way.depth + 1);
+        put(p, "%s ", p->graph->tensors[p->report->values[in].tensor].kind);
+        put_value(p, in);
+        go_to(p, NOTE_COLUMN);
+        put_source(p, in);
+        putchar('\n');
+    }
+}
+
+static void print_step(printer *p, const etch_view_step *s)
+{
+    begin_line(p, p->way.depth + 1);
+    for (size_t i = 0; i < s->out_count; i++) {
+        put(p, "%s", i ? ", " : "");
+        put_value(p, s->outs[i]);
+    }
+    put(p, " %s %s(", s->adds_to != ETCH_VIEW_NONE ? "+=" : "=", s->name);
+    for (size_t i = 0; i < s->in_count; i++) {
+        put(p, "%s", i ? ", " : "");
+        put_name(p, p->report->values[s->ins[i]].tensor);
+    }
+    put(p, ")");
+    if (s->collective != ETCH_VIEW_NONE)
+        put(p, "  #%zu", s->collective + 1);
+    const char *source = p->report->values[s->outs[0]].source;
+    if (strcmp(source, "pin") == 0 || strcmp(source, "scope") == 0) {
+        go_to(p, NOTE_COLUMN);
+        put_source(p, s->outs[0]);
+    }
+    putchar('\n');
+}
+
+static bool same_text(const etch_view_value *a, const etch_view_value *b)
+{
+    return strcmp(a->place, b->place) == 0;
+}
+
+/* What hands a value on as it is says nothing. */
+static bool is_silent(const printer *p, const etch_view_step *s)
+{
+    return s->passes && same_text(&p->report->values[s->ins[0]], &p->report->values[s->outs[0]]);
+}
+
+static void print_steps(printer *p, bool forward)
+{
+    bool any = false;
+    for (size_t i = 0; i < p->report->step_count; i++) {
+        const etch_view_step *s = &p->report->steps[i];
+        if (is_forward(s) != forward || is_silent(p, s))
+            continue;
+        if (!any)
+            printf("\nwhere tensors are, %s\n", forward ? "forward" : "backward");
+        any = true;
+        go_to_step(p, s);
+        print_handed(p, s);
+        print_step(p, s);
+    }
+    p->way.depth = 0;
+}
+
+bool cli_print_plan_text(const etch_placement_report *report)
+{
+    printer p = {.report = report,
+                 .graph = report->graph,
+                 .is_told = calloc(report->value_count + 1, sizeof *p.is_told)};
+    const bool fine = cli_way_begin(&p.way, report->graph) && p.is_told;
+    if (fine) {
+        print_summary(report);
+        print_totals(&p);
+        print_collectives(&p);
+        print_reasons(&p);
+        print_steps(&p, true);
+        print_steps(&p, false);
+    }
+    cli_way_end(&p.way);
+    free(p.is_told);
+    return fine;
+}

@@ -1,0 +1,45 @@
+/* What backward keeps, shared by its files: the count (saved.c), one rank's part of it (rank_saved.c), and which of it
+ * lies on a stage (saved_stage.c). */
+#ifndef ETCH_GRAPH_SAVED_INT_H
+#define ETCH_GRAPH_SAVED_INT_H
+
+#include "graph/kernel_int.h"
+
+/* ---- saved_stage.c ---- */
+
+/* Where in the chain of stages values are read. All functions take NULL, too: everything is in one place. */
+typedef struct etch_saved_stage etch_saved_stage;
+
+etch_saved_stage *etch_saved_stage_new(const etch_placed *placed, const etch_stage_view *view);
+/* Notes that the value is read at `home`, unless that is ETCH_NO_HOME; is that new? */
+bool etch_saved_stage_note(etch_saved_stage *stage, const etch_tensor *place, etch_home home);
+/* The home of the first or the last iteration of the loop of the top level around `body`, of forward or run again. */
+etch_home etch_saved_stage_side(const etch_saved_stage *stage, const etch_region *body, etch_side side);
+/* How many of the values at this place there are: one for each iteration of the loops around it, of those that the stage
+ * runs; at top level 1 where the stage reads it, else 0. */
+etch_expr etch_saved_stage_times(const etch_saved_stage *stage, etch_sym *sym, const etch_tensor *place);
+/* How often the stage runs the first or the last iteration of the loop with this body. */
+etch_expr etch_saved_stage_ends(const etch_saved_stage *stage, etch_sym *sym, const etch_region *body,
+                                etch_side side);
+/* In how many stretches of iterations the stage runs the loop: what enters one was made by another stage. */
+etch_expr etch_saved_stage_stretches(const etch_saved_stage *stage, etch_sym *sym, const etch_region *body);
+
+/* ---- saved.c ---- */
+
+/* A value of the forward pass, or of what is run again, that is read by a later phase. */
+typedef struct etch_reading {
+    const etch_tensor *tensor;
+    const etch_op *reader;
+    etch_home home; /* of the reader; ETCH_NO_HOME without stages */
+} etch_reading;
+
+typedef struct etch_readings {
+    ETCH_VEC(etch_reading) all; /* in the order of the backward pass */
+    etch_expr parts;            /* in how many parts values lie on ranks, each of which keeps one */
+} etch_readings;
+
+/* What is kept for these reads. */
+void etch_saved_for(const etch_training *training, const etch_readings *readings, etch_saved_stage *stage,
+                    etch_saved_list *out);
+
+#endif
