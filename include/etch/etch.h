@@ -193,9 +193,10 @@ typedef enum etch_breakdown {
     ETCH_BY_STAGE,      /* pipeline stages: 0, 1, ... where they are bound, else first, middle, last; `whole`
                            without pipeline */
     ETCH_BY_TERM,       /* each term of the formula, and what gives it: op, module path, place in the spec */
-    ETCH_BY_LAYER /* loops of the model, all iterations of a class together: layer, outer.inner; layer#2 where
+    ETCH_BY_LAYER, /* loops of the model, all iterations of a class together: layer, outer.inner; layer#2 where
                            several loops have the same name, layer[3] where the iterations that are as this one
                            differ from others; "outside loops" */
+    ETCH_BY_CLASS  /* memory: weights, grads, master, moments, activations, working, cache */
 } etch_breakdown;
 
 /* "op", "module", ...; "" for ETCH_BY_NOTHING; NULL behind the last. */
@@ -214,14 +215,26 @@ typedef struct etch_row_amount {
     etch_amount amount;
 } etch_row_amount;
 
+/* A part of an explanation why a collective is there. */
+typedef struct etch_phrase_view {
+    const char
+        *part; /* "made": how the tensor came to be held as it is; "needed": what asks for the collective;
+                         "plan": a line of the plan behind one of the two */
+    const char *text;
+    bool of_plan;           /* `location` is a line of the plan */
+    etch_location location; /* in a spec */
+} etch_phrase_view;
+
 /* What gives a part of a term. */
 typedef struct etch_reason {
     etch_amount amount; /* of the term */
     const char *op; /* as in `--by op`, of communication as in `--by collective`; "weight" of parameters */
-    const char *module;     /* dotted path: llama.block.attention */
-    const char *phase;      /* NULL of parameters */
-    const char *tensor;     /* what it computes, by its name in the spec; NULL: nothing that has one */
-    etch_location location; /* in the spec */
+    const char *module;          /* dotted path: llama.block.attention */
+    const char *phase;           /* NULL of parameters */
+    const char *tensor;          /* what it computes, by its name in the spec; NULL: nothing that has one */
+    etch_location location;      /* in the spec */
+    const etch_phrase_view *why; /* of communication: why the collective is there; NULL of others */
+    size_t why_count;
 } etch_reason;
 
 typedef struct etch_term {
@@ -261,6 +274,8 @@ typedef struct etch_answer {
  *            count. When other parts of this name cost something else, the query is an error that says so.
  *   op =     only ops, or collectives, of this name, as `--by op` shows them
  *   axis =   only collectives over exactly this mesh axis or product of axes: tp, (dp,tp)
+ *   part =   of a rank that has this part of causal queries, where a plan shares them in contiguous parts: its
+ *            number, or first or last, which is the heaviest and is taken when it is left out
  *   stage =  of a rank of this pipeline stage: its number, or first, middle, last. Left out, it is the heaviest
  *            one; where that depends on values, a single quantity is answered by stage
  *   plan =, run =   instead of the session's
@@ -530,7 +545,7 @@ typedef struct etch_output_comm {
     uint64_t nodes;
 } etch_output_comm;
 
-/* Ranks of one pipeline stage; numbers are of one of its ranks and one step, less the padding that
+/* Ranks of one pipeline stage, and of one part of it where parts do unequal work; numbers are of one of its ranks and one step, less the padding that
  * simulators ask for. */
 typedef struct etch_output_stage {
     uint32_t ranks, nodes;
@@ -538,6 +553,7 @@ typedef struct etch_output_stage {
     const char *bytes, *bytes_human; /* read and written */
     const etch_output_comm *comm;
     size_t comm_count;
+    uint32_t stage, part;
 } etch_output_stage;
 
 typedef struct etch_output_report {
@@ -550,9 +566,10 @@ typedef struct etch_output_report {
     uint32_t ranks_written; /* as many as `ranks`, unless some were chosen */
     uint64_t nodes;         /* of the ranks written */
     uint64_t files;
-    uint64_t bytes; /* on disk, all files */
-    const etch_output_stage *stages;
+    uint64_t bytes;                  /* on disk, all files */
+    const etch_output_stage *stages; /* stage by stage, and part by part of each */
     size_t stage_count;
+    uint32_t part_count; /* of each stage: 1 unless ranks of a stage do unequal work */
 } etch_output_report;
 
 /* Binds all params and axes, and writes one trace for each rank, comm_group.json and manifest.json. Nothing

@@ -65,15 +65,6 @@ typedef struct etch_view_handed {
     size_t init, in, out, result; /* `init` NONE: zeros */
 } etch_view_handed;
 
-/* A part of an explanation. */
-typedef struct etch_view_phrase {
-    const char *
-        part; /* "made": how the value came to be held as it is; "needed": what asks for the collective; "plan":
-                         a line behind one of the two */
-    const char *text;
-    etch_location location; /* in a spec */
-} etch_view_phrase;
-
 /* What a rank of one stage has of a collective in a step. */
 typedef struct etch_view_share {
     const char *times;                    /* how often; "0": not at all */
@@ -94,11 +85,11 @@ typedef struct etch_view_collective {
     size_t tensor_count;
     const char *before, *after; /* placements; NULL without a step */
     size_t module, loop;
-    const char *bytes;             /* payload of one, as comm_size counts it */
+    const char *bytes; /* payload of one, as comm_size counts it; of buckets of a given size: of a full one */
     const char *bytes_by_dims;     /* NULL without a step */
     const etch_view_share *shares; /* by stage */
     const char *rule;              /* "operand", "pin", ...: docs/cli.md lists them */
-    const etch_view_phrase *why;
+    const etch_phrase_view *why;
     size_t why_count;
 } etch_view_collective;
 

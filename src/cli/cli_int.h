@@ -139,6 +139,7 @@ void cli_json_amount(json_t *object, const etch_amount *amount, bool human, bool
 /* The terms of an answer, and what they come from. */
 void cli_print_why(const etch_answer *answer, bool human);
 json_t *cli_json_why(const etch_answer *answer, bool human, bool *failed);
+json_t *cli_json_phrases(const etch_phrase_view *why, size_t count, bool *failed);
 /* Closes stdout. A result that could not be written is a failure of its own. */
 cli_exit cli_finish(cli_exit status);
 

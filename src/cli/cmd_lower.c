@@ -67,6 +67,18 @@ static bool same_stage(const etch_output_stage *a, const etch_output_stage *b)
     return same;
 }
 
+/* Every part of every stage by itself. */
+static void print_parts(const etch_output_report *report, bool human)
+{
+    for (size_t i = 0; i < report->stage_count; i++) {
+        const etch_output_stage *stage = &report->stages[i];
+        if (report->stage_count > report->part_count)
+            printf("stage %u, ", (unsigned)stage->stage);
+        printf("part %u: %u nodes on each rank\n", (unsigned)stage->part, (unsigned)stage->nodes);
+        print_stage(stage, human);
+    }
+}
+
 /* Stages in a row that do the same are told at once. */
 static void print_stages(const etch_output_report *report, bool human)
 {
@@ -105,12 +117,15 @@ static void print_plain(const etch_output_report *report, bool human, bool astra
         cli_print_field("written", "%s", report->folder);
     if (report->written && astra_sim)
         cli_print_field("run", "sh %s/astra-sim.sh AstraSim_Analytical_Congestion_Unaware", report->folder);
-    print_stages(report, human);
+    if (report->part_count > 1)
+        print_parts(report, human);
+    else
+        print_stages(report, human);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------- */
 
-static json_t *stage_json(const etch_output_stage *stage, bool *failed)
+static json_t *stage_json(const etch_output_stage *stage, bool in_parts, bool *failed)
 {
     json_t *object = json_object(), *comm = json_array();
     for (size_t i = 0; i < stage->comm_count; i++) {
@@ -120,6 +135,10 @@ static json_t *stage_json(const etch_output_stage *stage, bool *failed)
         cli_json_set(row, "bytes", cli_json_text(stage->comm[i].bytes), failed);
         cli_json_set(row, "nodes", json_integer((json_int_t)stage->comm[i].nodes), failed);
         cli_json_append(comm, row, failed);
+    }
+    if (in_parts) {
+        cli_json_set(object, "stage", json_integer((json_int_t)stage->stage), failed);
+        cli_json_set(object, "part", json_integer((json_int_t)stage->part), failed);
     }
     cli_json_set(object, "ranks", json_integer((json_int_t)stage->ranks), failed);
     cli_json_set(object, "nodes_per_rank", json_integer((json_int_t)stage->nodes), failed);
@@ -134,7 +153,7 @@ static bool print_json(const etch_output_report *report)
     bool failed = false;
     json_t *root = json_object(), *stages = json_array();
     for (size_t i = 0; i < report->stage_count; i++)
-        cli_json_append(stages, stage_json(&report->stages[i], &failed), &failed);
+        cli_json_append(stages, stage_json(&report->stages[i], report->part_count > 1, &failed), &failed);
     cli_json_set(root, "schema", json_string("etch-lower/1"), &failed);
     cli_json_set(root, "model", cli_json_text(report->model), &failed);
     cli_json_set(root, "config", cli_json_text(report->config), &failed);

@@ -36,8 +36,9 @@ static inline bool cli_is_forward(const etch_view_op *op)
 /* An index, null for NONE; a list of them. */
 json_t *cli_json_index(size_t index);
 json_t *cli_json_indices(const size_t *indices, size_t count, bool *failed);
-/* Adds the dims, tensors, loops and modules of a graph to an object. */
-void cli_json_graph(json_t *object, const etch_graph_report *report, bool *failed);
+/* Adds dims and tensors, or loops and modules, of a graph to an object. */
+void cli_json_tensors(json_t *object, const etch_graph_report *report, bool *failed);
+void cli_json_modules(json_t *object, const etch_graph_report *report, bool *failed);
 
 /* They print the whole report. False: memory is out. */
 bool cli_print_graph_text(const etch_graph_report *report);

@@ -125,17 +125,25 @@ static json_t *saved_json(const etch_view_saved *s, bool *failed)
         cli_json_set(root, #rows, list, failed);                                  \
     } while (false)
 
-void cli_json_graph(json_t *root, const etch_graph_report *report, bool *failed)
+void cli_json_tensors(json_t *root, const etch_graph_report *report, bool *failed)
 {
     LIST(dim, dims, dim_count);
     LIST(tensor, tensors, tensor_count);
-    LIST(loop, loops, loop_count);
-    LIST(module, modules, module_count);
 }
 
 static void set_ops(json_t *root, const etch_graph_report *report, bool *failed)
 {
     LIST(op, ops, op_count);
+}
+
+void cli_json_modules(json_t *root, const etch_graph_report *report, bool *failed)
+{
+    LIST(loop, loops, loop_count);
+    LIST(module, modules, module_count);
+}
+
+static void set_saved(json_t *root, const etch_graph_report *report, bool *failed)
+{
     LIST(saved, saved, saved_count);
 }
 
@@ -153,7 +161,9 @@ bool cli_print_graph_json(const etch_graph_report *report)
     cli_json_set(root, "micro", cli_json_text(report->micro), &failed);
     cli_json_set(root, "trains", json_boolean(report->trains), &failed);
     cli_json_set(root, "flop", totals, &failed);
-    cli_json_graph(root, report, &failed);
+    cli_json_tensors(root, report, &failed);
     set_ops(root, report, &failed);
+    cli_json_modules(root, report, &failed);
+    set_saved(root, report, &failed);
     return cli_print_json(root) && !failed;
 }

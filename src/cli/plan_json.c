@@ -85,19 +85,6 @@ static json_t *shares_json(const etch_placement_report *r, const etch_view_share
     return list;
 }
 
-static json_t *why_json(const etch_view_collective *c, bool *failed)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < c->why_count; i++) {
-        json_t *phrase = json_object();
-        cli_json_set(phrase, "part", cli_json_text(c->why[i].part), failed);
-        cli_json_set(phrase, "text", cli_json_text(c->why[i].text), failed);
-        cli_json_set(phrase, "location", cli_json_location(&c->why[i].location, failed), failed);
-        cli_json_append(list, phrase, failed);
-    }
-    return list;
-}
-
 static json_t *collective_json(const etch_placement_report *r, const etch_view_collective *c, bool *failed)
 {
     json_t *row = json_object();
@@ -116,7 +103,7 @@ static json_t *collective_json(const etch_placement_report *r, const etch_view_c
     cli_json_set(row, "bytes_by_dims", cli_json_text(c->bytes_by_dims), failed);
     cli_json_set(row, "stages", shares_json(r, c->shares, failed), failed);
     cli_json_set(row, "rule", cli_json_text(c->rule), failed);
-    cli_json_set(row, "why", why_json(c, failed), failed);
+    cli_json_set(row, "why", cli_json_phrases(c->why, c->why_count, failed), failed);
     return row;
 }
 
@@ -157,7 +144,8 @@ bool cli_print_plan_json(const etch_placement_report *report)
     cli_json_set(root, "trains", json_boolean(graph->trains), &failed);
     cli_json_set(root, "mesh", mesh, &failed);
     cli_json_set(root, "stages", stages, &failed);
-    cli_json_graph(root, graph, &failed);
+    cli_json_tensors(root, graph, &failed);
+    cli_json_modules(root, graph, &failed);
     LIST(value, values, value_count);
     LIST(step, steps, step_count);
     LIST(handed, handed, handed_count);

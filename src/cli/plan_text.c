@@ -305,15 +305,15 @@ static void put_cell(printer *p, size_t index, int column)
         put_moved(p, c);
         break;
     case 3:
-        put(p, "%s", bytes_of(c));
-        break;
-    case 4:
         put_times(p, c);
         break;
-    default:
+    case 4:
         put(p, "%s%s", c->rule, asks(c) ? ", " : "");
         if (asks(c))
             put_place(p, asks(c));
+        break;
+    default:
+        put(p, "%s", bytes_of(c));
     }
 }
 
@@ -353,7 +353,7 @@ static void print_collectives(printer *p)
         if (strcmp(phase, r->collectives[i].phase) != 0)
             printf("\n%s%s\n", r->collectives[i].phase,
                    i ? ""
-                     : ": collectives, bytes of payload of one, how often in a step, and what asks for it");
+                     : ": collectives, how often in a step, what asks for them, bytes of payload of one");
         phase = r->collectives[i].phase;
         print_collective(p, i, widths);
     }
@@ -366,7 +366,7 @@ static void print_phrases(printer *p, const etch_view_collective *c, const char 
 {
     bool open = false, told = false;
     for (size_t i = 0; i < c->why_count; i++) {
-        const etch_view_phrase *w = &c->why[i];
+        const etch_phrase_view *w = &c->why[i];
         const bool is_line = strcmp(w->part, "plan") == 0;
         if (!is_line)
             open = strcmp(w->part, part) == 0;

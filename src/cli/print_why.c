@@ -24,16 +24,37 @@ static void print_place(const etch_location *at)
 {
     if (at->path)
         printf("  %s:%u:%u", at->path, (unsigned)at->line, (unsigned)at->column);
-    putchar('\n');
 }
 
-static void print_reason(const etch_reason *reason, int amount_width, const int *widths)
+static int place_length(const etch_location *at)
+{
+    return at->path ? snprintf(NULL, 0, "%s:%u:%u", at->path, (unsigned)at->line, (unsigned)at->column) : 0;
+}
+
+/* The lines of the plan behind a collective, in a column of their own. */
+static void print_lines(const etch_reason *reason, int place_width)
+{
+    const char *before = "";
+    const int missing = place_width - place_length(&reason->location);
+    for (size_t i = 0; i < reason->why_count; i++) {
+        const etch_phrase_view *w = &reason->why[i];
+        if (!w->of_plan || !w->location.path)
+            continue;
+        printf("%*s%s%s, %s:%u", *before ? 0 : missing + 2, "", before, w->text, w->location.path,
+               (unsigned)w->location.line);
+        before = "; ";
+    }
+}
+
+static void print_reason(const etch_reason *reason, int amount_width, const int *widths, int place_width)
 {
     printf("  %-*s", amount_width, reason->amount.text);
     for (int i = 0; i < COLUMN_COUNT; i++)
         if (widths[i] > 0)
             printf("  %-*s", widths[i], cell(reason, i));
     print_place(&reason->location);
+    print_lines(reason, place_width);
+    putchar('\n');
 }
 
 static void print_amount(const etch_amount *amount, bool human)
@@ -46,21 +67,37 @@ static void print_amount(const etch_amount *amount, bool human)
 
 void cli_print_why(const etch_answer *answer, bool human)
 {
-    int amount_width = 0, widths[COLUMN_COUNT] = {0};
+    int amount_width = 0, place_width = 0, widths[COLUMN_COUNT] = {0};
     for (size_t i = 0; i < answer->term_count; i++)
         for (size_t k = 0; k < answer->terms[i].reason_count; k++) {
             const etch_reason *reason = &answer->terms[i].reasons[k];
             widen(&amount_width, reason->amount.text);
+            if (place_length(&reason->location) > place_width)
+                place_width = place_length(&reason->location);
             for (int column = 0; column < COLUMN_COUNT; column++)
                 widen(&widths[column], cell(reason, column));
         }
     for (size_t i = 0; i < answer->term_count; i++) {
         print_amount(&answer->terms[i].amount, human);
         for (size_t k = 0; k < answer->terms[i].reason_count; k++)
-            print_reason(&answer->terms[i].reasons[k], amount_width, widths);
+            print_reason(&answer->terms[i].reasons[k], amount_width, widths, place_width);
     }
     printf("total  ");
     print_amount(&answer->amount, human);
+}
+
+json_t *cli_json_phrases(const etch_phrase_view *why, size_t count, bool *failed)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_t *phrase = json_object();
+        cli_json_set(phrase, "part", cli_json_text(why[i].part), failed);
+        cli_json_set(phrase, "text", cli_json_text(why[i].text), failed);
+        cli_json_set(phrase, "of_plan", json_boolean(why[i].of_plan), failed);
+        cli_json_set(phrase, "location", cli_json_location(&why[i].location, failed), failed);
+        cli_json_append(list, phrase, failed);
+    }
+    return list;
 }
 
 static json_t *json_reason(const etch_reason *reason, bool human, bool *failed)
@@ -72,6 +109,8 @@ static json_t *json_reason(const etch_reason *reason, bool human, bool *failed)
                      failed);
     cli_json_set(object, "tensor", cli_json_text(reason->tensor), failed);
     cli_json_set(object, "location", cli_json_location(&reason->location, failed), failed);
+    if (reason->why)
+        cli_json_set(object, "why", cli_json_phrases(reason->why, reason->why_count, failed), failed);
     return object;
 }
 

@@ -61,20 +61,31 @@ static uint32_t axes_of_dim(const placer *p, const etch_state *place, uint32_t a
     return count;
 }
 
-/* "(cp,tp)", or what the plan calls that product. */
+const etch_product *etch_product_at(const etch_plan *plan, const uint32_t *axes, uint32_t count)
+{
+    const etch_product *longest = NULL;
+    for (uint32_t i = 0; i < plan->products.count; i++) {
+        const etch_product *product = &plan->products.at[i];
+        const uint32_t least = longest ? longest->axis_count + 1 : 2;
+        if (product->axis_count >= least && product->axis_count <= count &&
+            memcmp(product->axes, axes, product->axis_count * sizeof *axes) == 0)
+            longest = product;
+    }
+    return longest;
+}
+
+/* "(cp,tp)", with the names that the plan gives to products. */
 static void put_axes(const etch_plan *plan, const uint32_t *axes, uint32_t count, etch_buf *out)
 {
-    for (uint32_t i = 0; count > 1 && i < plan->products.count; i++) {
-        const etch_product *product = &plan->products.at[i];
-        if (product->axis_count == count && memcmp(product->axes, axes, count * sizeof *axes) == 0) {
-            etch_buf_puts(out, product->name);
-            return;
-        }
+    const etch_product *all = etch_product_at(plan, axes, count);
+    const bool is_list = count > 1 && !(all && all->axis_count == count);
+    etch_buf_puts(out, is_list ? "(" : "");
+    for (uint32_t i = 0; i < count;) {
+        const etch_product *product = etch_product_at(plan, axes + i, count - i);
+        etch_buf_printf(out, "%s%s", i ? "," : "", product ? product->name : plan->mesh.at[axes[i]].name);
+        i += product ? product->axis_count : 1;
     }
-    etch_buf_puts(out, count > 1 ? "(" : "");
-    for (uint32_t i = 0; i < count; i++)
-        etch_buf_printf(out, "%s%s", i ? "," : "", plan->mesh.at[axes[i]].name);
-    etch_buf_puts(out, count > 1 ? ")" : "");
+    etch_buf_puts(out, is_list ? ")" : "");
 }
 
 /* "S@(cp,tp)"; false when none of the axes divides the dim. */
@@ -157,7 +168,15 @@ etch_span etch_place_pin(const etch_placed *placed, const etch_tensor *tensor)
 
 static void say(const telling *t, int part, etch_span span, const char *text)
 {
-    ETCH_PUSH(t->arena, t->out, (etch_phrase){part, text, span});
+    ETCH_PUSH(t->arena, t->out,
+              (etch_phrase){.part = part, .of_plan = part == ETCH_PHRASE_LINE, .text = text, .span = span});
+}
+
+/* What a line of the plan asks for by itself. */
+static void say_of_plan(const telling *t, int part, etch_span line, const char *text)
+{
+    ETCH_PUSH(t->arena, t->out,
+              (etch_phrase){.part = part, .of_plan = line.start != 0, .text = text, .span = line});
 }
 
 /* Of a line that was told already nothing more is said. */
@@ -318,7 +337,8 @@ static void explain_held(const telling *t, const etch_cause *cause, const etch_s
     const char *state = state_text(t, to, axes);
     switch (cause->rule) {
     case ETCH_RULE_PIN:
-        say(t, part, cause->line, etch_text(t->arena, "%s is pinned as %s", name, place_text(t, moved, to)));
+        say_of_plan(t, part, cause->line,
+                    etch_text(t->arena, "%s is pinned as %s", name, place_text(t, moved, to)));
         break;
     case ETCH_RULE_RESULT:
         say(t, part, cause->tensor->span,
@@ -331,10 +351,11 @@ static void explain_held(const telling *t, const etch_cause *cause, const etch_s
         break;
     case ETCH_RULE_ENTER:
     case ETCH_RULE_LEAVE:
-        say(t, part, cause->line,
+        say_of_plan(
+            t, part, cause->line,
             etch_text(t->arena, "%s %s %s, %s %s", name, cause->rule == ETCH_RULE_ENTER ? "enters" : "leaves",
                       module_of(t, cause->scope),
-                      cause->rule == ETCH_RULE_ENTER ? "which has it" : "where it was", state));
+                      cause->rule == ETCH_RULE_ENTER ? "which has it" : "outside of which it is", state));
         break;
     default:
         break;
@@ -432,20 +453,19 @@ void etch_step_explain(const etch_placed *placed, const etch_telling *how, const
 
 /* ---- the end of a step, and stages ---------------------------------------------------------------------- */
 
-/* A step that adds a part of the unit's gradients into them, and divides its work over `axis`. */
-static const etch_step *summing_step(const etch_placed_region *region, const etch_unit *unit, uint32_t axis)
+/* A step that adds a partial sum over `axis` into the gradient of the weight. */
+static const etch_step *summing_step(const etch_placed_region *region, const etch_cause *cause, uint32_t axis)
 {
     for (uint32_t i = 0; region && i < region->items.count; i++) {
         const etch_step *step = region->items.at[i].step;
         const etch_placed_loop *loop = region->items.at[i].loop;
         const etch_step *found = NULL;
         for (uint32_t k = 0; loop && k < loop->bodies.count && !found; k++)
-            found = summing_step(loop->bodies.at[k], unit, axis);
+            found = summing_step(loop->bodies.at[k], cause, axis);
         for (uint32_t k = 0; step && k < step->out_count && !found; k++) {
             const etch_tensor *gradient = step->accumulate_into[k];
-            for (uint32_t w = 0; gradient && w < unit->weights.count; w++)
-                if (unit->weights.at[w] == gradient->of && step->outs[k]->place[axis] == ETCH_PARTIAL)
-                    found = step;
+            if (gradient && gradient->of == cause->tensor && step->outs[k]->place[axis] == ETCH_PARTIAL)
+                found = step;
         }
         if (found)
             return found;
@@ -453,10 +473,10 @@ static const etch_step *summing_step(const etch_placed_region *region, const etc
     return NULL;
 }
 
-static void explain_gradients(const telling *t, const etch_unit *unit, uint32_t axes)
+static void explain_gradients(const telling *t, const etch_cause *cause, uint32_t axes)
 {
     for (uint32_t a = 0; a < t->p.axis_count; a++) {
-        const etch_step *step = axes >> a & 1 ? summing_step(t->placed->backward, unit, a) : NULL;
+        const etch_step *step = axes >> a & 1 ? summing_step(t->placed->backward, cause, a) : NULL;
         if (!step)
             continue;
         etch_state dim = ETCH_PARTIAL;
@@ -471,8 +491,31 @@ static void explain_gradients(const telling *t, const etch_unit *unit, uint32_t 
     }
 }
 
+static void say_zero(const telling *t, const etch_cause *cause)
+{
+    const etch_zero *zero = &t->p.plan->zero;
+    if (cause->line.start)
+        say(t, ETCH_PHRASE_LINE, cause->line,
+            etch_text(t->arena, "zero %u @ %s", (unsigned)zero->level,
+                      etch_axes_label(t->placed, zero->axes)));
+}
+
+static void say_bucket(const telling *t)
+{
+    const etch_plan *plan = t->p.plan;
+    if (plan->bucket_span.start)
+        say(t, ETCH_PHRASE_LINE, plan->bucket_span,
+            plan->bucketing == ETCH_BUCKET_BY_LAYER ? "bucket = layer"
+            : plan->bucketing == ETCH_BUCKET_BY_STEP
+                ? "bucket = step"
+                : etch_text(t->arena, "bucket = %s", etch_expr_text(t->p.graph->sym, plan->bucket)));
+}
+
+/* Whose weights one collective takes. */
 static const char *unit_text(const telling *t, const etch_unit *unit)
 {
+    if (t->p.plan->bucketing != ETCH_BUCKET_BY_LAYER)
+        return "all weights here";
     return unit && unit->loop ? etch_text(t->arena, "weights of each iteration of %s", unit->loop->name)
                               : "weights outside of loops";
 }
@@ -481,7 +524,8 @@ static void explain_cut(const telling *t, const etch_cause *cause)
 {
     const etch_stages *stages = t->placed->stages;
     const char *name = stages->entries.at[cause->cut->entry].name;
-    say(t, ETCH_PHRASE_NEEDS, cause->line,
+    say_of_plan(
+        t, ETCH_PHRASE_NEEDS, cause->line,
         etch_text(t->arena,
                   cause->cut->inside ? "a stage ends between iterations of %s" : "a stage ends before %s",
                   name));
@@ -494,21 +538,26 @@ void etch_cause_explain(const etch_placed *placed, const etch_telling *how, cons
     const char *group = etch_axes_label(placed, axes & t.axes);
     switch (cause->rule) {
     case ETCH_RULE_REDUCE:
-        explain_gradients(&t, cause->unit, axes & t.axes);
+        explain_gradients(&t, cause, axes & t.axes);
         say(&t, ETCH_PHRASE_NEEDS, cause->line,
             etch_text(t.arena, "%s are held alike over %s, and updated %s", unit_text(&t, cause->unit), group,
                       cause->line.start ? "in parts" : "alike"));
+        say_zero(&t, cause);
+        say_bucket(&t);
         break;
     case ETCH_RULE_UPDATE:
         say(&t, ETCH_PHRASE_NEEDS, cause->line,
             etch_text(t.arena, "%s were updated in parts over %s, and are held whole",
                       unit_text(&t, cause->unit), group));
+        say_zero(&t, cause);
+        say_bucket(&t);
         break;
     case ETCH_RULE_TIE:
-        say(&t, ETCH_PHRASE_NEEDS, cause->line, "stages that use the same weights add up their gradients");
+        say_of_plan(&t, ETCH_PHRASE_NEEDS, cause->line,
+                    "stages that use the same weights add up their gradients");
         break;
     case ETCH_RULE_CLIP:
-        say(&t, ETCH_PHRASE_NEEDS, cause->line, "gradients are clipped by the norm of all of them");
+        say_of_plan(&t, ETCH_PHRASE_NEEDS, cause->line, "gradients are clipped by the norm of all of them");
         break;
     case ETCH_RULE_STAGE:
         explain_cut(&t, cause);

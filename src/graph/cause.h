@@ -20,7 +20,7 @@ typedef enum etch_rule {
     ETCH_RULE_SUMMAND,   /* R6: `tensor` is a partial sum, whose summands all have the whole cotangent */
     ETCH_RULE_WEIGHT,    /* R9: `tensor` is the gradient of a weight, and goes to where the weight is */
     /* the end of a step, and between stages: */
-    ETCH_RULE_REDUCE, /* R9: ranks that replicate weights add up their gradients */
+    ETCH_RULE_REDUCE, /* R9: ranks that replicate `tensor` add up its gradients; `line`: they update it in parts */
     ETCH_RULE_UPDATE, /* R9: weights that `line` has updated in parts are made whole */
     ETCH_RULE_TIE,    /* stages that use the same weights add up their gradients */
     ETCH_RULE_CLIP,   /* the norm of all gradients */
@@ -49,6 +49,7 @@ typedef struct etch_phrase {
         ETCH_PHRASE_NEEDS, /* what asks for the collective */
         ETCH_PHRASE_LINE   /* a line of the plan behind one of the two */
     } part;
+    bool of_plan;     /* `span` is a line of the plan, or of the train block */
     const char *text; /* "needed as [B@dp,S,H] by einsum(x, wq) in llama.block.attention" */
     etch_span span;
 } etch_phrase;

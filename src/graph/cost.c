@@ -266,11 +266,11 @@ static void push_comm(const listing *l, etch_cost item)
     push(l, item);
 }
 
-static etch_cause cause_of_ending(const listing *l, const etch_unit *unit, etch_move move)
+static etch_cause cause_of_ending(const listing *l, const ending *e, etch_move move)
 {
     const bool in_parts = move != ETCH_ALL_REDUCE;
-    return (etch_cause){move == ETCH_ALL_GATHER ? ETCH_RULE_UPDATE : ETCH_RULE_REDUCE, .unit = unit,
-                        .line = in_parts ? l->placed->plan->zero.span : (etch_span){0, 0}};
+    return (etch_cause){move == ETCH_ALL_GATHER ? ETCH_RULE_UPDATE : ETCH_RULE_REDUCE, .tensor = e->weight,
+                        .unit = e->unit, .line = in_parts ? l->placed->plan->zero.span : (etch_span){0, 0}};
 }
 
 /* The weight's part of its buckets. */
@@ -287,7 +287,7 @@ static void list_ending_moves(const listing *l, const ending *e)
         item.phase = ETCH_SYNC;
         item.move = moves[i].move;
         item.axes = moves[i].axes;
-        item.cause = cause_of_ending(l, e->unit, moves[i].move);
+        item.cause = cause_of_ending(l, e, moves[i].move);
         push_comm(l, item);
     }
 }
@@ -312,7 +312,8 @@ static void list_tie(const listing *l, const ending *e)
     item.phase = ETCH_SYNC;
     item.move = ETCH_ALL_REDUCE;
     item.axes = stage_axes(l);
-    item.cause = (etch_cause){ETCH_RULE_TIE, .unit = e->unit, .line = l->placed->stages->line->span};
+    item.cause = (etch_cause){ETCH_RULE_TIE, .tensor = e->weight, .unit = e->unit,
+                              .line = l->placed->stages->line->span};
     push_comm(l, item);
 }
 

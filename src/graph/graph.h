@@ -521,6 +521,13 @@ typedef struct etch_stage_line {
     etch_span span;
 } etch_stage_line;
 
+/* What one collective reduces of the gradients, and gathers of the weights that follow from them. */
+typedef enum etch_bucketing {
+    ETCH_BUCKET_BY_LAYER, /* those of a unit */
+    ETCH_BUCKET_BY_STEP,  /* all over the same axes */
+    ETCH_BUCKET_BY_SIZE   /* so many bytes */
+} etch_bucketing;
+
 /* How many ranks a plan asks for: what its mesh must come to. */
 typedef struct etch_rank_count {
     etch_expr count; /* NULL: it does not say */
@@ -547,7 +554,12 @@ typedef struct etch_plan {
     bool keep_gathers;   /* backward reads the copies that forward has gathered, which are kept (R8) */
     etch_span keep_span; /* where the plan says so; nowhere when it does not */
     bool reduce_last; /* gradients are reduced when the whole backward pass has ended, not layer by layer */
-    etch_span reduce_span;    /* where the plan says so; nowhere when it does not */
+    etch_span reduce_span; /* where the plan says so; nowhere when it does not */
+    bool contiguous; /* ranks that share causal queries have contiguous parts of them, of unequal work */
+    etch_span balance_span; /* as reduce_span */
+    etch_bucketing bucketing;
+    etch_expr bucket; /* ETCH_BUCKET_BY_SIZE: bytes that the ranks of a group reduce, or gather, at once */
+    etch_span bucket_span;    /* as reduce_span */
     etch_recompute recompute; /* takes the place of the train block's where the plan says so */
     etch_precision precision; /* of its classes; others are as the spec says */
     ETCH_VEC(etch_shard) shards;
@@ -612,6 +624,8 @@ typedef struct etch_step {
     uint32_t axes;                    /* move: bit i for mesh axis i */
     etch_dtype travels;               /* move: dtype of what is sent */
     etch_state factor[ETCH_MAX_AXES]; /* which dim each axis divides the work along */
+    etch_expr
+        part; /* of causal queries in contiguous parts, which of them the rank has, from 0; NULL: equal work */
     etch_value **ins, **outs;
     uint32_t in_count, out_count;
     etch_tensor **accumulate_into; /* by result: the gradient that it is added into in place, or NULL */
@@ -738,6 +752,7 @@ typedef struct etch_placed {
     etch_buckets ties;             /* sums over the stages that use the same weights, after `buckets` */
     ETCH_VEC(etch_update) norms;   /* clipping: sums of squares, by units; none without it */
     ETCH_VEC(etch_requirement) requirements;
+    uint32_t uneven_axes; /* the coordinates on these say how much work a rank has: see etch_at_part */
     uint32_t value_count, step_count;
     etch_diags *diags;
 } etch_placed;
@@ -767,6 +782,12 @@ const etch_homes *etch_unit_uses(const etch_placed *placed, const etch_unit *uni
 /* Elements of a value on one rank, one microbatch. */
 etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value);
 etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value);
+/* Ranks whose coordinates on the uneven axes differ do unequal work: formulas of it have etch_coordinate of these
+ * axes in them. Puts in those of one of `etch_part_count` parts: `number` counts them from 0, in the order in which
+ * ranks are numbered; NULL: of the last one, which has most. */
+etch_expr etch_coordinate(etch_sym *sym, uint32_t axis);
+etch_expr etch_at_part(const etch_placed *placed, etch_expr expr, etch_expr number);
+etch_expr etch_part_count(const etch_placed *placed);
 /* The value behind renames and identities: what is in memory. */
 etch_value *etch_value_root(etch_value *value);
 /* The axes of a bit set as a user writes them: "tp", "(dp,tp)", or the name that the plan gives to this product. */
@@ -781,6 +802,8 @@ typedef struct etch_telling {
 /* "[B@dp,S@(cp,tp),H]", with " partial over tp" behind it where it is a partial sum. */
 const char *etch_place_text(const etch_placed *placed, const etch_telling *how, const etch_tensor *tensor,
                             const etch_state *place);
+/* The longest product of the plan that the list of axes begins with; NULL: none. */
+const etch_product *etch_product_at(const etch_plan *plan, const uint32_t *axes, uint32_t count);
 /* The line of the plan that puts `dim` on `axis` in `scope` (NULL: the model's); nowhere when there is none. */
 etch_span etch_place_line(const etch_placed *placed, const etch_scope *scope, const etch_dim *dim,
                           uint32_t axis);
@@ -805,6 +828,7 @@ void etch_placed_dump(const etch_placed *placed, etch_buf *out);
 /* Units that a stage holds of an entry, counted from its first one. */
 typedef struct etch_stretch {
     etch_expr low, high; /* to before it */
+    uint32_t chunk;      /* of the stage: whose they are */
 } etch_stretch;
 
 typedef ETCH_VEC(etch_stretch) etch_stretches;
@@ -856,17 +880,32 @@ etch_expr etch_stage_ties(etch_sym *sym, const etch_stage_view *view, const etch
 
 /* What a cost item counts. */
 typedef enum etch_measure {
-    ETCH_PARAMS,     /* elements */
-    ETCH_ACTIVE,     /* of them, those that one token uses */
-    ETCH_FLOPS,      /* FLOP, whole job, undivided */
-    ETCH_RANK_FLOPS, /* FLOP of one rank */
-    ETCH_TRAFFIC,    /* bytes of one rank */
-    ETCH_COMM,       /* bytes of one rank, as comm_size counts them */
-    ETCH_WIRE,       /* bytes of one rank that a ring sends */
-    ETCH_CACHED,     /* bytes that the caches of one rank hold when the run has ended */
-    ETCH_SAVED,      /* bytes that one microbatch keeps for backward, whole job */
-    ETCH_RANK_SAVED  /* the same of one rank */
+    ETCH_PARAMS,      /* elements */
+    ETCH_ACTIVE,      /* of them, those that one token uses */
+    ETCH_FLOPS,       /* FLOP, whole job, undivided */
+    ETCH_RANK_FLOPS,  /* FLOP of one rank */
+    ETCH_TRAFFIC,     /* bytes of one rank */
+    ETCH_COMM,        /* bytes of one rank, as comm_size counts them */
+    ETCH_WIRE,        /* bytes of one rank that a ring sends */
+    ETCH_CACHED,      /* bytes that the caches of one rank hold when the run has ended */
+    ETCH_SAVED,       /* bytes that one microbatch keeps for backward, whole job */
+    ETCH_RANK_SAVED,  /* the same of one rank */
+    ETCH_RANK_PARAMS, /* elements of weights that one rank holds */
+    ETCH_HELD         /* bytes that one rank holds, see etch_memory */
 } etch_measure;
+
+/* What bytes that a rank holds are of. */
+typedef enum etch_memory {
+    ETCH_MEMORY_WEIGHTS,
+    ETCH_MEMORY_GRADS,
+    ETCH_MEMORY_MASTER,      /* copies of the weights that the optimizer works on */
+    ETCH_MEMORY_MOMENTS,     /* what else it keeps of each weight */
+    ETCH_MEMORY_ACTIVATIONS, /* kept for backward, of all microbatches that are under way */
+    ETCH_MEMORY_WORKING,     /* the most that is there beside that while a layer is worked on */
+    ETCH_MEMORY_COUNT
+} etch_memory;
+/* "weights", ...; NULL past the last. */
+const char *etch_memory_name(etch_memory memory);
 
 /* One contribution: `each` happens `times` times in a step; what is saved, in a microbatch. */
 typedef struct etch_cost {
@@ -875,6 +914,7 @@ typedef struct etch_cost {
     etch_expr read; /* traffic: of `each`, what is read; the rest is written */
     etch_phase phase;
     const etch_row *row; /* op; NULL for params; saved: what it is kept for */
+    etch_memory memory;  /* held: what */
     bool matmul;         /* counts as a product */
     bool trainable;      /* params: has a gradient */
     bool of_weights;     /* of backward: makes gradients of weights and nothing else */

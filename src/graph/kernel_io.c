@@ -35,6 +35,8 @@ typedef struct local {
     const etch_placed *placed;
     const etch_step *step;
     const etch_dim *counted; /* queries whose pairs are counted all together, or NULL */
+    const etch_dim *shown;   /* keys, of which the part of the queries that a rank has sees.. */
+    etch_expr seen;          /* ..so many */
 } local;
 
 static bool is_linked(const etch_step *step, etch_state factor, const etch_dim *dim)
@@ -58,7 +60,33 @@ static etch_expr local_size(const void *data, const etch_dim *dim)
     const local *l = data;
     const etch_training *training = l->placed->training;
     etch_expr size = etch_training_size(training, dim);
+    if (l->shown && dim == l->shown)
+        return l->seen;
     return dim == l->counted ? size : etch_div(training->graph->sym, size, parts_of(l, dim));
+}
+
+/* Contiguous parts of the queries see the keys up to their end: those before all queries (of a cache), and those of
+ * the parts before. What a convention counts of a causal attention, and pairs that only the user knows, are spread
+ * evenly all the same. */
+static bool see_part(local *l, const etch_flop_rule *rule)
+{
+    const etch_attrs *attrs = &l->step->op->attrs;
+    const etch_training *training = l->placed->training;
+    etch_sym *sym = training->graph->sym;
+    if (!l->step->part || rule->pairs != PAIRS_EXACT || attrs->pairs)
+        return false;
+    etch_expr queries = etch_training_size(training, l->counted), keys = etch_int(sym, 1), others = keys;
+    for (uint32_t i = 0; i < attrs->over_count; i++) {
+        etch_expr size = etch_training_size(training, attrs->over[i]);
+        keys = etch_mul(sym, keys, size);
+        others = i > 0 ? etch_mul(sym, others, size) : others;
+    }
+    const etch_expr end = etch_add(sym, l->step->part, etch_int(sym, 1));
+    const etch_expr own = etch_div(sym, queries, parts_of(l, l->counted));
+    l->shown = attrs->over[0];
+    l->seen = etch_div(sym, etch_add(sym, etch_sub(sym, keys, queries), etch_mul(sym, end, own)), others);
+    l->counted = NULL;
+    return true;
 }
 
 etch_expr etch_step_flop_by(const etch_placed *placed, const etch_step *step, const etch_flop_rule *rule)
@@ -66,7 +94,9 @@ etch_expr etch_step_flop_by(const etch_placed *placed, const etch_step *step, co
     etch_sym *sym = placed->training->graph->sym;
     if (step->move != ETCH_NO_MOVE)
         return etch_int(sym, 0);
-    local here = {placed, step, etch_op_counted_queries(step->op)};
+    local here = {placed, step, etch_op_counted_queries(step->op), NULL, NULL};
+    if (see_part(&here, rule))
+        return etch_op_flop_by(sym, step->op, rule, local_size, &here);
     etch_expr flop = etch_op_flop_by(sym, step->op, rule, local_size, &here);
     /* A rank has the i-th chunk of its queries from the front and the i-th from the back: what the later one
      * sees more, the earlier one sees less, and every rank does an equal part of the pairs. */

@@ -7,7 +7,15 @@
  * one. As `etch_graph_saved`, with elements of the rank; `times` is of the stage. */
 void etch_placed_saved(const etch_placed *placed, const etch_stage_view *stage, etch_saved_list *out);
 
-/* All items of what one rank of a stage holds: ETCH_RANK_SAVED, of one microbatch. */
-void etch_placed_memory(const etch_placed *placed, const etch_stage_view *stage, etch_cost_list *out);
+/* Where a stage is in its pipeline: its number, how many there are, and how many chunks each of them holds. */
+typedef struct etch_stage_place {
+    etch_expr stage, stages;
+    uint32_t chunks;
+} etch_stage_place;
+
+/* All items of what one rank of a stage holds: ETCH_RANK_SAVED, of one microbatch; ETCH_RANK_PARAMS; ETCH_HELD. */
+/* `place`: of the stage; not read where the plan has none. */
+void etch_placed_memory(const etch_placed *placed, const etch_stage_view *stage,
+                        const etch_stage_place *place, etch_cost_list *out);
 
 #endif

@@ -441,6 +441,7 @@ static void refuse_shared_window(placer *p, const placing *pl, const etch_dim *q
                                  "ranks that share the queries %s of an attention with a window would not do "
                                  "equal parts of it, which is not given meaning yet",
                                  query->name);
+    etch_help(diag, "balance = false in the plan gives them contiguous parts, of unequal work");
     etch_note(diag, pl->op->span, "this attention");
     etch_help(
         diag,
@@ -449,17 +450,27 @@ static void refuse_shared_window(placer *p, const placing *pl, const etch_dim *q
     p->failed = true;
 }
 
+/* The axes that divide the work of a causal attention along its queries. */
+static uint32_t causal_axes(const placer *p, const placing *pl, const etch_dim **query)
+{
+    uint32_t axes = 0;
+    if (!pl->op->attrs.causal || pl->op->row->basis != BASIS_SCORES)
+        return 0;
+    *query = etch_op_query_dim(pl->op);
+    for (uint32_t a = 0; *query && a < p->axis_count; a++)
+        if (pl->factor[a] == *query)
+            axes |= 1u << a;
+    return axes;
+}
+
 /* Causal work grows along the queries. Ranks that share them hold an early and a late chunk each, so that all
  * do the same: the queries must be divisible into that many chunks. */
 static void balance_causal(placer *p, const placing *pl)
 {
-    if (!pl->op->attrs.causal || pl->op->row->basis != BASIS_SCORES || pl->op->phase != ETCH_FORWARD)
+    const etch_dim *query;
+    const uint32_t axes = causal_axes(p, pl, &query);
+    if (pl->op->phase != ETCH_FORWARD || p->plan->contiguous)
         return;
-    const etch_dim *query = etch_op_query_dim(pl->op);
-    uint32_t axes = 0;
-    for (uint32_t a = 0; query && a < p->axis_count; a++)
-        if (pl->factor[a] == query)
-            axes |= 1u << a;
     if (axes && !etch_op_is_even(pl->op, query))
         refuse_shared_window(p, pl, query, axes);
     else if (axes)
@@ -473,6 +484,10 @@ static void finish_op(placer *p, placing *pl)
     for (uint32_t i = 0; i < op->in_count; i++)
         step->ins[i] = pl->ins[i];
     memcpy(step->factor, pl->factor, sizeof step->factor);
+    const etch_dim *query;
+    const uint32_t shared = p->plan->contiguous ? causal_axes(p, pl, &query) : 0;
+    if (shared)
+        step->part = etch_part_index(p, query, shared);
     p->steps[op->id] = step;
     for (uint32_t i = 0; i < op->out_count; i++) {
         step->outs[i] = etch_value_new(p, op->outs[i], pl->result[i]);
@@ -589,12 +604,18 @@ static uint32_t add_alike(placer *p, etch_op *op, etch_value **parts, uint32_t c
 /* Moves a cotangent to `goal`, except that it may stay partial where `goal` is replicated. */
 static etch_value *bring_cotangent(placer *p, etch_op *op, etch_value *value, const etch_state *goal)
 {
-    uint32_t mask = 0;
-    for (uint32_t a = 0; a < p->axis_count; a++)
+    etch_tensor *of = op->outs[0]->of;
+    uint32_t mask = 0, moved = 0, summed = 0;
+    for (uint32_t a = 0; a < p->axis_count; a++) {
         if (goal[a] || value->place[a] != ETCH_PARTIAL)
             mask |= 1u << a;
-    return bring(p, value, goal, mask, op->phase, op->scope,
-                 (etch_cause){ETCH_RULE_COTANGENT, .op = op, .tensor = op->outs[0]->of});
+        if (mask >> a & 1 && goal[a] != value->place[a])
+            moved |= 1u << a;
+        if (p->made[of->id]->place[a] == ETCH_PARTIAL)
+            summed |= 1u << a;
+    }
+    const etch_rule rule = moved & ~summed ? ETCH_RULE_COTANGENT : ETCH_RULE_SUMMAND;
+    return bring(p, value, goal, mask, op->phase, op->scope, (etch_cause){rule, .op = op, .tensor = of});
 }
 
 /* Two parts that are held differently meet where neither is partial alone. */

@@ -93,6 +93,11 @@ void etch_map_require(placer *p, const etch_tensor *tensor, const etch_state *pl
 /* Records that each rank of `axes`, which divide `dim`, holds two chunks of it. */
 void etch_map_require_pairs(placer *p, const etch_dim *dim, uint32_t axes);
 
+/* ---- uneven.c ---- */
+
+/* Which part of `dim` a rank has that `axes` divide, from 0: a formula of its coordinates. Notes that they matter. */
+etch_expr etch_part_index(placer *p, const etch_dim *dim, uint32_t axes);
+
 /* ---- demand.c ---- */
 
 void etch_demand_uses(placer *p, const etch_region *region);

@@ -40,21 +40,38 @@ etch_expr etch_plan_ranks(etch_sym *sym, const etch_plan *plan)
     return count;
 }
 
+static uint32_t bits_of(const etch_product *product)
+{
+    uint32_t bits = 0;
+    for (uint32_t k = 0; k < product->axis_count; k++)
+        bits |= 1u << product->axes[k];
+    return bits;
+}
+
+/* The first product of the plan that has more than one axis, all of them among `axes`; NULL when there is none. */
+static const etch_product *product_in(const etch_plan *plan, uint32_t axes)
+{
+    for (uint32_t i = 0; i < plan->products.count; i++) {
+        const etch_product *product = &plan->products.at[i];
+        if (product->axis_count > 1 && (bits_of(product) & ~axes) == 0)
+            return product;
+    }
+    return NULL;
+}
+
 const char *etch_axes_label(const etch_placed *placed, uint32_t axes)
 {
+    const etch_plan *plan = placed->plan;
     etch_buf buf = {.arena = placed->arena};
     uint32_t count = 0;
-    for (uint32_t i = 0; i < placed->plan->products.count; i++) {
-        const etch_product *product = &placed->plan->products.at[i];
-        uint32_t bits = 0;
-        for (uint32_t k = 0; k < product->axis_count; k++)
-            bits |= 1u << product->axes[k];
-        if (product->axis_count > 1 && bits == axes)
-            return product->name;
+    for (uint32_t a = 0; a < plan->mesh.count; a++) {
+        if (!(axes & (1u << a)))
+            continue;
+        const etch_product *product = product_in(plan, axes);
+        const bool begins = product && bits_of(product) >> a & 1; /* at the first of its axes */
+        axes &= ~(begins ? bits_of(product) : 1u << a);
+        etch_buf_printf(&buf, "%s%s", count++ ? "," : "", begins ? product->name : plan->mesh.at[a].name);
     }
-    for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
-        if (axes & (1u << a))
-            etch_buf_printf(&buf, "%s%s", count++ ? "," : "", placed->plan->mesh.at[a].name);
     if (!buf.length)
         return "";
     return count > 1 ? etch_text(placed->arena, "(%s)", buf.text) : buf.text;

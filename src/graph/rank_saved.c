@@ -15,7 +15,7 @@ typedef struct layout {
     etch_readings readings;
 } layout;
 
-/* A copy that lives where its tensor does not: of an input, or made anew in each iteration. */
+/* A copy that lives where its tensor does not: of an input, of a part of a value, or made anew in each iteration. */
 typedef struct strayed {
     const etch_value *value;
     const etch_op *reader;
@@ -76,13 +76,25 @@ static layout *layout_of(reading *r, const etch_state *place)
     return &r->layouts.at[r->layouts.count - 1];
 }
 
+/* Is the tensor a part of the value whose memory it is? */
+static bool is_part(const reading *r, const etch_tensor *tensor)
+{
+    const etch_training *training = r->placed->training;
+    const etch_tensor *whole = tensor;
+    while (whole->producer && whole->producer->row->role == ROLE_FREE)
+        whole = whole->producer->ins[0];
+    return whole != tensor && etch_elements(r->sym, whole, etch_size_in_training, training) !=
+                                  etch_elements(r->sym, tensor, etch_size_in_training, training);
+}
+
 /* A weight is there anyway, wherever it is gathered. */
 static bool is_stray(const reading *r, const etch_value *value)
 {
     const bool made = value->step && value->step->move != ETCH_NO_MOVE && !r->backward[value->id];
     const etch_tensor *tensor = value->tensor;
-    return made && (tensor->kind == ETCH_INPUT ||
-                    (tensor->kind == ETCH_ACT && tensor->region != r->region[value->id]));
+    return made &&
+           (tensor->kind == ETCH_INPUT ||
+            (tensor->kind == ETCH_ACT && (tensor->region != r->region[value->id] || is_part(r, tensor))));
 }
 
 static void note_stray(reading *r, const etch_value *value, const etch_op *reader, etch_home home)
@@ -122,8 +134,8 @@ static void read_region(reading *r, const etch_placed_region *region, etch_home 
     }
 }
 
-static void add_stray(const reading *r, const strayed *s, const etch_stage_view *view, etch_saved_stage *stage,
-                      etch_saved_list *out)
+static void add_stray(const reading *r, const strayed *s, const etch_stage_view *view,
+                      etch_saved_stage *stage, etch_saved_list *out)
 {
     const etch_region *region = r->region[s->value->id];
     etch_tensor here = *s->value->tensor; /* as if it were declared where the copy is made */

@@ -329,8 +329,8 @@ static etch_saved *item_of(keeping *k, const etch_tensor *tensor)
         const etch_saved item = {
             .tensor = tensor,
             .body = tensor->region->loop ? tensor->region : NULL,
-            .elements = etch_div(
-                k->sym, etch_elements(k->sym, tensor, etch_size_in_training, k->training), k->parts),
+            .elements =
+                etch_div(k->sym, etch_elements(k->sym, tensor, etch_size_in_training, k->training), k->parts),
             .width = etch_dtype_bytes(tensor->dtype),
             .times = times_of(k, tensor),
             .reader = k->reader[tensor->id],
@@ -369,8 +369,7 @@ static void claim(keeping *k, const etch_tensor *tensor, const etch_carry *chain
     const etch_expr own = is_kept(end) ? times_of(k, end) : etch_int(k->sym, 0);
     if (k->stage && is_kept(end) && !end->region->loop) /* the end may be read on another stage */
         take_off(k, &k->all.at[item - 1],
-                 counted ? etch_min(k->sym, runs, own)
-                         : etch_sub(k->sym, runs, etch_max(k->sym, runs, own)));
+                 counted ? etch_min(k->sym, runs, own) : etch_sub(k->sym, runs, etch_max(k->sym, runs, own)));
     else
         take_off(k, &k->all.at[item - 1], counted ? runs : etch_sub(k->sym, runs, own));
     if (!counted)

@@ -179,6 +179,30 @@ etch_expr etch_in_flight_formula(etch_sym *sym, const etch_schedule *schedule, c
     return schedule->in_flight(sym, sizes, etch_sub(sym, sizes->stages, following));
 }
 
+/* Forward slots take chunk c for the p slots from cp on of every pv, backward slots from (v - 1 - c)p on, and w + 1 slots
+ * later, w the warmup. So what is under way of a chunk rises by p in a window of p slots and falls in another; how these
+ * overlap depends on 2c + 1 against v, and on the stage only where one of them ends in the other. */
+etch_expr etch_chunk_in_flight_formula(etch_sym *sym, const etch_schedule *schedule,
+                                       const etch_pipe_sizes *sizes, uint32_t chunks, uint32_t chunk,
+                                       etch_expr stage)
+{
+    const etch_expr zero = etch_int(sym, 0), p = sizes->stages, twice_p = etch_mul(sym, etch_int(sym, 2), p);
+    const etch_expr after = etch_add(sym, etch_mul(sym, etch_int(sym, 2), stage), etch_int(sym, 1));
+    const etch_expr beyond = etch_max(sym, zero, etch_sub(sym, after, p));
+    const uint64_t at = 2 * (uint64_t)chunk + 1;
+    etch_expr count;
+    if (!schedule->has_chunks || chunks == 1)
+        return etch_in_flight_formula(sym, schedule,
+                                      &(etch_pipe_sizes){p, etch_int(sym, 1), sizes->microbatches}, stage);
+    if (at == chunks)
+        count = etch_sub(sym, twice_p, etch_min(sym, p, after));
+    else
+        count = at < chunks ? twice_p : p;
+    if (at + 1 == chunks || chunk + 1 == chunks)
+        count = etch_sub(sym, count, beyond);
+    return etch_min(sym, sizes->microbatches, count);
+}
+
 etch_expr etch_bubble_formula(etch_sym *sym, const etch_schedule *schedule, const etch_pipe_sizes *sizes)
 {
     const etch_expr others = etch_sub(sym, sizes->stages, etch_int(sym, 1));

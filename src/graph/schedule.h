@@ -61,6 +61,11 @@ typedef struct etch_pipe_sizes {
 /* `etch_in_flight` of a training run, for stage number `stage` (from 0). */
 etch_expr etch_in_flight_formula(etch_sym *sym, const etch_schedule *schedule, const etch_pipe_sizes *sizes,
                                  etch_expr stage);
+/* Of them, the most at a time that are of one of its chunks, of which there are `chunks` (`sizes->chunks` is not read).
+ * Exact as well, and not all chunks have their most at the same time. */
+etch_expr etch_chunk_in_flight_formula(etch_sym *sym, const etch_schedule *schedule,
+                                       const etch_pipe_sizes *sizes, uint32_t chunks, uint32_t chunk,
+                                       etch_expr stage);
 /* Time in which a stage waits, as a fraction of the time in which it works, when all forward slots take
  * equally long, all backward slots too, and messages no time. With more than one chunk it holds when the
  * stages divide the microbatches, and is less than the truth otherwise. */

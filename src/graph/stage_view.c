@@ -143,13 +143,13 @@ static window window_at(const etch_stage_numbers *n, uint32_t entry, etch_side s
 }
 
 /* Notes which units of an entry a link holds. */
-static void add_range(const viewing *v, uint32_t entry, window of_entry, window held)
+static void add_range(const viewing *v, uint32_t entry, window of_entry, window held, uint32_t chunk)
 {
     const uint64_t count = overlap(held, of_entry);
     if (count == 0)
         return;
     const uint64_t low = held.first > of_entry.first ? held.first - of_entry.first : 0;
-    etch_stretch range = {etch_int(v->sym, (int64_t)low), etch_int(v->sym, (int64_t)(low + count))};
+    etch_stretch range = {etch_int(v->sym, (int64_t)low), etch_int(v->sym, (int64_t)(low + count)), chunk};
     ETCH_PUSH(v->placed->arena, &v->view->ranges[entry], range);
 }
 
@@ -173,7 +173,7 @@ const etch_stage_view *etch_stage_view_of(const etch_placed *placed, const etch_
         for (uint32_t i = 0; i < entries; i++) {
             for (int side = 0; side < ETCH_SIDES; side++)
                 shares[i][side] += overlap(held, window_at(n, i, (etch_side)side));
-            add_range(&v, i, window_at(n, i, ETCH_ALL_OF), held);
+            add_range(&v, i, window_at(n, i, ETCH_ALL_OF), held, (uint32_t)(link / n->stages));
         }
         for (uint32_t i = 0; i < cuts; i++) {
             forward[i] += link + 1 < links && is_cut_at(n, &v.stages->cuts.at[i], held.end);
@@ -240,7 +240,7 @@ static void add_ranges(const viewing *v, uint32_t loop, etch_expr stages, uint32
         etch_expr link = etch_add(sym, etch_mul(sym, stages, etch_int(sym, chunk)), stage);
         etch_expr next = etch_add(sym, link, etch_int(sym, 1));
         etch_stretch range = {etch_sub(sym, first_unit(v, links, link), before),
-                              etch_sub(sym, first_unit(v, links, next), before)};
+                              etch_sub(sym, first_unit(v, links, next), before), chunk};
         if (first && chunk == 0)
             range.low = etch_int(sym, 0);
         if (last && chunk + 1 == chunks)

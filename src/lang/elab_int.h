@@ -90,6 +90,7 @@ struct etch_spec {
     etch_dtypes dtypes;
     const char *use_config, *use_plan;          /* NULL without a `use` line */
     ETCH_VEC(etch_plan *) plans;                /* built on demand */
+    ETCH_VEC(const char *) named_plans;         /* by the expression that is being read: `plan = NAME` */
     etch_plan *shared_plan; /* the plan that is being built, when it comes from an imported file; else NULL */
     ETCH_VEC(const etch_symbol *) broken_plans; /* those with errors, which have been reported */
 };
@@ -207,12 +208,17 @@ bool etch_infer_read(etch_spec *spec, const etch_symbol *symbol,
 /* Is `name` an axis, a product of axes or a variable in the mesh of some plan of the spec or of its
  * imports? Says so without building plans. */
 bool etch_plans_mention(const etch_spec *spec, const char *name);
+bool etch_plan_mentions(const etch_symbol *symbol, const char *name);
+
+/* ---- plan_named.c ---- */
+
+/* Finds the plans that an expression names; none for NULL. */
+void etch_plans_name(etch_spec *spec, const etch_ast_expr *expr);
+/* Does the expression that is being read name several plans, one of them with such an axis? */
+bool etch_named_plans_mention(const etch_spec *spec, const char *axis);
 /* The size of an axis or product of axes, or the variable of the mesh called `name`. NULL when there is
  * none (no error). */
 etch_expr etch_plan_value(etch_spec *spec, const etch_plan *plan, const char *name);
-/* The variables that sizes of the mesh are made of and that are no params, in order of first use; each is
- * at least 1. */
-uint32_t etch_plan_vars(etch_spec *spec, const etch_plan *plan, const etch_axis **vars);
 /* Do the settings leave without effect what has no meaning yet? False after an error. */
 bool etch_plan_check_bound(etch_spec *spec, const etch_plan *plan, const etch_settings *settings);
 /* Params and dims as `space` sees them, then names of the plan (NULL: of any plan). */

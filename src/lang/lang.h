@@ -137,12 +137,12 @@ typedef struct etch_count_word {
 
 typedef struct etch_quantity {
     const char *name;
-    const char *first;                        /* phase, model, module or class; NULL when there is none */
-    const char *of, *op, *run, *plan, *stage; /* NULL when not given; selectors with dots as written */
-    const char *const *axes;                  /* of `axis =` */
-    const etch_count_word *counts;            /* a preset first */
+    const char *first; /* phase, model, module or class; NULL when there is none */
+    const char *of, *op, *run, *plan, *stage, *part; /* NULL when not given; selectors with dots as written */
+    const char *const *axes;                         /* of `axis =` */
+    const etch_count_word *counts;                   /* a preset first */
     uint32_t axis_count, count_words;
-    etch_span span, first_span, of_span, op_span, axis_span, plan_span, stage_span;
+    etch_span span, first_span, of_span, op_span, axis_span, plan_span, stage_span, part_span;
 } etch_quantity;
 
 /* What a quantity is. NULL after having reported why not. */
@@ -163,6 +163,14 @@ etch_expr etch_spec_value(etch_spec *spec, const char *text, const char *source_
 /* A statement over the same: "A == B", "d | n", "integer(x)". `left` is NULL after an error. */
 etch_claim etch_spec_claim(etch_spec *spec, const char *text, const char *source_name, const etch_plan *plan,
                            const etch_quantities *quantities);
+
+/* The variables that sizes of the mesh are made of and that are no params, in order of first use; each is
+ * at least 1. */
+uint32_t etch_plan_vars(etch_spec *spec, const etch_plan *plan, const etch_axis **vars);
+
+/* While quantities are asked for: the plans that the expression names, "a, b"; NULL unless there are several. An axis that
+ * one of them has may have a value with all of them. */
+const char *etch_spec_named_plans(etch_spec *spec);
 
 /* A text that is one quantity call and nothing else: for tables. False: it is something else (no error is
  * reported unless it does not parse). */

@@ -199,16 +199,26 @@ static void read_keep(etch_plan_builder *b, const etch_ast_def *def)
     etch_help(diag, "write keep = gathers; without it backward gathers again what forward had gathered");
 }
 
+static void read_bucket(etch_plan_builder *b, const etch_ast_def *def)
+{
+    if (is_first(b, def, b->plan->bucket_span))
+        etch_plan_read_bucket(b, def);
+}
+
+static void read_balance(etch_plan_builder *b, const etch_ast_def *def)
+{
+    if (is_first(b, def, b->plan->balance_span))
+        etch_plan_read_balance(b, def);
+}
+
 /* Options that have a meaning in a plan. */
 typedef struct plan_option {
     const char *name;
     void (*read)(etch_plan_builder *b, const etch_ast_def *def);
 } plan_option;
-static const plan_option plan_options[] = {{"keep", read_keep},
-                                           {"order", read_order},
-                                           {"ranks", read_ranks},
-                                           {"recompute", read_recompute},
-                                           {"reduce", read_reduce}};
+static const plan_option plan_options[] = {
+    {"balance", read_balance}, {"bucket", read_bucket},       {"keep", read_keep},    {"order", read_order},
+    {"ranks", read_ranks},     {"recompute", read_recompute}, {"reduce", read_reduce}};
 
 /* NULL: it has none. */
 static const plan_option *option_of(const etch_ast_def *def)

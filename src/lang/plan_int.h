@@ -50,6 +50,13 @@ const etch_stage_line *etch_stage_read(etch_plan_builder *b, const etch_ast_line
 /* Reports mesh axes of the stage line that other lines of the plan use as well. */
 void etch_stage_check_axes(etch_plan_builder *b);
 
+/* ---- plan_options.c: what a plan says beside placement, given for the first time ---- */
+
+/* `bucket = layer`, `bucket = step`, or bytes. */
+void etch_plan_read_bucket(etch_plan_builder *b, const etch_ast_def *def);
+/* `balance = true` or `false`. */
+void etch_plan_read_balance(etch_plan_builder *b, const etch_ast_def *def);
+
 /* ---- plan_select.c: plans are bound late, so a name that nothing has is a warning; a plan of an imported file notes it
  * among its lacks ---- */
 

@@ -282,14 +282,19 @@ static bool line_mentions(const etch_ast_line *line, const char *name)
     return false;
 }
 
+bool etch_plan_mentions(const etch_symbol *symbol, const char *name)
+{
+    for (uint32_t k = 0; k < symbol->item->lines.count; k++)
+        if (line_mentions(&symbol->item->lines.at[k], name))
+            return true;
+    return false;
+}
+
 bool etch_plans_mention(const etch_spec *spec, const char *name)
 {
-    for (uint32_t i = 0; i < spec->symbols.count; i++) {
-        const etch_symbol *symbol = spec->symbols.at[i];
-        for (uint32_t k = 0; symbol->kind == SYMBOL_PLAN && k < symbol->item->lines.count; k++)
-            if (line_mentions(&symbol->item->lines.at[k], name))
-                return true;
-    }
+    for (uint32_t i = 0; i < spec->symbols.count; i++)
+        if (spec->symbols.at[i]->kind == SYMBOL_PLAN && etch_plan_mentions(spec->symbols.at[i], name))
+            return true;
     return false;
 }
 

@@ -73,9 +73,10 @@ static bool read_count(etch_spec *spec, const etch_ast_arg *arg, etch_quantity *
 /* Stores a named argument. */
 static bool read_named(etch_spec *spec, const etch_ast_arg *arg, etch_quantity *q)
 {
-    static const char *const names[] = {"of", "op", "axis", "run", "plan", "stage", "count"};
-    const char **const ends[] = {&q->of, &q->op, NULL, &q->run, &q->plan, &q->stage};
-    etch_span *const spans[] = {&q->of_span, &q->op_span, NULL, NULL, &q->plan_span, &q->stage_span};
+    static const char *const names[] = {"of", "op", "axis", "run", "plan", "stage", "part", "count"};
+    const char **const ends[] = {&q->of, &q->op, NULL, &q->run, &q->plan, &q->stage, &q->part};
+    etch_span *const spans[] = {&q->of_span,   &q->op_span,    NULL,         NULL,
+                                &q->plan_span, &q->stage_span, &q->part_span};
     const uint32_t count = sizeof names / sizeof *names;
     uint32_t i = 0;
     if (is_count(arg->name.text))
@@ -94,7 +95,7 @@ static bool read_named(etch_spec *spec, const etch_ast_arg *arg, etch_quantity *
     }
     if (!ends[i])
         return read_axes(spec, arg->value, q);
-    *ends[i] = selector_of(spec, arg->value, strcmp(names[i], "stage") == 0);
+    *ends[i] = selector_of(spec, arg->value, strcmp(names[i], "stage") == 0 || strcmp(names[i], "part") == 0);
     if (spans[i])
         *spans[i] = arg->value->span;
     return *ends[i] != NULL;
@@ -113,7 +114,7 @@ static bool read_quantity(etch_spec *spec, const etch_ast_expr *call, etch_quant
         if (i > 0) {
             etch_diag *diag = etch_error(spec->diags, ETCH_E_QUERY_ARGUMENT, arg->value->span,
                                          "'%s' has one argument without a name, the first", q->name);
-            etch_help(diag, "the others are named: of, op, axis, run, plan, stage, count");
+            etch_help(diag, "the others are named: of, op, axis, run, plan, stage, part, count");
             return false;
         }
         q->first = selector_of(spec, arg->value, false);
@@ -182,7 +183,21 @@ etch_expr etch_spec_value(etch_spec *spec, const char *text, const char *source_
 {
     const etch_ast_expr *expr = parse(spec, text, source_name);
     const etch_lookup lookup = query_lookup(spec, plan, quantities);
-    return expr ? etch_value_of(spec, expr, &lookup) : NULL;
+    etch_plans_name(spec, expr);
+    etch_expr value = expr ? etch_value_of(spec, expr, &lookup) : NULL;
+    etch_plans_name(spec, NULL);
+    return value;
+}
+
+/* The claim, and which plans it names. */
+static etch_claim claim_of(etch_spec *spec, const etch_ast_expr *expr, const etch_lookup *lookup)
+{
+    etch_plans_name(spec, expr);
+    etch_claim claim = etch_claim_of(spec, expr, lookup);
+    claim.plans = spec->named_plans.at;
+    claim.plan_count = spec->named_plans.count;
+    etch_plans_name(spec, NULL);
+    return claim;
 }
 
 etch_claim etch_spec_claim(etch_spec *spec, const char *text, const char *source_name, const etch_plan *plan,
@@ -192,7 +207,7 @@ etch_claim etch_spec_claim(etch_spec *spec, const char *text, const char *source
     const etch_lookup lookup = query_lookup(spec, plan, quantities);
     if (!expr)
         return (etch_claim){.relation = ETCH_REL_TRUE};
-    const etch_claim claim = etch_claim_of(spec, expr, &lookup);
+    const etch_claim claim = claim_of(spec, expr, &lookup);
     if (!claim.left || claim.relation != ETCH_REL_TRUE)
         return claim;
     etch_diag *diag = etch_error(spec->diags, ETCH_E_NOT_A_STATEMENT, claim.span,
@@ -217,7 +232,7 @@ uint32_t etch_spec_checks(etch_spec *spec, const etch_quantities *quantities, co
     ETCH_VEC(etch_claim) list = {0};
     for (uint32_t i = 0; i < items->count; i++)
         for (uint32_t k = 0; items->at[i].kind == ETCH_AST_CHECK && k < items->at[i].tests.count; k++)
-            ETCH_PUSH(spec->arena, &list, etch_claim_of(spec, items->at[i].tests.at[k], &lookup));
+            ETCH_PUSH(spec->arena, &list, claim_of(spec, items->at[i].tests.at[k], &lookup));
     *claims = list.at;
     return list.count;
 }

@@ -229,6 +229,13 @@ static void need_all(etch_bound *b)
     }
 }
 
+static void need_buckets(etch_bound *b)
+{
+    const etch_plan *plan = b->placed->plan;
+    if (plan->bucketing == ETCH_BUCKET_BY_SIZE)
+        need(b, plan->bucket, plan->bucket_span, "the size of buckets", NULL);
+}
+
 static void need_stages(etch_bound *b)
 {
     const etch_stages *stages = b->placed->stages;
@@ -423,6 +430,8 @@ static etch_status check_extent(etch_bound *b, etch_extent *extent)
     extent->rank_count = (uint32_t)ranks;
     check_ranks(b, extent);
     check_stages(b, extent);
+    if (plan->bucketing == ETCH_BUCKET_BY_SIZE)
+        check_size(b, plan->bucket, 1, plan->bucket_span, "", "the size of buckets", &size);
     return ETCH_OK;
 }
 
@@ -621,6 +630,7 @@ etch_status etch_bind(etch_arena *scratch, const etch_lower_options *options, et
     check_given(b);
     need_all(b);
     need_stages(b);
+    need_buckets(b);
     report_missing(b);
     for (uint32_t i = 0; i < options->fact_count; i++)
         check_fact(b, &options->facts[i]);

@@ -24,6 +24,19 @@ bool etch_stage_holds(const etch_chain *chain, uint32_t stage, etch_window units
     return false;
 }
 
+uint64_t etch_stage_members(const etch_chain *chain, uint32_t stage, etch_window units,
+                            const etch_classes *classes, uint32_t class)
+{
+    uint64_t held = 0;
+    for (uint32_t link = stage; link < etch_link_count(chain); link += chain->stage_count) {
+        etch_window part = etch_overlap(chain->windows[link], units);
+        if (part.first < part.end)
+            held += etch_class_members(classes, class,
+                                       (etch_window){part.first - units.first, part.end - units.first});
+    }
+    return held;
+}
+
 bool etch_unit_task_runs(const etch_chain *chain, uint32_t stage, const etch_unit_task *task)
 {
     for (uint32_t i = 0; i < task->use_count; i++)

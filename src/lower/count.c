@@ -31,19 +31,6 @@ static void count_task(counting *c, const etch_task *task, etch_total times, uin
     c->names += times * ((etch_total)prefix + task->name_length + 1 + c->more_name);
 }
 
-/* How many of the units of a class the stage holds, of all its chunks. `units`: those of all classes. */
-static uint64_t held_units(const counting *c, etch_window units, const etch_classes *classes, uint32_t class)
-{
-    uint64_t held = 0;
-    for (uint32_t link = c->stage; link < etch_link_count(c->chain); link += c->chain->stage_count) {
-        etch_window part = etch_overlap(c->chain->windows[link], units);
-        if (part.first < part.end)
-            held += etch_class_members(classes, class,
-                                       (etch_window){part.first - units.first, part.end - units.first});
-    }
-    return held;
-}
-
 /* `runs`: of the body, in a microbatch, on this stage. */
 static void count_body(counting *c, const etch_body *body, etch_total runs, uint32_t prefix)
 {
@@ -59,8 +46,9 @@ static void count_body(counting *c, const etch_body *body, etch_total runs, uint
         const etch_repeat *repeat = part->repeat;
         const etch_window all = {0, repeat->count};
         for (uint32_t k = 0; k < repeat->body_count; k++) {
-            const uint64_t turns = part->staged ? held_units(c, part->units, repeat->classes, k)
-                                                : etch_class_members(repeat->classes, k, all);
+            const uint64_t turns =
+                part->staged ? etch_stage_members(c->chain, c->stage, part->units, repeat->classes, k)
+                             : etch_class_members(repeat->classes, k, all);
             count_body(c, repeat->bodies[k], times * turns,
                        prefix + repeat->name_length + digits(repeat->count) + 1);
         }
@@ -72,13 +60,39 @@ static void count_unit_tasks(counting *c, const etch_unit_tasks *list)
 {
     for (uint32_t i = 0; i < list->count; i++) {
         const etch_unit_task *u = list->at[i];
-        uint64_t units = u->staged ? held_units(c, u->uses[0], u->classes, u->class)
-                                   : etch_class_members(u->classes, u->class, (etch_window){0, u->units});
-        if (!etch_unit_task_runs(c->chain, c->stage, u))
+        const uint64_t units = etch_unit_task_units(c->chain, c->stage, u);
+        if (units == 0)
             continue;
-        count_task(c, &u->task, units, 3 + u->loop_name_length + digits(u->units));
+        if (u->stream == 0)
+            count_task(c, &u->task, units, 3 + u->loop_name_length + digits(u->units));
         for (uint32_t g = 0; g < u->task.gradients.count; g++)
             c->deps += c->o->outline->gradients.at[u->task.gradients.at[g]].copies;
+    }
+}
+
+/* Parents of one unit of a task that is sent in pieces: the piece that ends within it, and the one that goes on,
+ * wait for the same. */
+static etch_total most_parents(const counting *c, const etch_unit_tasks *list, uint32_t stream)
+{
+    etch_total most = 0;
+    for (uint32_t i = 0; i < list->count; i++) {
+        etch_total parents = 0;
+        for (uint32_t g = 0; list->at[i]->stream == 1 + stream && g < list->at[i]->task.gradients.count; g++)
+            parents += c->o->outline->gradients.at[list->at[i]->task.gradients.at[g]].unit_copies;
+        most = parents > most ? parents : most;
+    }
+    return most;
+}
+
+static void count_streams(counting *c)
+{
+    enum { BUCKET_BYTES = 6 + 20 + 3 }; /* "bucket", its number, dots and the phase */
+    const etch_outline *outline = c->o->outline;
+    for (uint32_t i = 0; i < outline->streams.count; i++) {
+        const etch_task task = {.name_length = outline->streams.at[i].name_length};
+        const etch_total pieces = etch_stream_pieces(outline, c->stage, i);
+        count_task(c, &task, pieces, BUCKET_BYTES);
+        c->deps += pieces * (most_parents(c, &outline->buckets, i) + most_parents(c, &outline->gathers, i));
     }
 }
 
@@ -112,6 +126,7 @@ etch_size etch_outline_count(etch_outliner *o, uint32_t stage)
                                            &outline->gathers};
     for (uint32_t i = 0; i < sizeof ends / sizeof *ends; i++)
         count_unit_tasks(&c, ends[i]);
+    count_streams(&c);
     count_messages(&c, outline->chain.forward);
     if (outline->backward)
         count_messages(&c, outline->chain.backward);

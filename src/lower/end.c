@@ -254,4 +254,5 @@ void etch_end_tasks(etch_outliner *o)
     add_norm(o);
     add_updates(o);
     add_gathers(o);
+    etch_streams_make(o);
 }

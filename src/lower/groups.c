@@ -174,14 +174,14 @@ static bool program_uses(const etch_program *program, uint32_t family)
 /* Leaves only the stages that use the family, where not all do. */
 static void keep_users(etch_arena *arena, const etch_job *job, etch_family *family, uint32_t index)
 {
-    uint32_t *stages = ETCH_NEW_ARRAY(arena, job->stage_count, uint32_t), count = 0;
+    uint32_t *stages = ETCH_NEW_ARRAY(arena, job->stage_count, uint32_t), count = 0; /* parts use the same */
     bool spans_stages = false;
     for (uint32_t i = 0; i < job->stage_axis_count; i++)
         spans_stages = spans_stages || is_inside(family, job->stage_axes[i]);
     if (spans_stages)
         return;
     for (uint32_t stage = 0; stage < job->stage_count; stage++)
-        if (program_uses(&job->programs[stage], index))
+        if (program_uses(&job->programs[stage * job->part_count], index))
             stages[count++] = stage;
     if (count == job->stage_count)
         return;

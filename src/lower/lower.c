@@ -13,6 +13,8 @@ typedef struct lowering {
     etch_arena *arena;
     const etch_lower_options *options;
     etch_job *job;
+    etch_program *programs; /* of the job */
+    etch_stage_total *totals;
     uint64_t nodes; /* of one rank, at most, once they are counted */
 } lowering;
 
@@ -96,15 +98,19 @@ static void set_comm(const lowering *l, const etch_outline *outline, const etch_
     total->comm = rows;
 }
 
-/* All ranks of a stage run the same program. */
-static void set_stage(const lowering *l, const etch_outline *outline, uint32_t stage, etch_program *program,
-                      etch_stage_total *total)
+/* All ranks of a class run the same program. */
+static void set_class(const lowering *l, const etch_outline *outline, uint32_t stage, uint32_t part)
 {
+    etch_job *job = l->job;
     etch_arena *scratch = etch_arena_new(etch_arena_mem(l->arena));
     etch_sums sums = {.comm = ETCH_NEW_ARRAY(scratch, outline->tallies.count, etch_comm_total)};
+    etch_program *program = &l->programs[stage * job->part_count + part];
+    etch_stage_total *total = &l->totals[stage * job->part_count + part];
     etch_unroll(l->arena, outline, stage, &outline->sizes[stage], program, &sums);
     *total = (etch_stage_total){
-        .ranks = l->job->rank_count / outline->chain.stage_count,
+        .ranks = job->rank_count / job->program_count,
+        .stage = stage,
+        .part = part,
         .nodes = program->node_count,
         .flop = sums.flop,
         .padded_flop = sums.padded_flop,
@@ -115,59 +121,110 @@ static void set_stage(const lowering *l, const etch_outline *outline, uint32_t s
     etch_arena_free(scratch);
 }
 
-static void set_stages(const lowering *l, const etch_outline *outline)
+/* Which part of uneven work a rank has. */
+static uint32_t part_of(const lowering *l, uint32_t rank)
 {
-    etch_job *job = l->job;
-    const uint32_t count = outline->chain.stage_count;
-    etch_program *programs = ETCH_NEW_ARRAY(l->arena, count, etch_program);
-    etch_stage_total *totals = ETCH_NEW_ARRAY(l->arena, count, etch_stage_total);
-    uint32_t *class_of = ETCH_NEW_ARRAY(l->arena, job->rank_count, uint32_t);
-    for (uint32_t stage = 0; stage < count; stage++)
-        set_stage(l, outline, stage, &programs[stage], &totals[stage]);
-    for (uint32_t rank = 0; rank < job->rank_count; rank++)
-        class_of[rank] = etch_stage_of(job, rank);
-    job->programs = programs;
-    job->program_count = job->stage_count = count;
-    job->stages = totals;
-    job->class_of = class_of;
-    etch_families_number(l->arena, job);
+    const etch_job *job = l->job;
+    const etch_plan *plan = l->options->placed->plan;
+    uint32_t part = 0, stride = job->rank_count;
+    for (uint32_t i = 0; i < job->mesh_count; i++) {
+        stride /= job->mesh[i].size;
+        if (l->options->placed->uneven_axes >> etch_plan_axis_at(plan, i) & 1)
+            part = part * job->mesh[i].size + rank / stride % job->mesh[i].size;
+    }
+    return part;
 }
 
-static etch_status lower(lowering *l, etch_arena *scratch)
+static void set_classes(lowering *l, const etch_outline *outline, const etch_extent *extent)
+{
+    etch_job *job = l->job;
+    job->stage_count = outline->chain.stage_count;
+    job->part_count = 1;
+    for (uint32_t a = 0; a < extent->axis_count; a++)
+        job->part_count *= l->options->placed->uneven_axes >> a & 1 ? extent->axis_size[a] : 1;
+    job->program_count = job->stage_count * job->part_count;
+    job->programs = l->programs = ETCH_NEW_ARRAY(l->arena, job->program_count, etch_program);
+    job->stages = l->totals = ETCH_NEW_ARRAY(l->arena, job->program_count, etch_stage_total);
+    uint32_t *class_of = ETCH_NEW_ARRAY(l->arena, job->rank_count, uint32_t);
+    for (uint32_t rank = 0; rank < job->rank_count; rank++)
+        class_of[rank] = etch_stage_of(job, rank) * job->part_count + part_of(l, rank);
+    job->class_of = class_of;
+}
+
+/* The options with values for the coordinates of a part: what all ranks of it have in common. */
+static etch_lower_options options_of(const lowering *l, etch_arena *scratch, uint32_t part)
 {
     const etch_placed *placed = l->options->placed;
+    etch_sym *sym = placed->training->graph->sym;
+    etch_lower_options options = *l->options;
+    etch_given *given = ETCH_NEW_ARRAY(scratch, options.given_count + placed->plan->mesh.count, etch_given);
+    for (uint32_t i = 0; i < options.given_count; i++)
+        given[i] = options.given[i];
+    for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
+        if (placed->uneven_axes >> a & 1)
+            given[options.given_count++] = (etch_given){
+                .var = etch_coordinate(sym, a),
+                .name = placed->plan->mesh.at[a].name,
+                .value = etch_at_part(placed, etch_coordinate(sym, a), etch_int(sym, part)),
+                .from = "part",
+            };
+    options.given = given;
+    return options;
+}
+
+/* The programs of all stages for one part. The first part says all that they have in common. */
+static etch_status lower_part(lowering *l, etch_arena *scratch, uint32_t part)
+{
     etch_bound *bound;
     etch_extent extent = {0};
     etch_outline outline = {
         .naming = l->options->naming, .annotations = l->options->annotations, .texts = l->arena};
-    etch_status status = etch_bind(scratch, l->options, &bound, &extent);
+    const etch_lower_options options = options_of(l, scratch, part);
+    etch_status status = etch_bind(scratch, &options, &bound, &extent);
     if (status != ETCH_OK)
         return status;
-    status = etch_outline_make(scratch, placed, bound, &extent, &outline);
+    status = etch_outline_make(scratch, options.placed, bound, &extent, &outline);
     if (status != ETCH_OK)
         return status;
     for (uint32_t stage = 0; stage < outline.chain.stage_count; stage++)
         if (outline.sizes[stage].nodes > l->nodes)
             l->nodes = outline.sizes[stage].nodes;
-    set_mesh(l, &extent);
+    if (part == 0) {
+        set_mesh(l, &extent);
+        set_classes(l, &outline, &extent);
+        l->job->bindings = etch_bound_list(bound, l->arena);
+        l->job->binding_count = l->options->given_count;
+    }
     set_families(l, scratch, &outline);
-    set_stages(l, &outline);
-    l->job->bindings = etch_bound_list(bound, l->arena);
-    l->job->binding_count = l->options->given_count;
-    l->job->model = copy_name(l->arena, placed->training->graph->model);
-    l->job->plan = copy_name(l->arena, placed->plan->name);
-    l->job->config = copy_name(l->arena, l->options->config);
-    l->job->run = copy_name(l->arena, l->options->run);
+    for (uint32_t stage = 0; stage < l->job->stage_count; stage++)
+        set_class(l, &outline, stage, part);
+    return ETCH_OK;
+}
+
+static etch_status lower(lowering *l)
+{
+    const etch_placed *placed = l->options->placed;
+    etch_job *job = l->job;
+    etch_status status = ETCH_OK;
+    job->part_count = 1;
+    for (uint32_t part = 0; status == ETCH_OK && part < job->part_count; part++) {
+        etch_arena *scratch = etch_arena_new(etch_arena_mem(l->arena));
+        status = lower_part(l, scratch, part);
+        etch_arena_free(scratch);
+    }
+    if (status != ETCH_OK)
+        return status;
+    etch_families_number(l->arena, job);
+    job->model = copy_name(l->arena, placed->training->graph->model);
+    job->plan = copy_name(l->arena, placed->plan->name);
+    job->config = copy_name(l->arena, l->options->config);
+    job->run = copy_name(l->arena, l->options->run);
     return ETCH_OK;
 }
 
 static etch_status lower_guarded(void *data)
 {
-    lowering *l = data;
-    etch_arena *scratch = etch_arena_new(etch_arena_mem(l->arena));
-    etch_status status = lower(l, scratch);
-    etch_arena_free(scratch);
-    return status;
+    return lower(data);
 }
 
 etch_status etch_lower(etch_arena *arena, const etch_lower_options *options, const etch_job **job)

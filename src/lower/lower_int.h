@@ -115,9 +115,20 @@ typedef struct etch_unit_task {
     uint32_t use_count;
     const char *loop_name; /* NULL: no loop */
     uint32_t loop_name_length;
+    uint32_t
+        stream; /* its collectives go into this one of the outline's streams, plus one; 0: they are nodes */
 } etch_unit_task;
 
 typedef ETCH_VEC(etch_unit_task *) etch_unit_tasks;
+
+/* Collectives of one kind that are sent in pieces of a given size, whichever units they are of. */
+typedef struct etch_stream {
+    uint8_t collective;
+    uint32_t axes;
+    uint64_t limit; /* bytes of a piece, but the last one; at least 1 */
+    const char *name;
+    uint32_t name_length;
+} etch_stream;
 
 /* A value that iterations hand on, as seen around the loop. */
 typedef struct etch_handed {
@@ -226,6 +237,7 @@ typedef struct etch_outline {
     ETCH_VEC(etch_gradient) gradients;
     uint64_t gradient_cells;
     etch_unit_tasks buckets, ties, norms, updates, gathers;
+    ETCH_VEC(etch_stream) streams; /* of the plan's buckets; none where each unit has its own */
     etch_task *norm, *norm_reduce; /* of clipping; NULL: none. The norm's numbers are those of `norms` */
     ETCH_VEC(etch_tally) tallies;  /* by collective, then axes; only what runs */
     etch_size *sizes;              /* by stage */
@@ -282,6 +294,9 @@ etch_window etch_units_at(etch_outliner *o, etch_home home);
 uint32_t etch_link_count(const etch_chain *chain);
 etch_window etch_overlap(etch_window a, etch_window b); /* first == end: none */
 bool etch_stage_holds(const etch_chain *chain, uint32_t stage, etch_window units);
+/* How many of these units, which are a loop's, the stage holds of a class, in all its chunks. */
+uint64_t etch_stage_members(const etch_chain *chain, uint32_t stage, etch_window units,
+                            const etch_classes *classes, uint32_t class);
 /* Does the stage hold weights of the task? */
 bool etch_unit_task_runs(const etch_chain *chain, uint32_t stage, const etch_unit_task *task);
 
@@ -290,6 +305,38 @@ bool etch_unit_task_runs(const etch_chain *chain, uint32_t stage, const etch_uni
 /* Gradients are known before the tasks that add into them, and what synchronises and uses them after. */
 void etch_end_gradients(etch_outliner *o);
 void etch_end_tasks(etch_outliner *o);
+
+/* ---- stream.c: buckets of a given size ----------------------------------------------------------------- */
+
+/* Gives the tasks of buckets and gathers their streams, where the plan wants that. */
+void etch_streams_make(etch_outliner *o);
+/* What the stage sends in a stream, and in how many pieces. */
+etch_total etch_stream_bytes(const etch_outline *outline, uint32_t stage, uint32_t stream);
+etch_total etch_stream_pieces(const etch_outline *outline, uint32_t stage, uint32_t stream);
+/* Units of the task that the stage holds; is `unit` one of them? */
+uint64_t etch_unit_task_units(const etch_chain *chain, uint32_t stage, const etch_unit_task *task);
+bool etch_unit_task_holds(const etch_chain *chain, uint32_t stage, const etch_unit_task *task, uint64_t unit);
+
+/* A task of the end of a step for one of its units. */
+typedef struct etch_due {
+    const etch_unit_task *task;
+    uint64_t unit;
+} etch_due;
+
+/* Bytes of a stream that are sent at once, and what they are of; the first and the last in part, it may be. */
+typedef struct etch_piece {
+    const etch_stream *stream;
+    uint64_t number, bytes;
+    const etch_due *members; /* until the next call */
+    uint32_t member_count;
+} etch_piece;
+
+/* What a stage has of its streams while it is unrolled: tasks are added as they are complete, and pieces taken until
+ * there is none. */
+typedef struct etch_flows etch_flows;
+etch_flows *etch_flows_new(etch_arena *arena, const etch_outline *outline, uint32_t stage);
+void etch_flows_add(etch_flows *flows, etch_due due);
+bool etch_flows_next(etch_flows *flows, etch_piece *piece);
 
 /* ---- count.c ------------------------------------------------------------------------------------------- */
 

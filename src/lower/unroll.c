@@ -31,12 +31,6 @@ typedef struct prefix {
     uint64_t microbatch, layer;
 } prefix;
 
-/* A task of the end of a step for one of its units. */
-typedef struct due_task {
-    const etch_unit_task *task;
-    uint64_t unit;
-} due_task;
-
 /* The last nodes that a node waits for, at any distance, by number; 0: none. All collectives and sends are in
  * one order, so that who waits for one waits for those before it. */
 typedef struct reach {
@@ -62,10 +56,11 @@ typedef struct unroller {
     uint32_t peer_count;
     uint32_t node_count, dep_count, name_bytes;
     ETCH_VEC(frame) frames;
-    uint32_t *cells;                   /* of the frame at work */
-    uint32_t *gradients;               /* makers of gradients, by cell */
-    etch_unit_tasks *after;            /* by part of the backward body: buckets that stand behind it */
-    ETCH_VEC(due_task) due;            /* buckets that are complete and not issued yet */
+    uint32_t *cells;        /* of the frame at work */
+    uint32_t *gradients;    /* makers of gradients, by cell */
+    etch_unit_tasks *after; /* by part of the backward body: buckets that stand behind it */
+    ETCH_VEC(etch_due) due; /* buckets that are complete and not issued yet */
+    etch_flows *flows;
     uint64_t *left;                    /* by chunk: backward slots still to run */
     uint64_t run[ETCH_LOOP_DEPTH + 2]; /* by depth: the run at work of the body at that depth */
     prefix prefix;
@@ -397,34 +392,73 @@ static uint32_t *unit_gradients(const unroller *u, const etch_gradient *gradient
     return &u->gradients[gradient->first_cell + unit * gradient->unit_copies];
 }
 
-/* Runs a task of the end of the step for one of its units, which becomes the maker of its gradients: of their
- * sums, or of the weights that they have changed. */
-static void run_unit_task(unroller *u, const etch_unit_task *unit_task, uint64_t unit)
+static void wait_for_gradients(unroller *u, const etch_task *task, uint64_t unit)
 {
-    const etch_task *task = &unit_task->task;
-    const prefix outer = u->prefix;
-    begin_prefix(u, false, 0);
-    if (unit_task->loop_name)
-        extend_prefix(&u->prefix, unit_task->loop_name, unit_task->loop_name_length, unit);
-    uint32_t first_dep = u->dep_count;
     for (uint32_t i = 0; i < task->gradients.count; i++) {
         const etch_gradient *g = &u->outline->gradients.at[task->gradients.at[i]];
         const uint32_t *makers = unit_gradients(u, g, unit);
         for (uint64_t k = 0; k < g->unit_copies; k++)
             wait_for(u, makers[k]);
     }
-    if (task->type == ETCH_NODE_COMP) { /* one after the other, as the optimizer steps through its groups */
-        wait_for(u, u->clipped);
-        wait_for(u, u->last_comp);
-    }
-    uint32_t id = issue(u, task, first_dep);
-    u->prefix = outer;
+}
+
+static void make_gradients(unroller *u, const etch_task *task, uint64_t unit, uint32_t id)
+{
     for (uint32_t i = 0; i < task->gradients.count; i++) {
         const etch_gradient *g = &u->outline->gradients.at[task->gradients.at[i]];
         uint32_t *makers = unit_gradients(u, g, unit);
         for (uint64_t k = 0; k < g->unit_copies; k++)
             makers[k] = id;
     }
+}
+
+/* A piece of a stream waits for all that it is of, and is their maker as far as it has them: the last piece of a
+ * task stands for those before it. */
+static void send_piece(unroller *u, const etch_piece *piece)
+{
+    const prefix outer = u->prefix;
+    etch_task task = piece->members[0].task->task;
+    task.bytes = piece->bytes;
+    task.name = piece->stream->name;
+    task.name_length = piece->stream->name_length;
+    task.module = NULL; /* of any */
+    begin_prefix(u, false, 0);
+    extend_prefix(&u->prefix, "bucket", 6, piece->number);
+    u->prefix.in_layer = false;
+    const uint32_t first_dep = u->dep_count;
+    for (uint32_t i = 0; i < piece->member_count; i++)
+        wait_for_gradients(u, &piece->members[i].task->task, piece->members[i].unit);
+    const uint32_t id = issue(u, &task, first_dep);
+    u->prefix = outer;
+    for (uint32_t i = 0; i < piece->member_count; i++)
+        make_gradients(u, &piece->members[i].task->task, piece->members[i].unit, id);
+}
+
+/* Runs a task of the end of the step for one of its units, which becomes the maker of its gradients: of their
+ * sums, or of the weights that they have changed. */
+static void run_unit_task(unroller *u, const etch_unit_task *unit_task, uint64_t unit)
+{
+    const etch_task *task = &unit_task->task;
+    const prefix outer = u->prefix;
+    etch_piece piece;
+    if (unit_task->stream) {
+        etch_flows_add(u->flows, (etch_due){unit_task, unit});
+        while (etch_flows_next(u->flows, &piece))
+            send_piece(u, &piece);
+        return;
+    }
+    begin_prefix(u, false, 0);
+    if (unit_task->loop_name)
+        extend_prefix(&u->prefix, unit_task->loop_name, unit_task->loop_name_length, unit);
+    uint32_t first_dep = u->dep_count;
+    wait_for_gradients(u, task, unit);
+    if (task->type == ETCH_NODE_COMP) { /* one after the other, as the optimizer steps through its groups */
+        wait_for(u, u->clipped);
+        wait_for(u, u->last_comp);
+    }
+    uint32_t id = issue(u, task, first_dep);
+    u->prefix = outer;
+    make_gradients(u, task, unit, id);
 }
 
 static bool is_of_class(const etch_unit_task *task, uint64_t unit)
@@ -457,6 +491,19 @@ static void run_units(unroller *u, const etch_unit_tasks *list)
         each_unit(u, list->at[i], run_unit_task);
 }
 
+/* What is sent in pieces is reduced in the order in which the backward pass has made it: the units that were used
+ * last come first. */
+static void run_units_backwards(unroller *u, const etch_unit_tasks *list)
+{
+    const etch_chain *chain = &u->outline->chain;
+    for (uint32_t i = 0; i < list->count; i++) {
+        const etch_unit_task *task = list->at[i];
+        for (uint64_t unit = task->units; unit-- > 0;)
+            if (is_of_class(task, unit) && etch_unit_task_holds(chain, u->stage, task, unit))
+                run_unit_task(u, task, unit);
+    }
+}
+
 /* Adds a unit's work to the norm, which is counted up in the last of the nodes. */
 static void add_to_norm(unroller *u, const etch_unit_task *unit_task, uint64_t unit)
 {
@@ -464,12 +511,7 @@ static void add_to_norm(unroller *u, const etch_unit_task *unit_task, uint64_t u
     const etch_task *task = &unit_task->task;
     norm->flop += task->flop;
     norm->bytes += task->bytes;
-    for (uint32_t i = 0; i < task->gradients.count; i++) {
-        const etch_gradient *g = &u->outline->gradients.at[task->gradients.at[i]];
-        const uint32_t *makers = unit_gradients(u, g, unit);
-        for (uint64_t k = 0; k < g->unit_copies; k++)
-            wait_for(u, makers[k]);
-    }
+    wait_for_gradients(u, task, unit);
 }
 
 static void run_norm(unroller *u)
@@ -496,8 +538,10 @@ static void run_norm(unroller *u)
 static void run_end(unroller *u)
 {
     begin_stretch(u);
-    if (u->outline->chain.reduce_last)
+    if (u->outline->chain.reduce_last && u->outline->streams.count == 0)
         run_units(u, &u->outline->buckets);
+    else if (u->outline->chain.reduce_last)
+        run_units_backwards(u, &u->outline->buckets);
     run_units(u, &u->outline->ties);
     run_norm(u);
     run_units(u, &u->outline->updates);
@@ -606,7 +650,7 @@ static void run_repeat(unroller *u, const etch_part *part, const etch_body *arou
         for (uint32_t i = 0; i < repeat->handed_count; i++)
             repeat->handing[i] = maker_of(u, body->taken[i].out);
         for (uint32_t i = 0; u->ending && i < body->after_each.count; i++)
-            ETCH_PUSH(u->arena, &u->due, (due_task){body->after_each.at[i], iteration});
+            ETCH_PUSH(u->arena, &u->due, (etch_due){body->after_each.at[i], iteration});
     }
     for (uint32_t i = 0; ends && i < repeat->handed_count; i++)
         *cell_at(u, around, repeat->handed[i].result) = repeat->handing[i];
@@ -646,7 +690,7 @@ static void run_body(unroller *u, const etch_body *body)
         if (!u->ending || body->parent || !is_complete(u, part))
             continue;
         for (uint32_t k = 0; k < u->after[i].count; k++)
-            ETCH_PUSH(u->arena, &u->due, (due_task){u->after[i].at[k], 0});
+            ETCH_PUSH(u->arena, &u->due, (etch_due){u->after[i].at[k], 0});
     }
 }
 
@@ -863,6 +907,7 @@ void etch_unroll(etch_arena *arena, const etch_outline *outline, uint32_t stage,
         u->gradients[i] = ETCH_NO_NODE;
     u->late_comm = u->late_recv = u->ahead_comm = u->ahead_recv = ETCH_NO_NODE;
     u->before_stretch = u->last_comp = u->last_comm = u->slot_comp = u->clipped = ETCH_NO_NODE;
+    u->flows = etch_flows_new(scratch, outline, stage);
     if (outline->backward)
         place_buckets(u);
     run_slots(u);

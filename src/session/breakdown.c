@@ -13,6 +13,7 @@ static const char *const breakdown_names[] = {
     [ETCH_BY_STAGE] = "stage",
     [ETCH_BY_TERM] = "term",
     [ETCH_BY_LAYER] = "layer",
+    [ETCH_BY_CLASS] = "class",
 };
 enum { BREAKDOWN_COUNT = sizeof breakdown_names / sizeof *breakdown_names };
 
@@ -65,6 +66,8 @@ const char *etch_cost_label(etch_session *session, const etch_pipeline *p, const
         break;
     case ETCH_BY_LAYER:
         return etch_layer_label(session, p, cost->body);
+    case ETCH_BY_CLASS:
+        return etch_memory_label(cost);
     case ETCH_BY_TERM:
         return source_label(session, p, cost);
     }

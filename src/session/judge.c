@@ -1,6 +1,8 @@
 /* Statements with the values in force: decided where they say something. */
 #include "session/session_int.h"
 
+#include <string.h>
+
 etch_claim etch_claim_apply(etch_session *session, const etch_claim *written, const etch_settings *settings)
 {
     etch_claim claim = *written;
@@ -176,30 +178,73 @@ static etch_expr value_at(etch_session *session, etch_expr expr, const etch_witn
     return count > 0 ? etch_subst(sym, value, count, vars, values) : value;
 }
 
-/* Can the plan whose quantities were asked for divide everything evenly at the witness? Its quantities mean nothing
- * elsewhere. A size that the witness leaves open may be one that much divides. */
-static bool plan_allows(etch_session *session, const etch_settings *settings, const etch_witness *witness)
+static bool is_named(const etch_claim *claim, const etch_plan *plan)
+{
+    for (uint32_t i = 0; i < claim->plan_count; i++)
+        if (strcmp(claim->plans[i], plan->name) == 0)
+            return true;
+    return false;
+}
+
+/* The placed pipelines whose quantities a claim may speak of: of the plans that it names, and of the one in force. */
+static bool concerns(etch_session *session, const etch_claim *claim, const etch_pipeline *p)
+{
+    const etch_plan *in_force =
+        etch_spec_plan(session->spec, session->options.plan, false, (etch_span){0, 0});
+    return p->placed && (is_named(claim, p->plan) || p->plan == in_force);
+}
+
+/* Can this plan divide everything evenly at the witness? A size that the witness leaves open may be one that much
+ * divides. */
+static bool plan_allows(etch_session *session, const etch_pipeline *p, const etch_settings *settings,
+                        const etch_witness *witness)
 {
     enum { MUCH_DIVIDED = 5040 * 1024 };
     etch_sym *sym = session->sym;
-    const etch_placed *placed = session->latest ? session->latest->placed : NULL;
-    for (uint32_t i = 0; placed && i < placed->requirements.count; i++) {
-        const etch_requirement *r = &placed->requirements.at[i];
+    for (uint32_t i = 0; i < p->plan->mesh.count; i++) {
+        etch_expr size =
+            value_at(session, etch_settings_apply(sym, settings, p->plan->mesh.at[i].size), witness, 1);
+        if (!size || !etch_is_integer_constant(size))
+            return false;
+    }
+    for (uint32_t i = 0; i < p->placed->requirements.count; i++) {
+        const etch_requirement *r = &p->placed->requirements.at[i];
         etch_expr size =
             value_at(session, etch_settings_apply(sym, settings, r->size), witness, MUCH_DIVIDED);
         etch_expr divisor = value_at(session, etch_settings_apply(sym, settings, r->divisor), witness, 1);
-        etch_expr part = etch_div(sym, size, divisor);
+        etch_expr part = size && divisor ? etch_div(sym, size, divisor) : NULL;
         if (!part || !etch_is_integer_constant(part))
             return false;
     }
     return true;
 }
 
-static bool is_axis(const etch_plan *plan, etch_expr var)
+/* Can all plans whose quantities were asked for? These mean nothing elsewhere. */
+static bool plans_allow(etch_session *session, const etch_claim *claim, const etch_settings *settings,
+                        const etch_witness *witness)
 {
-    for (uint32_t i = 0; i < plan->mesh.count; i++)
-        if (plan->mesh.at[i].size == var)
+    for (uint32_t i = 0; i < session->pipelines.count; i++) {
+        const etch_pipeline *p = session->pipelines.at[i];
+        if (concerns(session, claim, p) && !plan_allows(session, p, settings, witness))
+            return false;
+    }
+    return true;
+}
+
+/* Is the variable a divisor: a size in the mesh of one of the plans, or the number of microbatches? */
+static bool is_divisor(etch_session *session, const etch_claim *claim, etch_expr var)
+{
+    for (uint32_t i = 0; i < session->pipelines.count; i++) {
+        const etch_pipeline *p = session->pipelines.at[i];
+        const etch_axis *vars;
+        const uint32_t count =
+            concerns(session, claim, p) ? etch_plan_vars(session->spec, p->plan, &vars) : 0;
+        for (uint32_t k = 0; k < count; k++)
+            if (vars[k].size == var)
+                return true;
+        if (count > 0 && p->training->train.micro == var)
             return true;
+    }
     return false;
 }
 
@@ -211,20 +256,54 @@ static bool holds_at(etch_session *session, const etch_claim *claim, const etch_
     return !it.left || !it.right || etch_claim_holds(session->spec, &it, NULL) != ETCH_NO;
 }
 
-static bool assumptions_hold_at(etch_session *session, const etch_settings *settings, const etch_witness *at)
+/* Do the spec's assumptions hold at a point, where variables that it leaves open have the value `open`? */
+static bool assumptions_hold_at(etch_session *session, const etch_settings *settings, const etch_witness *at,
+                                int64_t open)
 {
     const etch_claim *claims;
     const uint32_t count = etch_spec_assumptions(session->spec, &claims);
     for (uint32_t i = 0; i < count; i++) {
-        const etch_claim it = etch_claim_apply(session, &claims[i], settings);
-        if (it.left && it.right && !holds_at(session, &it, at))
+        etch_claim it = etch_claim_apply(session, &claims[i], settings);
+        it.left = value_at(session, it.left, at, open);
+        it.right = value_at(session, it.right, at, open);
+        if (it.left && it.right && etch_claim_holds(session->spec, &it, NULL) == ETCH_NO)
             return false;
     }
     return true;
 }
 
-/* Where the plan divides nothing evenly at the witness: looks for one where it does, all axes 2 and all else one power
- * of two, which most plans divide. */
+/* Is the variable the number of stages of a pipeline that has a middle? */
+static bool counts_stages(etch_session *session, etch_expr var)
+{
+    for (uint32_t i = 0; i < session->open_stages.count; i++) {
+        const etch_plan *plan = session->open_stages.at[i].plan;
+        for (uint32_t k = 0; k < plan->stage->axis_count; k++)
+            if (plan->mesh.at[plan->stage->axes[k]].size == var)
+                return true;
+    }
+    return false;
+}
+
+/* A point of values that most plans divide evenly: what divides is 2, and one of it, `wide`, 4; all else is one power of
+ * two. There are four stages, and the one that a formula speaks of is the second. */
+static void even_point(etch_session *session, const etch_claim *claim, uint32_t wide, int power,
+                       etch_witness *even)
+{
+    enum { SECOND = 1, NARROW = 2, WIDE = 4 };
+    etch_expr *values = ETCH_NEW_ARRAY(session->arena, even->count, etch_expr);
+    for (uint32_t i = 0; i < even->count; i++) {
+        etch_expr var = even->vars[i];
+        int64_t value = INT64_C(1) << power;
+        if (strcmp(etch_var_name(var), "stage") == 0)
+            value = SECOND;
+        else if (is_divisor(session, claim, var))
+            value = i == wide || counts_stages(session, var) ? WIDE : NARROW;
+        values[i] = etch_int(session->sym, value);
+    }
+    even->values = values;
+}
+
+/* Where a plan divides something unevenly at the witness: looks for one where none does. */
 static bool find_even_witness(etch_session *session, const etch_claim *claim, const etch_settings *settings,
                               const guards *all, etch_witness *witness)
 {
@@ -233,15 +312,17 @@ static bool find_even_witness(etch_session *session, const etch_claim *claim, co
     const etch_expr *vars;
     const etch_claim both = {.left = etch_add(sym, etch_pow(sym, claim->left, 2), claim->right)};
     etch_witness even = {.count = etch_vars_of(sym, both.left, &vars), .vars = vars};
-    for (int power = LEAST_POWER; power <= MOST_POWER; power++) {
-        etch_expr *values = ETCH_NEW_ARRAY(session->arena, even.count, etch_expr);
-        for (uint32_t i = 0; i < even.count; i++)
-            values[i] = etch_int(sym, is_axis(session->latest->plan, vars[i]) ? 2 : INT64_C(1) << power);
-        even.values = values;
-        if (!holds_at(session, claim, &even) && is_guarded(session, all, &even) &&
-            plan_allows(session, settings, &even) && assumptions_hold_at(session, settings, &even)) {
-            *witness = even;
-            return true;
+    for (uint32_t wide = even.count + 1; wide-- > 0;) { /* first with none of them wide */
+        if (wide < even.count && !is_divisor(session, claim, vars[wide]))
+            continue;
+        for (int power = LEAST_POWER; power <= MOST_POWER; power++) {
+            even_point(session, claim, wide, power, &even);
+            if (!holds_at(session, claim, &even) && is_guarded(session, all, &even) &&
+                plans_allow(session, claim, settings, &even) &&
+                assumptions_hold_at(session, settings, &even, INT64_C(1) << power)) {
+                *witness = even;
+                return true;
+            }
         }
     }
     return false;
@@ -270,9 +351,12 @@ etch_judgement etch_session_judge(etch_session *session, const etch_claim *writt
     /* what has no witness stays open; numbers need none */
     if (j.truth == ETCH_NO && has_vars(session, &j.claim) &&
         (j.witness.count == 0 || !is_guarded(session, &all, &j.witness) ||
-         (!plan_allows(session, settings, &j.witness) &&
+         (!plans_allow(session, &j.claim, settings, &j.witness) &&
           !find_even_witness(session, &j.claim, settings, &all, &j.witness))))
         j.truth = ETCH_UNKNOWN;
+    else if (j.truth == ETCH_UNKNOWN && has_vars(session, &j.claim) &&
+             find_even_witness(session, &j.claim, settings, &all, &j.witness))
+        j.truth = ETCH_NO;
     if (j.truth != ETCH_NO)
         j.witness = (etch_witness){0};
     return j;

@@ -96,7 +96,11 @@ static const char *comm_name(const etch_comm_total *total)
 
 static etch_output_stage summarize_stage(etch_session *session, const etch_stage_total *total)
 {
-    etch_output_stage stage = {.ranks = total->ranks, .nodes = total->nodes, .comm_count = total->comm_count};
+    etch_output_stage stage = {.ranks = total->ranks,
+                               .nodes = total->nodes,
+                               .stage = total->stage,
+                               .part = total->part,
+                               .comm_count = total->comm_count};
     stage.flop = total_text(session, total->flop);
     stage.flop_human = human(session, stage.flop, "FLOP");
     stage.bytes = total_text(session, total->bytes);
@@ -120,8 +124,8 @@ static etch_output_report *summarize(const lowering *l, const etch_job *job)
 {
     etch_session *session = l->session;
     etch_output_report *report = ETCH_NEW(session->arena, etch_output_report);
-    etch_output_stage *stages = ETCH_NEW_ARRAY(session->arena, job->stage_count, etch_output_stage);
-    for (uint32_t i = 0; i < job->stage_count; i++)
+    etch_output_stage *stages = ETCH_NEW_ARRAY(session->arena, job->program_count, etch_output_stage);
+    for (uint32_t i = 0; i < job->program_count; i++)
         stages[i] = summarize_stage(session, &job->stages[i]);
     *report = (etch_output_report){.model = job->model,
                                    .plan = job->plan,
@@ -132,7 +136,8 @@ static etch_output_report *summarize(const lowering *l, const etch_job *job)
                                    .ranks = job->rank_count,
                                    .classes = job->program_count,
                                    .stages = stages,
-                                   .stage_count = job->stage_count};
+                                   .stage_count = job->program_count,
+                                   .part_count = job->part_count};
     return report;
 }
 

@@ -11,14 +11,18 @@ static bool same_name(const char *a, const char *b)
 const etch_settings *etch_run_settings(etch_session *session, const char *run, const etch_plan *plan)
 {
     const etch_session_options *o = &session->options;
+    const char *named = etch_spec_named_plans(session->spec);
     for (uint32_t i = 0; i < session->in_force.count; i++) {
         const etch_in_force *known = session->in_force.at[i];
-        if (known->plan == plan && known->defaults == o->defaults && same_name(known->run, run))
+        /* What holds of a plan alone holds of it beside others. */
+        const bool same = same_name(known->named, named) || (known->fine && !known->named);
+        if (same && known->plan == plan && known->defaults == o->defaults && same_name(known->run, run))
             return known->fine ? &known->settings : NULL;
     }
     etch_in_force *bound = ETCH_NEW(session->arena, etch_in_force);
     bound->run = run;
     bound->plan = plan;
+    bound->named = named;
     bound->defaults = o->defaults;
     bound->fine = etch_spec_bind(session->spec, run, o->config, o->sets, (uint32_t)o->set_count, o->defaults,
                                  plan, &bound->settings);

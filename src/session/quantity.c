@@ -12,10 +12,12 @@ enum {
     BY_STAGE = 1 << ETCH_BY_STAGE,
     BY_TERM = 1 << ETCH_BY_TERM,
     BY_LAYER = 1 << ETCH_BY_LAYER,
+    BY_CLASS = 1 << ETCH_BY_CLASS,
     OF_WEIGHTS = BY_MODULE | BY_TERM | BY_LAYER,
     OF_KEPT = BY_OP | BY_MODULE | BY_TERM | BY_LAYER,
     OF_JOB = BY_OP | BY_MODULE | BY_PHASE | BY_TERM | BY_LAYER,
     OF_RANK = OF_JOB | BY_STAGE,
+    OF_HELD = OF_WEIGHTS | BY_STAGE | BY_CLASS,
     OF_COLLECTIVES = OF_RANK | BY_COLLECTIVE | BY_AXIS
 };
 
@@ -41,7 +43,10 @@ static const etch_quantity_row rows[] = {
      "payload of the collectives of one rank"},
     {"wire", ETCH_OF_PHASE, ETCH_WIRE, ETCH_ALL, OF_COLLECTIVES, false, "bytes",
      "what one rank sends for them, in rings"},
-    {"memory", ETCH_OF_CLASS, ETCH_CACHED, ETCH_ALL, OF_RANK, false, "bytes", "memory that one rank holds: memory(cache)"},
+    {"rank_params", ETCH_OF_PART, ETCH_RANK_PARAMS, ETCH_ALL, OF_WEIGHTS | BY_STAGE, false, "elements",
+     "weights that one rank holds"},
+    {"memory", ETCH_OF_CLASS, ETCH_HELD, ETCH_ALL, OF_HELD, false, "bytes",
+     "what one rank holds: memory(peak), or of it C"},
     {"saved", ETCH_OF_CALL, ETCH_SAVED, ETCH_ALL, OF_KEPT, false, "bytes",
      "what a microbatch keeps of the forward pass for the backward pass; of the whole job"},
     {"rank_saved", ETCH_OF_CALL, ETCH_RANK_SAVED, ETCH_ALL, OF_KEPT | BY_STAGE, false, "bytes",
@@ -60,7 +65,8 @@ const etch_quantity_row *etch_quantity_row_of(const char *name)
 
 bool etch_quantity_of_rank(const etch_quantity_row *row)
 {
-    return row->subject != ETCH_OF_PART && row->measure != ETCH_FLOPS && row->measure != ETCH_SAVED;
+    return row->measure != ETCH_PARAMS && row->measure != ETCH_ACTIVE && row->measure != ETCH_FLOPS &&
+           row->measure != ETCH_SAVED;
 }
 
 static bool of_collectives(const etch_quantity_row *row)
@@ -84,6 +90,10 @@ void etch_quantity_describe_all(etch_buf *out)
 {
     for (size_t i = 0; i < ROW_COUNT; i++)
         describe_row(&rows[i], out);
+    etch_buf_puts(out, "\n");
+    for (size_t i = 0; etch_memory_class_at(i); i++)
+        etch_buf_printf(out, "memory(%s)%*s%s\n", etch_memory_class_at(i)->name,
+                        (int)(20 - strlen(etch_memory_class_at(i)->name)), "", etch_memory_class_at(i)->help);
 }
 
 /* ---- arguments -------------------------------------------------------------------------------------- */
@@ -99,12 +109,22 @@ typedef struct filter {
     bool of_axes;                                              /* those over exactly `axes` */
     uint32_t axes;                                             /* without axes that are bound to 1 */
     const etch_part *part;                                     /* NULL: everything */
+    const etch_memory_class *held;                             /* of memory */
+    etch_expr share; /* which part of uneven work; NULL: the last one, which has most */
 } filter;
 
 static void refuse_argument(etch_session *session, const etch_quantity *q, const char *argument,
                             etch_span span)
 {
     etch_error(session->diags, ETCH_E_QUERY_ARGUMENT, span, "'%s' has no argument '%s'", q->name, argument);
+}
+
+/* The part that is asked for; NULL: all of the model. */
+static const char *part_of(const etch_quantity *q, const etch_quantity_row *row)
+{
+    const bool is_part = row->subject == ETCH_OF_PART || row->subject == ETCH_OF_CALL;
+    const char *selector = q->of ? q->of : is_part ? q->first : NULL;
+    return selector && strcmp(selector, "model") != 0 ? selector : NULL;
 }
 
 static bool check_arguments(etch_session *session, const etch_quantity *q, const etch_quantity_row *row)
@@ -120,12 +140,16 @@ static bool check_arguments(etch_session *session, const etch_quantity *q, const
         refuse_argument(session, q, "op", q->op_span);
         fine = false;
     }
-    if (q->stage && (!etch_quantity_of_rank(row) || q->of)) {
-        if (q->of)
+    if (q->stage && (!etch_quantity_of_rank(row) || part_of(q, row))) {
+        if (part_of(q, row))
             etch_error(session->diags, ETCH_E_QUERY_ARGUMENT, q->stage_span,
-                       "one call of '%s' costs the same on every stage that has it", q->of);
+                       "one call of '%s' costs the same on every stage that has it", part_of(q, row));
         else
             refuse_argument(session, q, "stage", q->stage_span);
+        fine = false;
+    }
+    if (q->part && row->measure != ETCH_RANK_FLOPS) {
+        refuse_argument(session, q, "part", q->part_span);
         fine = false;
     }
     if (q->count_words > 0 && row->measure != ETCH_FLOPS && row->measure != ETCH_RANK_FLOPS) {
@@ -137,33 +161,6 @@ static bool check_arguments(etch_session *session, const etch_quantity *q, const
         fine = false;
     }
     return fine;
-}
-
-/* Of what a rank holds, `memory` knows the caches. */
-static bool find_class(etch_session *session, const etch_quantity *q)
-{
-    static const char *const known[] = {"cache"}, *const later[] = {"weights",     "grads",  "optim",
-                                                                    "activations", "states", "peak"};
-    const etch_span span = q->first ? q->first_span : q->span;
-    if (q->first && strcmp(q->first, known[0]) == 0)
-        return true;
-    for (size_t i = 0; q->first && i < sizeof later / sizeof *later; i++)
-        if (strcmp(later[i], q->first) == 0) {
-            etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_LATER, span,
-                                         "'%s(%s)' is not given meaning yet", q->name, q->first);
-            etch_note(diag, (etch_span){0, 0}, "this is etch %s; a later version computes it", ETCH_VERSION);
-            return false;
-        }
-    etch_diag *diag = q->first ? etch_error(session->diags, ETCH_E_QUERY_PHASE, span,
-                                            "'%s' is nothing that a rank holds", q->first)
-                               : etch_error(session->diags, ETCH_E_QUERY_PHASE, span,
-                                            "'%s' needs to know of what: %s(cache)", q->name, q->name);
-    if (q->first) {
-        const char *near = etch_nearest(q->first, known, 1);
-        if (near)
-            etch_help(diag, "did you mean '%s'?", near);
-    }
-    return false;
 }
 
 static bool find_phases(etch_session *session, const etch_quantity *q, filter *f)
@@ -278,7 +275,10 @@ static bool find_axes(etch_session *session, const etch_quantity *q, const etch_
 
 static bool counts(etch_session *session, const etch_pipeline *p, const filter *f, const etch_cost *cost)
 {
-    if (cost->measure != f->row->measure || (f->part && !etch_part_holds(f->part, cost)))
+    const bool cached = f->held && f->held->cache && cost->measure == ETCH_CACHED;
+    if ((cost->measure != f->row->measure && !cached) || (f->part && !etch_part_holds(f->part, cost)))
+        return false;
+    if (f->held && !cached && !(f->held->held >> cost->memory & 1))
         return false;
     if (f->row->subject == ETCH_OF_PHASE && !(f->phases >> cost->phase & 1))
         return false;
@@ -330,7 +330,9 @@ static etch_expr amount_of(etch_sym *sym, const filter *f, const etch_cost *cost
 /* Of all steps of a served model; a cache holds what it does behind the last. */
 static etch_expr of_all_steps(etch_sym *sym, const etch_graph *graph, const etch_cost *cost, etch_expr amount)
 {
-    if (!graph->steps || !amount || cost->measure == ETCH_PARAMS)
+    const bool once =
+        cost->measure == ETCH_PARAMS || cost->measure == ETCH_RANK_PARAMS || cost->measure == ETCH_HELD;
+    if (!graph->steps || !amount || once)
         return amount;
     const etch_expr last = etch_sub(sym, graph->steps, etch_int(sym, 1));
     return cost->measure == ETCH_CACHED ? etch_subst(sym, amount, 1, &graph->step, &last)
@@ -358,6 +360,8 @@ static void pick(etch_session *session, const etch_pipeline *p, const etch_cost_
         etch_expr amount = etch_mul(sym, amount_of(sym, f, &counted), cost->times);
         if (f->part)
             amount = etch_div(sym, amount, f->part->around);
+        if (p->placed)
+            amount = etch_at_part(p->placed, amount, f->share);
         amount = etch_cost_total(session, p, cost, amount);
         if (amount && etch_is_zero(amount))
             continue;
@@ -438,6 +442,26 @@ static bool is_trained(etch_session *session, const etch_pipeline *p, const etch
     return false;
 }
 
+/* `part = first`, `last` or a number. False after a reported error. */
+static bool find_share(etch_session *session, etch_pipeline *p, const etch_quantity *q, etch_expr *share)
+{
+    etch_sym *sym = session->sym;
+    if (!etch_pipeline_place(session, p))
+        return false;
+    *share = strcmp(q->part, "first") == 0 ? etch_int(sym, 0) : etch_number(sym, q->part, strlen(q->part));
+    if (strcmp(q->part, "last") == 0)
+        return true;
+    const etch_expr parts = etch_pipeline_apply(session, p, etch_part_count(p->placed));
+    if (*share && etch_is_integer_constant(*share) &&
+        !(parts && etch_is_constant(parts) && etch_constant_compare(sym, *share, parts) >= 0))
+        return true;
+    etch_diag *diag =
+        etch_error(session->diags, ETCH_E_QUERY_ARGUMENT, q->part_span, "there is no part '%s'", q->part);
+    etch_help(diag, "parts are first, last, and numbers from 0 to before %s",
+              parts ? etch_expr_text(sym, parts) : "their number");
+    return false;
+}
+
 /* Makes the convention ready. False after a reported error. */
 static bool find_count(etch_session *session, etch_pipeline *p, const etch_quantity *q, filter *f)
 {
@@ -460,11 +484,10 @@ static bool find_count(etch_session *session, etch_pipeline *p, const etch_quant
 static bool pick_share(etch_session *session, etch_pipeline *p, const etch_cost_list *costs,
                        const etch_quantity *q, filter *f, const char *label, etch_shares *out)
 {
-    const bool is_part = f->row->subject == ETCH_OF_PART || f->row->subject == ETCH_OF_CALL;
-    const char *selector = q->of ? q->of : is_part ? q->first : NULL;
+    const char *selector = part_of(q, f->row);
     const etch_span span = q->of ? q->of_span : q->first_span;
     etch_share share = {.label = label};
-    if (!selector || strcmp(selector, "model") == 0)
+    if (!selector)
         pick(session, p, costs, f, &share.picks);
     else if (!pick_part(session, p, costs, f, selector, span, &share.picks))
         return false;
@@ -475,10 +498,12 @@ static bool pick_share(etch_session *session, etch_pipeline *p, const etch_cost_
 
 /* The items of one rank of a stage that the quantity may select from. */
 static const etch_cost_list *items_of(etch_session *session, etch_pipeline *p, const filter *f,
-                                      const etch_stage_view *view)
+                                      const etch_stage_item *stage)
 {
-    return f->row->measure == ETCH_RANK_SAVED ? etch_pipeline_stage_memory(session, p, view)
-                                              : etch_pipeline_stage_costs(session, p, view);
+    const etch_measure measure = f->row->measure;
+    const bool held = measure == ETCH_RANK_SAVED || measure == ETCH_RANK_PARAMS || measure == ETCH_HELD;
+    return held ? etch_pipeline_stage_memory(session, p, stage)
+                : etch_pipeline_stage_costs(session, p, stage ? stage->view : NULL);
 }
 
 /* One call of a part costs the same on whatever stage it is. */
@@ -486,16 +511,17 @@ static bool pick_stages(etch_session *session, etch_pipeline *p, const etch_quan
                         etch_shares *out)
 {
     etch_stage_list stages = {0};
-    if (q->of) {
+    if (part_of(q, f->row)) {
         return etch_pipeline_place(session, p) &&
                pick_share(session, p, items_of(session, p, f, NULL), q, f, "", out);
     }
     const char *wanted = q->stage ? q->stage : session->options.stage;
     if (!etch_session_stages(session, p, wanted, q->stage ? q->stage_span : q->span, &stages))
         return false;
+    const bool held = f->row->measure == ETCH_HELD; /* differs by the number of the stage */
     for (uint32_t i = 0; i < stages.count; i++) {
         uint32_t same = 0;
-        while (same < i && stages.at[same].view != stages.at[i].view)
+        while (same < i && (held || stages.at[same].view != stages.at[i].view))
             same++;
         if (same < i) {
             etch_share share = out->at[same];
@@ -503,7 +529,7 @@ static bool pick_stages(etch_session *session, etch_pipeline *p, const etch_quan
             ETCH_PUSH(session->arena, out, share);
             continue;
         }
-        const etch_cost_list *costs = items_of(session, p, f, stages.at[i].view);
+        const etch_cost_list *costs = items_of(session, p, f, &stages.at[i]);
         if (!pick_share(session, p, costs, q, f, stages.at[i].label, out))
             return false;
     }
@@ -516,7 +542,8 @@ etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *q,
     filter f = {.row = row, .op = q->op};
     if (!check_arguments(session, q, row) ||
         (row->subject == ETCH_OF_PHASE && !find_phases(session, q, &f)) ||
-        (row->subject == ETCH_OF_CLASS && !find_class(session, q)) || (q->op && !find_op(session, q, row)))
+        (row->subject == ETCH_OF_CLASS && !(f.held = etch_memory_class_of(session, q))) ||
+        (q->op && !find_op(session, q, row)))
         return NULL;
     if (row->subject == ETCH_OF_PART && !q->first) {
         etch_error(session->diags, ETCH_E_QUERY_PART, q->span, "'%s' needs a model or a module: %s(model)",
@@ -528,6 +555,8 @@ etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *q,
     session->latest = p;
     if (!p || !is_trained(session, p, q, &f) || !find_count(session, p, q, &f) ||
         (q->axis_count > 0 && !find_axes(session, q, p->plan, &f.axes)))
+        return NULL;
+    if (q->part && !find_share(session, p, q, &f.share))
         return NULL;
     f.of_axes = q->axis_count > 0;
     if (f.of_axes)

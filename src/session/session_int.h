@@ -15,9 +15,14 @@
 typedef struct etch_stage_costs {
     const etch_stage_view *view; /* NULL: there is one stage */
     etch_cost_list costs;
-    etch_cost_list memory; /* what it holds; empty until asked for */
-    bool has_memory;
 } etch_stage_costs;
+
+/* What a rank of a stage holds. Unlike costs, it depends on the number of the stage. */
+typedef struct etch_stage_memory {
+    const etch_stage_view *view;
+    etch_stage_place place;
+    etch_cost_list items;
+} etch_stage_memory;
 
 /* One model under one train block and one set of values, as far as it was needed: costs of the whole job
  * need no plan, costs of one rank need it placed. */
@@ -31,13 +36,15 @@ typedef struct etch_pipeline {
     bool tried_to_place;
     const etch_marks *marks; /* NULL until asked for */
     etch_cost_list graph_costs;
-    ETCH_VEC(etch_stage_costs *) stage_costs; /* of one rank, as far as they were asked for */
+    ETCH_VEC(etch_stage_costs *) stage_costs;   /* of one rank, as far as they were asked for */
+    ETCH_VEC(etch_stage_memory *) stage_memory; /* likewise */
 } etch_pipeline;
 
 /* The values in force with one run and plan. */
 typedef struct etch_in_force {
     const char *run;       /* as asked; NULL: the spec's choice */
     const etch_plan *plan; /* may be NULL */
+    const char *named;     /* the plans beside which this one was named; NULL: alone */
     bool defaults;
     etch_settings settings;
     bool fine; /* false: they have errors, which have been reported */
@@ -94,6 +101,7 @@ bool etch_pipeline_place(etch_session *session, etch_pipeline *pipeline);
 typedef struct etch_stage_item {
     const char *label;           /* "0", "1", ...; or "first", "middle", "last"; "whole" where there is one */
     const etch_stage_view *view; /* NULL: there is one */
+    etch_stage_place place;
 } etch_stage_item;
 typedef ETCH_VEC(etch_stage_item) etch_stage_list;
 
@@ -105,9 +113,9 @@ bool etch_session_stages(etch_session *session, etch_pipeline *pipeline, const c
 /* Items of one rank of a stage, in program order. */
 const etch_cost_list *etch_pipeline_stage_costs(etch_session *session, etch_pipeline *pipeline,
                                                 const etch_stage_view *view);
-/* Items of what one rank of a stage holds. */
+/* Items of what one rank of a stage holds; `stage` NULL: of a call that is on any. */
 const etch_cost_list *etch_pipeline_stage_memory(etch_session *session, etch_pipeline *pipeline,
-                                                 const etch_stage_view *view);
+                                                 const etch_stage_item *stage);
 /* Values of `pipeline` put into an expression. */
 etch_expr etch_pipeline_apply(etch_session *session, const etch_pipeline *pipeline, etch_expr expr);
 /* A set of mesh axes without those that are bound to 1: no collective is over these. */
@@ -161,6 +169,22 @@ const etch_quantity_row *etch_quantity_row_of(const char *name);
 void etch_quantity_describe_all(etch_buf *out);
 bool etch_quantity_of_rank(const etch_quantity_row *row);
 
+/* What `memory` may be asked of. */
+typedef struct etch_memory_class {
+    const char *name;
+    unsigned held; /* bits 1 << etch_memory */
+    bool cache;    /* caches as well */
+    bool of_parts; /* also of a part of the model */
+    const char *help;
+} etch_memory_class;
+
+/* NULL past the end. */
+const etch_memory_class *etch_memory_class_at(size_t index);
+/* NULL after a reported error. */
+const etch_memory_class *etch_memory_class_of(etch_session *session, const etch_quantity *quantity);
+/* What `--by class` calls what an item holds. */
+const char *etch_memory_label(const etch_cost *cost);
+
 /* What session gives to lang for evaluating expressions. */
 etch_quantities etch_session_quantities(etch_session *session);
 
@@ -190,6 +214,9 @@ etch_expr etch_picks_sum(etch_session *session, const etch_picks *picks);
 /* Does the collective exist? One over axes of size 1 does not. Where all of its axes may be 1 or more, it is counted
  * and the axes are noted. */
 bool etch_cost_communicates(etch_session *session, const etch_pipeline *p, const etch_cost *cost);
+/* Why there is the collective of an item, in words. `names` of tensors by id, in place of the spec's; may be NULL. */
+const etch_phrase_view *etch_cost_explain(etch_session *session, const etch_pipeline *p,
+                                          const etch_cost *cost, const char *const *names, size_t *count);
 /* What an amount of the item is in all steps of a served model, with the values in force. */
 etch_expr etch_cost_total(etch_session *session, const etch_pipeline *p, const etch_cost *cost,
                           etch_expr amount);

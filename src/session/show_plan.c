@@ -11,15 +11,23 @@ const char *etch_plan_text(const etch_plan_viewing *v, etch_expr value)
                                                                            : "undefined";
 }
 
-const char *etch_plan_bytes_by_dims(const etch_plan_viewing *v, const etch_value *value)
+const char *etch_plan_bytes_by_dims(const etch_plan_viewing *v, const etch_value *value, etch_dtype dtype)
 {
     etch_sym *sym = v->view.sym;
     const etch_plan *plan = v->placed->plan;
     etch_expr bytes = etch_mul(sym, etch_elements(sym, value->tensor, etch_view_size_by_dims, &v->view),
-                               etch_int(sym, etch_dtype_bytes(value->tensor->dtype)));
-    for (uint32_t a = 0; a < plan->mesh.count; a++)
-        if (v->how.axes >> a & 1 && value->place[a] && value->place[a] != ETCH_PARTIAL)
-            bytes = etch_div(sym, bytes, etch_var(sym, plan->mesh.at[a].name));
+                               etch_int(sym, etch_dtype_bytes(dtype)));
+    for (uint32_t i = 0; i < value->tensor->rank; i++) {
+        uint32_t axes[ETCH_MAX_AXES];
+        const uint32_t count =
+            etch_place_axes(v->placed, &v->how, value->place, value->tensor->dims[i], axes);
+        for (uint32_t k = 0; k < count;) {
+            const etch_product *product = etch_product_at(plan, axes + k, count - k);
+            bytes =
+                etch_div(sym, bytes, etch_var(sym, product ? product->name : plan->mesh.at[axes[k]].name));
+            k += product ? product->axis_count : 1;
+        }
+    }
     return etch_view_dim_text(&v->view, bytes);
 }
 
@@ -172,7 +180,7 @@ static size_t value_index(etch_plan_viewing *v, const etch_value *value)
     etch_view_value row = {.tensor = v->view.tensor_at[value->tensor->id],
                            .place = etch_place_text(v->placed, &v->how, value->tensor, value->place),
                            .bytes = etch_plan_text(v, etch_value_bytes(v->placed, value)),
-                           .bytes_by_dims = etch_plan_bytes_by_dims(v, value),
+                           .bytes_by_dims = etch_plan_bytes_by_dims(v, value, value->tensor->dtype),
                            .step = ETCH_VIEW_NONE};
     etch_span line;
     row.shards = shards_of(v, value, &row.shard_count);

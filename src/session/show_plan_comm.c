@@ -5,9 +5,18 @@
 
 /* ---- finding -------------------------------------------------------------------------------------------- */
 
-/* Items of one collective: of one step, of the weights of one unit, of one cut. */
-static bool same_collective(const etch_cost *a, const etch_cost *b)
+/* Does one collective take what several units have? */
+static bool spans_units(const etch_plan_viewing *v, const etch_cost *cost)
 {
+    return v->placed->plan->bucketing != ETCH_BUCKET_BY_LAYER &&
+           (cost->cause.rule == ETCH_RULE_REDUCE || cost->cause.rule == ETCH_RULE_UPDATE);
+}
+
+/* Items of one collective: of one step, of the weights of one unit or of all, of one cut. */
+static bool same_collective(const etch_plan_viewing *v, const etch_cost *a, const etch_cost *b)
+{
+    if (spans_units(v, a))
+        return a->move == b->move && a->axes == b->axes && a->cause.rule == b->cause.rule;
     return a->step == b->step && a->phase == b->phase && a->move == b->move && a->axes == b->axes &&
            a->cause.rule == b->cause.rule && a->cause.unit == b->cause.unit && a->cause.cut == b->cause.cut &&
            (a->step || a->body == b->body);
@@ -16,7 +25,7 @@ static bool same_collective(const etch_cost *a, const etch_cost *b)
 static etch_shown_collective *collective_for(etch_plan_viewing *v, const etch_cost *cost)
 {
     for (uint32_t i = v->collectives.count; i-- > 0;)
-        if (same_collective(v->collectives.at[i].cost, cost))
+        if (same_collective(v, v->collectives.at[i].cost, cost))
             return &v->collectives.at[i];
     return NULL;
 }
@@ -90,6 +99,8 @@ static bool comes_before(const etch_plan_viewing *v, const etch_shown_collective
 {
     if (a->cost->phase != b->cost->phase)
         return a->cost->phase < b->cost->phase;
+    if (!a->cost->step && !b->cost->step) /* weights are gathered when all have been updated */
+        return a->cost->cause.rule != ETCH_RULE_UPDATE && b->cost->cause.rule == ETCH_RULE_UPDATE;
     const size_t at = a->cost->step ? v->step_at[a->cost->step->id] : ETCH_VIEW_NONE;
     return at < (b->cost->step ? v->step_at[b->cost->step->id] : ETCH_VIEW_NONE);
 }
@@ -108,6 +119,15 @@ static void sort_collectives(etch_plan_viewing *v)
             v->collective_at[v->collectives.at[i].cost->step->id] = i;
 }
 
+static etch_expr ranks_of(const etch_plan_viewing *v, uint32_t axes)
+{
+    etch_expr ranks = etch_int(v->view.sym, 1);
+    for (uint32_t a = 0; a < v->placed->plan->mesh.count; a++)
+        if (axes >> a & 1)
+            ranks = etch_mul(v->view.sym, ranks, v->placed->plan->mesh.at[a].size);
+    return ranks;
+}
+
 /* Stages that are alike share their costs. */
 static void copy_stage(etch_plan_viewing *v, uint32_t from, uint32_t to)
 {
@@ -116,6 +136,26 @@ static void copy_stage(etch_plan_viewing *v, uint32_t from, uint32_t to)
         row->times[to] = row->times[from];
         row->bytes[to] = row->bytes[from];
         row->wire[to] = row->wire[from];
+    }
+}
+
+/* Of what several units have together: how many collectives take it, and how much each. */
+static void count_buckets(etch_plan_viewing *v, etch_shown_collective *row)
+{
+    etch_sym *sym = v->view.sym;
+    const etch_plan *plan = v->placed->plan;
+    const etch_cost *cost = row->cost;
+    const bool is_whole = cost->move == ETCH_REDUCE_SCATTER; /* others are of the parts of a divided update */
+    const etch_expr ranks = ranks_of(v, is_whole ? 0 : v->placed->zero_axes[cost->tensor->id]);
+    row->each = row->bytes[row->stage];
+    if (plan->bucketing == ETCH_BUCKET_BY_SIZE)
+        row->each = etch_div(sym, plan->bucket, ranks);
+    for (uint32_t s = 0; s < v->stages.count; s++) {
+        if (etch_is_zero(row->bytes[s]))
+            continue;
+        row->times[s] = etch_int(sym, 1);
+        if (plan->bucketing == ETCH_BUCKET_BY_SIZE)
+            row->times[s] = etch_ceil(sym, etch_div(sym, etch_mul(sym, row->bytes[s], ranks), plan->bucket));
     }
 }
 
@@ -135,27 +175,13 @@ void etch_plan_find_collectives(etch_plan_viewing *v)
             if (is_wanted(v, &costs->at[i]))
                 add_item(v, &costs->at[i], s);
     }
+    for (uint32_t i = 0; i < v->collectives.count; i++)
+        if (spans_units(v, v->collectives.at[i].cost))
+            count_buckets(v, &v->collectives.at[i]);
     sort_collectives(v);
 }
 
 /* ---- rows ----------------------------------------------------------------------------------------------- */
-
-static const etch_view_phrase *why(const etch_plan_viewing *v, const etch_cost *cost, size_t *count)
-{
-    static const char *const parts[] = {
-        [ETCH_PHRASE_MADE] = "made", [ETCH_PHRASE_NEEDS] = "needed", [ETCH_PHRASE_LINE] = "plan"};
-    etch_phrases phrases = {0};
-    if (cost->step)
-        etch_step_explain(v->placed, &v->how, cost->step, &phrases);
-    else
-        etch_cause_explain(v->placed, &v->how, &cost->cause, cost->axes, &phrases);
-    etch_view_phrase *rows = ETCH_NEW_ARRAY(v->view.arena, phrases.count, etch_view_phrase);
-    for (uint32_t i = 0; i < phrases.count; i++)
-        rows[i] = (etch_view_phrase){parts[phrases.at[i].part], phrases.at[i].text,
-                                     etch_locate(v->view.session, phrases.at[i].span)};
-    *count = phrases.count;
-    return rows;
-}
 
 static const char *human(const etch_plan_viewing *v, etch_expr bytes)
 {
@@ -170,15 +196,6 @@ static const etch_view_share *shares_of(const etch_plan_viewing *v, const etch_e
         rows[i] = (etch_view_share){etch_plan_text(v, times[i]), etch_plan_text(v, bytes[i]),
                                     etch_plan_text(v, wire[i]), human(v, bytes[i]), human(v, wire[i])};
     return rows;
-}
-
-static const char *ranks_of(const etch_plan_viewing *v, uint32_t axes)
-{
-    etch_expr ranks = etch_int(v->view.sym, 1);
-    for (uint32_t a = 0; a < v->placed->plan->mesh.count; a++)
-        if (axes >> a & 1)
-            ranks = etch_mul(v->view.sym, ranks, v->placed->plan->mesh.at[a].size);
-    return etch_plan_text(v, ranks);
 }
 
 static void add_tensors(const etch_plan_viewing *v, const etch_shown_collective *shown,
@@ -199,7 +216,7 @@ static etch_view_collective view_of(const etch_plan_viewing *v, const etch_shown
     etch_view_collective row = {.name = etch_move_name(cost->move),
                                 .phase = etch_phase_name(cost->phase),
                                 .group = etch_axes_label(v->placed, axes),
-                                .ranks = ranks_of(v, axes),
+                                .ranks = etch_plan_text(v, ranks_of(v, axes)),
                                 .step = ETCH_VIEW_NONE,
                                 .module = v->view.scope_at[etch_view_scope(&v->view, cost->scope)->id],
                                 .loop = ETCH_VIEW_NONE,
@@ -207,7 +224,7 @@ static etch_view_collective view_of(const etch_plan_viewing *v, const etch_shown
                                 .shares = shares_of(v, shown->times, shown->bytes, shown->wire),
                                 .rule = etch_rule_name(cost->cause.rule)};
     row.axes = etch_plan_axis_list(v, axes, &row.axis_count);
-    row.why = why(v, cost, &row.why_count);
+    row.why = etch_cost_explain(v->view.session, v->view.p, cost, v->view.names.tensors, &row.why_count);
     add_tensors(v, shown, &row);
     if (cost->body)
         row.loop = etch_view_loop_at(&v->view, cost->body);
@@ -215,7 +232,7 @@ static etch_view_collective view_of(const etch_plan_viewing *v, const etch_shown
         return row;
     row.before = etch_place_text(v->placed, &v->how, step->ins[0]->tensor, step->ins[0]->place);
     row.after = etch_place_text(v->placed, &v->how, step->outs[0]->tensor, step->outs[0]->place);
-    row.bytes_by_dims = etch_plan_bytes_by_dims(v, step->ins[0]);
+    row.bytes_by_dims = etch_plan_bytes_by_dims(v, step->ins[0], step->travels);
     row.step = v->step_at[step->id];
     row.loop = row.step == ETCH_VIEW_NONE ? row.loop : v->steps.at[row.step].loop;
     return row;

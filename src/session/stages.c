@@ -20,9 +20,14 @@ static etch_expr apply(const choosing *c, etch_expr expr)
     return etch_pipeline_apply(c->session, c->p, expr);
 }
 
-static void add(const choosing *c, const char *label, const etch_stage_view *view)
+/* `number`: of the stage. */
+static void add(const choosing *c, const char *label, const etch_stage_view *view, etch_expr number)
 {
-    ETCH_PUSH(c->session->arena, c->out, (etch_stage_item){label, view});
+    uint64_t chunks = 1;
+    const bool counted = c->stages && c->chunk_count && etch_to_u64(c->chunk_count, &chunks);
+    const etch_expr stages = c->stages ? c->stage_count : etch_int(c->session->sym, 1);
+    const etch_stage_place place = {number, stages, counted ? (uint32_t)chunks : 1};
+    ETCH_PUSH(c->session->arena, c->out, (etch_stage_item){label, view, place});
 }
 
 static void find_sizes(choosing *c)
@@ -115,7 +120,8 @@ static bool add_numbers(const choosing *c)
         return false;
     for (uint32_t stage = 0; stage < c->numbers.stages; stage++)
         add(c, etch_text(c->session->arena, "%u", (unsigned)stage),
-            shared_view(c, etch_stage_view_of(c->p->placed, &c->numbers, stage)));
+            shared_view(c, etch_stage_view_of(c->p->placed, &c->numbers, stage)),
+            etch_int(c->session->sym, stage));
     return true;
 }
 
@@ -136,9 +142,13 @@ static bool stage_number(const char *wanted, uint64_t *number)
 static void add_class(const choosing *c, etch_stage_class class, uint32_t chunks, const char *label,
                       etch_expr number)
 {
+    const etch_expr one = etch_int(c->session->sym, 1);
     const etch_stage_view *view = etch_stage_view_class(c->p->placed, class, c->stage_count, chunks, number);
     if (view)
-        add(c, label, shared_view(c, view));
+        add(c, label, shared_view(c, view),
+            class == ETCH_STAGE_FIRST  ? etch_int(c->session->sym, 0)
+            : class == ETCH_STAGE_LAST ? etch_sub(c->session->sym, c->stage_count, one)
+                                       : number);
 }
 
 /* The stage that is wanted, where it has a number: one of the ends, or in the middle if there are so many. */
@@ -282,7 +292,7 @@ bool etch_session_stages(etch_session *session, etch_pipeline *p, const char *wa
     if (c.stages)
         find_sizes(&c);
     if (!c.stages || c.stage_count == etch_int(session->sym, 1)) {
-        add(&c, wanted ? "0" : "whole", NULL);
+        add(&c, wanted ? "0" : "whole", NULL, etch_int(session->sym, 0));
     } else if (find_numbers(&c)) {
         if (!add_numbers(&c))
             return false;
@@ -303,30 +313,35 @@ bool etch_session_stages_fit(etch_session *session, etch_pipeline *p)
            etch_stage_numbers_fit(p->placed, &c.numbers);
 }
 
-static etch_stage_costs *stage_costs(etch_session *session, etch_pipeline *p, const etch_stage_view *view)
+const etch_cost_list *etch_pipeline_stage_costs(etch_session *session, etch_pipeline *p,
+                                                const etch_stage_view *view)
 {
     for (uint32_t i = 0; i < p->stage_costs.count; i++)
         if (p->stage_costs.at[i]->view == view)
-            return p->stage_costs.at[i];
+            return &p->stage_costs.at[i]->costs;
     etch_stage_costs *made = ETCH_NEW(session->arena, etch_stage_costs);
     made->view = view;
     etch_placed_costs(p->placed, view, &made->costs);
     ETCH_PUSH(session->arena, &p->stage_costs, made);
-    return made;
-}
-
-const etch_cost_list *etch_pipeline_stage_costs(etch_session *session, etch_pipeline *p,
-                                                const etch_stage_view *view)
-{
-    return &stage_costs(session, p, view)->costs;
+    return &made->costs;
 }
 
 const etch_cost_list *etch_pipeline_stage_memory(etch_session *session, etch_pipeline *p,
-                                                 const etch_stage_view *view)
+                                                 const etch_stage_item *stage)
 {
-    etch_stage_costs *of = stage_costs(session, p, view);
-    if (!of->has_memory)
-        etch_placed_memory(p->placed, view, &of->memory);
-    of->has_memory = true;
-    return &of->memory;
+    const etch_expr zero = etch_int(session->sym, 0), one = etch_int(session->sym, 1);
+    const etch_stage_item any = {.place = {zero, one, 1}};
+    const etch_stage_item *of = stage ? stage : &any;
+    for (uint32_t i = 0; i < p->stage_memory.count; i++)
+        if (p->stage_memory.at[i]->view == of->view && p->stage_memory.at[i]->place.stage == of->place.stage)
+            return &p->stage_memory.at[i]->items;
+    etch_stage_memory *made = ETCH_NEW(session->arena, etch_stage_memory);
+    *made = (etch_stage_memory){.view = of->view, .place = of->place};
+    etch_placed_memory(p->placed, of->view, &of->place, &made->items);
+    const etch_cost_list *costs = etch_pipeline_stage_costs(session, p, of->view);
+    for (uint32_t i = 0; i < costs->count; i++)
+        if (costs->at[i].measure == ETCH_CACHED)
+            ETCH_PUSH(session->arena, &made->items, costs->at[i]);
+    ETCH_PUSH(session->arena, &p->stage_memory, made);
+    return &made->items;
 }

@@ -42,11 +42,33 @@ etch_terms etch_terms_of(etch_session *session, etch_expr total, const etch_expr
 
 /* ---- where they come from --------------------------------------------------------------------------------- */
 
+const etch_phrase_view *etch_cost_explain(etch_session *session, const etch_pipeline *p,
+                                          const etch_cost *cost, const char *const *names, size_t *count)
+{
+    static const char *const said[] = {
+        [ETCH_PHRASE_MADE] = "made", [ETCH_PHRASE_NEEDS] = "needed", [ETCH_PHRASE_LINE] = "plan"};
+    const etch_telling how = {session->arena, etch_pipeline_axes(session, p, UINT32_MAX), names};
+    etch_phrases phrases = {0};
+    if (cost->step)
+        etch_step_explain(p->placed, &how, cost->step, &phrases);
+    else
+        etch_cause_explain(p->placed, &how, &cost->cause, cost->axes, &phrases);
+    etch_phrase_view *rows = ETCH_NEW_ARRAY(session->arena, phrases.count, etch_phrase_view);
+    for (uint32_t i = 0; i < phrases.count; i++)
+        rows[i] = (etch_phrase_view){.part = said[phrases.at[i].part],
+                                     .text = phrases.at[i].text,
+                                     .of_plan = phrases.at[i].of_plan,
+                                     .location = etch_locate(session, phrases.at[i].span)};
+    *count = phrases.count;
+    return rows;
+}
+
 /* What looks alike is one: calls of a module from different places of the same caller, too. */
 static bool same_place(etch_session *session, const etch_pipeline *p, const etch_cost *a, const etch_cost *b)
 {
-    return a->phase == b->phase && a->span.start == b->span.start && a->span.end == b->span.end &&
-           strcmp(etch_cost_op_name(a), etch_cost_op_name(b)) == 0 &&
+    return a->phase == b->phase && a->axes == b->axes && a->cause.rule == b->cause.rule &&
+           a->cause.line.start == b->cause.line.start && a->span.start == b->span.start &&
+           a->span.end == b->span.end && strcmp(etch_cost_op_name(a), etch_cost_op_name(b)) == 0 &&
            (a->scope == b->scope || strcmp(etch_cost_label(session, p, a, ETCH_BY_MODULE),
                                            etch_cost_label(session, p, b, ETCH_BY_MODULE)) == 0);
 }
@@ -68,11 +90,15 @@ void etch_contributions_of(etch_session *session, const etch_pipeline *p, const 
 static etch_reason reason_of(etch_session *session, const etch_pipeline *p, const etch_cost *cost)
 {
     const bool weight = cost->measure == ETCH_PARAMS;
-    return (etch_reason){.op = weight ? "weight" : etch_cost_op_name(cost),
-                         .module = etch_cost_label(session, p, cost, ETCH_BY_MODULE),
-                         .phase = weight ? NULL : etch_phase_name(cost->phase),
-                         .tensor = cost->tensor ? cost->tensor->name : NULL,
-                         .location = etch_locate(session, cost->span)};
+    const bool moves = cost->measure == ETCH_COMM || cost->measure == ETCH_WIRE;
+    etch_reason reason = {.op = weight ? "weight" : etch_cost_op_name(cost),
+                          .module = etch_cost_label(session, p, cost, ETCH_BY_MODULE),
+                          .phase = weight ? NULL : etch_phase_name(cost->phase),
+                          .tensor = cost->tensor ? cost->tensor->name : NULL,
+                          .location = etch_locate(session, cost->span)};
+    if (moves)
+        reason.why = etch_cost_explain(session, p, cost, NULL, &reason.why_count);
+    return reason;
 }
 
 void etch_answer_why(etch_session *session, const etch_pipeline *p, const etch_contributions *from,

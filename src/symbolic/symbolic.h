@@ -135,6 +135,8 @@ typedef struct etch_claim {
     etch_expr left, right;
     const etch_expr *divisors; /* what the sides divide by, as written: they may have cancelled since */
     uint32_t divisor_count;
+    const char *const *plans; /* of a spec that it names */
+    uint32_t plan_count;
     const char *text; /* as written */
     etch_span span;
 } etch_claim;

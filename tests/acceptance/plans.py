@@ -45,6 +45,8 @@ FAMILIES = (
 # Codes of what a plan may be refused for: an axis twice on one tensor, a move that cannot be, no meaning yet, a size that
 # is not divided.
 REASONS = ("E0401", "E0402", "E0420", "E0523")
+# Sizes that may be any multiple of some number; with 1, of what no plan here divides.
+VARIED = {"hidden": 16, "ffn": 16, "vocab": 16, "expert_ffn": 16, "q_rank": 1, "kv_rank": 1, "buckets": 1, "window": 1}
 DTYPES = ("act = f32", "weights = f32", "grads = bf16", "moments = bf16", "master = none", "grads_comm = bf16",
           "weights_comm = f8", "dispatch = f8", "combine = f8")
 LAYERS = {"t5": ("enc_layers", "dec_layers")}
@@ -122,6 +124,9 @@ class Plan:
         known = params_of(self.model)
         self.units = sum(layers.values()) + (2 if "head" in self.family.units else 0)
         sizes = {"batch": batch, "micro": micro, **sequences, **layers, **self.family.sizes}
+        for name, unit in VARIED.items():
+            if name in sizes and sizes[name] > 1:
+                sizes[name] = unit * chance.randint(1, 96 // unit)
         if "mtp" in sizes:
             sizes["mtp"] = chance.choice((0, 1))
             self.units += sizes["mtp"]
@@ -155,6 +160,11 @@ class Plan:
             self.lines.append(lambda left: f"recompute = {text}")
         if self.likely(0.3):
             self.lines.append(lambda left: "reduce = end")
+        if self.likely(0.3):
+            bucket = chance.choice(("layer", "step", f"{chance.randint(100, 40000)}"))
+            self.lines.append(lambda left: f"bucket = {bucket}")
+        if self.likely(0.3):
+            self.lines.append(lambda left: "keep = gathers")
         if self.likely(0.3):
             some = chance.sample(DTYPES if family.experts else DTYPES[:-2], chance.randint(1, 3))
             dtypes = ", ".join(some)

@@ -4,7 +4,7 @@
 
 A line `  $ COMMAND` is run by sh; lines `  > MORE` continue it. The indented lines below are what it writes to
 stdout; after `  [stderr]` what it writes to stderr; after them `  [exit N]` when the exit status is not 0. Commands of
-a case run one after the other in one folder, in which `models`, its `plans.etch`, and `specs` (of tests/cli) can be read.
+a case run one after the other in one folder, in which `models` and `specs` (of tests/cli) can be read.
 With UPDATE=1 the case is written anew from what is seen.
 """
 
@@ -52,8 +52,7 @@ def parse(text):
 
 def main():
     case = pathlib.Path(sys.argv[1])
-    shell = console.Shell("case", [console.SOURCE / "models", console.SOURCE / "models" / "plans.etch",
-                                   console.SOURCE / "tests" / "cli" / "specs"])
+    shell = console.Shell("case", [console.SOURCE / "models", console.SOURCE / "tests" / "cli" / "specs"])
     written, failed, count = [], 0, 0
     for part in parse(case.read_text(encoding="utf-8")):
         if part[0] == "prose":

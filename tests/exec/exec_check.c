@@ -165,7 +165,38 @@ const char *exec_check_saved(const etch_training *training, uint64_t seed, bool 
 
 /* ---- ranks ------------------------------------------------------------------------------------------ */
 
-static const char *check_order(const etch_placed *placed, exec_data *data, exec_order order)
+/* Has a loop in a loop several classes? */
+static bool has_inner_classes(const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            if (has_classes(loop->bodies.at[k]))
+                return true;
+    }
+    return false;
+}
+
+/* Has the first rank read in the backward pass of a microbatch what it is said to keep for it? Loops of several classes
+ * may be said to keep more; those inside loops, whose values are moved when they enter, are not held to anything. */
+static const char *check_rank_saved(const exec_ranks *ranks)
+{
+    const etch_placed *placed = ranks->placed;
+    etch_saved_list saved = {0};
+    uint64_t bytes = 0;
+    etch_placed_saved(placed, NULL, &saved);
+    for (uint32_t i = 0; i < saved.count; i++) {
+        const etch_saved *s = &saved.at[i];
+        bytes += (uint64_t)exec_integer(s->elements) * s->width * exec_integer(s->times);
+    }
+    const etch_region *forward = placed->training->graph->forward;
+    if (bytes == ranks->kept || (has_classes(forward) && bytes > ranks->kept) || has_inner_classes(forward))
+        return NULL;
+    return etch_text(placed->arena, "%llu bytes are said to be saved on a rank; %llu are read",
+                     (unsigned long long)bytes, (unsigned long long)ranks->kept);
+}
+
+static const char *check_order(const etch_placed *placed, exec_data *data, exec_order order, bool saved)
 {
     const etch_training *training = placed->training;
     exec_run *run = exec_run_new(placed->arena, training, data);
@@ -175,6 +206,8 @@ static const char *check_order(const etch_placed *placed, exec_data *data, exec_
         exec_run_backward(run);
         if (!run->env.failure)
             exec_ranks_run(ranks);
+        if (m == 0 && saved && !run->env.failure && !ranks->env.failure)
+            ranks->env.failure = check_rank_saved(ranks);
     }
     if (!run->env.failure && !ranks->env.failure)
         exec_ranks_finish(ranks);
@@ -184,7 +217,7 @@ static const char *check_order(const etch_placed *placed, exec_data *data, exec_
 
 const char *exec_check_order(const etch_placed *placed, uint64_t seed, exec_order order)
 {
-    return check_order(placed, exec_data_new(placed->arena, placed->training, seed), order);
+    return check_order(placed, exec_data_new(placed->arena, placed->training, seed), order, false);
 }
 
 const char *exec_check_placed(const etch_placed *placed, uint64_t seed)
@@ -192,10 +225,10 @@ const char *exec_check_placed(const etch_placed *placed, uint64_t seed)
     exec_data *data = exec_data_new(placed->arena, placed->training, seed);
     const char *failure = exec_check_rules(placed);
     if (!failure)
-        failure = check_order(placed, data, EXEC_PROGRAM);
+        failure = check_order(placed, data, EXEC_PROGRAM, true);
     if (failure)
         return failure;
-    failure = check_order(placed, data, EXEC_KERNELS);
+    failure = check_order(placed, data, EXEC_KERNELS, false);
     return failure ? etch_text(placed->arena, "in the order of kernels: %s", failure) : NULL;
 }
 
@@ -241,7 +274,7 @@ static bool has_chunks(const etch_placed *placed, const etch_step *step)
     uint32_t parts = 1;
     for (uint32_t a = 0; query && a < placed->plan->mesh.count; a++)
         parts *= step->factor[a] == query ? exec_integer(placed->plan->mesh.at[a].size) : 1;
-    return parts == 1 || exec_integer(query->size) % (2 * parts) == 0;
+    return parts == 1 || placed->plan->contiguous || exec_integer(query->size) % (2 * parts) == 0;
 }
 
 static bool step_is_even(const etch_placed *placed, const etch_step *step)

@@ -96,10 +96,10 @@ static const char *text_of(const search *s, const etch_value *value)
 
 static const char *step_text(const search *s, const etch_step *step)
 {
-    return etch_text(s->placed->arena, "%s %u: %s over %s, %s -> %s", etch_phase_name(step->phase), step->id,
-                     step->move ? etch_move_name(step->move) : etch_row_name(step->row),
+    return etch_text(s->placed->arena, "%s %u: %s over %s, %s -> %s (%s)", etch_phase_name(step->phase),
+                     step->id, step->move ? etch_move_name(step->move) : etch_row_name(step->row),
                      etch_axes_label(s->placed, step->axes), text_of(s, step->ins[0]),
-                     text_of(s, step->outs[0]));
+                     text_of(s, step->outs[0]), etch_rule_name(step->cause.rule));
 }
 
 static void find(search *s, exec_waste waste, const etch_step *step, const etch_step *other)
@@ -107,7 +107,9 @@ static void find(search *s, exec_waste waste, const etch_step *step, const etch_
     const char *text = step_text(s, step);
     if (other)
         text = etch_text(s->placed->arena, "%s; %s", text, step_text(s, other));
-    ETCH_PUSH(s->placed->arena, s->out, (exec_finding){waste, step, text});
+    /* The cotangent of a summand is made whole at once, on the axes of the summands alone. */
+    const bool is_greedy = waste == EXEC_CHAIN && step->cause.rule == ETCH_RULE_SUMMAND;
+    ETCH_PUSH(s->placed->arena, s->out, (exec_finding){waste, step, is_greedy, text});
 }
 
 static bool is_statistic(const search *s, const etch_step *step)

@@ -551,6 +551,10 @@ static void read_line(etch_arena *arena, etch_plan *plan, const char *line)
             read_zero(arena, plan, line);
             return;
         }
+        if (strcmp(word, "contiguous") == 0) {
+            plan->contiguous = true;
+            return;
+        }
         if (strcmp(word, "keep") == 0) {
             plan->keep_gathers = true;
             return;

@@ -799,6 +799,8 @@ const char *exec_random_plan(const exec_model *m, exec_dice *dice)
     const uint32_t chosen = exec_roll(dice, 8), most = p.axes == 1 ? 1 : p.axes == 2 ? 3 : 4;
     if (chosen < most)
         etch_buf_printf(&p.text, " | zero %s", zero[chosen]);
+    if (exec_roll(dice, 6) == 0)
+        etch_buf_puts(&p.text, " | contiguous");
     if (exec_roll(dice, 3) == 0)
         etch_buf_puts(&p.text, " | keep");
     return p.text.text;

@@ -151,6 +151,37 @@ static void check_value(exec_ranks *ranks, const etch_step *step, const etch_val
                 etch_text(ranks->values.arena, "%s: %s %s", step_text(ranks, step), role, tensor->name));
 }
 
+/* ---- what backward reads of forward ---------------------------------------------------------------------- */
+
+/* A rank's array is memory of its own where an op or a move of the forward pass has made it. */
+static void note_made(const etch_step *step, exec_array *array, uint32_t output)
+{
+    const etch_tensor *tensor = step->outs[output]->tensor;
+    if (step->phase == ETCH_FORWARD && tensor->kind != ETCH_WEIGHT && !array->made_as)
+        array->made_as = tensor;
+}
+
+static void note_read(exec_ranks *ranks, const etch_step *step, exec_array *array, uint32_t rank)
+{
+    while (array->memory)
+        array = array->memory;
+    if (rank != 0 || step->phase == ETCH_FORWARD || !array->made_as || array->is_kept)
+        return;
+    array->is_kept = true;
+    ranks->kept += array->size * etch_dtype_bytes(array->made_as->dtype);
+}
+
+static void track(const etch_step *step, const exec_call *call)
+{
+    const bool is_view = step->row->role == ROLE_FREE;
+    for (uint32_t i = 0; i < step->out_count; i++) {
+        if (is_view)
+            call->outs[i]->memory = (exec_array *)(uintptr_t)call->ins[0];
+        else
+            note_made(step, call->outs[i], i);
+    }
+}
+
 static void run_move(exec_ranks *ranks, const etch_step *step)
 {
     bool statistic = step->move == ETCH_ALL_REDUCE &&
@@ -160,6 +191,11 @@ static void run_move(exec_ranks *ranks, const etch_step *step)
             statistic ? exec_ranks_get(ranks, step->ins[0], r) : exec_ranks_move(ranks, step, r);
         if (part)
             set(ranks, step->outs[0], r, part);
+        if (part && !statistic)
+            note_made(step, part, 0);
+        exec_array *from = exec_ranks_find(ranks, step->ins[0], r);
+        if (from)
+            note_read(ranks, step, from, r);
     }
     if (statistic) /* the op has made the whole statistic already */
         check_value(ranks, step, step->outs[0], step->outs[0]->tensor, "statistic");
@@ -199,11 +235,23 @@ static exec_array *gathered(exec_ranks *ranks, const etch_value *value, exec_arr
     return all;
 }
 
-static void check_flop(exec_ranks *ranks, const etch_step *step, int64_t counted, uint32_t statistics)
+/* Which part of uneven work a rank has. */
+static etch_expr part_of(const exec_ranks *ranks, uint32_t rank)
 {
-    if (ranks->seen[step->id] || ranks->env.failure)
+    int64_t part = 0;
+    for (uint32_t a = 0; a < ranks->mesh.axes; a++)
+        if (ranks->placed->uneven_axes >> a & 1)
+            part = part * ranks->mesh.size[a] + exec_mesh_at(&ranks->mesh, rank, a);
+    return etch_int(ranks->placed->training->graph->sym, part);
+}
+
+static void check_flop(exec_ranks *ranks, const etch_step *step, uint32_t rank, int64_t counted,
+                       uint32_t statistics)
+{
+    if ((ranks->seen[step->id] && !step->part) || ranks->env.failure)
         return;
-    int64_t said = exec_integer(etch_step_flop(ranks->placed, step));
+    int64_t said =
+        exec_integer(etch_at_part(ranks->placed, etch_step_flop(ranks->placed, step), part_of(ranks, rank)));
     for (uint32_t a = 0; a < ranks->mesh.axes; a++)
         if (statistics & (1u << a))
             counted /= ranks->mesh.size[a];
@@ -264,7 +312,10 @@ static void run_on_rank(exec_ranks *ranks, const etch_step *step, exec_array ***
             etch_text(ranks->env.arena, "%s: %s", step_text(ranks, step), ranks->env.failure);
         return;
     }
-    check_flop(ranks, step, call.flop, statistics);
+    check_flop(ranks, step, rank, call.flop, statistics);
+    track(step, &call);
+    for (uint32_t i = 0; i < step->in_count && step->row->role != ROLE_FREE; i++)
+        note_read(ranks, step, parts[i][rank], rank);
     for (uint32_t i = 0; i < step->out_count; i++) {
         set(ranks, step->outs[i], rank, call.outs[i]);
         if (step->accumulate_into[i])
@@ -381,7 +432,7 @@ static void lay_out(exec_ranks *ranks, const etch_step *step)
     uint32_t sharing = 1;
     for (uint32_t a = 0; a < ranks->mesh.axes && query; a++)
         sharing *= step->factor[a] == query ? ranks->mesh.size[a] : 1;
-    if (sharing == 1)
+    if (sharing == 1 || ranks->placed->plan->contiguous)
         return;
     exec_lay_out(&ranks->env, query, sharing);
     exec_lay_out(&ranks->reference->env, query, sharing);

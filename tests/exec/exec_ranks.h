@@ -51,6 +51,7 @@ typedef struct exec_ranks {
     exec_store values;      /* by value id and rank: of one microbatch */
     exec_store gradients;   /* by tensor id and rank */
     bool *seen;             /* by step id: its FLOP were compared */
+    uint64_t kept;          /* bytes of the forward pass that the first rank has read in backward; in program order */
 } exec_ranks;
 
 exec_ranks *exec_ranks_new(etch_arena *arena, const etch_placed *placed, exec_run *reference,

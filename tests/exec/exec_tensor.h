@@ -25,10 +25,11 @@ typedef struct exec_array {
     const uint32_t *apart[EXEC_MAX_RANK]; /* the `count` indices, growing; NULL: those from `first` on */
     size_t size;
     double *at; /* the last dim runs fastest */
-    /* Of a run on one rank: */
+    /* Of what backward reads: */
     struct exec_array *memory;  /* the array whose memory it is; NULL: its own */
     const etch_tensor *made_as; /* by an op of the forward pass, and not only as a view */
     const etch_op *kept_for;    /* the first op of a later phase that has read it */
+    bool is_kept;               /* on a rank: one has */
 } exec_array;
 
 /* Adds a dim to an array that has no elements yet. */

@@ -129,6 +129,11 @@ static const char *const llama_plans[] = {
     "dp=2 cp=2 tp=2 | B@dp S@cp K@tp F@tp V@tp | pin residual B@dp S@cp,tp | zero dp,cp",
     "cp=2 tp=2 | S@cp K@tp F@tp V@tp | pin residual S@cp,tp",
     "a=2 b=2 | B@a,b | for attention S@b B@a",
+    "cp=2 | S@cp | contiguous",
+    "cp=4 | S@cp | contiguous",
+    "dp=2 cp=2 tp=2 | B@dp S@cp K@tp F@tp V@tp | pin residual B@dp S@cp,tp | contiguous",
+    "a=2 b=2 | S@b,a | zero a,b | contiguous",
+    "a=2 b=2 | S@a,b | for attention S@a K@b | contiguous",
     NULL,
 };
 

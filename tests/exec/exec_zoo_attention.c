@@ -78,6 +78,8 @@ const char *const exec_gemma2_plans[] = {
     "dp=2 tp=4 | B@dp K@tp F@tp V@tp",
     "a=2 b=2 | K@a G@b F@a,b V@a,b",
     "cp=2 | S@cp | for attention S@",
+    "cp=2 | S@cp | contiguous",
+    "dp=2 cp=2 | B@dp S@cp | zero dp,cp | contiguous",
     "dp=2 tp=2 | B@dp H@tp",
     NULL,
 };

@@ -283,6 +283,24 @@ static uint64_t published(const etch_pipe *pipe, uint32_t stage)
     return lesser(m * v, 2 * (p - stage - 1) + (v - 1) * p + 1);
 }
 
+/* The most that the order holds of one chunk. */
+static void check_chunks(etch_sym *sym, const etch_pipe *pipe, const etch_slot *slots, uint32_t stage)
+{
+    const etch_pipe_sizes sizes = sizes_of(sym, pipe);
+    for (uint32_t chunk = 0; chunk < pipe->chunks; chunk++) {
+        int64_t now = 0, most = 0;
+        for (uint64_t i = 0; i < etch_slot_count(pipe); i++) {
+            if (slots[i].chunk == chunk)
+                now += slots[i].backward ? -1 : 1;
+            most = now > most ? now : most;
+        }
+        require(pipe,
+                etch_chunk_in_flight_formula(sym, pipe->schedule, &sizes, pipe->chunks, chunk,
+                                             number(sym, stage)) == etch_int(sym, most),
+                "in flight of a chunk: the formula has another value");
+    }
+}
+
 static void check_in_flight(etch_arena *arena, const etch_pipe *pipe)
 {
     etch_sym *sym = etch_sym_new(arena);
@@ -293,6 +311,7 @@ static void check_in_flight(etch_arena *arena, const etch_pipe *pipe)
         require(pipe,
                 etch_in_flight_formula(sym, pipe->schedule, &sizes, number(sym, stage)) == number(sym, held),
                 "in flight: the formula has another value");
+        check_chunks(sym, pipe, etch_slots(arena, pipe, stage), stage);
         const uint64_t bound = published(pipe, stage);
         require(pipe, pipe->chunks == 1 || divides(pipe) ? held == bound : held <= bound,
                 "in flight: not as published");

@@ -276,6 +276,11 @@ static void wrong(etch_arena *arena)
          "E0244 a.etch:5:7 the dtype of 'gemm'" LATER
          "E0216 a.etch:5:28 i8 is no dtype of real numbers, which moments are\n"
          "E0211 a.etch:5:32 the dtype of 'master' is set twice\n  note a.etch:4:18 it is set here already\n"},
+        {"mesh [a]\nbalance = 2\nbucket = 0\nbalance = true", NULL,
+         "E0430 a.etch:4:11 balance is true, early and late queries together, or false, contiguous parts of "
+         "them\nE0430 a.etch:5:10 a bucket is layer, step, or at least 1 byte\n"
+         "  help write bucket = 25*2^20 for 25 MiB\n"
+         "E0430 a.etch:6:1 'balance' is given twice\n  note a.etch:4:1 it is given here already\n"},
         {"mesh [a]\nrecompute = 3", NULL,
          "E0220 a.etch:4:13 recompute is a loop, a module, a tag, a list of them, full, needed or none\n"
          "  help write recompute = layer, (attention.core, mlp.h), full, needed(layer)\n"},

@@ -1,0 +1,197 @@
+/* Buckets of a given size: what the units of a stage reduce, or gather, over the same axes is one stream of bytes,
+ * in the order in which it is complete, and is sent in pieces. */
+#include "lower/lower_int.h"
+
+#include <string.h>
+
+uint64_t etch_unit_task_units(const etch_chain *chain, uint32_t stage, const etch_unit_task *task)
+{
+    if (!etch_unit_task_runs(chain, stage, task))
+        return 0;
+    if (!task->staged)
+        return etch_class_members(task->classes, task->class, (etch_window){0, task->units});
+    return etch_stage_members(chain, stage, task->uses[0], task->classes, task->class);
+}
+
+bool etch_unit_task_holds(const etch_chain *chain, uint32_t stage, const etch_unit_task *task, uint64_t unit)
+{
+    const uint64_t at = task->uses[0].first + unit;
+    return task->staged ? etch_stage_holds(chain, stage, (etch_window){at, at + 1})
+                        : etch_unit_task_runs(chain, stage, task);
+}
+
+/* ---- streams ------------------------------------------------------------------------------------------- */
+
+/* Bytes that a rank puts into a piece, at most: of what is gathered its part. */
+static uint64_t limit_of(const etch_outliner *o, const etch_task *task, uint64_t bucket)
+{
+    uint64_t ranks = 1;
+    if (bucket == 0)
+        return INT64_MAX;
+    for (uint32_t a = 0; task->collective == ETCH_COMM_ALL_GATHER && a < o->extent->axis_count; a++)
+        ranks *= task->group.axes >> a & 1 ? o->extent->axis_size[a] : 1;
+    return bucket >= ranks ? bucket / ranks : 1;
+}
+
+/* "grads.dp.all_reduce": what the tasks of all units have in common. */
+static const char *name_of(const etch_outliner *o, const etch_task *task)
+{
+    const char *what = task->collective == ETCH_COMM_ALL_GATHER ? "weights" : "grads";
+    return etch_text(o->arena, "%s.%s.%s", what, etch_axes_label(o->placed, task->group.axes), task->op_type);
+}
+
+static uint32_t stream_of(etch_outliner *o, const etch_task *task, uint64_t bucket)
+{
+    etch_outline *outline = o->outline;
+    for (uint32_t i = 0; i < outline->streams.count; i++) {
+        const etch_stream *known = &outline->streams.at[i];
+        if (known->collective == task->collective && known->axes == task->group.axes)
+            return i;
+    }
+    etch_stream stream = {.collective = task->collective,
+                          .axes = task->group.axes,
+                          .limit = limit_of(o, task, bucket),
+                          .name = name_of(o, task)};
+    stream.name_length = (uint32_t)strlen(stream.name);
+    ETCH_PUSH(o->arena, &outline->streams, stream);
+    return outline->streams.count - 1;
+}
+
+void etch_streams_make(etch_outliner *o)
+{
+    const etch_plan *plan = o->placed->plan;
+    etch_unit_tasks *const lists[] = {&o->outline->buckets, &o->outline->gathers};
+    uint64_t bucket = 0;
+    if (plan->bucketing == ETCH_BUCKET_BY_LAYER)
+        return;
+    if (plan->bucketing == ETCH_BUCKET_BY_SIZE)
+        etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, plan->bucket), &bucket));
+    for (uint32_t k = 0; k < 2; k++)
+        for (uint32_t i = 0; i < lists[k]->count; i++)
+            lists[k]->at[i]->stream = 1 + stream_of(o, &lists[k]->at[i]->task, bucket);
+}
+
+etch_total etch_stream_bytes(const etch_outline *outline, uint32_t stage, uint32_t stream)
+{
+    const etch_unit_tasks *const lists[] = {&outline->buckets, &outline->gathers};
+    etch_total bytes = 0;
+    for (uint32_t k = 0; k < 2; k++)
+        for (uint32_t i = 0; i < lists[k]->count; i++)
+            if (lists[k]->at[i]->stream == 1 + stream)
+                bytes += (etch_total)lists[k]->at[i]->task.bytes *
+                         etch_unit_task_units(&outline->chain, stage, lists[k]->at[i]);
+    return bytes;
+}
+
+etch_total etch_stream_pieces(const etch_outline *outline, uint32_t stage, uint32_t stream)
+{
+    const etch_total limit = outline->streams.at[stream].limit;
+    return (etch_stream_bytes(outline, stage, stream) + limit - 1) / limit;
+}
+
+/* ---- flows --------------------------------------------------------------------------------------------- */
+
+typedef ETCH_VEC(etch_due) due_list;
+
+/* What is on its way in the pieces of a stream. */
+typedef struct flow {
+    const etch_stream *stream;
+    etch_total to_come; /* bytes that no task has brought yet */
+    etch_total pending; /* bytes that are there and not sent yet: */
+    due_list members;   /* of these tasks, from `first` on */
+    uint32_t first;
+    uint64_t first_left; /* bytes of that one */
+    uint64_t sent;       /* pieces */
+    due_list held;       /* tasks, from `next_held` on, whose gradients another stream has not sent yet */
+    uint32_t next_held;
+} flow;
+
+struct etch_flows {
+    etch_arena *arena;
+    flow *at; /* by stream */
+    uint32_t count;
+};
+
+etch_flows *etch_flows_new(etch_arena *arena, const etch_outline *outline, uint32_t stage)
+{
+    etch_flows *flows = ETCH_NEW(arena, etch_flows);
+    *flows = (etch_flows){arena, ETCH_NEW_ARRAY(arena, outline->streams.count, flow), outline->streams.count};
+    for (uint32_t s = 0; s < flows->count; s++) {
+        flows->at[s].stream = &outline->streams.at[s];
+        flows->at[s].to_come = etch_stream_bytes(outline, stage, s);
+    }
+    return flows;
+}
+
+static bool reads_alike(const etch_task *a, const etch_task *b)
+{
+    for (uint32_t i = 0; i < a->gradients.count; i++)
+        for (uint32_t k = 0; k < b->gradients.count; k++)
+            if (a->gradients.at[i] == b->gradients.at[k])
+                return true;
+    return false;
+}
+
+/* Are the same gradients still to be reduce-scattered? Shards are reduced behind that. */
+static bool is_held(const etch_flows *flows, const flow *f, const etch_due *due)
+{
+    for (uint32_t s = 0; s < flows->count; s++) {
+        const flow *before = &flows->at[s];
+        if (before == f || before->stream->collective != ETCH_COMM_REDUCE_SCATTER)
+            continue;
+        for (uint32_t i = before->first; i < before->members.count; i++)
+            if (before->members.at[i].unit == due->unit &&
+                reads_alike(&before->members.at[i].task->task, &due->task->task))
+                return true;
+    }
+    return false;
+}
+
+void etch_flows_add(etch_flows *flows, etch_due due)
+{
+    flow *f = &flows->at[due.task->stream - 1];
+    ETCH_PUSH(flows->arena, &f->held, due);
+}
+
+static void take_held(etch_flows *flows, flow *f)
+{
+    while (f->next_held < f->held.count && !is_held(flows, f, &f->held.at[f->next_held])) {
+        const etch_due due = f->held.at[f->next_held++];
+        if (f->first == f->members.count)
+            f->first_left = due.task->task.bytes;
+        ETCH_PUSH(flows->arena, &f->members, due);
+        f->pending += due.task->task.bytes;
+        f->to_come -= due.task->task.bytes;
+    }
+}
+
+/* Takes the next bytes of the tasks that are there. */
+static void cut_piece(flow *f, etch_piece *piece)
+{
+    const uint64_t limit = f->stream->limit, bytes = f->pending < limit ? (uint64_t)f->pending : limit;
+    const uint32_t start = f->first;
+    *piece = (etch_piece){.stream = f->stream, .number = f->sent++, .bytes = bytes};
+    piece->members = &f->members.at[f->first];
+    f->pending -= bytes;
+    for (uint64_t taken = 0; taken < bytes;) {
+        piece->member_count = f->first - start + 1;
+        const uint64_t left = bytes - taken, part = f->first_left < left ? f->first_left : left;
+        taken += part;
+        f->first_left -= part;
+        if (f->first_left == 0 && ++f->first < f->members.count)
+            f->first_left = f->members.at[f->first].task->task.bytes;
+    }
+}
+
+bool etch_flows_next(etch_flows *flows, etch_piece *piece)
+{
+    for (uint32_t s = 0; s < flows->count; s++) {
+        flow *f = &flows->at[s];
+        take_held(flows, f);
+        if (f->pending < f->stream->limit && (f->to_come > 0 || f->pending == 0))
+            continue;
+        cut_piece(f, piece);
+        return true;
+    }
+    return false;
+}
