@@ -7,6 +7,7 @@
 #include "exec_plans.h"
 #include "suite.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -81,9 +82,53 @@ START_TEST(ranks_compute_what_one_computes)
 }
 END_TEST
 
+/* ---- what is shipped ------------------------------------------------------------------------------------ */
+
+static void check_shipped_plan(etch_arena *arena, const char *path, const char *plan)
+{
+    const exec_bound bound = exec_bind(arena, path, NULL, NULL, plan, NULL);
+    etch_placed *placed =
+        bound.training ? etch_place(bound.training, bound.plan, ETCH_GRANULARITY_KERNEL) : NULL;
+    ck_assert_msg(placed, "%s, plan %s: %s", path, plan, exec_messages(arena, bound.diags));
+    const char *waste = waste_of(arena, placed);
+    ck_assert_msg(!waste, "%s, plan %s: %s", path, plan, waste);
+}
+
+/* `waste_of` all plans of a spec. The number of plans. */
+static uint32_t check_shipped(etch_arena *arena, const char *path)
+{
+    uint32_t count = 0;
+    const char *const *plans = exec_plan_names(arena, path, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        etch_arena *own = etch_arena_new(etch_arena_mem(arena));
+        check_shipped_plan(own, path, plans[i]);
+        etch_arena_free(own);
+    }
+    return count;
+}
+
+static void shipped(etch_arena *arena)
+{
+    const char *folder = etch_text(arena, "%s/models", getenv("ETCH_SOURCE_DIR"));
+    DIR *specs = opendir(folder);
+    uint32_t plans = 0;
+    ck_assert_ptr_nonnull(specs);
+    for (const struct dirent *entry = readdir(specs); entry; entry = readdir(specs))
+        if (entry->d_name[0] != '.')
+            plans += check_shipped(arena, etch_text(arena, "%s/%s", folder, entry->d_name));
+    closedir(specs);
+    ck_assert_uint_gt(plans, 50);
+}
+
+START_TEST(shipped_plans_waste_nothing)
+{
+    etch_with_arena(shipped);
+}
+END_TEST
+
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("plans");
-    ETCH_ADD_TESTS(suite, ranks_compute_what_one_computes);
+    ETCH_ADD_TESTS(suite, ranks_compute_what_one_computes, shipped_plans_waste_nothing);
     return suite;
 }
