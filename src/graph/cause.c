@@ -275,7 +275,7 @@ static etch_value *first_so(etch_value *value, uint32_t axis, etch_state *dim)
 {
     while (value->step) {
         const etch_step *step = value->step;
-        etch_value *before = step->ins && step->in_count ? step->ins[0] : NULL;
+        etch_value *before = step->ins && step->in_count ? etch_value_before(value) : NULL;
         if (step->move != ETCH_NO_MOVE) {
             if (step->axes >> axis & 1)
                 break;

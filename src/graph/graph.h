@@ -800,6 +800,8 @@ etch_expr etch_at_part(const etch_placed *placed, etch_expr expr, etch_expr numb
 etch_expr etch_part_count(const etch_placed *placed);
 /* The value behind renames and identities: what is in memory. */
 etch_value *etch_value_root(etch_value *value);
+/* What a value shows or was moved from: the operand of the view or move that makes it. */
+etch_value *etch_value_before(const etch_value *value);
 /* The axes of a bit set as a user writes them: "tp", "(dp,tp)", or the name that the plan gives to this product. */
 const char *etch_axes_label(const etch_placed *placed, uint32_t axes);
 
