@@ -190,6 +190,8 @@ static const char *check_rank_saved(const exec_ranks *ranks)
         bytes += (uint64_t)exec_integer(s->elements) * s->width * exec_integer(s->times);
     }
     const etch_region *forward = placed->training->graph->forward;
+    if (placed->plan->pads.count && bytes > ranks->kept) /* padding is kept, too */
+        return NULL;
     if (bytes == ranks->kept || (has_classes(forward) && bytes > ranks->kept) || has_inner_classes(forward))
         return NULL;
     return etch_text(placed->arena, "%llu bytes are said to be saved on a rank; %llu are read",
