@@ -577,6 +577,10 @@ static void read_line(etch_arena *arena, etch_plan *plan, const char *line)
             read_zero(arena, plan, line);
             return;
         }
+        if (strcmp(word, "each") == 0) {
+            plan->reduce_each = true;
+            return;
+        }
         if (strcmp(word, "contiguous") == 0) {
             plan->contiguous = true;
             return;
