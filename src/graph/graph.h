@@ -813,6 +813,8 @@ typedef struct etch_telling {
 /* "[B@dp,S@(cp,tp),H]", with " partial over tp" behind it where it is a partial sum. */
 const char *etch_place_text(const etch_placed *placed, const etch_telling *how, const etch_tensor *tensor,
                             const etch_state *place);
+/* The same of a value, with " in parts over dp" behind it where ranks hold flat parts. */
+const char *etch_value_text(const etch_placed *placed, const etch_telling *how, const etch_value *value);
 /* The longest product of the plan that the list of axes begins with; NULL: none. */
 const etch_product *etch_product_at(const etch_plan *plan, const uint32_t *axes, uint32_t count);
 /* The line of the plan that puts `dim` on `axis` in `scope` (NULL: the model's); nowhere when there is none. */

@@ -56,6 +56,9 @@ etch_expr etch_group_size(const etch_placed *placed, uint32_t axes);
 /* What a kept value is as an item. */
 etch_cost etch_cost_of_saved(etch_sym *sym, etch_measure measure, const etch_saved *saved);
 
+/* The most bytes that a rank of a stage (NULL: of all) holds at a time beside states and what is kept. */
+etch_expr etch_working_set(const etch_placed *placed, const etch_stage_view *stage);
+
 /* ---- questions about weights --------------------------------------------------------------------------- */
 
 /* The gradient of each weight by tensor id, NULL for other tensors and where there is none. */

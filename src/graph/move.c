@@ -205,13 +205,28 @@ static bool is_kept(const placer *p, const copy *c, etch_phase phase)
            is_brought(p, c) && is_before(p, c);
 }
 
+/* What a value was before collectives moved it: all that come from one are copies of each other. */
+static const etch_value *unmoved(const placer *p, const etch_value *value)
+{
+    while (value->step && value->step->move != ETCH_NO_MOVE &&
+           !etch_place_equal(p, value->place, value->step->ins[0]->place))
+        value = value->step->ins[0];
+    return value;
+}
+
+/* Does the copy hold what `value` holds, here and now? */
+static bool is_copy_of(const placer *p, const copy *c, const etch_value *value, etch_phase phase)
+{
+    const bool shared = c->region == p->region && c->phase == phase;
+    return unmoved(p, c->from) == unmoved(p, value) && (shared || is_kept(p, c, phase));
+}
+
 static etch_value *find_copy(const placer *p, const etch_value *value, const etch_state *goal,
                              etch_phase phase)
 {
     for (uint32_t i = 0; i < p->copies.count; i++) {
         const copy *c = &p->copies.at[i];
-        const bool shared = c->region == p->region && c->phase == phase;
-        if (c->from == value && etch_place_equal(p, c->to->place, goal) && (shared || is_kept(p, c, phase)))
+        if (is_copy_of(p, c, value, phase) && etch_place_equal(p, c->to->place, goal))
             return c->to;
     }
     return NULL;
@@ -245,8 +260,7 @@ static etch_value *nearest(const placer *p, etch_value *value, const etch_state 
     etch_value *best = value;
     for (uint32_t i = 0; i < p->copies.count; i++) {
         const copy *c = &p->copies.at[i];
-        if (c->from == value && c->region == p->region && c->phase == phase &&
-            left_to_move(p, c->to, goal) < left_to_move(p, best, goal) &&
+        if (is_copy_of(p, c, value, phase) && left_to_move(p, c->to, goal) < left_to_move(p, best, goal) &&
             is_on_the_way(p, value, c->to, goal))
             best = c->to;
     }
@@ -311,8 +325,8 @@ etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need
         return value;
     }
     for (const etch_move *kind = order; *kind != ETCH_NO_MOVE; kind++) {
-        moved = move_once(p, moved, goal, axes_of_kind(p, moved->place, goal, *kind), *kind, phase, scope,
-                          cause);
+        moved =
+            move_once(p, moved, goal, axes_of_kind(p, moved->place, goal, *kind), *kind, phase, scope, cause);
         keep_copy(p, value, moved, phase);
     }
     return moved;

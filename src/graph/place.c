@@ -291,13 +291,43 @@ static uint32_t left_behind(const placer *p, const placing *pl)
     return axes;
 }
 
+static bool is_divided(const placing *pl, uint32_t axis, etch_state dim)
+{
+    for (uint32_t i = 0; i < pl->op->in_count; i++)
+        if (pl->ins[i]->place[axis] == dim)
+            return true;
+    return false;
+}
+
+/* An axis does not divide work because the result is wanted divided, where one outside of it joins the dim later: the
+ * result is cut behind that one. */
+static uint32_t joined_early(const placer *p, const placing *pl)
+{
+    const demand *want = &p->wants[pl->op->outs[0]->id];
+    uint32_t axes = 0;
+    for (uint32_t b = 0; want->known && !pl->op->forward && b < p->axis_count; b++) {
+        const etch_state dim = pl->factor[b];
+        if (!dim || dim->holds.count || pl->result[0][b] != dim || want->place[b] != dim ||
+            is_divided(pl, b, dim))
+            continue;
+        for (uint32_t a = 0; a < p->axis_count; a++)
+            if (a != b && want->place[a] == dim && pl->result[0][a] != dim &&
+                etch_map_is_inside(p, dim, b, a))
+                axes |= 1u << b;
+    }
+    return axes;
+}
+
 static void place_axes(placer *p, placing *pl)
 {
     for (uint32_t a = 0; a < p->axis_count && !pl->op->row->links; a++)
         place_axis(p, pl, a);
     if (pl->op->row->links)
         keep_slots(p, pl);
-    for (uint32_t axes = left_behind(p, pl); axes & ~pl->barred; axes = left_behind(p, pl)) {
+    for (;;) {
+        const uint32_t axes = (left_behind(p, pl) | joined_early(p, pl)) & ~pl->barred;
+        if (!axes)
+            break;
         pl->barred |= axes;
         for (uint32_t a = 0; a < p->axis_count; a++) {
             if (!(axes & (1u << a)))

@@ -48,6 +48,7 @@ typedef struct sharder {
     const etch_zero *zero;
     etch_arena *arena, *scratch;
     bool backward;
+    etch_value **parts;     /* by tensor id: the rank's own part of a weight, once it is asked for */
     ETCH_VEC(at_hand) kept; /* what forward has gathered */
     /* of the region at work */
     item_list items; /* made anew */
@@ -219,7 +220,10 @@ static etch_value *part_of(const sharder *s, const wanted *w)
 {
     if (s->backward && w->kept && w->kept->part)
         return w->kept->part;
-    return value_like(s, w->weight, s->placed->zero_axes[w->weight->tensor->id]);
+    const uint32_t id = w->weight->tensor->id;
+    if (!s->parts[id])
+        s->parts[id] = value_like(s, w->weight, s->placed->zero_axes[id]);
+    return s->parts[id];
 }
 
 static etch_expr bytes_of(const sharder *s, const etch_step *step, uint32_t operand)
@@ -498,6 +502,7 @@ void etch_shard_weights(etch_placed *placed)
     etch_arena *scratch = etch_arena_new(etch_arena_mem(placed->arena));
     sharder s = {.placed = placed, .zero = &placed->plan->zero, .arena = placed->arena, .scratch = scratch};
     if (s.zero->level == 3) {
+        s.parts = ETCH_NEW_ARRAY(scratch, placed->training->graph->tensors.count, etch_value *);
         shard_top(&s, placed->forward);
         s.backward = true;
         if (placed->backward)

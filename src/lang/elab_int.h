@@ -220,6 +220,9 @@ bool etch_named_plans_mention(const etch_spec *spec, const char *axis);
 /* The size of an axis or product of axes, or the variable of the mesh called `name`. NULL when there is
  * none (no error). */
 etch_expr etch_plan_value(etch_spec *spec, const etch_plan *plan, const char *name);
+/* The variables that sizes of the mesh are made of and that are no params, in order of first use; each is
+ * at least 1. */
+uint32_t etch_plan_vars(etch_spec *spec, const etch_plan *plan, const etch_axis **vars);
 /* Do the settings leave without effect what has no meaning yet? False after an error. */
 bool etch_plan_check_bound(etch_spec *spec, const etch_plan *plan, const etch_settings *settings);
 /* Params and dims as `space` sees them, then names of the plan (NULL: of any plan). */

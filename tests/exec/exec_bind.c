@@ -95,3 +95,15 @@ const char *exec_messages(etch_arena *arena, const etch_diags *diags)
     etch_diags_render(diags, &out);
     return out.text;
 }
+
+const char *const *exec_plan_names(etch_arena *arena, const char *path, uint32_t *count)
+{
+    etch_status status;
+    const char *const *names = NULL;
+    etch_spec *spec = etch_spec_load(arena, etch_sym_new(arena), etch_diags_new(arena),
+                                     &(etch_spec_source){.path = path}, &status);
+    const bool trains = spec && etch_spec_list(spec, ETCH_LIST_MODELS, &names) &&
+                        etch_spec_list(spec, ETCH_LIST_RUNS, &names) <= 1;
+    *count = trains ? etch_spec_list(spec, ETCH_LIST_PLANS, &names) : 0;
+    return names;
+}

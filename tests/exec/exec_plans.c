@@ -147,6 +147,8 @@ static void write_tensors(composer *c)
         write_shard(c, f->groups, 1u << TP2);
     if (f->inner && !roll(c, 8))
         write_shard(c, f->inner, some(c, OF_TENSORS));
+    if (f->shared && !roll(c, 4))
+        write_shard(c, f->shared, some(c, OF_TENSORS));
     if (!roll(c, 4) && !f->tables)
         write_shard(c, "V", some(c, OF_TENSORS));
 }
