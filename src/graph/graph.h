@@ -565,6 +565,7 @@ typedef struct etch_plan {
     bool keep_gathers;   /* backward reads the copies that forward has gathered, which are kept (R8) */
     etch_span keep_span; /* where the plan says so; nowhere when it does not */
     bool reduce_last; /* gradients are reduced when the whole backward pass has ended, not layer by layer */
+    bool reduce_each; /* layer by layer in each microbatch, not once in a step */
     etch_span reduce_span;  /* where the plan says so; nowhere when it does not */
     uint32_t offloaded;     /* bits: ETCH_OFFLOAD_.. */
     etch_span offload_span; /* as reduce_span */

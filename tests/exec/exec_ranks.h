@@ -59,7 +59,7 @@ typedef struct exec_ranks {
     exec_store reduced;     /* by the same: the parts of ranks, where each microbatch adds to parts */
     bool *seen;             /* by step id: its FLOP were compared */
     const etch_placed_region *region; /* at work */
-    uint64_t kept;          /* bytes of the forward pass that the first rank has read in backward; in program order */
+    uint64_t kept; /* bytes of the forward pass that the first rank has read in backward; in program order */
 } exec_ranks;
 
 exec_ranks *exec_ranks_new(etch_arena *arena, const etch_placed *placed, exec_run *reference,
