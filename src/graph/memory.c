@@ -90,7 +90,6 @@ static void push_held(const listing *l, const etch_tensor *weight, etch_expr cop
 
 static void list_weight(const listing *l, const etch_tensor *weight)
 {
-    const etch_optimizer *optimizer = &l->training->train.optimizer;
     const etch_dtypes *dtypes = &l->training->graph->dtypes;
     const etch_expr copies = copies_of(l, weight);
     etch_cost item = item_of_weight(weight, held_elements(l, weight, ETCH_MEMORY_WEIGHTS), copies);
@@ -100,12 +99,11 @@ static void list_weight(const listing *l, const etch_tensor *weight)
     push_held(l, weight, copies, ETCH_MEMORY_WEIGHTS, etch_dtype_bytes(weight->dtype));
     if (!item.trainable)
         return;
-    const uint32_t state = etch_dtype_bytes(dtypes->optim);
     push_held(l, weight, copies, ETCH_MEMORY_GRADS, etch_dtype_bytes(dtypes->grads));
-    if (!optimizer->row)
+    if (!l->training->train.optimizer.row)
         return;
-    push_held(l, weight, copies, ETCH_MEMORY_MASTER, optimizer->master ? state : 0);
-    push_held(l, weight, copies, ETCH_MEMORY_MOMENTS, optimizer->row->states * state);
+    push_held(l, weight, copies, ETCH_MEMORY_MASTER, etch_master_bytes(l->training));
+    push_held(l, weight, copies, ETCH_MEMORY_MOMENTS, etch_moment_bytes(l->training));
 }
 
 /* ---- what is kept for backward ------------------------------------------------------------------------------ */

@@ -311,8 +311,8 @@ etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need
         return value;
     }
     for (const etch_move *kind = order; *kind != ETCH_NO_MOVE; kind++) {
-        moved = move_once(p, moved, goal, axes_of_kind(p, moved->place, goal, *kind), *kind, phase, scope,
-                          cause);
+        moved =
+            move_once(p, moved, goal, axes_of_kind(p, moved->place, goal, *kind), *kind, phase, scope, cause);
         keep_copy(p, value, moved, phase);
     }
     return moved;

@@ -225,7 +225,7 @@ static void keep_read(sweep *s, const etch_placed_region *region)
     }
 }
 
-/* What iterations hand on is kept where what enters them is. */
+/* What iterations hand on is kept where what enters them is, but for the last, which may not be. */
 static void keep_chains(sweep *s, const etch_placed_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
@@ -235,9 +235,11 @@ static void keep_chains(sweep *s, const etch_placed_region *region)
             keep_chains(s, body);
             for (uint32_t n = 0; n < body->carries.count; n++) {
                 const etch_placed_carry *c = &body->carries.at[n];
+                const etch_value *result = etch_loop_carries(loop)->at[n].result;
                 if (!s->lives[c->in->id].kept)
                     continue;
-                keep_value(s, c->out);
+                if (result && s->lives[result->id].kept)
+                    keep_value(s, c->out);
                 if (c->init)
                     keep_value(s, c->init);
             }
