@@ -62,10 +62,11 @@ typedef struct option_row {
 /* clang-format off */
 static const option_row rows[OPT_COUNT] = {
     [OPT_CONFIG] = {"config", 0, "NAME", CLI_SPEC, "a config of the spec: a named set of values"},
-    [OPT_PLAN] = {"plan", 0, "NAME", CLI_SPEC, "a plan of the spec; needed where it has several"},
+    [OPT_PLAN] = {"plan", 0, "NAME", CLI_SPEC, "a plan of the spec; needed where it has several;\n"
+                 "`show` then shows what is where, and collectives"},
     [OPT_RUN] = {"run", 0, "NAME", CLI_SPEC, "a train or infer block of the spec"},
-    [OPT_STAGE] = {"stage", 0, "STAGE", CLI_QUERY, "pipeline stage of rank quantities: 0, 1, ..., first,\n"
-                  "middle, last; else the heaviest"},
+    [OPT_STAGE] = {"stage", 0, "STAGE", CLI_QUERY | CLI_SHOW, "pipeline stage of rank quantities: 0, 1, ..., first,\n"
+                  "middle, last; else the heaviest (`show --plan`: all)"},
     [OPT_SET] = {"set", 0, "NAME=EXPR", CLI_SPEC, "values of params and mesh axes, instead of the\n"
                  "config's; repeatable, or joined by commas"},
     [OPT_PIPELINE] = {"pipeline", 0, NULL, CLI_SHOW, "the order in which the stages of a plan work"},

@@ -29,19 +29,13 @@ static void push(const listing *l, etch_cost item)
 
 /* ---- weights ------------------------------------------------------------------------------------------------ */
 
-/* The level of a zero line from which on it divides this of a weight. */
-static uint32_t level_of(etch_memory memory)
-{
-    return memory == ETCH_MEMORY_WEIGHTS ? 3 : memory == ETCH_MEMORY_GRADS ? 2 : 1;
-}
-
 /* Elements that a rank holds of one copy of the weight, its gradient, or the optimizer's states of it. */
 static etch_expr held_elements(const listing *l, const etch_tensor *weight, etch_memory memory)
 {
-    const bool trained = l->gradients && l->gradients[weight->id];
-    return trained && l->placed->plan->zero.level >= level_of(memory)
-               ? etch_update_elements(l->placed, weight)
-               : etch_value_elements(l->placed, l->placed->weight_of[weight->id]);
+    return etch_held_elements(l->placed, weight,
+                              memory == ETCH_MEMORY_WEIGHTS ? ETCH_HOLDS_WEIGHT
+                              : memory == ETCH_MEMORY_GRADS ? ETCH_HOLDS_GRADIENT
+                                                            : ETCH_HOLDS_STATES);
 }
 
 /* Copies of the weight on the stage: one, or one for each iteration of the loops around it. */
@@ -102,8 +96,11 @@ static void list_weight(const listing *l, const etch_tensor *weight)
     push_held(l, weight, copies, ETCH_MEMORY_GRADS, etch_dtype_bytes(dtypes->grads));
     if (!l->training->train.optimizer.row)
         return;
-    push_held(l, weight, copies, ETCH_MEMORY_MASTER, etch_master_bytes(l->training));
-    push_held(l, weight, copies, ETCH_MEMORY_MOMENTS, etch_moment_bytes(l->training));
+    const uint32_t away = l->placed->plan->offloaded;
+    if (!(away & ETCH_OFFLOAD_MASTER))
+        push_held(l, weight, copies, ETCH_MEMORY_MASTER, etch_master_bytes(l->training));
+    if (!(away & ETCH_OFFLOAD_MOMENTS))
+        push_held(l, weight, copies, ETCH_MEMORY_MOMENTS, etch_moment_bytes(l->training));
 }
 
 /* ---- what is kept for backward ------------------------------------------------------------------------------ */

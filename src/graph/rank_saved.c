@@ -56,8 +56,8 @@ static bool is_view(const etch_step *step)
 /* What is in memory when the value is read: behind views, and behind what backward itself has moved. */
 static const etch_value *memory_of(const reading *r, const etch_value *value)
 {
-    while (is_view(value->step) ||
-           (value->step && value->step->move != ETCH_NO_MOVE && r->backward[value->id]))
+    while (is_view(value->step) || (value->step && value->step->move != ETCH_NO_MOVE &&
+                                    value->step->in_count == 1 && r->backward[value->id]))
         value = value->step->ins[0];
     return value;
 }

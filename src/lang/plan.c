@@ -84,7 +84,7 @@ static const char *one_line(etch_spec *spec, etch_span span)
     return out.text;
 }
 
-/* `stage` in a scope, and `zero` of higher levels, do nothing where their axes are 1. */
+/* `stage` and `zero` in a scope do nothing where their axes are 1. */
 static void add_pending(etch_plan_builder *b, const etch_ast_line *line)
 {
     etch_spec *spec = b->spec;
@@ -112,9 +112,8 @@ static void read_stage(etch_plan_builder *b, const etch_ast_line *line)
 }
 
 /* Options without meaning yet; each list ends with NULL. */
-static const char *const later_options[] = {"accumulate", "capacity", "freeze",   "offload",
-                                            "prefetch",   "save",     "schedule", NULL};
-static const char *const zero_options[] = {"again", "keep", "prefetch", "reduce", "unit", NULL};
+static const char *const later_options[] = {"accumulate", "capacity", "freeze", "prefetch",
+                                            "save",       "schedule", NULL};
 
 /* `whose`: "a plan", of which `known` are the options. */
 static void refuse_option(etch_plan_builder *b, const etch_ast_def *def, const char *whose,
@@ -211,14 +210,21 @@ static void read_balance(etch_plan_builder *b, const etch_ast_def *def)
         etch_plan_read_balance(b, def);
 }
 
+static void read_offload(etch_plan_builder *b, const etch_ast_def *def)
+{
+    if (is_first(b, def, b->plan->offload_span))
+        etch_plan_read_offload(b, def);
+}
+
 /* Options that have a meaning in a plan. */
 typedef struct plan_option {
     const char *name;
     void (*read)(etch_plan_builder *b, const etch_ast_def *def);
 } plan_option;
-static const plan_option plan_options[] = {
-    {"balance", read_balance}, {"bucket", read_bucket},       {"keep", read_keep},    {"order", read_order},
-    {"ranks", read_ranks},     {"recompute", read_recompute}, {"reduce", read_reduce}};
+static const plan_option plan_options[] = {{"balance", read_balance},     {"bucket", read_bucket},
+                                           {"keep", read_keep},           {"offload", read_offload},
+                                           {"order", read_order},         {"ranks", read_ranks},
+                                           {"recompute", read_recompute}, {"reduce", read_reduce}};
 
 /* NULL: it has none. */
 static const plan_option *option_of(const etch_ast_def *def)
@@ -229,6 +235,17 @@ static const plan_option *option_of(const etch_ast_def *def)
     return NULL;
 }
 
+/* What was meant may be an option with a meaning. */
+static void refuse_plan_option(etch_plan_builder *b, const etch_ast_def *def)
+{
+    enum { MEANT = sizeof plan_options / sizeof plan_options[0] };
+    const char *known[MEANT + sizeof later_options / sizeof later_options[0]];
+    for (uint32_t i = 0; i < MEANT; i++)
+        known[i] = plan_options[i].name;
+    memcpy(known + MEANT, later_options, sizeof later_options);
+    refuse_option(b, def, "a plan", known);
+}
+
 /* Those of a scope have no meaning yet. */
 static void read_options(etch_plan_builder *b, const etch_ast_line *line, bool in_scope)
 {
@@ -236,7 +253,7 @@ static void read_options(etch_plan_builder *b, const etch_ast_line *line, bool i
         const etch_ast_def *def = &line->defs.at[i];
         const plan_option *option = option_of(def);
         if (!option)
-            refuse_option(b, def, "a plan", later_options);
+            refuse_plan_option(b, def);
         else if (in_scope)
             refuse(b, def->span, etch_text(b->spec->arena, "'%s' in a scope", def->name.text));
         else
@@ -244,37 +261,24 @@ static void read_options(etch_plan_builder *b, const etch_ast_line *line, bool i
     }
 }
 
-static bool is_level(const etch_ast_line *line, const char *level)
-{
-    return strcmp(line->level.text, level) == 0;
-}
-
-/* Level 1 speaks of the whole plan; nothing else has a meaning yet. */
+/* `zero` speaks of the whole plan; in a scope it has no meaning yet. */
 static void read_zero(etch_plan_builder *b, const etch_ast_line *line, bool in_scope)
 {
-    etch_spec *spec = b->spec;
-    etch_zero *zero = &b->plan->zero;
-    etch_axis_list axes;
-    if (!is_level(line, "1") && !is_level(line, "2") && !is_level(line, "3")) {
-        etch_error(spec->diags, ETCH_E_PLAN_OPTION, line->level.span, "there is no ZeRO level %s",
-                   line->level.text);
+    etch_zero *zero = &b->plan->zero, read;
+    if (!etch_zero_read(b, line, &read))
         return;
-    }
-    if (!is_level(line, "1") || in_scope) {
+    if (in_scope) {
         add_pending(b, line);
         return;
     }
-    for (uint32_t i = 0; i < line->defs.count; i++)
-        refuse_option(b, &line->defs.at[i], "a zero line", zero_options);
-    if (!etch_mesh_axes(b, &line->mesh, &axes))
-        return;
     if (zero->level) {
-        etch_diag *diag = etch_error(spec->diags, ETCH_E_ZERO_TWICE, line->span, "a plan has one zero line");
+        etch_diag *diag =
+            etch_error(b->spec->diags, ETCH_E_ZERO_TWICE, line->span, "a plan has one zero line");
         etch_note(diag, zero->span, "it is here");
         etch_help(diag, "several axes are one list: zero 1 @ (a, b)");
         return;
     }
-    *zero = (etch_zero){.level = 1, .axes = axes.bits, .span = line->span};
+    *zero = read;
 }
 
 /* Lines that mean the same in a plan and in a scope of it. */
@@ -404,9 +408,6 @@ static bool has_refused(const etch_ast_lines *lines, bool in_scope)
                 return true;
             break;
         case ETCH_AST_ZERO:
-            if (!in_scope && is_level(&lines->at[i], "1") && lines->at[i].defs.count > 0)
-                return true;
-            break;
         case ETCH_AST_SHARD:
         case ETCH_AST_PIN:
         case ETCH_AST_STAGE:

@@ -73,12 +73,22 @@ static void mention_step(etch_plan_viewing *v, const etch_step *step)
     }
 }
 
+/* Where a gradient is handed on as it is, the value is that of another tensor. */
+static void add_carry(etch_plan_viewing *v, const etch_placed_carry *carry, size_t loop)
+{
+    const etch_value *ends[] = {carry->init, carry->in, carry->out, carry->result};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (ends[i])
+            etch_view_mention(&v->view, ends[i]->tensor);
+    ETCH_PUSH(v->view.arena, &v->carries, (etch_shown_carry){carry, loop});
+}
+
 /* Goes as deep as loops are nested. */
 static void find_steps(etch_plan_viewing *v, const etch_placed_region *region, const etch_region *forward)
 {
     const size_t loop = region->loop ? etch_view_loop_at(&v->view, region->of) : ETCH_VIEW_NONE;
     for (uint32_t i = 0; loop != ETCH_VIEW_NONE && i < region->carries.count; i++)
-        ETCH_PUSH(v->view.arena, &v->carries, (etch_shown_carry){&region->carries.at[i], loop});
+        add_carry(v, &region->carries.at[i], loop);
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_step *step = region->items.at[i].step;
         const etch_placed_loop *inner = region->items.at[i].loop;
@@ -141,6 +151,10 @@ static const char *source_of(const etch_plan_viewing *v, const etch_value *value
     const etch_tensor *t = value->tensor;
     const etch_step *step = value->step;
     *line = (etch_span){0, 0};
+    if (value->flat)
+        *line = v->placed->plan->zero.span;
+    if (value->flat)
+        return "zero";
     if (!step)
         return t->kind == ETCH_WEIGHT || t->kind == ETCH_INPUT ? "map"
                : t->kind == ETCH_CONSTANT                      ? "inferred"
@@ -178,7 +192,7 @@ static size_t value_index(etch_plan_viewing *v, const etch_value *value)
     if (v->value_at[value->id] != ETCH_VIEW_NONE)
         return v->value_at[value->id];
     etch_view_value row = {.tensor = v->view.tensor_at[value->tensor->id],
-                           .place = etch_place_text(v->placed, &v->how, value->tensor, value->place),
+                           .place = etch_value_text(v->placed, &v->how, value),
                            .bytes = etch_plan_text(v, etch_value_bytes(v->placed, value)),
                            .bytes_by_dims = etch_plan_bytes_by_dims(v, value, value->tensor->dtype),
                            .step = ETCH_VIEW_NONE};

@@ -39,6 +39,19 @@ static void add_stage(const spec_scene *s, const etch_plan *plan, etch_buf *out)
 }
 
 /* The plan as text: one line for the mesh, for shards, each pin, scope, pending line, for ZeRO, for stages. */
+static void add_zero(const etch_zero *zero, etch_buf *out)
+{
+    static const char *const keeps[] = {"unit", "microbatch", "step"};
+    etch_buf_printf(out, "\nzero %u %u, %s", zero->level, zero->axes, zero->whole ? "whole" : "in parts");
+    if (zero->level < 3)
+        return;
+    etch_buf_printf(out, ", keep %s, %u ahead", keeps[zero->keep], (unsigned)zero->ahead);
+    if (zero->again)
+        etch_buf_printf(out, ", again %u", zero->again);
+    for (uint32_t i = 0; i < zero->unit_count; i++)
+        etch_buf_printf(out, ", unit %s", zero->units[i]);
+}
+
 static const char *describe(const spec_scene *s, const etch_plan *plan)
 {
     etch_buf out = {.arena = s->arena};
@@ -68,7 +81,7 @@ static const char *describe(const spec_scene *s, const etch_plan *plan)
     for (uint32_t i = 0; i < plan->pending.count; i++)
         etch_buf_printf(&out, "\npending %s %u", plan->pending.at[i].text, plan->pending.at[i].axes);
     if (plan->zero.level > 0)
-        etch_buf_printf(&out, "\nzero %u %u", plan->zero.level, plan->zero.axes);
+        add_zero(&plan->zero, &out);
     if (plan->stage)
         add_stage(s, plan, &out);
     return out.text;
@@ -128,11 +141,24 @@ static void good(etch_arena *arena)
         {"mesh [dp, tp]\nshard B @ dp\nfor (experts, core) { shard E @ tp, L @ dp\n pin inner [S@tp]\n shard "
          "B @ () }",
          "p: dp=dp tp=tp\nshard B@(dp)\nfor experts core: E@(tp) L@(dp) B@()\npin inner S@(tp)", ""},
-        {"mesh [pp, dp, tp]\nzero 2 @ (dp,tp), unit = layer\nstage (embed, layer) @ pp, schedule = "
+        {"mesh [pp, dp, tp]\nzero 2 @ (dp,tp)\nstage (embed, layer) @ pp, schedule = "
          "gpipe\nfor core { zero 3 @ dp }",
-         "p: pp=pp dp=dp tp=tp\nfor core:\npending zero 2 @ (dp,tp) 6\npending zero 3 @ dp 2\nstage embed "
+         "p: pp=pp dp=dp tp=tp\nfor core:\npending zero 3 @ dp 2\nzero 2 6, in parts\nstage embed "
          "layer @pp: gpipe 1",
          ""},
+        {"mesh [dp]\nzero 2 @ dp, reduce = step", "p: dp=dp\nzero 2 1, whole", ""},
+        {"mesh [dp]\nzero 1 @ dp, reduce = step", "p: dp=dp\nzero 1 1, whole", ""},
+        {"mesh [dp]\nzero 3 @ dp", "p: dp=dp\nzero 3 1, in parts, keep unit, 1 ahead", ""},
+        {"mesh [a, b]\nzero 3 @ (a,b), unit = layer, keep = false, again = b, prefetch = 2, reduce = "
+         "microbatch",
+         "p: a=a b=b\nzero 3 3, in parts, keep unit, 2 ahead, again 2, unit layer", ""},
+        {"mesh [a, b]\naxis c = (a, b)\nzero 3 @ c, again = (b, a)",
+         "p: a=a b=b\naxis c@(a,b)\nzero 3 3, in parts, keep unit, 1 ahead, again 3", ""},
+        {"mesh [a]\nzero 3 @ a, keep = true, prefetch = 0, reduce = step",
+         "p: a=a\nzero 3 1, whole, keep microbatch, 0 ahead", ""},
+        {"mesh [a]\nzero 3 @ a, keep = microbatch", "p: a=a\nzero 3 1, in parts, keep microbatch, 1 ahead",
+         ""},
+        {"mesh [a]\nzero 3 @ a, keep = step", "p: a=a\nzero 3 1, in parts, keep step, 1 ahead", ""},
         {"mesh [pp]\nstage layer @ pp", "p: pp=pp\nstage layer @pp: one_f_one_b 1", ""},
         {"mesh [a, dp, b]\naxis pp = (a, b)\nstage (embed, core.y, m) @ pp, counts = [1, kv, 3*a], schedule "
          "= "
@@ -140,7 +166,7 @@ static void good(etch_arena *arena)
          "p: a=a dp=dp b=b\naxis pp@(a,b)\nstage embed core.y m @a,b: interleaved kv + 1 [1 kv 3*a]", ""},
         {"mesh [dp]\nshard S' @ dp", "p: dp=dp\nshard S'@(dp)", ""},
         {"mesh [dp, cp, tp]\naxis data = (dp, cp)\nzero 1 @ data",
-         "p: dp=dp cp=cp tp=tp\naxis data@(dp,cp)\nzero 1 3", ""},
+         "p: dp=dp cp=cp tp=tp\naxis data@(dp,cp)\nzero 1 3, whole", ""},
         {"mesh [dp]\nfor core { zero 1 @ dp }", "p: dp=dp\nfor core:\npending zero 1 @ dp 1", ""},
     };
     RUN_ALL(arena, cases);
@@ -179,6 +205,7 @@ END_TEST
 
 #define LATER " is part of the language but is not given meaning yet\n"
 #define SCHEDULES "  help schedules are gpipe, one_f_one_b, interleaved(virtual = v)\n"
+#define OFFLOAD "  help write offload = optimizer, or master or moments, which are parts of it\n"
 #define CHUNKS "  help for example interleaved(virtual = 2)\n"
 
 static void wrong(etch_arena *arena)
@@ -233,8 +260,30 @@ static void wrong(etch_arena *arena)
         {"mesh [a]\nzero 1 @ b", NULL,
          "E0423 a.etch:4:10 plan 'p' has no mesh axis 'b'\n  note its mesh is [a]\n"},
         {"mesh [a]\nzero 1 @ a, unit = layer, units = 2", NULL,
-         "E0420 a.etch:4:13 'unit' in a zero line" LATER
+         "E0430 a.etch:4:13 'unit' speaks of weights that are gathered, and zero 1 divides none\n"
+         "  help zero 3 divides the weights, too\n"
          "E0430 a.etch:4:27 a zero line has no option 'units'\n  help did you mean 'unit'?\n"},
+        {"mesh [a]\nzero 2 @ a, keep = step, keep = step", NULL,
+         "E0430 a.etch:4:13 'keep' speaks of weights that are gathered, and zero 2 divides none\n"
+         "  help zero 3 divides the weights, too\n"
+         "E0430 a.etch:4:26 'keep' is given twice\n  note a.etch:4:13 it is given here already\n"},
+        {"mesh [a]\nzero 1 @ a, reduce = microbatch", NULL,
+         "E0430 a.etch:4:22 'reduce' of a zero line is step: zero 1 adds up whole gradients\n"},
+        {"mesh [a, b]\nzero 3 @ a, reduce = end, keep = 2, prefetch = kv, again = 2, unit = 3", NULL,
+         "E0430 a.etch:4:22 'reduce' of a zero line is microbatch or step: when gradients are reduced\n"
+         "E0430 a.etch:4:34 'keep' of a zero line is false, microbatch (or true) or step: how long gathered "
+         "weights last\n"
+         "E0430 a.etch:4:48 'prefetch' of a zero line is a number: how many units ahead weights are "
+         "gathered\n"
+         "E0430 a.etch:4:60 'again' of a zero line is axes, over which backward gathers: gpus, (a, b)\n"
+         "E0430 a.etch:4:70 'unit' of a zero line is a loop, whose iterations gather what they read: layer, "
+         "(enc, dec)\n"},
+        {"mesh [a, b]\nzero 3 @ a, again = b, unit = core", NULL,
+         "E0430 a.etch:4:21 'again' gathers over some of the axes that divide the weights\n"
+         "  note a.etch:4:1 these are here\n"
+         "E0430 a.etch:4:31 'core' is no loop\n"},
+        {"mesh [a]\nzero 3 @ a, again = a, keep = true", NULL,
+         "E0430 a.etch:4:1 'again' says what backward gathers, and with this 'keep' it gathers nothing\n"},
         {"mesh [a]\nstage layer @ b", NULL,
          "E0423 a.etch:4:15 plan 'p' has no mesh axis 'b'\n  note its mesh is [a]\n"},
         {"mesh [a, b]\nstage layer @ a\nstage embed @ b", NULL,
@@ -264,8 +313,12 @@ static void wrong(etch_arena *arena)
         {"mesh [a]\nstage layer @ a, schedule = gpipe(virtual = 2)", NULL,
          "E0432 a.etch:4:29 schedule 'gpipe' takes no options\n"},
         {"mesh [a]\noffload = (optimizer)\nofload = 1", NULL,
-         "E0420 a.etch:4:1 'offload' in a plan" LATER "E0430 a.etch:5:1 a plan has no option 'ofload'\n"
-         "  help did you mean 'offload'?\n"},
+         "E0430 a.etch:5:1 a plan has no option 'ofload'\n  help did you mean 'offload'?\n"},
+        {"mesh [a]\noffload = (master, weights, mastr, 3)", NULL,
+         "E0420 a.etch:4:20 offloading 'weights'" LATER OFFLOAD
+         "E0430 a.etch:4:29 offload lists what the optimizer keeps in the memory of the host\n"
+         "  help did you mean 'master'?\n" OFFLOAD
+         "E0430 a.etch:4:36 offload lists what the optimizer keeps in the memory of the host\n" OFFLOAD},
         {"mesh [a]\nstream S @ a\npad K = 128\nfor core { dtype act = f8 }\nfor core { recompute = layer "
          "}\naccumulate = (B, 4)",
          NULL,
@@ -276,6 +329,15 @@ static void wrong(etch_arena *arena)
          "E0244 a.etch:5:7 the dtype of 'gemm'" LATER
          "E0216 a.etch:5:28 i8 is no dtype of real numbers, which moments are\n"
          "E0211 a.etch:5:32 the dtype of 'master' is set twice\n  note a.etch:4:18 it is set here already\n"},
+        {"mesh [a]\ndtype dispatch = f8(128), combine = f8(block = 0), act = f8(block = 128)\n"
+         "dtype weights = f8(block = 1.5)",
+         NULL,
+         "E0216 a.etch:4:18 a dtype takes the number of elements that share a scale, from 1 to 1048576\n"
+         "  help write f8(block = 128)\n"
+         "E0216 a.etch:4:37 a dtype takes the number of elements that share a scale, from 1 to 1048576\n"
+         "  help write f8(block = 128)\n"
+         "E0216 a.etch:4:58 only what goes to experts and back has scales: dispatch and combine\n"
+         "E0216 a.etch:5:17 only what goes to experts and back has scales: dispatch and combine\n"},
         {"mesh [a]\nbalance = 2\nbucket = 0\nbalance = true", NULL,
          "E0430 a.etch:4:11 balance is true, early and late queries together, or false, contiguous parts of "
          "them\nE0430 a.etch:5:10 a bucket is layer, step, or at least 1 byte\n"
@@ -338,7 +400,6 @@ static void choices(etch_arena *arena)
         {"import \"b.etch\" as b\n--- b.etch\nparallel other { }\n", "b.other", true, "other", ""},
         /* a plan with what has no meaning yet is in nobody's way until it is needed */
         {"parallel a { pad K = 2 }\n", NULL, false, NULL, ""},
-        {"parallel a { mesh [dp]; zero 1 @ dp, unit = layer }\n", NULL, false, NULL, ""},
         {"parallel a { pad K = 2 }\n", NULL, true, NULL, "E0420 a.etch:2:14 'pad' in a plan" LATER},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -370,14 +431,14 @@ typedef struct ready_case {
 static void pending(etch_arena *arena)
 {
     static const ready_case cases[] = {
-        {"zero 2 @ dp", "pp=1,dp=1", false, true, true, ""},
-        {"zero 2 @ dp", "tp=8", true, true, true, ""},
-        {"zero  2 @ (dp,tp)", "pp=2,dp=1", true, true, true, ""},
-        {"zero  2 @ (dp,tp)", "dp=4", false, false, false,
-         "E0420 a.etch:5:1 'zero 2 @ (dp,tp)'" LATER "  help it has no effect on axes of 1: --set dp=1\n"},
-        {"zero  2 @ (dp,tp)", "dp=1,tp=1", false, true, true, ""},
-        {"zero  2 @ (dp,tp)", "pp=1", false, true, false,
-         "E0420 a.etch:5:1 'zero 2 @ (dp,tp)'" LATER
+        {"for core { zero 2 @ dp }", "pp=1,dp=1", false, true, true, ""},
+        {"for core { zero 2 @ dp }", "tp=8", true, true, true, ""},
+        {"for core { zero  2 @ (dp,tp) }", "pp=2,dp=1", true, true, true, ""},
+        {"for core { zero  2 @ (dp,tp) }", "dp=4", false, false, false,
+         "E0420 a.etch:5:12 'zero 2 @ (dp,tp)'" LATER "  help it has no effect on axes of 1: --set dp=1\n"},
+        {"for core { zero  2 @ (dp,tp) }", "dp=1,tp=1", false, true, true, ""},
+        {"for core { zero  2 @ (dp,tp) }", "pp=1", false, true, false,
+         "E0420 a.etch:5:12 'zero 2 @ (dp,tp)'" LATER
          "  help it has no effect on axes of 1: --set dp=1,tp=1\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
