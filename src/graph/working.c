@@ -164,7 +164,7 @@ static void bear_copies(sweep *s, const etch_step *step, const etch_gathering *g
 {
     const etch_expr units = etch_int(s->sym, (int64_t)s->placed->plan->zero.ahead + 1);
     const bool in_turn = g->lasts == ETCH_KEEP_UNIT && here->parent;
-    const etch_expr all = in_turn ? etch_smaller(s->sym, units, here->of->count) : etch_int(s->sym, 1);
+    const etch_expr all = in_turn ? units : etch_int(s->sym, 1);
     const uint32_t birth = gathered_at(s, here);
     for (uint32_t k = 0; k < step->out_count; k++) {
         life *l = &s->lives[step->outs[k]->id];
@@ -175,7 +175,7 @@ static void bear_copies(sweep *s, const etch_step *step, const etch_gathering *g
     }
 }
 
-/* The gradients of a unit, whole until they are reduced: see `end_gradients`. */
+/* The gradients of a unit, whole until they are reduced: see `end_unit`. */
 static bool is_reduced_soon(const sweep *s, const etch_tensor *gradient)
 {
     return etch_zero_divides(s->placed, gradient->of, ETCH_HOLDS_GRADIENT) != 0;
@@ -193,9 +193,11 @@ static void bear_step(sweep *s, const etch_step *step, stretch *here)
             bear(s, step->outs[k], here, s->position);
 }
 
-/* They are there to the end of the unit, for all iterations of the loops in it. */
-static void end_gradients(sweep *s, const etch_step *step, const stretch *here)
+/* What was gathered is there to the end of the unit, and so are its gradients, for all iterations of the loops in it. */
+static void end_unit(sweep *s, const etch_step *step, const stretch *here)
 {
+    for (uint32_t k = 0; step->copies && here->parent && k < step->out_count; k++)
+        lengthen(&s->lives[step->outs[k]->id], here->end);
     for (uint32_t k = 0; k < step->out_count; k++) {
         life *l = &s->lives[step->outs[k]->id];
         const stretch *unit = here;
@@ -257,7 +259,7 @@ static void read_region(sweep *s, const etch_placed_region *region, const number
         for (uint32_t k = 0; step && !is_view(step) && k < step->in_count; k++)
             read_value(s, step->ins[k], here);
         if (step)
-            end_gradients(s, step, here);
+            end_unit(s, step, here);
         for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
             if (etch_loop_carries(loop)->at[k].init)
                 read_value(s, etch_loop_carries(loop)->at[k].init, here);

@@ -18,6 +18,16 @@ parallel zero1 {
   shard B @ dp
   zero  1 @ dp
 }
+parallel zero2 {
+  mesh  [dp]
+  shard B @ dp
+  zero  2 @ dp
+}
+parallel zero3 {
+  mesh  [dp]
+  shard B @ dp
+  zero  3 @ dp
+}
 """
 
 STAGED = """
@@ -97,6 +107,22 @@ class States(Case):
         psi = "params(model)"
         for what, size in (("weights", 2), ("grads", 2), ("master", 4), ("moments", 8), ("optimizer", 12)):
             self.prove(spec, f"memory({what}, plan = copies) == {size}*{psi}")
+        self.prove(spec, f"memory(states, plan = zero2) == 2*{psi} + 14*{psi}/dp")
+        self.prove(spec, f"memory(states, plan = zero3) == 16*{psi}/dp")
+        self.prove(spec, f"rank_params(model, plan = zero3) == {psi}/dp")
+
+    def test_units_are_whole_while_they_are_worked_on(self):
+        """With ZeRO-3 copies of a layer's weights, and of the next one's, and with ZeRO-2 its gradients."""
+        spec = self.write("gpt.etch", gpt(plans=PLANS))
+        sizes = dict(layers=9, hidden=64, heads=4, vocab=16, positions=8, seq=2, batch=2, micro=1, dp=2)
+        weights, grads = 2*(12*64*64 + 13*64), 4*(12*64*64 + 13*64)
+        most = {plan: value(spec, "memory(working)", plan=plan, sets=sizes)
+                for plan in ("zero1", "zero2", "zero3")}
+        self.assertLess(most["zero1"], weights//10)
+        self.assertGreaterEqual(most["zero2"], grads)
+        self.assertLess(most["zero2"], grads + weights//10)
+        self.assertGreaterEqual(most["zero3"], grads + 2*weights)
+        self.assertLess(most["zero3"], grads + 2*weights + weights//10)
 
     def test_megatron(self):
         """The table of its documentation: bytes of a parameter without and with the distributed optimizer."""
@@ -208,7 +234,27 @@ class Pipelines(Case):
 
 
 class Experts(Case):
-    PLAN = """
+    PLANS = """
+parallel alone {
+  mesh  [edp = dp/ep, ep]
+  axis  dp = (edp, ep)
+  shard B @ dp
+  for experts_mlp { shard E @ ep, C @ edp }
+}
+parallel whole {                                 # each expert over all of tp
+  mesh  [edp = dp/ep, ep, tp]
+  axis  dp = (edp, ep)
+  shard B @ dp, K @ tp, V @ tp
+  pin   residual [B@dp, S@tp, H]
+  for experts_mlp { shard E @ ep, C @ edp, I @ tp }
+}
+parallel folded {                                # whole experts over ep and tp
+  mesh  [edp = dp/ep, ep, tp]
+  axis  dp = (edp, ep)
+  shard B @ dp, K @ tp, V @ tp
+  pin   residual [B@dp, S@tp, H]
+  for experts_mlp { shard E @ (ep,tp), C @ edp }
+}
 parallel split {                                 # each expert over etp of the tp ranks that share a token
   mesh  [edp = dp/ep, ep, out = tp/etp, etp]
   axis  dp = (edp, ep), tp = (out, etp)
@@ -218,29 +264,31 @@ parallel split {                                 # each expert over etp of the t
 }
 """
 
-    def formula(self, expression, plan, spec=MIXTRAL):
-        return succeed("query", spec, expression, "--plan", plan, "-q").out.strip()
+    def mixtral(self):
+        self.write("base.etch", with_plans(BASE))
+        return self.write("mixtral.etch", with_plans(MIXTRAL) + self.PLANS)
 
     def test_activations_are_not_divided_by_ep(self):
         """The ranks of ep are some of those of dp, which divide the batch already."""
-        for plan in ("expert_parallel", "expert_tensor", "expert_folded", "moe_ep"):
+        spec = self.mixtral()
+        for plan in ("alone", "whole", "folded", "moe_ep"):
             for what in ("rank_saved(model)", "memory(activations)"):
-                text = self.formula(what, plan)
+                text = succeed("query", spec, what, "--plan", plan, "-q").out.strip()
                 self.assertNotRegex(text, r"\be?d?ep\b", plan)
                 self.assertIn("dp", text)
 
     def test_attention_is_divided_among_all_of_dp(self):
-        for plan, ranks in (("expert_parallel", "dp"), ("moe_ep", "dp*tp")):
-            done = run("prove", MIXTRAL, f"rank_flops(forward, op = sdpa) == flops(forward, op = sdpa)/({ranks})",
+        spec = self.mixtral()
+        for plan, ranks in (("alone", "dp"), ("whole", "dp*tp"), ("moe_ep", "dp*tp")):
+            done = run("prove", spec, f"rank_flops(forward, op = sdpa) == flops(forward, op = sdpa)/({ranks})",
                        "--plan", plan)
             self.assertEqual("proved", done.out.strip(), done)
 
     def test_dispatched_tokens(self):
         """topk*s*b*etp/tp tokens are on a rank, 2 bytes of hidden each; b the microbatch of the rank."""
-        self.write("base.etch", with_plans(BASE))
-        spec = self.write("mixtral.etch", with_plans(MIXTRAL) + self.PLAN)
+        spec = self.mixtral()
         tokens = "topk*S*B/(micro*dp)"
-        for plan, divided in (("expert_tensor", "1"), ("expert_folded", "1/tp"), ("split", "etp/tp")):
+        for plan, divided in (("whole", "1"), ("folded", "1/tp"), ("split", "etp/tp")):
             statement = (f"rank_saved(of = experts_mlp) == 2*{tokens}*{divided}*H"
                          f" + 8*{tokens}*expert_ffn/tp")
             done = run("prove", spec, statement, "--plan", plan)
