@@ -369,6 +369,7 @@ void etch_graph_keep(etch_graph *graph, etch_tensor *const *wanted, uint32_t cou
 typedef struct etch_optimizer {
     const etch_row *row; /* adamw, sgd, ... */
     bool master;         /* keeps a master copy of the weights */
+    bool main_grads;     /* works on a copy of the gradients, which it makes and keeps */
 } etch_optimizer;
 
 /* What is run again in backward instead of being kept: loops, by their iterations; modules; tags and module.tensor,
