@@ -138,7 +138,7 @@ const exec_family exec_families[] = {
      .run = "model = mamba2, optimizer = adamw",
      .sizes = "batch = %b, seq = %s, layers = %l, hidden = 2*%h, head_dim = 2, groups = %h, state = 2, conv "
               "= 2, chunk = 2, vocab = %v",
-     .heads = "G",
+     .heads = "K",
      .pins = {"residual"},
      .seqs = {"S"},
      .again = {"layer", "mixer", "norm", NULL},
