@@ -85,15 +85,29 @@ void etch_travel_find(etch_placed *placed)
         travel_in(dtypes, placed->backward);
 }
 
-etch_expr etch_payload(const etch_placed *placed, const etch_step *move)
+etch_expr etch_payload_of(const etch_placed *placed, const etch_step *move, uint32_t operand)
 {
-    etch_sym *sym = placed->training->graph->sym;
-    etch_expr elements = etch_int(sym, 0);
-    for (uint32_t i = 0; i < move->in_count; i++)
-        elements = etch_add(sym, elements, etch_value_elements(placed, move->ins[i]));
-    const etch_expr bytes = etch_mul(sym, elements, etch_int(sym, etch_dtype_bytes(move->travels)));
+    const etch_graph *graph = placed->training->graph;
+    const etch_value *value = move->ins[operand];
+    etch_sym *sym = graph->sym;
+    etch_expr elements = etch_value_elements(placed, value);
+    etch_dtype travels = move->travels;
+    if (move->copies) { /* weights, each of a dtype of its own */
+        travels = etch_dtype_or(graph->dtypes.weights_comm, value->tensor->dtype);
+        elements = etch_mul(sym, elements, move->copies[operand]);
+    }
+    const etch_expr bytes = etch_mul(sym, elements, etch_int(sym, etch_dtype_bytes(travels)));
     if (!move->block)
         return bytes;
     const etch_expr scales = etch_ceil(sym, etch_div(sym, elements, etch_int(sym, move->block)));
     return etch_add(sym, bytes, etch_mul(sym, scales, etch_int(sym, etch_dtype_bytes(ETCH_F32))));
+}
+
+etch_expr etch_payload(const etch_placed *placed, const etch_step *move)
+{
+    etch_sym *sym = placed->training->graph->sym;
+    etch_expr bytes = etch_int(sym, 0);
+    for (uint32_t i = 0; i < move->in_count; i++)
+        bytes = etch_add(sym, bytes, etch_payload_of(placed, move, i));
+    return bytes;
 }

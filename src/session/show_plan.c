@@ -151,6 +151,10 @@ static const char *source_of(const etch_plan_viewing *v, const etch_value *value
     const etch_tensor *t = value->tensor;
     const etch_step *step = value->step;
     *line = (etch_span){0, 0};
+    if (value->flat)
+        *line = v->placed->plan->zero.span;
+    if (value->flat)
+        return "zero";
     if (!step)
         return t->kind == ETCH_WEIGHT || t->kind == ETCH_INPUT ? "map"
                : t->kind == ETCH_CONSTANT                      ? "inferred"
@@ -188,7 +192,7 @@ static size_t value_index(etch_plan_viewing *v, const etch_value *value)
     if (v->value_at[value->id] != ETCH_VIEW_NONE)
         return v->value_at[value->id];
     etch_view_value row = {.tensor = v->view.tensor_at[value->tensor->id],
-                           .place = etch_place_text(v->placed, &v->how, value->tensor, value->place),
+                           .place = etch_value_text(v->placed, &v->how, value),
                            .bytes = etch_plan_text(v, etch_value_bytes(v->placed, value)),
                            .bytes_by_dims = etch_plan_bytes_by_dims(v, value, value->tensor->dtype),
                            .step = ETCH_VIEW_NONE};
