@@ -41,7 +41,7 @@ FAMILIES = (
            units=("embed", "layer", "head", "depth"), experts=True),
     Family(("t5",), "A", T5, ("enc", "dec", "mlp", "attention", "norm"), sequences={"residual": "S", "answer": "U"},
            units=("enc", "dec")),
-    Family(("mamba2",), "G", MAMBA, ("layer", "mixer", "norm"), inner=(), whole=("mamba2",)),
+    Family(("mamba2",), "K", MAMBA, ("layer", "mixer", "norm"), inner=(), whole=("mamba2",)),
 )
 # Codes of what a plan may be refused for: an axis twice on one tensor, a move that cannot be, no meaning yet, a size that
 # is not divided.
