@@ -86,6 +86,7 @@ typedef struct etch_view_collective {
     const char *before, *after; /* placements; NULL without a step */
     size_t module, loop;
     const char *bytes; /* payload of one, as comm_size counts it; of buckets of a given size: of a full one */
+    const char *dtype; /* of what is sent; NULL without a step */
     const char *bytes_by_dims;     /* NULL without a step */
     const etch_view_share *shares; /* by stage */
     const char *rule;              /* "operand", "pin", ...: docs/cli.md lists them */

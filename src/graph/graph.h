@@ -788,6 +788,8 @@ const etch_homes *etch_unit_uses(const etch_placed *placed, const etch_unit *uni
 /* Elements of a value on one rank, one microbatch. */
 etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value);
 etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value);
+/* So many elements, of which `block` share a scale in f32 (0: there are none). */
+etch_expr etch_bytes_in_blocks(etch_sym *sym, etch_expr elements, etch_dtype dtype, uint32_t block);
 /* Ranks whose coordinates on the uneven axes differ do unequal work: formulas of it have etch_coordinate of these
  * axes in them. Puts in those of one of `etch_part_count` parts: `number` counts them from 0, in the order in which
  * ranks are numbered; NULL: of the last one, which has most. */

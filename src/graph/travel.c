@@ -91,9 +91,14 @@ etch_expr etch_payload(const etch_placed *placed, const etch_step *move)
     etch_expr elements = etch_int(sym, 0);
     for (uint32_t i = 0; i < move->in_count; i++)
         elements = etch_add(sym, elements, etch_value_elements(placed, move->ins[i]));
-    const etch_expr bytes = etch_mul(sym, elements, etch_int(sym, etch_dtype_bytes(move->travels)));
-    if (!move->block)
+    return etch_bytes_in_blocks(sym, elements, move->travels, move->block);
+}
+
+etch_expr etch_bytes_in_blocks(etch_sym *sym, etch_expr elements, etch_dtype dtype, uint32_t block)
+{
+    const etch_expr bytes = etch_mul(sym, elements, etch_int(sym, etch_dtype_bytes(dtype)));
+    if (!block)
         return bytes;
-    const etch_expr scales = etch_ceil(sym, etch_div(sym, elements, etch_int(sym, move->block)));
+    const etch_expr scales = etch_ceil(sym, etch_div(sym, elements, etch_int(sym, block)));
     return etch_add(sym, bytes, etch_mul(sym, scales, etch_int(sym, etch_dtype_bytes(ETCH_F32))));
 }

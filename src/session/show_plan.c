@@ -11,24 +11,32 @@ const char *etch_plan_text(const etch_plan_viewing *v, etch_expr value)
                                                                            : "undefined";
 }
 
-const char *etch_plan_bytes_by_dims(const etch_plan_viewing *v, const etch_value *value, etch_dtype dtype)
+/* Elements of a value on one rank. */
+static etch_expr elements_by_dims(const etch_plan_viewing *v, const etch_value *value)
 {
     etch_sym *sym = v->view.sym;
     const etch_plan *plan = v->placed->plan;
-    etch_expr bytes = etch_mul(sym, etch_elements(sym, value->tensor, etch_view_size_by_dims, &v->view),
-                               etch_int(sym, etch_dtype_bytes(dtype)));
+    etch_expr elements = etch_elements(sym, value->tensor, etch_view_size_by_dims, &v->view);
     for (uint32_t i = 0; i < value->tensor->rank; i++) {
         uint32_t axes[ETCH_MAX_AXES];
         const uint32_t count =
             etch_place_axes(v->placed, &v->how, value->place, value->tensor->dims[i], axes);
         for (uint32_t k = 0; k < count;) {
             const etch_product *product = etch_product_at(plan, axes + k, count - k);
-            bytes =
-                etch_div(sym, bytes, etch_var(sym, product ? product->name : plan->mesh.at[axes[k]].name));
+            elements =
+                etch_div(sym, elements, etch_var(sym, product ? product->name : plan->mesh.at[axes[k]].name));
             k += product ? product->axis_count : 1;
         }
     }
-    return etch_view_dim_text(&v->view, bytes);
+    return elements;
+}
+
+const char *etch_plan_bytes_by_dims(const etch_plan_viewing *v, const etch_value *value, etch_dtype dtype,
+                                    uint32_t block)
+{
+    etch_sym *sym = v->view.sym;
+    const etch_expr elements = elements_by_dims(v, value);
+    return etch_view_dim_text(&v->view, etch_bytes_in_blocks(sym, elements, dtype, block));
 }
 
 const size_t *etch_plan_axis_list(const etch_plan_viewing *v, uint32_t axes, size_t *count)
@@ -190,7 +198,7 @@ static size_t value_index(etch_plan_viewing *v, const etch_value *value)
     etch_view_value row = {.tensor = v->view.tensor_at[value->tensor->id],
                            .place = etch_place_text(v->placed, &v->how, value->tensor, value->place),
                            .bytes = etch_plan_text(v, etch_value_bytes(v->placed, value)),
-                           .bytes_by_dims = etch_plan_bytes_by_dims(v, value, value->tensor->dtype),
+                           .bytes_by_dims = etch_plan_bytes_by_dims(v, value, value->tensor->dtype, 0),
                            .step = ETCH_VIEW_NONE};
     etch_span line;
     row.shards = shards_of(v, value, &row.shard_count);

@@ -232,7 +232,8 @@ static etch_view_collective view_of(const etch_plan_viewing *v, const etch_shown
         return row;
     row.before = etch_place_text(v->placed, &v->how, step->ins[0]->tensor, step->ins[0]->place);
     row.after = etch_place_text(v->placed, &v->how, step->outs[0]->tensor, step->outs[0]->place);
-    row.bytes_by_dims = etch_plan_bytes_by_dims(v, step->ins[0], step->travels);
+    row.bytes_by_dims = etch_plan_bytes_by_dims(v, step->ins[0], step->travels, step->block);
+    row.dtype = etch_dtype_name(step->travels);
     row.step = v->step_at[step->id];
     row.loop = row.step == ETCH_VIEW_NONE ? row.loop : v->steps.at[row.step].loop;
     return row;

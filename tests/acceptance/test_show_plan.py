@@ -130,6 +130,53 @@ class Plans(Case):
                                          Formula(row["bytes"]).at(point) * Formula(share["times"]).at(point))
                     self.assertEqual({label: Formula(text).at(point) for label, text in asked.items()}, dict(sums))
 
+    def test_breakdowns_add_up(self):
+        """Whatever a quantity of communication is split by, and whatever it is restricted to."""
+        for spec, more, p in shipped():
+            if spec.stem not in ("llama", "mixtral", "t5"):
+                continue
+            for asked in ("comm(step)", "wire(step)", "comm(backward)"):
+                totals = set()
+                for by in ("collective", "axis", "phase", "module", "op", "layer", "term"):
+                    answer = json.loads(succeed("query", spec, asked, *more, "--by", by, "--format", "json").out)
+                    self.assertEqual(int(answer["value"]), sum(int(row["value"]) for row in answer["rows"]), (more, by))
+                    totals.add(answer["value"])
+                self.assertEqual(1, len(totals))
+            stages, heaviest = table(spec, "comm(step)", "stage", None, more[1], dict(
+                pair.split("=") for pair in more[3].split(",")))
+            self.assertEqual(heaviest, max(stages.values()))
+            self.assertEqual({int(share["bytes"]) for share in p.report["sum"]}, set(stages.values()))
+            for row in p.totals:
+                alone = json.loads(succeed("query", spec, f"comm(step, op = {row['collective']}, axis = {row['group']})", *more,
+                                           "--by", "phase", "--format", "json").out)
+                self.assertEqual(int(alone["value"]), max(int(share["bytes"]) for share in row["stages"]))
+
+    def test_what_is_sent_in_another_dtype(self):
+        """Dispatch in f8 with a scale in f32 for every 32 elements, gradients in bf16."""
+        spec = self.write("experts.etch", f"""etch 1
+import "{MIXTRAL}"
+parallel narrow {{
+  mesh  [edp = dp/ep, ep]
+  axis  dp = (edp, ep)
+  shard B @ dp
+  for experts_mlp {{ shard E @ ep, C @ edp }}
+  dtype dispatch = f8(block = 32), grads_comm = bf16
+}}
+""")
+        p = Placement(spec, "--plan", "narrow")
+        dims = {dim["name"]: dim["size"] for dim in p.dims}
+        rows = [row for row in p.collectives if row["collective"] == "all_to_all"]
+        self.assertEqual({"f8", "bf16"}, {row["dtype"] for row in rows})
+        for row in rows:
+            for point in POINTS:
+                local = Formula("H*E*C/(dp*micro)", dims).at(point)
+                by_hand = local + 4 * math.ceil(local / 32) if row["dtype"] == "f8" else 2 * local
+                self.assertEqual(by_hand, Formula(row["bytes"]).at(point))
+        synced = [row for row in p.collectives if row["rule"] == "reduce"]
+        asked = succeed("query", spec, "comm(sync, op = all_reduce)", "--plan", "narrow").out.strip()
+        for point in POINTS:
+            self.assertEqual(Formula(asked).at(point), sum(Formula(row["stages"][0]["bytes"]).at(point) for row in synced))
+
     def test_formulas_over_dims_say_the_same(self):
         for spec, plan, axes in ((LLAMA, "megatron_sp", {}), (LLAMA, "ulysses", {}),
                                  (MIXTRAL, "expert_tensor", {"edp": "dp/ep"})):
