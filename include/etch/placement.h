@@ -39,9 +39,10 @@ typedef struct etch_view_value {
     size_t partial_count;
     const char *bytes, *bytes_by_dims; /* on one rank, of one microbatch and iteration */
     size_t step;                       /* that makes it; NONE: weights, inputs, what loops hand on */
-    /* What says where it is. "map": the plan's lines, of weights and inputs. "pin": a pin. "loop": the plan's lines, of
-     * what iterations hand on. "scope": a collective or slice at the edge of a call. "moved": as an op needs it.
-     * "inferred": the op that makes it. The first four are stated, the others follow. */
+    /* What says where it is. "map": the plan's lines, of weights and inputs. "zero": the zero line, of weights that
+     * ranks hold in flat parts. "pin": a pin. "loop": the plan's lines, of what iterations hand on. "scope": a
+     * collective or slice at the edge of a call. "moved": as an op needs it. "inferred": the op that makes it. The first
+     * five are stated, the others follow. */
     const char *source;
     etch_location line; /* of a pin, or of the scope; nowhere otherwise */
 } etch_view_value;

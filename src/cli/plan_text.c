@@ -232,7 +232,7 @@ enum { COLUMNS = 6 };
 static void put_moved(printer *p, const etch_view_collective *c)
 {
     const bool gathers = strcmp(c->name, "all_gather") == 0;
-    if (c->step != ETCH_VIEW_NONE) {
+    if (c->step != ETCH_VIEW_NONE && c->tensor_count == 1) {
         put_name(p, c->tensors[0]);
         put(p, "%s", c->before);
     } else if (c->tensor_count > 1) {
@@ -391,7 +391,7 @@ static void print_phrases(printer *p, const etch_view_collective *c, const char 
 
 static void print_weights(printer *p, const etch_view_collective *c)
 {
-    if (c->step != ETCH_VIEW_NONE || c->tensor_count < 2)
+    if (c->tensor_count < 2)
         return;
     begin_line(p, 4);
     for (size_t i = 0; i < c->tensor_count; i++) {
@@ -423,7 +423,7 @@ static void print_reason(printer *p, size_t first, size_t end)
         put(p, " to #%zu", end);
     put(p, " %s over %s of ", c->name, c->group);
     put_moved(p, c);
-    if (c->after && strcmp(c->before, c->after) != 0)
+    if (c->after && c->tensor_count == 1 && strcmp(c->before, c->after) != 0)
         put(p, " to %s", c->after);
     putchar('\n');
     print_weights(p, c);

@@ -17,6 +17,7 @@ const char *etch_rule_name(etch_rule rule)
         [ETCH_RULE_WEIGHT] = "weight",       [ETCH_RULE_REDUCE] = "reduce",
         [ETCH_RULE_UPDATE] = "update",       [ETCH_RULE_TIE] = "tie",
         [ETCH_RULE_CLIP] = "clip",           [ETCH_RULE_STAGE] = "stage",
+        [ETCH_RULE_WHOLE] = "whole",
     };
     return rule < ETCH_RULE_COUNT ? names[rule] : NULL;
 }
@@ -131,6 +132,14 @@ const char *etch_place_text(const etch_placed *placed, const etch_telling *how, 
 {
     const telling t = telling_of(placed, how, NULL);
     return place_text(&t, tensor, place);
+}
+
+const char *etch_value_text(const etch_placed *placed, const etch_telling *how, const etch_value *value)
+{
+    const telling t = telling_of(placed, how, NULL);
+    const char *text = place_text(&t, value->tensor, value->place);
+    const uint32_t flat = value->flat & t.axes;
+    return flat ? etch_text(how->arena, "%s in parts over %s", text, etch_axes_label(placed, flat)) : text;
 }
 
 uint32_t etch_place_axes(const etch_placed *placed, const etch_telling *how, const etch_state *place,
@@ -451,11 +460,27 @@ static void explain_statistic(const telling *t, const etch_step *step)
         }
 }
 
+/* Weights that are gathered. */
+static void explain_whole(const telling *t, const etch_step *gather)
+{
+    const etch_cause *cause = &gather->cause;
+    const char *group = etch_axes_label(t->placed, gather->ins[0]->flat & t->axes);
+    say(t, ETCH_PHRASE_MADE, cause->line,
+        etch_text(t->arena, "each rank of %s holds a part of the weights", group));
+    say(t, ETCH_PHRASE_NEEDS, cause->loop ? cause->loop->span : (etch_span){0, 0},
+        cause->loop ? etch_text(t->arena, "an iteration of %s reads them whole", cause->loop->name)
+                    : "what lies between loops reads them whole");
+}
+
 void etch_step_explain(const etch_placed *placed, const etch_telling *how, const etch_step *step,
                        etch_phrases *out)
 {
     const telling t = telling_of(placed, how, out);
     const uint32_t axes = step->axes & t.axes;
+    if (step->cause.rule == ETCH_RULE_WHOLE) {
+        explain_whole(&t, step);
+        return;
+    }
     if (step->cause.rule == ETCH_RULE_STATISTIC)
         explain_statistic(&t, step);
     else

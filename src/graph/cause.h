@@ -19,6 +19,7 @@ typedef enum etch_rule {
     ETCH_RULE_TOTAL,     /* R6: parts of the cotangent of `tensor` are held differently, and are added */
     ETCH_RULE_SUMMAND,   /* R6: `tensor` is a partial sum, whose summands all have the whole cotangent */
     ETCH_RULE_WEIGHT,    /* R9: `tensor` is the gradient of a weight, and goes to where the weight is */
+    ETCH_RULE_WHOLE, /* R9: a unit (an iteration of `loop`, or what is in none) reads weights that `line` divides */
     /* the end of a step, and between stages: */
     ETCH_RULE_REDUCE, /* R9: ranks that replicate `tensor` add up its gradients; `line`: they update it in parts */
     ETCH_RULE_UPDATE, /* R9: weights that `line` has updated in parts are made whole */

@@ -16,6 +16,7 @@
 #include "graph/dtype.h"
 #include "graph/schedule.h"
 #include "graph/table.h"
+#include "graph/zero.h"
 #include "symbolic/symbolic.h"
 
 /* ---- dims, tensors, ops ----------------------------------------------------------------------------- */
@@ -491,13 +492,6 @@ typedef struct etch_product {
     etch_span span;
 } etch_product;
 
-/* `zero 1 @ dp`: optimizer states that ranks would hold alike are divided among the ranks of these axes. */
-typedef struct etch_zero {
-    uint32_t level; /* 0: no such line; 1: optimizer states */
-    uint32_t axes;  /* bits of mesh axes */
-    etch_span span;
-} etch_zero;
-
 /* A line of a plan that has no meaning yet, and no effect as long as its axes are 1. */
 typedef struct etch_pending {
     const char *text; /* as written: "zero 3 @ dp" */
@@ -587,6 +581,9 @@ extern const etch_dim etch_partial_mark; /* its address: a partial sum */
 typedef struct etch_value {
     etch_tensor *tensor;
     etch_state place[ETCH_MAX_AXES];
+    uint32_t
+        flat; /* of a weight, for most 0: axes among whose ranks the elements that `place` gives a rank are
+                      divided, laid out flat and padded to equal parts */
     struct etch_step *step; /* what makes it; NULL for inputs, weights, arguments of loop bodies, constants */
     uint32_t id;
 } etch_value;
@@ -638,8 +635,12 @@ typedef struct etch_step {
     etch_phase phase;
     etch_scope *scope;
     etch_cause cause; /* move: why it is there */
-    uint32_t kernel;  /* index in the region's kernels, or UINT32_MAX (no node) */
-    etch_home home;   /* of the top level: where in the chain of stages */
+    const etch_expr
+        *copies;     /* of several weights that are gathered at once, by operand: how often one run finds
+                                each; NULL for all else */
+    bool once;       /* a gather that only the first microbatch needs */
+    uint32_t kernel; /* index in the region's kernels, or UINT32_MAX (no node) */
+    etch_home home;  /* of the top level: where in the chain of stages */
     uint32_t id;
 } etch_step;
 
@@ -716,6 +717,7 @@ typedef struct etch_bucket {
     etch_unit *unit;
     etch_move move; /* reduce-scatter or all-reduce of gradients, all-gather of weights */
     uint32_t axes;
+    bool every_microbatch;             /* else once, at the end of the step */
     etch_expr bytes;                   /* payload of one rank */
     ETCH_VEC(etch_tensor *) gradients; /* of the weights */
 } etch_bucket;
@@ -749,6 +751,8 @@ typedef struct etch_placed {
     /* By tensor id of a weight: axes over which its gradient is partial, and axes among whose ranks its
      * optimizer states are divided. */
     uint32_t *sync_axes, *zero_axes;
+    etch_gatherings
+        gatherings; /* of weights that ranks hold in parts; in the order of forward, then backward */
     ETCH_VEC(etch_unit *)
     units;                         /* those of the training graph, apart where their weights are in different
                                     stages */
@@ -788,8 +792,10 @@ const etch_homes *etch_unit_uses(const etch_placed *placed, const etch_unit *uni
 /* Elements of a value on one rank, one microbatch. */
 etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value);
 etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value);
-/* So many elements, of which `block` share a scale in f32 (0: there are none). */
-etch_expr etch_bytes_in_blocks(etch_sym *sym, etch_expr elements, etch_dtype dtype, uint32_t block);
+/* The dtype in which a collective sends an operand; and its payload, where a rank has so many elements of one copy. */
+etch_dtype etch_travels_as(const etch_placed *placed, const etch_step *move, uint32_t operand);
+etch_expr etch_payload_by(const etch_placed *placed, const etch_step *move, uint32_t operand,
+                          etch_expr elements);
 /* Ranks whose coordinates on the uneven axes differ do unequal work: formulas of it have etch_coordinate of these
  * axes in them. Puts in those of one of `etch_part_count` parts: `number` counts them from 0, in the order in which
  * ranks are numbered; NULL: of the last one, which has most. */
@@ -810,6 +816,8 @@ typedef struct etch_telling {
 /* "[B@dp,S@(cp,tp),H]", with " partial over tp" behind it where it is a partial sum. */
 const char *etch_place_text(const etch_placed *placed, const etch_telling *how, const etch_tensor *tensor,
                             const etch_state *place);
+/* The same of a value, with " in parts over dp" behind it where ranks hold flat parts. */
+const char *etch_value_text(const etch_placed *placed, const etch_telling *how, const etch_value *value);
 /* The longest product of the plan that the list of axes begins with; NULL: none. */
 const etch_product *etch_product_at(const etch_plan *plan, const uint32_t *axes, uint32_t count);
 /* The line of the plan that puts `dim` on `axis` in `scope` (NULL: the model's); nowhere when there is none. */

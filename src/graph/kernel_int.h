@@ -12,17 +12,31 @@ void etch_kernels(etch_placed *placed, etch_granularity granularity);
  * value. */
 void etch_kernel_io(etch_placed *placed, etch_kernel *const *made_by);
 
+/* Fills `zero_axes`. Needs `weight_of` and `stages`; called once, by `etch_place`. False after an error. */
+bool etch_zero_find(etch_placed *placed);
+
+/* Where ranks hold weights in parts: puts gathers in front of what reads them. Needs `zero_axes`; called once, by
+ * `etch_place`, before kernels are made. */
+void etch_shard_weights(etch_placed *placed);
+
+/* The axes that number the stages; none without stages. */
+uint32_t etch_stage_axes(const etch_placed *placed);
+
 /* Says in which dtype every move sends what it moves; called before etch_kernel_io. */
 void etch_travel_find(etch_placed *placed);
-/* Bytes that a rank puts into a move. */
+/* Bytes that a rank puts into a move; of one operand of it. */
 etch_expr etch_payload(const etch_placed *placed, const etch_step *move);
+etch_expr etch_payload_of(const etch_placed *placed, const etch_step *move, uint32_t operand);
 
 /* Fills `units`. */
 void etch_placed_units(etch_placed *placed);
 
-/* Fills buckets, updates, gathers and the clipping norm. Needs `weight_of` and `sync_axes`; called once, by
- * `etch_place`. False after an error. */
-bool etch_updates(etch_placed *placed);
+/* Fills buckets, updates, gathers and the clipping norm. Needs `weight_of`, `sync_axes` and `zero_axes`; called
+ * once, by `etch_place`. */
+void etch_updates(etch_placed *placed);
+
+/* The phase of what a loop does: what it runs again is recomputed, also inside of a loop that undoes another. */
+etch_phase etch_loop_phase(const etch_loop *loop);
 
 /* ---- questions about steps ----------------------------------------------------------------------------- */
 
@@ -56,6 +70,7 @@ etch_expr etch_update_elements(const etch_placed *placed, const etch_tensor *wei
 typedef struct etch_ending_move {
     etch_move move; /* ETCH_NO_MOVE: there is none in this place */
     uint32_t axes;
+    bool every_microbatch;
     etch_expr bytes; /* payload of one rank, for one copy */
 } etch_ending_move;
 enum { ETCH_ENDING_MOVES = 3 };

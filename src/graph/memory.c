@@ -29,19 +29,13 @@ static void push(const listing *l, etch_cost item)
 
 /* ---- weights ------------------------------------------------------------------------------------------------ */
 
-/* The level of a zero line from which on it divides this of a weight. */
-static uint32_t level_of(etch_memory memory)
-{
-    return memory == ETCH_MEMORY_WEIGHTS ? 3 : memory == ETCH_MEMORY_GRADS ? 2 : 1;
-}
-
 /* Elements that a rank holds of one copy of the weight, its gradient, or the optimizer's states of it. */
 static etch_expr held_elements(const listing *l, const etch_tensor *weight, etch_memory memory)
 {
-    const bool trained = l->gradients && l->gradients[weight->id];
-    return trained && l->placed->plan->zero.level >= level_of(memory)
-               ? etch_update_elements(l->placed, weight)
-               : etch_value_elements(l->placed, l->placed->weight_of[weight->id]);
+    return etch_held_elements(l->placed, weight,
+                              memory == ETCH_MEMORY_WEIGHTS ? ETCH_HOLDS_WEIGHT
+                              : memory == ETCH_MEMORY_GRADS ? ETCH_HOLDS_GRADIENT
+                                                            : ETCH_HOLDS_STATES);
 }
 
 /* Copies of the weight on the stage: one, or one for each iteration of the loops around it. */

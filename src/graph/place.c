@@ -664,7 +664,7 @@ static etch_value *value_or_constant(placer *p, etch_tensor *tensor, const etch_
     return value_for(p, tensor, phase);
 }
 
-static etch_phase phase_of_loop(const etch_loop *loop)
+etch_phase etch_loop_phase(const etch_loop *loop)
 {
     return loop->forward ? ETCH_BACKWARD : loop->repeats ? ETCH_RECOMPUTE : ETCH_FORWARD;
 }
@@ -688,7 +688,7 @@ static void place_loop(placer *p, etch_loop *loop)
 {
     etch_placed_region *parent = p->region;
     etch_placed_loop *placed = ETCH_NEW(p->arena, etch_placed_loop);
-    etch_phase phase = phase_of_loop(loop);
+    etch_phase phase = etch_loop_phase(loop);
     const uint32_t count = etch_loop_carries(loop)->count;
     etch_state(*held)[ETCH_MAX_AXES] = etch_alloc_array(p->arena, count, sizeof *held);
     placed->loop = loop;
@@ -802,6 +802,10 @@ etch_placed *etch_place(const etch_training *training, const etch_plan *plan, et
         etch_stages_find(&p);
     if (p.failed)
         return NULL;
+    if (!etch_zero_find(placed))
+        return NULL;
+    etch_shard_weights(placed);
     etch_kernels(placed, granularity);
-    return etch_updates(placed) ? placed : NULL;
+    etch_updates(placed);
+    return placed;
 }

@@ -1,5 +1,5 @@
 /* Questions about plans and the values of a placed graph: ranks, sizes, memory, names of axes. */
-#include "graph/row_int.h"
+#include "graph/kernel_int.h"
 
 etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value)
 {
@@ -10,7 +10,9 @@ etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value
     for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
         if (value->place[a] && value->place[a] != ETCH_PARTIAL)
             count = etch_div(sym, count, placed->plan->mesh.at[a].size);
-    return count;
+    if (!value->flat)
+        return count;
+    return etch_ceil(sym, etch_div(sym, count, etch_group_size(placed, value->flat)));
 }
 
 etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value)

@@ -84,7 +84,7 @@ static const char *one_line(etch_spec *spec, etch_span span)
     return out.text;
 }
 
-/* `stage` in a scope, and `zero` of higher levels, do nothing where their axes are 1. */
+/* `stage` and `zero` in a scope do nothing where their axes are 1. */
 static void add_pending(etch_plan_builder *b, const etch_ast_line *line)
 {
     etch_spec *spec = b->spec;
@@ -114,7 +114,6 @@ static void read_stage(etch_plan_builder *b, const etch_ast_line *line)
 /* Options without meaning yet; each list ends with NULL. */
 static const char *const later_options[] = {"accumulate", "capacity", "freeze", "prefetch",
                                             "save",       "schedule", NULL};
-static const char *const zero_options[] = {"again", "keep", "prefetch", "reduce", "unit", NULL};
 
 /* `whose`: "a plan", of which `known` are the options. */
 static void refuse_option(etch_plan_builder *b, const etch_ast_def *def, const char *whose,
@@ -262,37 +261,24 @@ static void read_options(etch_plan_builder *b, const etch_ast_line *line, bool i
     }
 }
 
-static bool is_level(const etch_ast_line *line, const char *level)
-{
-    return strcmp(line->level.text, level) == 0;
-}
-
-/* Level 1 speaks of the whole plan; nothing else has a meaning yet. */
+/* `zero` speaks of the whole plan; in a scope it has no meaning yet. */
 static void read_zero(etch_plan_builder *b, const etch_ast_line *line, bool in_scope)
 {
-    etch_spec *spec = b->spec;
-    etch_zero *zero = &b->plan->zero;
-    etch_axis_list axes;
-    if (!is_level(line, "1") && !is_level(line, "2") && !is_level(line, "3")) {
-        etch_error(spec->diags, ETCH_E_PLAN_OPTION, line->level.span, "there is no ZeRO level %s",
-                   line->level.text);
+    etch_zero *zero = &b->plan->zero, read;
+    if (!etch_zero_read(b, line, &read))
         return;
-    }
-    if (!is_level(line, "1") || in_scope) {
+    if (in_scope) {
         add_pending(b, line);
         return;
     }
-    for (uint32_t i = 0; i < line->defs.count; i++)
-        refuse_option(b, &line->defs.at[i], "a zero line", zero_options);
-    if (!etch_mesh_axes(b, &line->mesh, &axes))
-        return;
     if (zero->level) {
-        etch_diag *diag = etch_error(spec->diags, ETCH_E_ZERO_TWICE, line->span, "a plan has one zero line");
+        etch_diag *diag =
+            etch_error(b->spec->diags, ETCH_E_ZERO_TWICE, line->span, "a plan has one zero line");
         etch_note(diag, zero->span, "it is here");
         etch_help(diag, "several axes are one list: zero 1 @ (a, b)");
         return;
     }
-    *zero = (etch_zero){.level = 1, .axes = axes.bits, .span = line->span};
+    *zero = read;
 }
 
 /* Lines that mean the same in a plan and in a scope of it. */
@@ -422,9 +408,6 @@ static bool has_refused(const etch_ast_lines *lines, bool in_scope)
                 return true;
             break;
         case ETCH_AST_ZERO:
-            if (!in_scope && is_level(&lines->at[i], "1") && lines->at[i].defs.count > 0)
-                return true;
-            break;
         case ETCH_AST_SHARD:
         case ETCH_AST_PIN:
         case ETCH_AST_STAGE:

@@ -50,6 +50,11 @@ const etch_stage_line *etch_stage_read(etch_plan_builder *b, const etch_ast_line
 /* Reports mesh axes of the stage line that other lines of the plan use as well. */
 void etch_stage_check_axes(etch_plan_builder *b);
 
+/* ---- plan_zero.c ---- */
+
+/* What a zero line says. What is wrong is reported; false when there is no line to speak of. */
+bool etch_zero_read(etch_plan_builder *b, const etch_ast_line *line, etch_zero *out);
+
 /* ---- plan_options.c: what a plan says beside placement, given for the first time ---- */
 
 /* `bucket = layer`, `bucket = step`, or bytes. */
@@ -60,7 +65,7 @@ void etch_plan_read_offload(etch_plan_builder *b, const etch_ast_def *def);
 void etch_plan_read_balance(etch_plan_builder *b, const etch_ast_def *def);
 
 /* ---- plan_select.c: plans are bound late, so a name that nothing has is a warning; a plan of an imported file notes it
- * among its lacks ---- */
+  * among its lacks ---- */
 
 /* Warns when no dim of the spec has this name. */
 void etch_select_dim(etch_spec *spec, etch_ast_name dim);
@@ -68,6 +73,8 @@ void etch_select_dim(etch_spec *spec, etch_ast_name dim);
 void etch_select_tensor(etch_spec *spec, etch_ast_name selector);
 /* Warns when the spec has no such loop, tag, module or module.tensor. */
 void etch_select_unit(etch_spec *spec, etch_ast_name selector);
+/* Warns when nothing of the spec has this name; reports a tag or a module, which is no loop. */
+void etch_select_loop(etch_spec *spec, etch_ast_name selector);
 /* Is it a module or model, so that a scope can be made for it? Otherwise it is reported: a warning when
  * nothing has this name, an error when scopes of that kind have no meaning yet. */
 bool etch_select_scope(etch_spec *spec, etch_ast_name selector);

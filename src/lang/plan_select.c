@@ -188,6 +188,20 @@ void etch_select_unit(etch_spec *spec, etch_ast_name selector)
     etch_suggest_name(diag, selector.text, names.at, names.count);
 }
 
+void etch_select_loop(etch_spec *spec, etch_ast_name selector)
+{
+    const body_names n = collect(spec);
+    if (holds(n.loops.at, n.loops.count, selector.text))
+        return;
+    const bool is_other = strchr(selector.text, '.') || holds(n.tags.at, n.tags.count, selector.text) ||
+                          holds(n.modules.at, n.modules.count, selector.text);
+    etch_diag *diag = is_other ? etch_error(spec->diags, ETCH_E_PLAN_OPTION, selector.span, "'%s' is no loop",
+                                            selector.text)
+                               : etch_warning(spec->diags, ETCH_E_UNKNOWN_SELECTOR, selector.span,
+                                              "no loop is called '%s': this has no effect", selector.text);
+    etch_suggest_name(diag, selector.text, n.loops.at, n.loops.count);
+}
+
 bool etch_select_scope(etch_spec *spec, etch_ast_name selector)
 {
     const body_names n = collect(spec);

@@ -68,7 +68,8 @@ void etch_streams_make(etch_outliner *o)
         etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, plan->bucket), &bucket));
     for (uint32_t k = 0; k < 2; k++)
         for (uint32_t i = 0; i < lists[k]->count; i++)
-            lists[k]->at[i]->stream = 1 + stream_of(o, &lists[k]->at[i]->task, bucket);
+            if (!lists[k]->at[i]->every_microbatch) /* else it goes out with its unit */
+                lists[k]->at[i]->stream = 1 + stream_of(o, &lists[k]->at[i]->task, bucket);
 }
 
 etch_total etch_stream_bytes(const etch_outline *outline, uint32_t stage, uint32_t stream)

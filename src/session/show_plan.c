@@ -11,6 +11,15 @@ const char *etch_plan_text(const etch_plan_viewing *v, etch_expr value)
                                                                            : "undefined";
 }
 
+static etch_expr ranks_by_name(const etch_plan_viewing *v, uint32_t axes)
+{
+    etch_expr ranks = etch_int(v->view.sym, 1);
+    for (uint32_t a = 0; a < v->placed->plan->mesh.count; a++)
+        if (axes & v->how.axes & 1u << a)
+            ranks = etch_mul(v->view.sym, ranks, etch_var(v->view.sym, v->placed->plan->mesh.at[a].name));
+    return ranks;
+}
+
 /* Elements of a value on one rank. */
 static etch_expr elements_by_dims(const etch_plan_viewing *v, const etch_value *value)
 {
@@ -28,15 +37,25 @@ static etch_expr elements_by_dims(const etch_plan_viewing *v, const etch_value *
             k += product ? product->axis_count : 1;
         }
     }
+    if (value->flat & v->how.axes)
+        elements = etch_ceil(sym, etch_div(sym, elements, ranks_by_name(v, value->flat)));
     return elements;
 }
 
-const char *etch_plan_bytes_by_dims(const etch_plan_viewing *v, const etch_value *value, etch_dtype dtype,
-                                    uint32_t block)
+const char *etch_plan_bytes_by_dims(const etch_plan_viewing *v, const etch_value *value)
 {
-    etch_sym *sym = v->view.sym;
-    const etch_expr elements = elements_by_dims(v, value);
-    return etch_view_dim_text(&v->view, etch_bytes_in_blocks(sym, elements, dtype, block));
+    return etch_view_dim_text(&v->view,
+                              etch_mul(v->view.sym, elements_by_dims(v, value),
+                                       etch_int(v->view.sym, etch_dtype_bytes(value->tensor->dtype))));
+}
+
+const char *etch_plan_payload_by_dims(const etch_plan_viewing *v, const etch_step *move)
+{
+    etch_expr bytes = etch_int(v->view.sym, 0);
+    for (uint32_t i = 0; i < move->in_count; i++)
+        bytes = etch_add(v->view.sym, bytes,
+                         etch_payload_by(v->placed, move, i, elements_by_dims(v, move->ins[i])));
+    return etch_view_dim_text(&v->view, bytes);
 }
 
 const size_t *etch_plan_axis_list(const etch_plan_viewing *v, uint32_t axes, size_t *count)
@@ -159,6 +178,10 @@ static const char *source_of(const etch_plan_viewing *v, const etch_value *value
     const etch_tensor *t = value->tensor;
     const etch_step *step = value->step;
     *line = (etch_span){0, 0};
+    if (value->flat)
+        *line = v->placed->plan->zero.span;
+    if (value->flat)
+        return "zero";
     if (!step)
         return t->kind == ETCH_WEIGHT || t->kind == ETCH_INPUT ? "map"
                : t->kind == ETCH_CONSTANT                      ? "inferred"
@@ -196,9 +219,9 @@ static size_t value_index(etch_plan_viewing *v, const etch_value *value)
     if (v->value_at[value->id] != ETCH_VIEW_NONE)
         return v->value_at[value->id];
     etch_view_value row = {.tensor = v->view.tensor_at[value->tensor->id],
-                           .place = etch_place_text(v->placed, &v->how, value->tensor, value->place),
+                           .place = etch_value_text(v->placed, &v->how, value),
                            .bytes = etch_plan_text(v, etch_value_bytes(v->placed, value)),
-                           .bytes_by_dims = etch_plan_bytes_by_dims(v, value, value->tensor->dtype, 0),
+                           .bytes_by_dims = etch_plan_bytes_by_dims(v, value),
                            .step = ETCH_VIEW_NONE};
     etch_span line;
     row.shards = shards_of(v, value, &row.shard_count);

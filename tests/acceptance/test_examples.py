@@ -83,9 +83,9 @@ class Everywhere(Case):
         for name in DECODERS:
             plans = listing(MODELS / f"{name}.etch")["plans"]
             for plan in common:
-                context = plan in ("context_gather", "ulysses")
-                left_out = (name == "mamba2" and (context or plan.startswith("moe_"))) or (
-                    name in WINDOWS and plan == "context_gather") or (name == "gemma2" and plan.startswith("moe_"))
+                gathers, experts = plan in ("context_gather", "long_context_pp"), plan.startswith("moe_")
+                left_out = (name == "mamba2" and (gathers or experts or plan == "ulysses")) or (
+                    name in WINDOWS and gathers) or (name == "gemma2" and experts)
                 with self.subTest(model=name, plan=plan):
                     self.assertEqual(not left_out, plan in plans)
 

@@ -179,7 +179,7 @@ parallel narrow {{
 
     def test_formulas_over_dims_say_the_same(self):
         for spec, plan, axes in ((LLAMA, "megatron_sp", {}), (LLAMA, "ulysses", {}),
-                                 (MIXTRAL, "expert_tensor", {"edp": "dp/ep"})):
+                                 (MIXTRAL, "moe_ep", {"edp": "dp/ep"})):
             p = Placement(spec, "--plan", plan)
             dims = {**{dim["name"]: dim["size"] for dim in p.dims}, **axes}
             rows = [row for row in p.collectives if row["bytes_by_dims"]]
@@ -438,14 +438,14 @@ parallel p {
         self.assertEqual(([], []), (alone.collectives, alone.totals))
 
     def test_products_have_the_names_of_the_plan(self):
-        p = Placement(MIXTRAL, "--plan", "expert_tensor")
+        p = Placement(MIXTRAL, "--plan", "moe_ep")
         groups = {row["group"] for row in p.collectives}
         self.assertEqual({"tp", "ep", "dp", "edp", "(dp,tp)"}, groups)
-        by_axis = json.loads(succeed("query", MIXTRAL, "comm(step)", "--plan", "expert_tensor", "--by", "axis",
+        by_axis = json.loads(succeed("query", MIXTRAL, "comm(step)", "--plan", "moe_ep", "--by", "axis",
                                      "--format", "json").out)
         self.assertEqual(groups, {row["label"] for row in by_axis["rows"]})
         for group in groups:
-            asked = succeed("query", MIXTRAL, f"comm(step, axis = {group})", "--plan", "expert_tensor").out.strip()
+            asked = succeed("query", MIXTRAL, f"comm(step, axis = {group})", "--plan", "moe_ep").out.strip()
             self.assertEqual({asked}, {row["formula"] for row in by_axis["rows"] if row["label"] == group})
         places = {value["place"] for value in p.values}
         self.assertIn("[B@dp,S@tp,H]", places)
@@ -479,8 +479,8 @@ parallel p {
 
     def test_the_same_bytes_twice(self):
         for form in ("plain", "json", "dot"):
-            once = succeed("show", MIXTRAL, "--plan", "expert_tensor", "--format", form).out
-            self.assertEqual(once, succeed("show", MIXTRAL, "--plan", "expert_tensor", "--format", form).out)
+            once = succeed("show", MIXTRAL, "--plan", "moe_ep", "--format", form).out
+            self.assertEqual(once, succeed("show", MIXTRAL, "--plan", "moe_ep", "--format", form).out)
 
     def test_errors(self):
         for more, code in ((["--plan", "megatorn"], "E0421"), (["atention", "--plan", "megatron"], "E0624"),

@@ -29,6 +29,23 @@ bool exec_mesh_is_group(const exec_mesh *mesh, uint32_t a, uint32_t b, uint32_t 
     return true;
 }
 
+uint32_t exec_mesh_count(const exec_mesh *mesh, uint32_t axes)
+{
+    uint32_t count = 1;
+    for (uint32_t a = 0; a < mesh->axes; a++)
+        count *= axes & (1u << a) ? mesh->size[a] : 1;
+    return count;
+}
+
+uint32_t exec_mesh_place(const exec_mesh *mesh, uint32_t rank, uint32_t axes)
+{
+    uint32_t place = 0;
+    for (uint32_t a = 0; a < mesh->axes; a++)
+        if (axes & (1u << a))
+            place = place * mesh->size[a] + exec_mesh_at(mesh, rank, a);
+    return place;
+}
+
 /* ---- which axis of a dim is outside ----------------------------------------------------------------- */
 
 /* In a list of shards: 1 when `a` stands before `b` on `dim`, -1 behind, 0 when they do not stand together.

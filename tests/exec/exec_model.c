@@ -499,13 +499,39 @@ static etch_shard read_shard(etch_arena *arena, const etch_plan *plan, const cha
     return shard;
 }
 
+static uint32_t read_bits(etch_arena *arena, const etch_plan *plan, const char *list)
+{
+    uint32_t axes[ETCH_MAX_AXES], bits = 0;
+    const uint32_t count = read_list(arena, plan, list, axes);
+    for (uint32_t i = 0; i < count; i++)
+        bits |= 1u << axes[i];
+    return bits;
+}
+
+/* "a,b", "2 a", "3 a,b kept", "3 a,b always", "3 a,b again=b", "3 a whole". */
 static void read_zero(etch_arena *arena, etch_plan *plan, const char *line)
 {
-    uint32_t axes[ETCH_MAX_AXES];
-    const uint32_t count = read_list(arena, plan, next_word(arena, &line), axes);
-    plan->zero.level = 1;
-    for (uint32_t i = 0; i < count; i++)
-        plan->zero.axes |= 1u << axes[i];
+    etch_zero *zero = &plan->zero;
+    const char *word = next_word(arena, &line);
+    *zero = (etch_zero){.level = 1, .whole = true, .ahead = 1};
+    if (strcmp(word, "2") == 0 || strcmp(word, "3") == 0) {
+        zero->level = (uint32_t)atoi(word);
+        zero->whole = false;
+        word = next_word(arena, &line);
+    }
+    zero->axes = read_bits(arena, plan, word);
+    while ((word = next_word(arena, &line)) != NULL) {
+        if (strcmp(word, "whole") == 0)
+            zero->whole = true;
+        else if (strcmp(word, "kept") == 0)
+            zero->keep = ETCH_KEEP_MICROBATCH;
+        else if (strcmp(word, "always") == 0)
+            zero->keep = ETCH_KEEP_STEP;
+        else if (strncmp(word, "again=", strlen("again=")) == 0)
+            zero->again = read_bits(arena, plan, word + strlen("again="));
+        else
+            ck_abort_msg("no option %s of zero", word);
+    }
 }
 
 static etch_pin read_pin(etch_arena *arena, const etch_plan *plan, const char *line)

@@ -779,6 +779,22 @@ static void add_override(planner *p)
         add_pin(p, etch_text(p->m->arena, "t%u", exec_roll(p->dice, 4)));
 }
 
+/* Of any level, with its options. */
+static void add_zero(planner *p, const char *axes)
+{
+    static const char *const reductions[] = {"", " whole"}, *const copies[] = {"", "", " kept", " always"};
+    const uint32_t level = 1 + exec_roll(p->dice, 3);
+    if (level == 1) {
+        etch_buf_printf(&p->text, " | zero %s", axes);
+        return;
+    }
+    etch_buf_printf(&p->text, " | zero %u %s%s", level, axes, reductions[exec_roll(p->dice, 2)]);
+    if (level == 3 && exec_roll(p->dice, 4) == 0)
+        etch_buf_printf(&p->text, " again=%c", axes[strlen(axes) - 1]);
+    else if (level == 3)
+        etch_buf_puts(&p->text, copies[exec_roll(p->dice, 4)]);
+}
+
 const char *exec_random_plan(const exec_model *m, exec_dice *dice)
 {
     static const char *const meshes[] = {"a=2", "a=4", "a=2 b=2", "a=2 b=2", "a=2 b=2", "a=2 b=2 c=2"};
@@ -798,7 +814,7 @@ const char *exec_random_plan(const exec_model *m, exec_dice *dice)
     static const char *const zero[] = {"a", "b", "a,b", "a,c"};
     const uint32_t chosen = exec_roll(dice, 8), most = p.axes == 1 ? 1 : p.axes == 2 ? 3 : 4;
     if (chosen < most)
-        etch_buf_printf(&p.text, " | zero %s", zero[chosen]);
+        add_zero(&p, zero[chosen]);
     if (exec_roll(dice, 6) == 0)
         etch_buf_puts(&p.text, " | contiguous");
     if (exec_roll(dice, 3) == 0)

@@ -619,14 +619,29 @@ static void write_map(const etch_plan *plan, etch_buf *out, const char *before, 
     }
 }
 
-static void write_zero(const etch_plan *plan, etch_buf *out)
+static void write_bits(const etch_plan *plan, etch_buf *out, uint32_t bits)
 {
     uint32_t axes[ETCH_MAX_AXES], count = 0;
     for (uint32_t a = 0; a < plan->mesh.count; a++)
-        if (plan->zero.axes >> a & 1)
+        if (bits >> a & 1)
             axes[count++] = a;
-    etch_buf_printf(out, "  zero %u @ ", plan->zero.level);
     write_axes(plan, out, axes, count);
+}
+
+static void write_zero(const etch_plan *plan, etch_buf *out)
+{
+    static const char *const keeps[] = {"false", "microbatch", "step"};
+    const etch_zero *zero = &plan->zero;
+    etch_buf_printf(out, "  zero %u @ ", zero->level);
+    write_bits(plan, out, zero->axes);
+    if (zero->level > 1)
+        etch_buf_printf(out, ", reduce = %s", zero->whole ? "step" : "microbatch");
+    if (zero->level > 2)
+        etch_buf_printf(out, ", keep = %s, prefetch = %u", keeps[zero->keep], (unsigned)zero->ahead);
+    if (zero->again) {
+        etch_buf_puts(out, ", again = ");
+        write_bits(plan, out, zero->again);
+    }
     etch_buf_puts(out, "\n");
 }
 

@@ -39,6 +39,19 @@ static void add_stage(const spec_scene *s, const etch_plan *plan, etch_buf *out)
 }
 
 /* The plan as text: one line for the mesh, for shards, each pin, scope, pending line, for ZeRO, for stages. */
+static void add_zero(const etch_zero *zero, etch_buf *out)
+{
+    static const char *const keeps[] = {"unit", "microbatch", "step"};
+    etch_buf_printf(out, "\nzero %u %u, %s", zero->level, zero->axes, zero->whole ? "whole" : "in parts");
+    if (zero->level < 3)
+        return;
+    etch_buf_printf(out, ", keep %s, %u ahead", keeps[zero->keep], (unsigned)zero->ahead);
+    if (zero->again)
+        etch_buf_printf(out, ", again %u", zero->again);
+    for (uint32_t i = 0; i < zero->unit_count; i++)
+        etch_buf_printf(out, ", unit %s", zero->units[i]);
+}
+
 static const char *describe(const spec_scene *s, const etch_plan *plan)
 {
     etch_buf out = {.arena = s->arena};
@@ -68,7 +81,7 @@ static const char *describe(const spec_scene *s, const etch_plan *plan)
     for (uint32_t i = 0; i < plan->pending.count; i++)
         etch_buf_printf(&out, "\npending %s %u", plan->pending.at[i].text, plan->pending.at[i].axes);
     if (plan->zero.level > 0)
-        etch_buf_printf(&out, "\nzero %u %u", plan->zero.level, plan->zero.axes);
+        add_zero(&plan->zero, &out);
     if (plan->stage)
         add_stage(s, plan, &out);
     return out.text;
@@ -128,11 +141,24 @@ static void good(etch_arena *arena)
         {"mesh [dp, tp]\nshard B @ dp\nfor (experts, core) { shard E @ tp, L @ dp\n pin inner [S@tp]\n shard "
          "B @ () }",
          "p: dp=dp tp=tp\nshard B@(dp)\nfor experts core: E@(tp) L@(dp) B@()\npin inner S@(tp)", ""},
-        {"mesh [pp, dp, tp]\nzero 2 @ (dp,tp), unit = layer\nstage (embed, layer) @ pp, schedule = "
+        {"mesh [pp, dp, tp]\nzero 2 @ (dp,tp)\nstage (embed, layer) @ pp, schedule = "
          "gpipe\nfor core { zero 3 @ dp }",
-         "p: pp=pp dp=dp tp=tp\nfor core:\npending zero 2 @ (dp,tp) 6\npending zero 3 @ dp 2\nstage embed "
+         "p: pp=pp dp=dp tp=tp\nfor core:\npending zero 3 @ dp 2\nzero 2 6, in parts\nstage embed "
          "layer @pp: gpipe 1",
          ""},
+        {"mesh [dp]\nzero 2 @ dp, reduce = step", "p: dp=dp\nzero 2 1, whole", ""},
+        {"mesh [dp]\nzero 1 @ dp, reduce = step", "p: dp=dp\nzero 1 1, whole", ""},
+        {"mesh [dp]\nzero 3 @ dp", "p: dp=dp\nzero 3 1, in parts, keep unit, 1 ahead", ""},
+        {"mesh [a, b]\nzero 3 @ (a,b), unit = layer, keep = false, again = b, prefetch = 2, reduce = "
+         "microbatch",
+         "p: a=a b=b\nzero 3 3, in parts, keep unit, 2 ahead, again 2, unit layer", ""},
+        {"mesh [a, b]\naxis c = (a, b)\nzero 3 @ c, again = (b, a)",
+         "p: a=a b=b\naxis c@(a,b)\nzero 3 3, in parts, keep unit, 1 ahead, again 3", ""},
+        {"mesh [a]\nzero 3 @ a, keep = true, prefetch = 0, reduce = step",
+         "p: a=a\nzero 3 1, whole, keep microbatch, 0 ahead", ""},
+        {"mesh [a]\nzero 3 @ a, keep = microbatch", "p: a=a\nzero 3 1, in parts, keep microbatch, 1 ahead",
+         ""},
+        {"mesh [a]\nzero 3 @ a, keep = step", "p: a=a\nzero 3 1, in parts, keep step, 1 ahead", ""},
         {"mesh [pp]\nstage layer @ pp", "p: pp=pp\nstage layer @pp: one_f_one_b 1", ""},
         {"mesh [a, dp, b]\naxis pp = (a, b)\nstage (embed, core.y, m) @ pp, counts = [1, kv, 3*a], schedule "
          "= "
@@ -140,7 +166,7 @@ static void good(etch_arena *arena)
          "p: a=a dp=dp b=b\naxis pp@(a,b)\nstage embed core.y m @a,b: interleaved kv + 1 [1 kv 3*a]", ""},
         {"mesh [dp]\nshard S' @ dp", "p: dp=dp\nshard S'@(dp)", ""},
         {"mesh [dp, cp, tp]\naxis data = (dp, cp)\nzero 1 @ data",
-         "p: dp=dp cp=cp tp=tp\naxis data@(dp,cp)\nzero 1 3", ""},
+         "p: dp=dp cp=cp tp=tp\naxis data@(dp,cp)\nzero 1 3, whole", ""},
         {"mesh [dp]\nfor core { zero 1 @ dp }", "p: dp=dp\nfor core:\npending zero 1 @ dp 1", ""},
     };
     RUN_ALL(arena, cases);
@@ -234,8 +260,30 @@ static void wrong(etch_arena *arena)
         {"mesh [a]\nzero 1 @ b", NULL,
          "E0423 a.etch:4:10 plan 'p' has no mesh axis 'b'\n  note its mesh is [a]\n"},
         {"mesh [a]\nzero 1 @ a, unit = layer, units = 2", NULL,
-         "E0420 a.etch:4:13 'unit' in a zero line" LATER
+         "E0430 a.etch:4:13 'unit' speaks of weights that are gathered, and zero 1 divides none\n"
+         "  help zero 3 divides the weights, too\n"
          "E0430 a.etch:4:27 a zero line has no option 'units'\n  help did you mean 'unit'?\n"},
+        {"mesh [a]\nzero 2 @ a, keep = step, keep = step", NULL,
+         "E0430 a.etch:4:13 'keep' speaks of weights that are gathered, and zero 2 divides none\n"
+         "  help zero 3 divides the weights, too\n"
+         "E0430 a.etch:4:26 'keep' is given twice\n  note a.etch:4:13 it is given here already\n"},
+        {"mesh [a]\nzero 1 @ a, reduce = microbatch", NULL,
+         "E0430 a.etch:4:22 'reduce' of a zero line is step: zero 1 adds up whole gradients\n"},
+        {"mesh [a, b]\nzero 3 @ a, reduce = end, keep = 2, prefetch = kv, again = 2, unit = 3", NULL,
+         "E0430 a.etch:4:22 'reduce' of a zero line is microbatch or step: when gradients are reduced\n"
+         "E0430 a.etch:4:34 'keep' of a zero line is false, microbatch (or true) or step: how long gathered "
+         "weights last\n"
+         "E0430 a.etch:4:48 'prefetch' of a zero line is a number: how many units ahead weights are "
+         "gathered\n"
+         "E0430 a.etch:4:60 'again' of a zero line is axes, over which backward gathers: gpus, (a, b)\n"
+         "E0430 a.etch:4:70 'unit' of a zero line is a loop, whose iterations gather what they read: layer, "
+         "(enc, dec)\n"},
+        {"mesh [a, b]\nzero 3 @ a, again = b, unit = core", NULL,
+         "E0430 a.etch:4:21 'again' gathers over some of the axes that divide the weights\n"
+         "  note a.etch:4:1 these are here\n"
+         "E0430 a.etch:4:31 'core' is no loop\n"},
+        {"mesh [a]\nzero 3 @ a, again = a, keep = true", NULL,
+         "E0430 a.etch:4:1 'again' says what backward gathers, and with this 'keep' it gathers nothing\n"},
         {"mesh [a]\nstage layer @ b", NULL,
          "E0423 a.etch:4:15 plan 'p' has no mesh axis 'b'\n  note its mesh is [a]\n"},
         {"mesh [a, b]\nstage layer @ a\nstage embed @ b", NULL,
@@ -352,7 +400,6 @@ static void choices(etch_arena *arena)
         {"import \"b.etch\" as b\n--- b.etch\nparallel other { }\n", "b.other", true, "other", ""},
         /* a plan with what has no meaning yet is in nobody's way until it is needed */
         {"parallel a { pad K = 2 }\n", NULL, false, NULL, ""},
-        {"parallel a { mesh [dp]; zero 1 @ dp, unit = layer }\n", NULL, false, NULL, ""},
         {"parallel a { pad K = 2 }\n", NULL, true, NULL, "E0420 a.etch:2:14 'pad' in a plan" LATER},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -384,14 +431,14 @@ typedef struct ready_case {
 static void pending(etch_arena *arena)
 {
     static const ready_case cases[] = {
-        {"zero 2 @ dp", "pp=1,dp=1", false, true, true, ""},
-        {"zero 2 @ dp", "tp=8", true, true, true, ""},
-        {"zero  2 @ (dp,tp)", "pp=2,dp=1", true, true, true, ""},
-        {"zero  2 @ (dp,tp)", "dp=4", false, false, false,
-         "E0420 a.etch:5:1 'zero 2 @ (dp,tp)'" LATER "  help it has no effect on axes of 1: --set dp=1\n"},
-        {"zero  2 @ (dp,tp)", "dp=1,tp=1", false, true, true, ""},
-        {"zero  2 @ (dp,tp)", "pp=1", false, true, false,
-         "E0420 a.etch:5:1 'zero 2 @ (dp,tp)'" LATER
+        {"for core { zero 2 @ dp }", "pp=1,dp=1", false, true, true, ""},
+        {"for core { zero 2 @ dp }", "tp=8", true, true, true, ""},
+        {"for core { zero  2 @ (dp,tp) }", "pp=2,dp=1", true, true, true, ""},
+        {"for core { zero  2 @ (dp,tp) }", "dp=4", false, false, false,
+         "E0420 a.etch:5:12 'zero 2 @ (dp,tp)'" LATER "  help it has no effect on axes of 1: --set dp=1\n"},
+        {"for core { zero  2 @ (dp,tp) }", "dp=1,tp=1", false, true, true, ""},
+        {"for core { zero  2 @ (dp,tp) }", "pp=1", false, true, false,
+         "E0420 a.etch:5:12 'zero 2 @ (dp,tp)'" LATER
          "  help it has no effect on axes of 1: --set dp=1,tp=1\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
