@@ -226,6 +226,7 @@ static size_t value_index(etch_plan_viewing *v, const etch_value *value)
     etch_span line;
     row.shards = shards_of(v, value, &row.shard_count);
     row.partial = etch_plan_axis_list(v, partial_axes(v, value), &row.partial_count);
+    row.parts = etch_plan_axis_list(v, value->flat, &row.part_count);
     row.source = source_of(v, value, &line);
     row.line = etch_locate(v->view.session, line);
     v->value_at[value->id] = v->values.count;

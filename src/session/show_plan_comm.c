@@ -8,7 +8,7 @@
 /* Does one collective take what several units have? */
 static bool spans_units(const etch_plan_viewing *v, const etch_cost *cost)
 {
-    return v->placed->plan->bucketing != ETCH_BUCKET_BY_LAYER &&
+    return v->placed->plan->bucketing != ETCH_BUCKET_BY_LAYER && !cost->cause.every_microbatch &&
            (cost->cause.rule == ETCH_RULE_REDUCE || cost->cause.rule == ETCH_RULE_UPDATE);
 }
 
