@@ -34,6 +34,7 @@ typedef struct telling {
 static telling telling_of(const etch_placed *placed, const etch_telling *how, etch_phrases *out)
 {
     return (telling){.p = {.plan = placed->plan,
+                           .parts = *placed->parts,
                            .training = placed->training,
                            .graph = placed->training->graph,
                            .axis_count = placed->plan->mesh.count},
@@ -152,7 +153,7 @@ uint32_t etch_place_axes(const etch_placed *placed, const etch_telling *how, con
 static const etch_shard *line_of_dim(const telling *t, const etch_scope *scope, const etch_dim *dim,
                                      uint32_t axis)
 {
-    const etch_shard *mapped = etch_map_dim(&t->p, scope, dim);
+    const etch_shard *mapped = etch_map_dim(&t->p, etch_part_around(&t->p, scope), dim);
     for (uint32_t i = 0; mapped && i < mapped->axis_count; i++)
         if (mapped->axes[i] == axis)
             return mapped;
@@ -275,7 +276,7 @@ static etch_value *first_so(etch_value *value, uint32_t axis, etch_state *dim)
 {
     while (value->step) {
         const etch_step *step = value->step;
-        etch_value *before = step->ins && step->in_count ? step->ins[0] : NULL;
+        etch_value *before = step->ins && step->in_count ? etch_value_before(value) : NULL;
         if (step->move != ETCH_NO_MOVE) {
             if (step->axes >> axis & 1)
                 break;
@@ -351,6 +352,14 @@ static void explain_made(const telling *t, etch_value *value, uint32_t axes)
 
 /* ---- what asks for a collective ------------------------------------------------------------------------- */
 
+static const char *part_text(const telling *t, const etch_cause *cause)
+{
+    if (cause->loop)
+        return etch_text(t->arena, "loop %s", cause->loop->name);
+    return cause->result ? etch_text(t->arena, "the statement of %s", name_of(t, cause->result))
+                         : module_of(t, cause->scope);
+}
+
 static void explain_held(const telling *t, const etch_cause *cause, const etch_state *to, uint32_t axes,
                          const etch_tensor *moved, int part)
 {
@@ -372,11 +381,11 @@ static void explain_held(const telling *t, const etch_cause *cause, const etch_s
         break;
     case ETCH_RULE_ENTER:
     case ETCH_RULE_LEAVE:
-        say_of_plan(
-            t, part, cause->line,
-            etch_text(t->arena, "%s %s %s, %s %s", name, cause->rule == ETCH_RULE_ENTER ? "enters" : "leaves",
-                      module_of(t, cause->scope),
-                      cause->rule == ETCH_RULE_ENTER ? "which has it" : "outside of which it is", state));
+        say_of_plan(t, part, cause->line,
+                    etch_text(t->arena, "%s %s %s, %s %s", name,
+                              cause->rule == ETCH_RULE_ENTER ? "enters" : "leaves", part_text(t, cause),
+                              cause->rule == ETCH_RULE_ENTER ? "which has it" : "outside of which it is",
+                              state));
         break;
     default:
         break;

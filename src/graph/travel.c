@@ -6,7 +6,7 @@
 static const etch_value *source_of(const etch_value *value)
 {
     while (value->step && (!value->step->op || etch_op_is_view(value->step->op)))
-        value = value->step->ins[0];
+        value = etch_value_before(value);
     return value;
 }
 
@@ -41,7 +41,7 @@ static void send_as(etch_step *move, etch_travel travel)
 static void mark_return(const etch_step *step, const etch_dtypes *dtypes)
 {
     const etch_value *value = step->ins[0];
-    for (; value->step && (!value->step->op || etch_op_is_view(value->step->op)); value = value->step->ins[0])
+    for (; value->step && (!value->step->op || etch_op_is_view(value->step->op)); value = etch_value_before(value))
         if (!value->step->op)
             send_as(value->step, dtypes->combine);
 }

@@ -200,7 +200,7 @@ static const char *source_of(const etch_plan_viewing *v, const etch_value *value
 static const etch_value *behind_nothing(const etch_plan_viewing *v, const etch_value *value)
 {
     while (value->step && value->step->move != ETCH_NO_MOVE && !moves(v, value->step))
-        value = value->step->ins[0];
+        value = etch_value_before(value);
     return value;
 }
 

@@ -107,7 +107,9 @@ static void find(search *s, exec_waste waste, const etch_step *step, const etch_
     const char *text = step_text(s, step);
     if (other)
         text = etch_text(s->placed->arena, "%s; %s", text, step_text(s, other));
-    ETCH_PUSH(s->placed->arena, s->out, (exec_finding){waste, step, text});
+    /* The cotangent of a summand is made whole at once, on the axes of the summands alone. */
+    const bool is_greedy = waste == EXEC_CHAIN && step->cause.rule == ETCH_RULE_SUMMAND;
+    ETCH_PUSH(s->placed->arena, s->out, (exec_finding){waste, step, is_greedy, text});
 }
 
 static bool is_statistic(const search *s, const etch_step *step)
@@ -121,7 +123,7 @@ static bool is_statistic(const search *s, const etch_step *step)
 static const etch_value *origin(const etch_value *value)
 {
     while (value->step && value->step->move != ETCH_NO_MOVE)
-        value = value->step->ins[0];
+        value = etch_value_before(value);
     return value;
 }
 
