@@ -369,6 +369,7 @@ void etch_graph_keep(etch_graph *graph, etch_tensor *const *wanted, uint32_t cou
 typedef struct etch_optimizer {
     const etch_row *row; /* adamw, sgd, ... */
     bool master;         /* keeps a master copy of the weights */
+    bool main_grads;     /* works on a copy of the gradients, which it makes and keeps */
 } etch_optimizer;
 
 /* What is run again in backward instead of being kept: loops, by their iterations; modules; tags and module.tensor,
@@ -565,6 +566,7 @@ typedef struct etch_plan {
     bool keep_gathers;   /* backward reads the copies that forward has gathered, which are kept (R8) */
     etch_span keep_span; /* where the plan says so; nowhere when it does not */
     bool reduce_last; /* gradients are reduced when the whole backward pass has ended, not layer by layer */
+    bool reduce_each; /* layer by layer in each microbatch, not once in a step */
     etch_span reduce_span;  /* where the plan says so; nowhere when it does not */
     uint32_t offloaded;     /* bits: ETCH_OFFLOAD_.. */
     etch_span offload_span; /* as reduce_span */
@@ -817,6 +819,10 @@ etch_expr etch_size_in_placement(const void *placed, const etch_dim *dim);
 /* Elements of a value on one rank, one microbatch. */
 etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value);
 etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value);
+/* The dtype in which a collective sends an operand; and its payload, where a rank has so many elements of one copy. */
+etch_dtype etch_travels_as(const etch_placed *placed, const etch_step *move, uint32_t operand);
+etch_expr etch_payload_by(const etch_placed *placed, const etch_step *move, uint32_t operand,
+                          etch_expr elements);
 /* Ranks whose coordinates on the uneven axes differ do unequal work: formulas of it have etch_coordinate of these
  * axes in them. Puts in those of one of `etch_part_count` parts: `number` counts them from 0, in the order in which
  * ranks are numbered; NULL: of the last one, which has most. */
@@ -825,6 +831,8 @@ etch_expr etch_at_part(const etch_placed *placed, etch_expr expr, etch_expr numb
 etch_expr etch_part_count(const etch_placed *placed);
 /* The value behind renames and identities: what is in memory. */
 etch_value *etch_value_root(etch_value *value);
+/* What a value shows or was moved from: the operand of the view or move that makes it. */
+etch_value *etch_value_before(const etch_value *value);
 /* The axes of a bit set as a user writes them: "tp", "(dp,tp)", or the name that the plan gives to this product. */
 const char *etch_axes_label(const etch_placed *placed, uint32_t axes);
 

@@ -61,6 +61,15 @@ static const etch_product *product_in(const etch_plan *plan, uint32_t axes)
     return NULL;
 }
 
+etch_value *etch_value_before(const etch_value *value)
+{
+    const etch_step *step = value->step;
+    uint32_t i = 0;
+    while (step->copies && step->outs[i] != value) /* weights that are gathered at once */
+        i++;
+    return step->ins[i];
+}
+
 const char *etch_axes_label(const etch_placed *placed, uint32_t axes)
 {
     const etch_plan *plan = placed->plan;

@@ -58,7 +58,7 @@ static const etch_value *memory_of(const reading *r, const etch_value *value)
 {
     while (is_view(value->step) ||
            (value->step && value->step->move != ETCH_NO_MOVE && r->backward[value->id]))
-        value = value->step->ins[0];
+        value = etch_value_before(value);
     return value;
 }
 

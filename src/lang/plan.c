@@ -155,7 +155,7 @@ static void read_recompute(etch_plan_builder *b, const etch_ast_def *def, uint32
         etch_plan_read_recompute(b, def, place);
 }
 
-/* `reduce = layer` or `reduce = end`: when gradients are reduced. */
+/* `reduce = layer`, `end` or `microbatch`: when gradients are reduced. */
 static void read_reduce(etch_plan_builder *b, const etch_ast_def *def)
 {
     const char *when = def->value->kind == ETCH_AST_NAME ? def->value->name.text : "";
@@ -163,11 +163,15 @@ static void read_reduce(etch_plan_builder *b, const etch_ast_def *def)
         return;
     b->plan->reduce_span = def->span;
     b->plan->reduce_last = strcmp(when, "end") == 0;
-    if (b->plan->reduce_last || strcmp(when, "layer") == 0 || def->value->kind == ETCH_AST_BROKEN)
+    b->plan->reduce_each = strcmp(when, "microbatch") == 0;
+    if (b->plan->reduce_last || b->plan->reduce_each || strcmp(when, "layer") == 0 ||
+        def->value->kind == ETCH_AST_BROKEN)
         return;
-    etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->value->span,
-                                 "gradients are reduced by layer or at the end of the step");
-    etch_help(diag, "write reduce = layer, as soon as a layer is complete, or reduce = end");
+    etch_diag *diag =
+        etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->value->span,
+                   "gradients are reduced by layer, at the end of the step, or in each microbatch");
+    etch_help(diag,
+              "write reduce = layer, as soon as a layer is complete, reduce = end, or reduce = microbatch");
 }
 
 static void read_order(etch_plan_builder *b, const etch_ast_def *def)

@@ -115,10 +115,19 @@ static exec_array **part_slot(const ending *e, const instance *x, uint32_t rank)
     return &(*instances)[x->number];
 }
 
-/* Does each microbatch add to the parts of the gradient? */
+/* Does each microbatch add what is reduced of its gradient, or of the parts of it? */
 static bool is_held_in_parts(const ending *e, const etch_tensor *gradient)
 {
-    return etch_zero_divides(e->ranks->placed, gradient->of, ETCH_HOLDS_GRADIENT) != 0;
+    return e->ranks->placed->plan->reduce_each ||
+           etch_zero_divides(e->ranks->placed, gradient->of, ETCH_HOLDS_GRADIENT) != 0;
+}
+
+/* The axes that each microbatch reduces over. */
+static uint32_t axes_of_microbatch(const ending *e, uint32_t weight)
+{
+    const etch_placed *placed = e->ranks->placed;
+    const uint32_t all = placed->sync_axes[weight];
+    return placed->plan->reduce_each ? all : all & placed->zero_axes[weight];
 }
 
 /* The sums of the microbatches; zero where nothing was added. */
@@ -127,7 +136,7 @@ static void begin_in_parts(const ending *e, instance *x)
     const uint32_t weight = x->gradient->of->id, zero = e->ranks->placed->zero_axes[weight];
     x->size = held_size(e, x->gradient->of);
     x->parts = ranks_of(e, zero);
-    x->done = zero & e->ranks->placed->sync_axes[weight];
+    x->done = axes_of_microbatch(e, weight);
     for (uint32_t r = 0; r < e->ranks->mesh.ranks; r++) {
         const exec_array *sum = *part_slot(e, x, r);
         flat *f = &x->ranks[r];
@@ -148,7 +157,7 @@ static void add_to_parts(const ending *e, const instance *x)
 {
     exec_ranks *ranks = e->ranks;
     const uint32_t weight = x->gradient->of->id;
-    if (x->done != (ranks->placed->zero_axes[weight] & ranks->placed->sync_axes[weight]))
+    if (x->done != axes_of_microbatch(e, weight))
         exec_fail(&ranks->env, "%s is not reduced with its microbatch", x->gradient->name);
     for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++) {
         exec_array **sum = part_slot(e, x, r),

@@ -602,6 +602,10 @@ static void read_line(etch_arena *arena, etch_sym *sym, etch_plan *plan, const c
             read_zero(arena, plan, line);
             return;
         }
+        if (strcmp(word, "each") == 0) {
+            plan->reduce_each = true;
+            return;
+        }
         if (strcmp(word, "contiguous") == 0) {
             plan->contiguous = true;
             return;

@@ -821,6 +821,8 @@ const char *exec_random_plan(const exec_model *m, exec_dice *dice)
         add_zero(&p, zero[chosen]);
     if (exec_roll(dice, 6) == 0)
         etch_buf_puts(&p.text, " | contiguous");
+    if (exec_roll(dice, 6) == 0)
+        etch_buf_puts(&p.text, " | each");
     if (exec_roll(dice, 3) == 0)
         etch_buf_puts(&p.text, " | keep");
     return p.text.text;

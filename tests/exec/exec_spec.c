@@ -672,6 +672,8 @@ static void write_plan(const writer *w, etch_buf *out, const etch_plan *plan)
     write_map(plan, out, "  ", plan->shards.at, plan->shards.count, plan->pins.at, plan->pins.count);
     if (plan->zero.level)
         write_zero(plan, out);
+    if (plan->reduce_each)
+        etch_buf_puts(out, "  reduce = microbatch\n");
     if (plan->contiguous)
         etch_buf_puts(out, "  balance = false\n");
     if (plan->keep_gathers)
