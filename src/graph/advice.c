@@ -47,10 +47,13 @@ const char *etch_two_axes_text(const etch_placed *placed, const etch_requirement
     if (!axis || size < 1 || size >= divisor || divisor % size != 0)
         return NULL;
     const etch_dim *partner = partner_of(graph, r->dim);
-    const char *parts = etch_expr_text(graph->sym, r->size), *one = partner ? axis_name(arena, r->dim) : "a";
-    const char *two = partner ? axis_name(arena, partner) : "b";
+    if (!partner)
+        return NULL;
+    const char *parts = etch_expr_text(graph->sym, r->size), *one = axis_name(arena, r->dim);
+    const char *two = axis_name(arena, partner);
     return etch_text(arena,
-                     "mesh [.., %s = min(%s, %s), %s = %s/min(%s, %s)], axis %s = (%s, %s), shard %s @ %s%s",
+                     "mesh [.., %s = min(%s, %s), %s = %s/min(%s, %s)], axis %s = (%s, %s), shard %s @ %s, "
+                     "%s @ %s",
                      one, axis, parts, two, axis, axis, parts, axis, one, two, r->dim->name, one,
-                     partner ? etch_text(arena, ", %s @ %s", partner->name, two) : "");
+                     partner->name, two);
 }
