@@ -48,7 +48,7 @@ FAMILIES = (
 REASONS = ("E0401", "E0402", "E0420", "E0523")
 # Sizes that may be any multiple of some number; with 1, of what no plan here divides.
 VARIED = {"hidden": 16, "ffn": 16, "vocab": 16, "expert_ffn": 16, "q_rank": 1, "kv_rank": 1, "buckets": 1, "window": 1}
-LEVELS = (1, 2, 3, 3)  # of zero
+LEVELS = (1, 2, 3)  # of zero
 DTYPES = ("act = f32", "weights = f32", "grads = bf16", "moments = bf16", "master = none", "grads_comm = bf16",
           "weights_comm = f8", "dispatch = f8", "combine = f8")
 LAYERS = {"t5": ("enc_layers", "dec_layers")}
