@@ -6,7 +6,7 @@ etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value
     etch_sym *sym = placed->training->graph->sym;
     etch_expr count = etch_int(sym, 1);
     for (uint32_t i = 0; i < value->tensor->rank; i++)
-        count = etch_mul(sym, count, etch_training_size(placed->training, value->tensor->dims[i]));
+        count = etch_mul(sym, count, etch_placed_size(placed, value->tensor->dims[i]));
     for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
         if (value->place[a] && value->place[a] != ETCH_PARTIAL)
             count = etch_div(sym, count, placed->plan->mesh.at[a].size);

@@ -67,7 +67,7 @@ static layout *layout_of(reading *r, const etch_state *place)
     for (uint32_t i = 0; i < r->layouts.count; i++)
         if (memcmp(r->layouts.at[i].place, place, r->axes * sizeof *place) == 0)
             return &r->layouts.at[i];
-    layout one = {.readings.parts = etch_int(r->sym, 1)};
+    layout one = {.readings.parts = etch_int(r->sym, 1), .readings.placed = r->placed};
     memcpy(one.place, place, r->axes * sizeof *place);
     for (uint32_t a = 0; a < r->axes; a++)
         if (place[a] && place[a] != ETCH_PARTIAL)
