@@ -30,6 +30,7 @@ class Placement:
         self.report = json.loads(succeed("show", spec, *arguments, "--format", "json").out)
         for key in ("dims", "tensors", "loops", "modules", "values", "steps", "handed", "collectives", "totals", "stages"):
             setattr(self, key, self.report[key])
+        self.padded = {pad["dim"]: pad["size"] for pad in self.report["pads"]}
         self.axes = {axis["name"]: axis["size"] for axis in self.report["mesh"]}
 
     def shards(self, value):
@@ -49,7 +50,7 @@ class Placement:
         tensor = self.tensors[self.values[value]["tensor"]]
         count = Fraction(1)
         for dim in tensor["dims"]:
-            count *= Fraction(self.dims[dim]["size"])
+            count *= Fraction(self.padded.get(dim, self.dims[dim]["size"]))
             if self.dims[dim]["divided"]:
                 count /= int(self.report["micro"])
         for axes in self.shards(value).values():
@@ -63,12 +64,13 @@ class Placement:
 # Ways to hold weights and gradients, and to send them, that no shipped plan has alone.
 MORE = f"""etch 1
 import "{LLAMA}"
-parallel fsdp     {{ mesh [dp]; shard B @ dp; zero 3 @ dp }}
-parallel hsdp     {{ mesh [dp, tp]; shard B @ (dp,tp); zero 3 @ tp }}
-parallel parts    {{ mesh [dp, tp]; shard B @ dp, K @ tp, F @ tp, V @ tp; zero 2 @ dp; bucket = step }}
-parallel small    {{ mesh [dp, tp]; shard B @ dp, K @ tp, F @ tp; pin residual [B@dp, S@tp, H]; bucket = 1000 }}
-parallel kept     {{ mesh [dp, tp]; shard B @ dp, K @ tp, F @ tp; pin residual [B@dp, S@tp, H]; keep = gathers }}
-parallel fsdp_all {{ mesh [pp, dp, cp]; shard B @ dp, S @ cp; zero 3 @ (dp,cp); stage (embed, layer, head) @ pp }}
+parallel gathered {{ mesh [dp]; shard B @ dp; zero 3 @ dp }}
+parallel copied   {{ mesh [dp, tp]; shard B @ (dp,tp); zero 3 @ tp }}
+parallel grads    {{ mesh [dp, tp]; shard B @ dp, K @ tp, F @ tp, V @ tp; zero 2 @ dp; bucket = step }}
+parallel buckets  {{ mesh [dp, tp]; shard B @ dp, K @ tp, F @ tp; pin residual [B@dp, S@tp, H]; bucket = 1000 }}
+parallel keeping  {{ mesh [dp, tp]; shard B @ dp, K @ tp, F @ tp; pin residual [B@dp, S@tp, H]; keep = gathers }}
+parallel padded   {{ mesh [dp, tp]; shard B @ dp, V @ tp; pad V = 100*tp }}
+parallel staged   {{ mesh [pp, dp, cp]; shard B @ dp, S @ cp; zero 3 @ (dp,cp); stage (embed, layer, head) @ pp }}
 """
 
 
