@@ -283,6 +283,38 @@ parallel narrow {{
                         self.assertNotEqual(*same_reason)
                     before = p.values[p.steps[before]["ins"][0]]["step"]
 
+    def test_sizes_shrink_along_a_chain(self):
+        """What becomes smaller comes first; where one axis leaves a dim that another joins, what leaves (R5)."""
+        order = ["reduce_scatter", "all_to_all", "all_reduce", "all_gather"]
+        longest = 0
+        for _, _, p in shipped():
+            chains = {}  # by the last step: kinds of a chain that one need asks for
+            for i, step in enumerate(p.steps):
+                if step["collective"] is None or p.collectives[step["collective"]]["rule"] == "statistic":
+                    continue
+                need = [w["text"].split(" ")[-3:] for w in p.collectives[step["collective"]]["why"] if w["part"] == "needed"]
+                before = p.values[step["ins"][0]]["step"]
+                chain, asked = chains.pop(before, ([], need))
+                kinds = [*chain, order.index(step["name"])] if asked == need else [order.index(step["name"])]
+                chains[i] = kinds, need
+                longest = max(longest, len(kinds))
+                self.assertIn(kinds, (sorted(set(kinds)), sorted(set(kinds), reverse=True)))
+        self.assertGreater(longest, 1)
+
+    def test_queries_name_lines_of_the_plan(self):
+        for plan in ("megatron_sp", "megatron_zero", "ulysses"):
+            answer = json.loads(succeed("query", LLAMA, "comm(step)", "--plan", plan, "--why", "--format", "json").out)
+            count = 0
+            for term in answer["terms"]:
+                for reason in term["from"]:
+                    count += 1
+                    said = [phrase for phrase in reason["why"] if phrase["of_plan"]]
+                    self.assertTrue(said)
+                    for phrase in said:
+                        self.assertTrue(phrase["location"]["file"].endswith("plans.etch"))
+                        self.assertTrue(self.line(phrase["location"]).strip())
+            self.assertGreater(count, 20)
+
     def test_products_hold_what_follows_from_their_operands(self):
         """An axis that divides a dim which is summed leaves a partial sum, one that divides a dim which is kept divides
         the result; an operand that has the dim is divided along it, another is whole."""
