@@ -42,6 +42,7 @@ typedef struct etch_cause {
     const struct etch_tensor *result;
     const struct etch_unit *unit; /* REDUCE, UPDATE, TIE: whose weights these are */
     const struct etch_cut *cut;   /* STAGE */
+    bool every_microbatch;        /* REDUCE: of a unit and microbatch, else at the end of the step */
     etch_span line;               /* of the plan, or of the train block */
 } etch_cause;
 

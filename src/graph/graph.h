@@ -369,6 +369,7 @@ void etch_graph_keep(etch_graph *graph, etch_tensor *const *wanted, uint32_t cou
 typedef struct etch_optimizer {
     const etch_row *row; /* adamw, sgd, ... */
     bool master;         /* keeps a master copy of the weights */
+    bool main_grads;     /* works on a copy of the gradients, which it makes and keeps */
 } etch_optimizer;
 
 /* What is run again in backward instead of being kept: loops, by their iterations; modules; tags and module.tensor,
@@ -813,6 +814,10 @@ etch_expr etch_size_in_placement(const void *placed, const etch_dim *dim);
 /* Elements of a value on one rank, one microbatch. */
 etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value);
 etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value);
+/* The dtype in which a collective sends an operand; and its payload, where a rank has so many elements of one copy. */
+etch_dtype etch_travels_as(const etch_placed *placed, const etch_step *move, uint32_t operand);
+etch_expr etch_payload_by(const etch_placed *placed, const etch_step *move, uint32_t operand,
+                          etch_expr elements);
 /* Ranks whose coordinates on the uneven axes differ do unequal work: formulas of it have etch_coordinate of these
  * axes in them. Puts in those of one of `etch_part_count` parts: `number` counts them from 0, in the order in which
  * ranks are numbered; NULL: of the last one, which has most. */

@@ -60,6 +60,10 @@ typedef struct exec_ranks {
     bool *seen;             /* by step id: its FLOP were compared */
     const etch_placed_region *region; /* at work */
     uint64_t kept; /* bytes of the forward pass that the first rank has read in backward; in program order */
+    uint64_t working; /* the most bytes that it has had at a time of all else that is not given or a gradient
+                               of a weight: from the step that makes an array to the last that reads it */
+    uint32_t now;     /* steps that were run */
+    ETCH_VEC(exec_array *) made; /* of the first rank, in the microbatch in work */
 } exec_ranks;
 
 exec_ranks *exec_ranks_new(etch_arena *arena, const etch_placed *placed, exec_run *reference,
