@@ -63,8 +63,6 @@ class Placement:
 # Ways to hold weights and gradients, and to send them, that no shipped plan has alone.
 MORE = f"""etch 1
 import "{LLAMA}"
-parallel fsdp     {{ mesh [dp]; shard B @ dp; zero 3 @ dp }}
-parallel hsdp     {{ mesh [dp, tp]; shard B @ (dp,tp); zero 3 @ tp }}
 parallel parts    {{ mesh [dp, tp]; shard B @ dp, K @ tp, F @ tp, V @ tp; zero 2 @ dp; bucket = step }}
 parallel small    {{ mesh [dp, tp]; shard B @ dp, K @ tp, F @ tp; pin residual [B@dp, S@tp, H]; bucket = 1000 }}
 parallel kept     {{ mesh [dp, tp]; shard B @ dp, K @ tp, F @ tp; pin residual [B@dp, S@tp, H]; keep = gathers }}
