@@ -37,6 +37,8 @@ typedef struct etch_view_value {
     size_t shard_count;
     const size_t *partial; /* the axes over which it is a partial sum */
     size_t partial_count;
+    const size_t *parts; /* of weights: the axes whose ranks hold flat parts of what `shards` leave a rank */
+    size_t part_count;
     const char *bytes, *bytes_by_dims; /* on one rank, of one microbatch and iteration */
     size_t step;                       /* that makes it; NONE: weights, inputs, what loops hand on */
     /* What says where it is. "map": the plan's lines, of weights and inputs. "zero": the zero line, of weights that
@@ -87,6 +89,7 @@ typedef struct etch_view_collective {
     const char *before, *after; /* placements; NULL without a step */
     size_t module, loop;
     const char *bytes; /* payload of one, as comm_size counts it; of buckets of a given size: of a full one */
+    const char *dtype; /* of what is sent; NULL without a step */
     const char *bytes_by_dims;     /* NULL without a step */
     const etch_view_share *shares; /* by stage */
     const char *rule;              /* "operand", "pin", ...: docs/cli.md lists them */

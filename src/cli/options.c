@@ -71,7 +71,7 @@ static const option_row rows[OPT_COUNT] = {
                  "config's; repeatable, or joined by commas"},
     [OPT_PIPELINE] = {"pipeline", 0, NULL, CLI_SHOW, "the order in which the stages of a plan work"},
     [OPT_BY] = {"by", 0, "WHAT", CLI_QUERY, "a table by op, module, phase, collective, axis,\n"
-               "stage, term, layer"},
+               "stage, term, layer, class"},
     [OPT_COUNT_BY] = {"count", 0, "LIST", CLI_QUERY | CLI_PROVE, "what counts as FLOP: megatron, narayanan, or\n"
                      "causal=full, router=no, ...: `etch help counts`"},
     [OPT_WHY] = {"why", 0, NULL, CLI_QUERY, "each term, and the op, module and place in the spec\n"

@@ -536,6 +536,10 @@ static void print_handed(printer *p, const etch_view_step *s)
 static void print_step(printer *p, const etch_view_step *s)
 {
     begin_line(p, p->way.depth + 1);
+    if (s->collective != ETCH_VIEW_NONE && s->out_count > 1) { /* their names stand with the reasons */
+        put(p, "%zu weights, whole = %s  #%zu\n", s->out_count, s->name, s->collective + 1);
+        return;
+    }
     for (size_t i = 0; i < s->out_count; i++) {
         put(p, "%s", i ? ", " : "");
         put_value(p, s->outs[i]);

@@ -79,6 +79,9 @@ void etch_ending_moves(const etch_placed *placed, const etch_tensor *weight,
 /* FLOP and bytes of the optimizer for one element of `weight`, and how many of the bytes it reads (`reads` may be NULL);
  * zero without an optimizer. */
 uint32_t etch_update_flop(const etch_training *training);
+/* Bytes that the optimizer keeps of one element: copies that it works on, and all else. */
+uint32_t etch_master_bytes(const etch_training *training);
+uint32_t etch_moment_bytes(const etch_training *training);
 uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *weight, uint32_t *reads);
 /* Bytes of an element of a gradient on its way to other ranks. */
 uint32_t etch_sync_width(const etch_training *training);

@@ -84,7 +84,6 @@ static void push_held(const listing *l, const etch_tensor *weight, etch_expr cop
 
 static void list_weight(const listing *l, const etch_tensor *weight)
 {
-    const etch_optimizer *optimizer = &l->training->train.optimizer;
     const etch_dtypes *dtypes = &l->training->graph->dtypes;
     const etch_expr copies = copies_of(l, weight);
     etch_cost item = item_of_weight(weight, held_elements(l, weight, ETCH_MEMORY_WEIGHTS), copies);
@@ -95,15 +94,13 @@ static void list_weight(const listing *l, const etch_tensor *weight)
     if (!item.trainable)
         return;
     push_held(l, weight, copies, ETCH_MEMORY_GRADS, etch_dtype_bytes(dtypes->grads));
-    if (!optimizer->row)
+    if (!l->training->train.optimizer.row)
         return;
     const uint32_t away = l->placed->plan->offloaded;
-    if (optimizer->master && !(away & ETCH_OFFLOAD_MASTER))
-        push_held(l, weight, copies, ETCH_MEMORY_MASTER,
-                  etch_dtype_bytes(etch_dtype_or(dtypes->master, dtypes->optim)));
+    if (!(away & ETCH_OFFLOAD_MASTER))
+        push_held(l, weight, copies, ETCH_MEMORY_MASTER, etch_master_bytes(l->training));
     if (!(away & ETCH_OFFLOAD_MOMENTS))
-        push_held(l, weight, copies, ETCH_MEMORY_MOMENTS,
-                  optimizer->row->states * etch_dtype_bytes(etch_dtype_or(dtypes->moments, dtypes->optim)));
+        push_held(l, weight, copies, ETCH_MEMORY_MOMENTS, etch_moment_bytes(l->training));
 }
 
 /* ---- what is kept for backward ------------------------------------------------------------------------------ */

@@ -9,8 +9,24 @@ uint32_t etch_update_flop(const etch_training *training)
     return row ? row->flop : 0;
 }
 
+uint32_t etch_master_bytes(const etch_training *training)
+{
+    const etch_dtypes *dtypes = &training->graph->dtypes;
+    const etch_optimizer *optimizer = &training->train.optimizer;
+    return (optimizer->master ? etch_dtype_bytes(etch_dtype_or(dtypes->master, dtypes->optim)) : 0) +
+           (optimizer->main_grads ? etch_dtype_bytes(dtypes->optim) : 0);
+}
+
+uint32_t etch_moment_bytes(const etch_training *training)
+{
+    const etch_dtypes *dtypes = &training->graph->dtypes;
+    const etch_row *row = training->train.optimizer.row;
+    return row ? row->states * etch_dtype_bytes(etch_dtype_or(dtypes->moments, dtypes->optim)) : 0;
+}
+
 /* Reads the gradient, the weight (its master copy when there is one) and what the optimizer keeps; writes all
- * but the gradient back, and the weight as well when it has a master copy. */
+ * but the gradient back, and the weight as well when it has a master copy. A copy of the gradient is written and read
+ * besides. */
 uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *weight, uint32_t *reads)
 {
     const etch_row *row = training->train.optimizer.row;
@@ -20,7 +36,8 @@ uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *wei
         return 0;
     uint32_t gradient = etch_dtype_bytes(training->graph->dtypes.grads);
     const etch_dtypes *dtypes = &training->graph->dtypes;
-    uint32_t moments = row->states * etch_dtype_bytes(etch_dtype_or(dtypes->moments, dtypes->optim));
+    uint32_t main_grad = training->train.optimizer.main_grads ? etch_dtype_bytes(dtypes->optim) : 0;
+    uint32_t moments = etch_moment_bytes(training) + main_grad;
     uint32_t copy = etch_dtype_bytes(etch_dtype_or(dtypes->master, dtypes->optim));
     uint32_t own = etch_dtype_bytes(weight->dtype);
     bool master = training->train.optimizer.master;

@@ -6,7 +6,10 @@
  * A value is there from the step that makes it to the last step that reads it, in the order of the program. Views are the
  * memory that they show; results that are added into gradients in place are none. What iterations of a loop make for
  * another loop, as a layer that is run again does for its gradient, is there for all of them. What forward keeps for
- * backward is counted with the activations, and not here. */
+ * backward is counted with the activations, and not here.
+ *
+ * Where ranks hold weights in parts, copies of a unit's weights are there from when they are gathered, ahead of the unit, to its
+ * end, and so are its gradients, from when they are made, where each microbatch reduces them. */
 #include "graph/kernel_int.h"
 
 /* A region of the program, with its place in the order of all steps. */
@@ -21,9 +24,9 @@ typedef struct life {
     const etch_value *value; /* NULL: not in memory, or not counted here */
     stretch *home;           /* where it is made */
     uint32_t birth, death;
-    etch_expr copies;
-    bool kept;     /* for backward: counted elsewhere */
-    bool on_stage; /* something there makes or reads it */
+    etch_expr each, copies; /* of one run of its home; all that are there */
+    bool kept;              /* for backward: counted elsewhere */
+    bool on_stage;          /* something there makes or reads it */
 } life;
 
 typedef struct sweep {
@@ -34,8 +37,10 @@ typedef struct sweep {
     life *lives;       /* by value id */
     uint32_t position; /* of the step in work */
     bool backward;
-    bool here;               /* does the stage run what is in work? */
-    ETCH_VEC(bool) on_stage; /* by position */
+    bool here;                /* does the stage run what is in work? */
+    uint32_t loop_begin;      /* of the loop of the top level in work */
+    ETCH_VEC(uint32_t) units; /* where those begin whose weights are gathered */
+    ETCH_VEC(bool) on_stage;  /* by position */
 } sweep;
 
 /* ---- lives -------------------------------------------------------------------------------------------------- */
@@ -58,6 +63,7 @@ static void bear(sweep *s, const etch_value *value, stretch *home, uint32_t birt
                                  .home = home,
                                  .birth = birth,
                                  .death = birth,
+                                 .each = etch_int(s->sym, 1),
                                  .copies = etch_int(s->sym, 1),
                                  .on_stage = s->here};
 }
@@ -95,7 +101,7 @@ static void read_value(sweep *s, const etch_value *value, stretch *reader)
         lengthen(l, reader == l->home ? s->position : below(reader, l->home)->loop_end);
         return;
     }
-    etch_expr copies = etch_int(s->sym, 1);
+    etch_expr copies = l->each;
     for (; common && !is_inside(reader, common); common = common->parent)
         copies = etch_mul(s->sym, copies, common->of->loop ? common->of->count : etch_int(s->sym, 1));
     l->copies = copies;
@@ -135,11 +141,74 @@ static stretch *stretch_of(const numbering *all, const etch_placed_region *regio
     return NULL;
 }
 
+static const etch_gathering *gathering_of(const sweep *s, const etch_step *step)
+{
+    for (uint32_t i = 0; step->copies && i < s->placed->gatherings.count; i++)
+        if (s->placed->gatherings.at[i].step == step)
+            return &s->placed->gatherings.at[i];
+    return NULL;
+}
+
+/* Where the unit begins that is as many units before the one in work as weights are gathered ahead. */
+static uint32_t gathered_at(sweep *s, const stretch *here)
+{
+    const uint64_t ahead = s->placed->plan->zero.ahead;
+    const uint32_t begin = here->parent ? s->loop_begin : s->position;
+    if (s->units.count == 0 || s->units.at[s->units.count - 1] != begin)
+        ETCH_PUSH(s->arena, &s->units, begin);
+    const uint32_t last = s->units.count - 1;
+    return ahead == 0 ? s->position : s->units.at[ahead < last ? last - (uint32_t)ahead : 0];
+}
+
+static void bear_copies(sweep *s, const etch_step *step, const etch_gathering *g, stretch *here)
+{
+    const etch_expr units = etch_int(s->sym, (int64_t)s->placed->plan->zero.ahead + 1);
+    const bool in_turn = g->lasts == ETCH_KEEP_UNIT && here->parent;
+    const etch_expr all = in_turn ? units : etch_int(s->sym, 1);
+    const uint32_t birth = gathered_at(s, here);
+    for (uint32_t k = 0; k < step->out_count; k++) {
+        life *l = &s->lives[step->outs[k]->id];
+        bear(s, step->outs[k], here, birth);
+        l->each = l->copies = etch_mul(s->sym, step->copies[k], all);
+        l->death = g->lasts == ETCH_KEEP_STEP ? UINT32_MAX : s->position;
+        l->birth = g->lasts == ETCH_KEEP_STEP ? 0 : birth;
+    }
+}
+
+/* The gradients of a unit, whole until they are reduced: see `end_unit`. */
+static bool is_reduced_soon(const sweep *s, const etch_tensor *gradient)
+{
+    return etch_zero_divides(s->placed, gradient->of, ETCH_HOLDS_GRADIENT) != 0;
+}
+
 static void bear_step(sweep *s, const etch_step *step, stretch *here)
 {
+    const etch_gathering *g = gathering_of(s, step);
+    if (g) {
+        bear_copies(s, step, g, here);
+        return;
+    }
     for (uint32_t k = 0; k < step->out_count; k++)
-        if (!step->accumulate_into[k])
+        if (!step->accumulate_into[k] || is_reduced_soon(s, step->accumulate_into[k]))
             bear(s, step->outs[k], here, s->position);
+}
+
+/* What was gathered is there to the end of the unit, and so are its gradients, for all iterations of the loops in it. */
+static void end_unit(sweep *s, const etch_step *step, const stretch *here)
+{
+    for (uint32_t k = 0; step->copies && here->parent && k < step->out_count; k++)
+        lengthen(&s->lives[step->outs[k]->id], here->end);
+    for (uint32_t k = 0; k < step->out_count; k++) {
+        life *l = &s->lives[step->outs[k]->id];
+        const stretch *unit = here;
+        if (!step->accumulate_into[k] || !l->value)
+            continue;
+        for (; unit->parent && unit->parent->parent; unit = unit->parent) {
+            l->copies = etch_mul(s->sym, l->copies, unit->of->count);
+            l->birth = unit->loop_begin;
+        }
+        lengthen(l, unit->parent ? unit->end : s->position);
+    }
 }
 
 /* Goes as deep as loops are nested. */
@@ -160,6 +229,8 @@ static void bear_region(sweep *s, const etch_placed_region *region, stretch *par
             bear_step(s, step, here);
             tick(s);
         }
+        if (loop && !parent)
+            s->loop_begin = begin;
         for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
             bear_region(s, loop->bodies.at[k], here, all);
         for (uint32_t k = 0; loop && k < loop->bodies.count; k++) {
@@ -187,6 +258,8 @@ static void read_region(sweep *s, const etch_placed_region *region, const number
             s->here = runs_at(s, step ? step->home : loop->home);
         for (uint32_t k = 0; step && !is_view(step) && k < step->in_count; k++)
             read_value(s, step->ins[k], here);
+        if (step)
+            end_unit(s, step, here);
         for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
             if (etch_loop_carries(loop)->at[k].init)
                 read_value(s, etch_loop_carries(loop)->at[k].init, here);
@@ -225,7 +298,7 @@ static void keep_read(sweep *s, const etch_placed_region *region)
     }
 }
 
-/* What iterations hand on is kept where what enters them is. */
+/* What iterations hand on is kept where what enters them is, but for the last, which may not be. */
 static void keep_chains(sweep *s, const etch_placed_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
@@ -235,9 +308,11 @@ static void keep_chains(sweep *s, const etch_placed_region *region)
             keep_chains(s, body);
             for (uint32_t n = 0; n < body->carries.count; n++) {
                 const etch_placed_carry *c = &body->carries.at[n];
+                const etch_value *result = etch_loop_carries(loop)->at[n].result;
                 if (!s->lives[c->in->id].kept)
                     continue;
-                keep_value(s, c->out);
+                if (result && s->lives[result->id].kept)
+                    keep_value(s, c->out);
                 if (c->init)
                     keep_value(s, c->init);
             }
@@ -275,7 +350,7 @@ static etch_expr most_at_a_time(const sweep *s)
             continue;
         const etch_expr bytes = etch_mul(s->sym, l->copies, etch_value_bytes(s->placed, l->value));
         ETCH_PUSH(s->arena, &born[l->birth], bytes);
-        ETCH_PUSH(s->arena, &gone[l->death], bytes);
+        ETCH_PUSH(s->arena, &gone[l->death < end ? l->death : end], bytes);
     }
     for (uint32_t t = 0; t < end; t++) {
         for (uint32_t i = 0; i < born[t].count; i++)

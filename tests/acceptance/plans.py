@@ -48,7 +48,7 @@ FAMILIES = (
 REASONS = ("E0401", "E0402", "E0420", "E0523")
 # Sizes that may be any multiple of some number; with 1, of what no plan here divides.
 VARIED = {"hidden": 16, "ffn": 16, "vocab": 16, "expert_ffn": 16, "q_rank": 1, "kv_rank": 1, "buckets": 1, "window": 1}
-LEVELS = (1,)  # of zero
+LEVELS = (1, 1, 2, 3, 3)  # of zero
 DTYPES = ("act = f32", "weights = f32", "grads = bf16", "moments = bf16", "master = none", "grads_comm = bf16",
           "weights_comm = f8", "dispatch = f8(block = 128)", "combine = f8")
 LAYERS = {"t5": ("enc_layers", "dec_layers")}
@@ -197,6 +197,7 @@ class Plan:
                                        f"{self.at('H', width, left)}]")
 
     def zero(self):
+        self.weights_in_parts = False
         if not self.likely(0.6):
             return
         axes = [axis for axis in (*self.batch, *self.cp, *self.tp) if self.likely(0.7)]
@@ -204,12 +205,14 @@ class Plan:
             self.chance.shuffle(axes)
 
         level = self.chance.choice(LEVELS)
+        self.weights_in_parts = level > 2
         again = [axis for axis in axes if self.likely(0.6)]
         texts = [f"keep = {self.chance.choice(('false', 'microbatch', 'step'))}", f"prefetch = {self.chance.randint(0, 3)}",
                  f"unit = {self.family.loops}"] if level > 2 else []
         texts += [f"reduce = {self.chance.choice(('microbatch', 'step'))}"] if level > 1 else []
         texts = [text for text in texts if self.likely(0.4)]
         with_again = level > 2 and self.likely(0.4) and not {"keep = microbatch", "keep = step"} & set(texts)
+        with_again = with_again and any(self.mesh[axis] > 1 for axis in again)  # else backward would gather nothing
 
         def line(left):
             found, some = ([axis for axis in which if axis in left] for which in (axes, again))

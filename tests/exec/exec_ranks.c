@@ -161,10 +161,42 @@ static void note_made(const etch_step *step, exec_array *array, uint32_t output)
         array->made_as = tensor;
 }
 
+/* Begins the life of an array of the first rank. */
+static void note_birth(exec_ranks *ranks, const etch_tensor *tensor, exec_array *array, uint32_t rank)
+{
+    if (rank != 0 || array->bytes > 0)
+        return;
+    array->born = array->read = ranks->now;
+    array->bytes = (uint32_t)array->size * etch_dtype_bytes(tensor->dtype);
+    ETCH_PUSH(ranks->env.arena, &ranks->made, array);
+}
+
+/* The most bytes that the first rank has had at a time of what it does not keep for backward. */
+static uint64_t most_at_a_time(const exec_ranks *ranks)
+{
+    uint64_t most = 0, now = 0;
+    uint64_t *change = ETCH_NEW_ARRAY(ranks->env.arena, 2 * ((size_t)ranks->now + 2), uint64_t);
+    uint64_t *gone = change + ranks->now + 2;
+    for (uint32_t i = 0; i < ranks->made.count; i++) {
+        const exec_array *array = ranks->made.at[i];
+        if (array->is_kept)
+            continue;
+        change[array->born] += array->bytes;
+        gone[array->read] += array->bytes;
+    }
+    for (uint32_t t = 0; t <= ranks->now; t++) {
+        now += change[t];
+        most = now > most ? now : most;
+        now -= gone[t];
+    }
+    return most;
+}
+
 static void note_read(exec_ranks *ranks, const etch_step *step, exec_array *array, uint32_t rank)
 {
     while (array->memory)
         array = array->memory;
+    array->read = ranks->now;
     if (rank != 0 || step->phase == ETCH_FORWARD || !array->made_as || array->is_kept)
         return;
     array->is_kept = true;
@@ -191,8 +223,10 @@ static void run_move(exec_ranks *ranks, const etch_step *step)
             statistic ? exec_ranks_get(ranks, step->ins[0], r) : exec_ranks_move(ranks, step, r);
         if (part)
             set(ranks, step->outs[0], r, part);
-        if (part && !statistic)
+        if (part && !statistic) {
             note_made(step, part, 0);
+            note_birth(ranks, step->outs[0]->tensor, part, r);
+        }
         exec_array *from = exec_ranks_find(ranks, step->ins[0], r);
         if (from)
             note_read(ranks, step, from, r);
@@ -255,7 +289,7 @@ static void check_flop(exec_ranks *ranks, const etch_step *step, uint32_t rank, 
     for (uint32_t a = 0; a < ranks->mesh.axes; a++)
         if (statistics & (1u << a))
             counted /= ranks->mesh.size[a];
-    if (said != counted)
+    if (said != counted && !(ranks->mesh.plan->pads.count && said > counted)) /* padding is computed, too */
         exec_fail(&ranks->env, "%s takes %lld FLOP on a rank, %lld are said", step_text(ranks, step),
                   (long long)counted, (long long)said);
 }
@@ -314,6 +348,9 @@ static void run_on_rank(exec_ranks *ranks, const etch_step *step, exec_array ***
     }
     check_flop(ranks, step, rank, call.flop, statistics);
     track(step, &call);
+    for (uint32_t i = 0; i < step->out_count && step->row->role != ROLE_FREE; i++)
+        if (!step->accumulate_into[i])
+            note_birth(ranks, step->outs[i]->tensor, call.outs[i], rank);
     for (uint32_t i = 0; i < step->in_count && step->row->role != ROLE_FREE; i++)
         note_read(ranks, step, parts[i][rank], rank);
     for (uint32_t i = 0; i < step->out_count; i++) {
@@ -357,6 +394,7 @@ static void check_parts(exec_ranks *ranks, const etch_step *step)
 
 static void run_step(exec_ranks *ranks, etch_step *step)
 {
+    ranks->now++;
     check_parts(ranks, step);
     if (step->copies || (step->move != ETCH_NO_MOVE && step->outs[0]->flat))
         exec_ranks_gather(ranks, ranks->region, step);
@@ -396,12 +434,15 @@ static void check_carry(exec_ranks *ranks, const etch_placed_carry *carry)
 static void run_loop(exec_ranks *ranks, const etch_placed_loop *loop)
 {
     uint32_t count = etch_loop_carries(loop)->count;
+    ranks->now++; /* what it begins with is read, zeros are made */
     exec_array ***handed = ETCH_NEW_ARRAY(ranks->values.arena, count, exec_array **);
     for (uint32_t i = 0; i < count; i++) {
         const etch_placed_carry *carry = &etch_loop_carries(loop)->at[i];
         for (uint32_t k = 0; k < loop->bodies.count; k++)
             check_carry(ranks, &loop->bodies.at[k]->carries.at[i]);
         handed[i] = carry->init ? parts_of(ranks, carry->init) : zeros(ranks, carry->in);
+        if (!carry->init)
+            note_birth(ranks, carry->in->tensor, handed[i][0], 0);
     }
     for (uint32_t turn = 0; turn < exec_integer(loop->loop->count) && !ranks->env.failure; turn++) {
         const etch_placed_region *body = loop->bodies.at[exec_turn_class(loop->loop, turn)];
@@ -411,6 +452,12 @@ static void run_loop(exec_ranks *ranks, const etch_placed_loop *loop)
         run_region(ranks, body);
         for (uint32_t i = 0; i < count && !ranks->env.failure; i++)
             handed[i] = parts_of(ranks, body->carries.at[i].out);
+        for (uint32_t i = 0; i < count && !ranks->env.failure; i++) {
+            exec_array *out = handed[i][0];
+            while (out->memory)
+                out = out->memory;
+            out->read = ranks->now;
+        }
         exec_ranks_forget(ranks, body, body->items.count);
         exec_iterated(&ranks->env, loop->loop);
     }
@@ -572,12 +619,14 @@ void exec_ranks_run(exec_ranks *ranks)
     ranks->values = exec_store_new(etch_arena_new(etch_arena_mem(ranks->env.arena)),
                                    ranks->placed->value_count * ranks->mesh.ranks);
     ranks->env.microbatch = ranks->reference->env.microbatch;
+    ranks->made.count = ranks->now = 0;
     run_region(ranks, ranks->placed->forward);
     exec_ranks_forget(ranks, ranks->placed->forward, ranks->placed->forward->items.count);
     if (!ranks->env.failure && ranks->placed->backward)
         run_region(ranks, ranks->placed->backward);
     if (!ranks->env.failure && ranks->placed->backward)
         exec_ranks_reduce(ranks);
+    ranks->working = most_at_a_time(ranks);
     etch_arena_free(ranks->values.arena);
     ranks->values.arena = NULL;
 }
