@@ -50,7 +50,7 @@ REASONS = ("E0401", "E0402", "E0420", "E0523")
 VARIED = {"hidden": 16, "ffn": 16, "vocab": 16, "expert_ffn": 16, "q_rank": 1, "kv_rank": 1, "buckets": 1, "window": 1}
 LEVELS = (1, 1, 2, 3, 3)  # of zero
 DTYPES = ("act = f32", "weights = f32", "grads = bf16", "moments = bf16", "master = none", "grads_comm = bf16",
-          "weights_comm = f8", "dispatch = f8", "combine = f8")
+          "weights_comm = f8", "dispatch = f8(block = 128)", "combine = f8")
 LAYERS = {"t5": ("enc_layers", "dec_layers")}
 
 
@@ -165,7 +165,8 @@ class Plan:
         if not self.balanced:
             self.lines.append(lambda left: "balance = false")
         if self.likely(0.3):
-            self.lines.append(lambda left: "reduce = end")
+            when = chance.choice(("end", "microbatch"))
+            self.lines.append(lambda left: f"reduce = {when}")
         if self.likely(0.3):
             bucket = chance.choice(("layer", "step", f"{chance.randint(100, 40000)}"))
             self.lines.append(lambda left: f"bucket = {bucket}")
