@@ -601,13 +601,14 @@ static uint32_t add_alike(placer *p, etch_op *op, etch_value **parts, uint32_t c
     return left;
 }
 
-/* Moves a cotangent to `goal`, except that it may stay partial where `goal` is replicated. */
-static etch_value *bring_cotangent(placer *p, etch_op *op, etch_value *value, const etch_state *goal)
+/* Moves a cotangent to `goal`, except that it may stay partial where `goal` is replicated; on the axes `whole` it may not. */
+static etch_value *bring_cotangent(placer *p, etch_op *op, etch_value *value, const etch_state *goal,
+                                   uint32_t whole)
 {
     etch_tensor *of = op->outs[0]->of;
     uint32_t mask = 0, moved = 0, summed = 0;
     for (uint32_t a = 0; a < p->axis_count; a++) {
-        if (goal[a] || value->place[a] != ETCH_PARTIAL)
+        if (goal[a] || value->place[a] != ETCH_PARTIAL || whole & (1u << a))
             mask |= 1u << a;
         if (mask >> a & 1 && goal[a] != value->place[a])
             moved |= 1u << a;
@@ -643,6 +644,23 @@ static bool is_seen_through(const placer *p, const etch_tensor *tensor)
     return op && etch_op_is_view(op) && !p->pinned[tensor->id];
 }
 
+/* The sum of parts that are held differently; what is moved for that goes to `place`. */
+static etch_value *meet(placer *p, etch_op *op, etch_value **parts, uint32_t count, const etch_state *place)
+{
+    for (uint32_t i = 0; i < count; i++)
+        parts[i] = bring_cotangent(p, op, parts[i], place, 0);
+    count = add_alike(p, op, parts, count);
+    while (count > 1) {
+        level(p, op, &parts[0], &parts[count - 1]);
+        if (!etch_place_equal(p, parts[0]->place, parts[count - 1]->place))
+            break;
+        etch_value *pair[] = {parts[0], parts[count - 1]};
+        parts[0] = add_values(p, op, pair, 2);
+        count--;
+    }
+    return parts[0];
+}
+
 static void place_total(placer *p, etch_op *op)
 {
     const etch_tensor *of = op->outs[0]->of;
@@ -663,22 +681,9 @@ static void place_total(placer *p, etch_op *op)
         p->made[op->outs[0]->id] = parts[0];
         return;
     }
-    for (uint32_t i = 0; i < count; i++)
-        parts[i] = bring_cotangent(p, op, parts[i], first);
-    count = add_alike(p, op, parts, count);
-    while (count > 1) {
-        level(p, op, &parts[0], &parts[count - 1]);
-        if (!etch_place_equal(p, parts[0]->place, parts[count - 1]->place))
-            break;
-        etch_value *pair[] = {parts[0], parts[count - 1]};
-        parts[0] = add_values(p, op, pair, 2);
-        count--;
-    }
-    etch_value *sum = bring_cotangent(p, op, parts[0], goal);
-    const etch_state none[ETCH_MAX_AXES] = {NULL};
-    sum = bring(p, sum, none, partial, op->phase, op->scope,
-                (etch_cause){ETCH_RULE_SUMMAND, .op = op, .tensor = of});
-    p->made[op->outs[0]->id] = sum;
+    if (count > 1)
+        parts[0] = meet(p, op, parts, count, first);
+    p->made[op->outs[0]->id] = bring_cotangent(p, op, parts[0], goal, partial);
 }
 
 /* ---- loops ------------------------------------------------------------------------------------------ */
