@@ -636,12 +636,12 @@ static void level(placer *p, etch_op *op, etch_value **a, etch_value **b)
     *b = bring(p, *b, none, of_b, op->phase, op->scope, cause);
 }
 
-/* Is the tensor another look at one, as it is or moved at the border of a scope? Then its cotangent goes on to that one as
- * it is, to be added there before anything moves, and to be moved once. */
-static bool is_seen_through(const placer *p, const etch_tensor *tensor)
+/* Is the tensor another look at one, as it is or moved by a pin or the border of a scope? Then its cotangent goes on to
+ * that one as it is, to be added there before anything moves, and to be moved once. */
+static bool is_seen_through(const etch_tensor *tensor)
 {
     const etch_op *op = tensor->producer;
-    return op && etch_op_is_view(op) && !p->pinned[tensor->id];
+    return op && etch_op_is_view(op);
 }
 
 /* The sum of parts that are held differently; what is moved for that goes to `place`. */
@@ -677,13 +677,8 @@ static void place_total(placer *p, etch_op *op)
     for (uint32_t i = 0; i < op->in_count; i++)
         parts[i] = value_for(p, op->ins[i], op->phase);
     uint32_t count = add_alike(p, op, parts, op->in_count);
-    if (count == 1 && is_seen_through(p, of)) {
-        p->made[op->outs[0]->id] = parts[0];
-        return;
-    }
-    if (count > 1)
-        parts[0] = meet(p, op, parts, count, first);
-    p->made[op->outs[0]->id] = bring_cotangent(p, op, parts[0], goal, partial);
+    etch_value *sum = count > 1 ? meet(p, op, parts, count, first) : parts[0];
+    p->made[op->outs[0]->id] = is_seen_through(of) ? sum : bring_cotangent(p, op, sum, goal, partial);
 }
 
 /* ---- loops ------------------------------------------------------------------------------------------ */
