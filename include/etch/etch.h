@@ -354,7 +354,9 @@ typedef struct etch_view_dim {
     const char *name; /* as in the spec; "X#2" when another dim of the report has this name */
     const char *size; /* elements, over the whole job */
     bool average;     /* declared with ~ */
-    bool divided;     /* it is the dim that `accumulate` names: a microbatch has `size` / micro of it */
+    bool
+        divided; /* it is the dim that `accumulate` names, or slots that its tokens fill: a microbatch has `size` / micro
+                         of it */
 } etch_view_dim;
 
 typedef struct etch_view_tensor {

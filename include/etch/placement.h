@@ -37,18 +37,21 @@ typedef struct etch_view_value {
     size_t shard_count;
     const size_t *partial; /* the axes over which it is a partial sum */
     size_t partial_count;
+    const size_t *parts; /* of weights: the axes whose ranks hold flat parts of what `shards` leave a rank */
+    size_t part_count;
     const char *bytes, *bytes_by_dims; /* on one rank, of one microbatch and iteration */
     size_t step;                       /* that makes it; NONE: weights, inputs, what loops hand on */
-    /* What says where it is. "map": the plan's lines, of weights and inputs. "pin": a pin. "loop": the plan's lines, of
-     * what iterations hand on. "scope": a collective or slice at the edge of a call. "moved": as an op needs it.
-     * "inferred": the op that makes it. The first four are stated, the others follow. */
+    /* What says where it is. "map": the plan's lines, of weights and inputs. "zero": the zero line, of weights that
+     * ranks hold in flat parts. "pin": a pin. "loop": the plan's lines, of what iterations hand on. "scope": a
+     * collective or slice at the edge of a call. "moved": as an op needs it. "inferred": the op that makes it. The first
+     * five are stated, the others follow. */
     const char *source;
     etch_location line; /* of a pin, or of the scope; nowhere otherwise */
 } etch_view_value;
 
 /* An op, a collective, or a rank's own slice of a value, as every rank runs it. */
 typedef struct etch_view_step {
-    const char *name;         /* "einsum", "all_gather", "slice" */
+    const char *name;         /* "einsum", "all_gather", "slice_shard" */
     const char *phase;        /* "forward", "recompute", "backward" */
     const size_t *ins, *outs; /* values */
     size_t in_count, out_count;
@@ -86,6 +89,7 @@ typedef struct etch_view_collective {
     const char *before, *after; /* placements; NULL without a step */
     size_t module, loop;
     const char *bytes; /* payload of one, as comm_size counts it; of buckets of a given size: of a full one */
+    const char *dtype; /* of what is sent; NULL without a step */
     const char *bytes_by_dims;     /* NULL without a step */
     const etch_view_share *shares; /* by stage */
     const char *rule;              /* "operand", "pin", ...: docs/cli.md lists them */

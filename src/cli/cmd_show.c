@@ -1,4 +1,4 @@
-/* etch show: the graph of a model, and pictures of what a plan does. */
+/* etch show: the graph of a model, what a plan makes of it, and pictures of pipelines. */
 #include "graph_int.h"
 
 #include <inttypes.h>
@@ -219,9 +219,11 @@ cli_exit cli_show(const cli_arguments *arguments)
         return cli_usage_error(arguments->command, arguments->dot
                                                        ? "--pipeline has no --format dot"
                                                        : "--pipeline is of a whole plan: no module");
+    const bool of_plan = arguments->view == CLI_VIEW_GRAPH && arguments->session.plan;
+    if (arguments->session.stage && !of_plan)
+        return cli_usage_error(arguments->command, "--stage is of what --plan shows");
     etch_status status;
     etch_session *session = cli_open(arguments, &status);
-    const bool of_plan = arguments->view == CLI_VIEW_GRAPH && arguments->session.plan;
     if (status == ETCH_OK)
         status = views[of_plan ? CLI_VIEW_PLAN : arguments->view](arguments, session);
     return cli_close(arguments, session, status);

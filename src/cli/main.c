@@ -59,13 +59,18 @@ static const cli_command commands[] = {
      "  etch lower models/llama.etch --config llama3_8b --plan megatron_sp \\\n"
      "      --set dp=8,tp=8,batch=16,micro=2,seq=8192 -o out\n",
      cli_lower},
-    {"show", CLI_SHOW, "SPEC [MODULE]", 1, 2, "the graph of a model and its gradients; pipelines",
+    {"show", CLI_SHOW, "SPEC [MODULE]", 1, 2, "the graph of a model; what a plan places and moves",
      "Prints the graph of the model, in modules and loops as SPEC has them: tensors with\n"
      "dims and dtype, what each op costs, and where it stands; then the backward pass that\n"
      "is derived, and what is kept for it, with the first op that reads it. MODULE is a\n"
      "module, a loop, a tag or module.tensor, as in `of =` of queries: only this part, the\n"
      "first one of its name. FLOP are those of one iteration of the loops around an op,\n"
      "over all microbatches and the whole job. --format dot is for Graphviz.\n"
+     "\n"
+     "--plan NAME prints what the plan makes of it: what the collectives of one rank add\n"
+     "up to in a step; each of them, how often it happens and what asks for it; why it is\n"
+     "there, with what made the tensor as it is, what needs it otherwise, and the lines of\n"
+     "the plan behind both; and where every tensor is, forward and backward.\n"
      "\n"
      "--pipeline binds the sizes of the pipeline, defaults too, and prints which\n"
      "microbatch each stage works on when, if every forward slot took 1 and every\n"
@@ -74,6 +79,7 @@ static const cli_command commands[] = {
      "fraction of the time that it works.\n"
      "\n"
      "  etch show models/llama.etch attention\n"
+     "  etch show models/llama.etch mlp --plan megatron_sp\n"
      "  etch show models/gpt.etch --format dot | dot -Tsvg > gpt.svg\n"
      "  etch show SPEC --pipeline --set pp=4,micro=8\n",
      cli_show},

@@ -62,15 +62,16 @@ typedef struct option_row {
 /* clang-format off */
 static const option_row rows[OPT_COUNT] = {
     [OPT_CONFIG] = {"config", 0, "NAME", CLI_SPEC, "a config of the spec: a named set of values"},
-    [OPT_PLAN] = {"plan", 0, "NAME", CLI_SPEC, "a plan of the spec; needed where it has several"},
+    [OPT_PLAN] = {"plan", 0, "NAME", CLI_SPEC, "a plan of the spec; needed where it has several;\n"
+                 "`show` then shows what is where, and collectives"},
     [OPT_RUN] = {"run", 0, "NAME", CLI_SPEC, "a train or infer block of the spec"},
-    [OPT_STAGE] = {"stage", 0, "STAGE", CLI_QUERY, "pipeline stage of rank quantities: 0, 1, ..., first,\n"
-                  "middle, last; else the heaviest"},
+    [OPT_STAGE] = {"stage", 0, "STAGE", CLI_QUERY | CLI_SHOW, "pipeline stage of rank quantities: 0, 1, ..., first,\n"
+                  "middle, last; else the heaviest (`show --plan`: all)"},
     [OPT_SET] = {"set", 0, "NAME=EXPR", CLI_SPEC, "values of params and mesh axes, instead of the\n"
                  "config's; repeatable, or joined by commas"},
     [OPT_PIPELINE] = {"pipeline", 0, NULL, CLI_SHOW, "the order in which the stages of a plan work"},
     [OPT_BY] = {"by", 0, "WHAT", CLI_QUERY, "a table by op, module, phase, collective, axis,\n"
-               "stage, term, layer"},
+               "stage, term, layer, class"},
     [OPT_COUNT_BY] = {"count", 0, "LIST", CLI_QUERY | CLI_PROVE, "what counts as FLOP: megatron, narayanan, or\n"
                      "causal=full, router=no, ...: `etch help counts`"},
     [OPT_WHY] = {"why", 0, NULL, CLI_QUERY, "each term, and the op, module and place in the spec\n"

@@ -34,6 +34,7 @@ static json_t *value_json(const etch_placement_report *r, const etch_view_value 
     cli_json_set(row, "place", cli_json_text(v->place), failed);
     cli_json_set(row, "shards", shards, failed);
     cli_json_set(row, "partial", axes_json(r, v->partial, v->partial_count, failed), failed);
+    cli_json_set(row, "parts", axes_json(r, v->parts, v->part_count, failed), failed);
     cli_json_set(row, "bytes", cli_json_text(v->bytes), failed);
     cli_json_set(row, "bytes_by_dims", cli_json_text(v->bytes_by_dims), failed);
     cli_json_set(row, "step", cli_json_index(v->step), failed);
@@ -99,6 +100,7 @@ static json_t *collective_json(const etch_placement_report *r, const etch_view_c
     cli_json_set(row, "after", cli_json_text(c->after), failed);
     cli_json_set(row, "module", cli_json_index(c->module), failed);
     cli_json_set(row, "loop", cli_json_index(c->loop), failed);
+    cli_json_set(row, "dtype", cli_json_text(c->dtype), failed);
     cli_json_set(row, "bytes", cli_json_text(c->bytes), failed);
     cli_json_set(row, "bytes_by_dims", cli_json_text(c->bytes_by_dims), failed);
     cli_json_set(row, "stages", shares_json(r, c->shares, failed), failed);

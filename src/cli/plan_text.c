@@ -232,7 +232,7 @@ enum { COLUMNS = 6 };
 static void put_moved(printer *p, const etch_view_collective *c)
 {
     const bool gathers = strcmp(c->name, "all_gather") == 0;
-    if (c->step != ETCH_VIEW_NONE) {
+    if (c->step != ETCH_VIEW_NONE && c->tensor_count == 1) {
         put_name(p, c->tensors[0]);
         put(p, "%s", c->before);
     } else if (c->tensor_count > 1) {
@@ -253,7 +253,7 @@ static const char *bytes_of(const etch_view_collective *c)
     return is_number(c->bytes) || !c->bytes_by_dims ? c->bytes : c->bytes_by_dims;
 }
 
-/* The place of what asks for it; of what no line asks for, that of a line behind it. */
+/* The place of what asks for it; where it has none, that of the last line behind it. */
 static const etch_location *asks(const etch_view_collective *c)
 {
     const etch_location *line = NULL;
@@ -263,7 +263,7 @@ static const etch_location *asks(const etch_view_collective *c)
             continue;
         if (strcmp(c->why[i].part, "needed") == 0)
             return at;
-        if (!line && strcmp(c->why[i].part, "plan") == 0)
+        if (strcmp(c->why[i].part, "plan") == 0)
             line = at;
     }
     return line;
@@ -391,7 +391,7 @@ static void print_phrases(printer *p, const etch_view_collective *c, const char 
 
 static void print_weights(printer *p, const etch_view_collective *c)
 {
-    if (c->step != ETCH_VIEW_NONE || c->tensor_count < 2)
+    if (c->tensor_count < 2)
         return;
     begin_line(p, 4);
     for (size_t i = 0; i < c->tensor_count; i++) {
@@ -423,7 +423,7 @@ static void print_reason(printer *p, size_t first, size_t end)
         put(p, " to #%zu", end);
     put(p, " %s over %s of ", c->name, c->group);
     put_moved(p, c);
-    if (c->after && strcmp(c->before, c->after) != 0)
+    if (c->after && c->tensor_count == 1 && strcmp(c->before, c->after) != 0)
         put(p, " to %s", c->after);
     putchar('\n');
     print_weights(p, c);
@@ -456,6 +456,9 @@ static bool is_forward(const etch_view_step *s)
 static void put_source(printer *p, size_t index)
 {
     const etch_view_value *v = &p->report->values[index];
+    if (strcmp(v->source, "inferred") == 0 || strcmp(v->source, "moved") == 0)
+        return;
+    go_to(p, NOTE_COLUMN);
     if (strcmp(v->source, "map") == 0) {
         for (size_t i = 0; i < v->shard_count; i++)
             if (!is_nowhere(&v->shards[i].line)) {
@@ -464,7 +467,7 @@ static void put_source(printer *p, size_t index)
                 return;
             }
         put(p, "whole: no line of the plan divides it");
-    } else if (strcmp(v->source, "inferred") != 0 && strcmp(v->source, "moved") != 0) {
+    } else {
         put(p, "%s%s", v->source, is_nowhere(&v->line) ? "" : " ");
         put_place(p, &v->line);
     }
@@ -483,7 +486,6 @@ static void print_declared(printer *p, const cli_step *at, size_t depth)
         begin_line(p, depth);
         put(p, "%s ", t->kind);
         put_value(p, i);
-        go_to(p, NOTE_COLUMN);
         put_source(p, i);
         putchar('\n');
     }
@@ -526,7 +528,6 @@ static void print_handed(printer *p, const etch_view_step *s)
         begin_line(p, p->way.depth + 1);
         put(p, "%s ", p->graph->tensors[p->report->values[in].tensor].kind);
         put_value(p, in);
-        go_to(p, NOTE_COLUMN);
         put_source(p, in);
         putchar('\n');
     }
@@ -535,6 +536,10 @@ static void print_handed(printer *p, const etch_view_step *s)
 static void print_step(printer *p, const etch_view_step *s)
 {
     begin_line(p, p->way.depth + 1);
+    if (s->collective != ETCH_VIEW_NONE && s->out_count > 1) { /* their names stand with the reasons */
+        put(p, "%zu weights, whole = %s  #%zu\n", s->out_count, s->name, s->collective + 1);
+        return;
+    }
     for (size_t i = 0; i < s->out_count; i++) {
         put(p, "%s", i ? ", " : "");
         put_value(p, s->outs[i]);
@@ -548,10 +553,8 @@ static void print_step(printer *p, const etch_view_step *s)
     if (s->collective != ETCH_VIEW_NONE)
         put(p, "  #%zu", s->collective + 1);
     const char *source = p->report->values[s->outs[0]].source;
-    if (strcmp(source, "pin") == 0 || strcmp(source, "scope") == 0) {
-        go_to(p, NOTE_COLUMN);
+    if (strcmp(source, "pin") == 0 || strcmp(source, "scope") == 0)
         put_source(p, s->outs[0]);
-    }
     putchar('\n');
 }
 

@@ -17,6 +17,7 @@ const char *etch_rule_name(etch_rule rule)
         [ETCH_RULE_WEIGHT] = "weight",       [ETCH_RULE_REDUCE] = "reduce",
         [ETCH_RULE_UPDATE] = "update",       [ETCH_RULE_TIE] = "tie",
         [ETCH_RULE_CLIP] = "clip",           [ETCH_RULE_STAGE] = "stage",
+        [ETCH_RULE_WHOLE] = "whole",
     };
     return rule < ETCH_RULE_COUNT ? names[rule] : NULL;
 }
@@ -33,6 +34,7 @@ typedef struct telling {
 static telling telling_of(const etch_placed *placed, const etch_telling *how, etch_phrases *out)
 {
     return (telling){.p = {.plan = placed->plan,
+                           .parts = *placed->parts,
                            .training = placed->training,
                            .graph = placed->training->graph,
                            .axis_count = placed->plan->mesh.count},
@@ -133,6 +135,14 @@ const char *etch_place_text(const etch_placed *placed, const etch_telling *how, 
     return place_text(&t, tensor, place);
 }
 
+const char *etch_value_text(const etch_placed *placed, const etch_telling *how, const etch_value *value)
+{
+    const telling t = telling_of(placed, how, NULL);
+    const char *text = place_text(&t, value->tensor, value->place);
+    const uint32_t flat = value->flat & t.axes;
+    return flat ? etch_text(how->arena, "%s in parts over %s", text, etch_axes_label(placed, flat)) : text;
+}
+
 uint32_t etch_place_axes(const etch_placed *placed, const etch_telling *how, const etch_state *place,
                          const etch_dim *dim, uint32_t axes[ETCH_MAX_AXES])
 {
@@ -140,14 +150,24 @@ uint32_t etch_place_axes(const etch_placed *placed, const etch_telling *how, con
     return axes_of_dim(&t.p, place, t.axes, dim, axes);
 }
 
-static const etch_shard *line_of(const telling *t, const etch_scope *scope, const etch_dim *dim,
-                                 uint32_t axis)
+static const etch_shard *line_of_dim(const telling *t, const etch_scope *scope, const etch_dim *dim,
+                                     uint32_t axis)
 {
-    const etch_shard *mapped = etch_map_dim(&t->p, scope, dim);
+    const etch_shard *mapped = etch_map_dim(&t->p, etch_part_around(&t->p, scope), dim);
     for (uint32_t i = 0; mapped && i < mapped->axis_count; i++)
         if (mapped->axes[i] == axis)
             return mapped;
     return etch_map_entry(&t->p, dim, 1u << axis);
+}
+
+/* Slots that no line divides are divided as the tokens are that fill them. */
+static const etch_shard *line_of(const telling *t, const etch_scope *scope, const etch_dim *dim,
+                                 uint32_t axis)
+{
+    const etch_shard *line = line_of_dim(t, scope, dim, axis);
+    for (uint32_t i = 0; !line && i < dim->holds.count; i++)
+        line = line_of_dim(t, scope, dim->holds.at[i], axis);
+    return line;
 }
 
 etch_span etch_place_line(const etch_placed *placed, const etch_scope *scope, const etch_dim *dim,
@@ -256,7 +276,7 @@ static etch_value *first_so(etch_value *value, uint32_t axis, etch_state *dim)
 {
     while (value->step) {
         const etch_step *step = value->step;
-        etch_value *before = step->ins && step->in_count ? step->ins[0] : NULL;
+        etch_value *before = step->ins && step->in_count ? etch_value_before(value) : NULL;
         if (step->move != ETCH_NO_MOVE) {
             if (step->axes >> axis & 1)
                 break;
@@ -307,6 +327,8 @@ static void explain_made(const telling *t, etch_value *value, uint32_t axes)
     const etch_scope *scope = tensor->scope;
     if (step && step->move != ETCH_NO_MOVE) {
         explain_need(t, &step->cause, first->place, axes, tensor, ETCH_PHRASE_MADE);
+        if (step->cause.rule == ETCH_RULE_PIN)
+            return;
     } else if (step) {
         const etch_dim *summed = dim == ETCH_PARTIAL ? step->factor[axis] : NULL;
         scope = step->op->scope;
@@ -330,6 +352,14 @@ static void explain_made(const telling *t, etch_value *value, uint32_t axes)
 
 /* ---- what asks for a collective ------------------------------------------------------------------------- */
 
+static const char *part_text(const telling *t, const etch_cause *cause)
+{
+    if (cause->loop)
+        return etch_text(t->arena, "loop %s", cause->loop->name);
+    return cause->result ? etch_text(t->arena, "the statement of %s", name_of(t, cause->result))
+                         : module_of(t, cause->scope);
+}
+
 static void explain_held(const telling *t, const etch_cause *cause, const etch_state *to, uint32_t axes,
                          const etch_tensor *moved, int part)
 {
@@ -351,11 +381,11 @@ static void explain_held(const telling *t, const etch_cause *cause, const etch_s
         break;
     case ETCH_RULE_ENTER:
     case ETCH_RULE_LEAVE:
-        say_of_plan(
-            t, part, cause->line,
-            etch_text(t->arena, "%s %s %s, %s %s", name, cause->rule == ETCH_RULE_ENTER ? "enters" : "leaves",
-                      module_of(t, cause->scope),
-                      cause->rule == ETCH_RULE_ENTER ? "which has it" : "outside of which it is", state));
+        say_of_plan(t, part, cause->line,
+                    etch_text(t->arena, "%s %s %s, %s %s", name,
+                              cause->rule == ETCH_RULE_ENTER ? "enters" : "leaves", part_text(t, cause),
+                              cause->rule == ETCH_RULE_ENTER ? "which has it" : "outside of which it is",
+                              state));
         break;
     default:
         break;
@@ -439,11 +469,37 @@ static void explain_statistic(const telling *t, const etch_step *step)
         }
 }
 
+static void say_zero(const telling *t, const etch_cause *cause)
+{
+    const etch_zero *zero = &t->p.plan->zero;
+    if (cause->line.start)
+        say(t, ETCH_PHRASE_LINE, cause->line,
+            etch_text(t->arena, "zero %u @ %s", (unsigned)zero->level,
+                      etch_axes_label(t->placed, zero->axes)));
+}
+
+/* Weights that are gathered. */
+static void explain_whole(const telling *t, const etch_step *gather)
+{
+    const etch_cause *cause = &gather->cause;
+    const char *group = etch_axes_label(t->placed, gather->ins[0]->flat & t->axes);
+    say(t, ETCH_PHRASE_MADE, (etch_span){0, 0},
+        etch_text(t->arena, "each rank of %s holds a part of the weights", group));
+    say_zero(t, cause);
+    say(t, ETCH_PHRASE_NEEDS, cause->loop ? cause->loop->span : (etch_span){0, 0},
+        cause->loop ? etch_text(t->arena, "an iteration of %s reads them whole", cause->loop->name)
+                    : "what lies between loops reads them whole");
+}
+
 void etch_step_explain(const etch_placed *placed, const etch_telling *how, const etch_step *step,
                        etch_phrases *out)
 {
     const telling t = telling_of(placed, how, out);
     const uint32_t axes = step->axes & t.axes;
+    if (step->cause.rule == ETCH_RULE_WHOLE) {
+        explain_whole(&t, step);
+        return;
+    }
     if (step->cause.rule == ETCH_RULE_STATISTIC)
         explain_statistic(&t, step);
     else
@@ -473,37 +529,39 @@ static const etch_step *summing_step(const etch_placed_region *region, const etc
     return NULL;
 }
 
+/* The step that sums over shards so that the gradient is partial over `axis`; NULL when there is none. */
+static const etch_step *maker_of_sum(const telling *t, const etch_cause *cause, uint32_t axis)
+{
+    const etch_step *step = summing_step(t->placed->backward, cause, axis);
+    etch_state dim = ETCH_PARTIAL;
+    const etch_step *maker = step ? first_so(step->outs[0], axis, &dim)->step : NULL;
+    return maker && maker->factor[axis] ? maker : NULL;
+}
+
 static void explain_gradients(const telling *t, const etch_cause *cause, uint32_t axes)
 {
     for (uint32_t a = 0; a < t->p.axis_count; a++) {
-        const etch_step *step = axes >> a & 1 ? summing_step(t->placed->backward, cause, a) : NULL;
-        if (!step)
+        const etch_step *maker = axes >> a & 1 ? maker_of_sum(t, cause, a) : NULL;
+        if (!maker)
             continue;
-        etch_state dim = ETCH_PARTIAL;
-        const etch_step *maker = first_so(step->outs[0], a, &dim)->step;
-        const etch_dim *summed = maker ? maker->factor[a] : NULL;
-        if (!summed)
-            continue;
+        uint32_t together = 0;
+        for (uint32_t b = a; b < t->p.axis_count; b++)
+            if (axes >> b & 1 && maker->factor[b] == maker->factor[a] && maker_of_sum(t, cause, b) == maker)
+                together |= 1u << b;
         say(t, ETCH_PHRASE_MADE, maker->op->span,
             etch_text(t->arena, "gradients are partial over %s: each rank has its part of %s",
-                      t->p.plan->mesh.at[a].name, summed->name));
-        say_line(t, line_of(t, maker->op->scope, summed, a));
+                      etch_axes_label(t->placed, together), maker->factor[a]->name));
+        for (uint32_t b = a; b < t->p.axis_count; b++)
+            if (together >> b & 1)
+                say_line(t, line_of(t, maker->op->scope, maker->factor[a], b));
+        axes &= ~together;
     }
 }
 
-static void say_zero(const telling *t, const etch_cause *cause)
-{
-    const etch_zero *zero = &t->p.plan->zero;
-    if (cause->line.start)
-        say(t, ETCH_PHRASE_LINE, cause->line,
-            etch_text(t->arena, "zero %u @ %s", (unsigned)zero->level,
-                      etch_axes_label(t->placed, zero->axes)));
-}
-
-static void say_bucket(const telling *t)
+static void say_bucket(const telling *t, const etch_cause *cause)
 {
     const etch_plan *plan = t->p.plan;
-    if (plan->bucket_span.start)
+    if (plan->bucket_span.start && !cause->every_microbatch)
         say(t, ETCH_PHRASE_LINE, plan->bucket_span,
             plan->bucketing == ETCH_BUCKET_BY_LAYER ? "bucket = layer"
             : plan->bucketing == ETCH_BUCKET_BY_STEP
@@ -512,12 +570,22 @@ static void say_bucket(const telling *t)
 }
 
 /* Whose weights one collective takes. */
-static const char *unit_text(const telling *t, const etch_unit *unit)
+static const char *unit_text(const telling *t, const etch_cause *cause)
 {
-    if (t->p.plan->bucketing != ETCH_BUCKET_BY_LAYER)
+    const etch_unit *unit = cause->unit;
+    if (t->p.plan->bucketing != ETCH_BUCKET_BY_LAYER && !cause->every_microbatch)
         return "all weights here";
     return unit && unit->loop ? etch_text(t->arena, "weights of each iteration of %s", unit->loop->name)
                               : "weights outside of loops";
+}
+
+static const char *reduce_text(const telling *t, const etch_cause *cause, const char *group)
+{
+    const char *weights = unit_text(t, cause);
+    if (cause->line.start && t->p.plan->zero.level > 1)
+        return etch_text(t->arena, "each rank of %s keeps a part of the gradients of %s", group, weights);
+    return etch_text(t->arena, "%s are held alike over %s, and updated %s", weights, group,
+                     cause->line.start ? "in parts" : "alike");
 }
 
 static void explain_cut(const telling *t, const etch_cause *cause)
@@ -539,18 +607,16 @@ void etch_cause_explain(const etch_placed *placed, const etch_telling *how, cons
     switch (cause->rule) {
     case ETCH_RULE_REDUCE:
         explain_gradients(&t, cause, axes & t.axes);
-        say(&t, ETCH_PHRASE_NEEDS, cause->line,
-            etch_text(t.arena, "%s are held alike over %s, and updated %s", unit_text(&t, cause->unit), group,
-                      cause->line.start ? "in parts" : "alike"));
+        say(&t, ETCH_PHRASE_NEEDS, (etch_span){0, 0}, reduce_text(&t, cause, group));
         say_zero(&t, cause);
-        say_bucket(&t);
+        say_bucket(&t, cause);
         break;
     case ETCH_RULE_UPDATE:
-        say(&t, ETCH_PHRASE_NEEDS, cause->line,
-            etch_text(t.arena, "%s were updated in parts over %s, and are held whole",
-                      unit_text(&t, cause->unit), group));
+        say(&t, ETCH_PHRASE_NEEDS, (etch_span){0, 0},
+            etch_text(t.arena, "%s were updated in parts over %s, and are held whole", unit_text(&t, cause),
+                      group));
         say_zero(&t, cause);
-        say_bucket(&t);
+        say_bucket(&t, cause);
         break;
     case ETCH_RULE_TIE:
         say_of_plan(&t, ETCH_PHRASE_NEEDS, cause->line,

@@ -284,21 +284,15 @@ static void list_ending_moves(const listing *l, const ending *e)
         etch_cost item =
             item_of_weight(l, ETCH_COMM, e, etch_row_of_move(l->training->graph, moves[i].move), 0);
         item.each = moves[i].bytes;
+        if (moves[i].every_microbatch)
+            item.times = etch_mul(l->sym, item.times, l->training->train.micro);
         item.phase = ETCH_SYNC;
         item.move = moves[i].move;
         item.axes = moves[i].axes;
         item.cause = cause_of_ending(l, e, moves[i].move);
+        item.cause.every_microbatch = moves[i].every_microbatch;
         push_comm(l, item);
     }
-}
-
-static uint32_t stage_axes(const listing *l)
-{
-    const etch_stage_line *line = l->placed->stages->line;
-    uint32_t axes = 0;
-    for (uint32_t i = 0; i < line->axis_count; i++)
-        axes |= 1u << line->axes[i];
-    return axes;
 }
 
 /* Stages that hold the weight add up their gradients. */
@@ -311,7 +305,7 @@ static void list_tie(const listing *l, const ending *e)
     item.times = e->tied;
     item.phase = ETCH_SYNC;
     item.move = ETCH_ALL_REDUCE;
-    item.axes = stage_axes(l);
+    item.axes = etch_stage_axes(l->placed);
     item.cause = (etch_cause){ETCH_RULE_TIE, .tensor = e->weight, .unit = e->unit,
                               .line = l->placed->stages->line->span};
     push_comm(l, item);
@@ -372,8 +366,32 @@ static void list_cache(const listing *l, const etch_step *step, place at)
     push(l, item);
 }
 
+/* Weight by weight, so that modules can be told apart. */
+static void list_gather(const listing *l, const etch_step *gather, place at)
+{
+    for (uint32_t i = 0; i < gather->in_count; i++) {
+        const etch_tensor *weight = gather->ins[i]->tensor;
+        etch_cost item = item_of_step(l, ETCH_COMM, gather, at);
+        item.each = etch_payload_of(l->placed, gather, i);
+        if (gather->once)
+            item.times = at.runs;
+        item.move = gather->move;
+        item.axes = gather->axes;
+        item.step = gather;
+        item.cause = gather->cause;
+        item.scope = weight->scope;
+        item.tensor = weight;
+        item.span = weight->span;
+        push_comm(l, item);
+    }
+}
+
 static void list_kernel(const listing *l, const etch_kernel *kernel, place at)
 {
+    if (kernel->anchor->copies) {
+        list_gather(l, kernel->anchor, at);
+        return;
+    }
     if (etch_step_role(kernel->anchor) == ROLE_MOVE) {
         etch_cost item = item_of_step(l, ETCH_COMM, kernel->anchor, at);
         item.each = kernel->bytes;
@@ -437,7 +455,7 @@ static void list_message(const listing *l, etch_phase phase, const etch_cut *cut
         .times = etch_mul(l->sym, l->training->train.micro, count),
         .phase = phase,
         .move = ETCH_SEND,
-        .axes = stage_axes(l),
+        .axes = etch_stage_axes(l->placed),
         .cause = {ETCH_RULE_STAGE, .cut = cut, .line = l->placed->stages->line->span},
         .scope = graph->scopes.at[0],
         .span = l->placed->stages->line->span,

@@ -47,6 +47,8 @@ static const struct {
     {"moments", true}, {"grads_comm", true}, {"weights_comm", false}, {"dispatch", false}, {"combine", false},
 };
 
+enum { FIRST_TRAVEL = ETCH_DTYPE_CLASSES - 2 };
+
 const char *etch_dtype_class_name(uint32_t class)
 {
     return classes[class].name;
@@ -65,13 +67,20 @@ bool etch_dtype_class_is_real(uint32_t class)
     return classes[class].real;
 }
 
-void etch_dtypes_set(etch_dtypes *all, uint32_t class, etch_dtype dtype)
+bool etch_dtype_class_has_blocks(uint32_t class)
+{
+    return class >= FIRST_TRAVEL;
+}
+
+void etch_dtypes_set(etch_dtypes *all, uint32_t class, etch_dtype dtype, uint32_t block)
 {
     etch_dtype *const own[] = {&all->act, &all->weights, &all->grads, &all->optim};
-    etch_dtype_said *const following[] = {&all->master,       &all->moments,  &all->grads_comm,
-                                          &all->weights_comm, &all->dispatch, &all->combine};
+    etch_dtype_said *const following[] = {&all->master, &all->moments, &all->grads_comm, &all->weights_comm};
+    etch_travel *const travels[] = {&all->dispatch, &all->combine};
     if (class < ETCH_CLASS_MASTER)
         *own[class] = dtype;
+    else if (class >= FIRST_TRAVEL)
+        *travels[class - FIRST_TRAVEL] = (etch_travel){(etch_dtype_said)dtype + 1, block};
     else
         *following[class - ETCH_CLASS_MASTER] = (etch_dtype_said)dtype + 1;
 }
@@ -80,14 +89,14 @@ etch_dtypes etch_dtypes_changed(etch_dtypes all, const etch_precision *precision
 {
     for (uint32_t c = 0; precision && c < ETCH_DTYPE_CLASSES; c++)
         if (precision->at[c])
-            etch_dtypes_set(&all, c, (etch_dtype)(precision->at[c] - 1));
+            etch_dtypes_set(&all, c, (etch_dtype)(precision->at[c] - 1), precision->blocks[c]);
     return all;
 }
 
 bool etch_precision_is_same(const etch_precision *a, const etch_precision *b)
 {
     for (uint32_t c = 0; c < ETCH_DTYPE_CLASSES; c++)
-        if ((a ? a->at[c] : 0) != (b ? b->at[c] : 0))
+        if ((a ? a->at[c] : 0) != (b ? b->at[c] : 0) || (a ? a->blocks[c] : 0) != (b ? b->blocks[c] : 0))
             return false;
     return true;
 }

@@ -26,6 +26,12 @@ bool etch_dtype_is_real(etch_dtype dtype);
 /* An etch_dtype plus one; 0: not said. */
 typedef uint32_t etch_dtype_said;
 
+/* What travels: numbers, and where blocks of them share a scale, an f32 for each block. */
+typedef struct etch_travel {
+    etch_dtype_said dtype;
+    uint32_t block; /* elements; 0: there are no scales */
+} etch_travel;
+
 /* What each class of tensors has. Classes behind the first four follow another one unless they are said. */
 typedef struct etch_dtypes {
     etch_dtype act, weights, grads, optim;
@@ -33,7 +39,7 @@ typedef struct etch_dtypes {
     etch_dtype_said moments; /* what else the optimizer keeps; follows `optim` */
     /* What travels in a collective; follows what the tensor has. */
     etch_dtype_said grads_comm, weights_comm; /* gradients and weights among the ranks that share them */
-    etch_dtype_said dispatch, combine;        /* slots of tokens on the way to their experts, and back */
+    etch_travel dispatch, combine;            /* slots of tokens on the way to their experts, and back */
 } etch_dtypes;
 
 /* The classes in the order in which messages list them. */
@@ -44,13 +50,17 @@ uint32_t etch_dtype_class_of(const char *name);
 /* Must its tensors be of real numbers, because there are sums of them that are not of whole ones? */
 bool etch_dtype_class_is_real(uint32_t class);
 
+/* May blocks of what travels have scales? */
+bool etch_dtype_class_has_blocks(uint32_t class);
+
 /* Changes to some classes, as the dtype lines of a plan say them. */
 typedef struct etch_precision {
     etch_dtype_said at[ETCH_DTYPE_CLASSES];
+    uint32_t blocks[ETCH_DTYPE_CLASSES]; /* as in etch_travel */
     bool no_master;                      /* `master = none`: the optimizer keeps no copy of the weights */
     etch_span spans[ETCH_DTYPE_CLASSES]; /* where each is said */
 } etch_precision;
-void etch_dtypes_set(etch_dtypes *dtypes, uint32_t class, etch_dtype dtype);
+void etch_dtypes_set(etch_dtypes *dtypes, uint32_t class, etch_dtype dtype, uint32_t block);
 /* `precision` NULL: nothing is changed. */
 etch_dtypes etch_dtypes_changed(etch_dtypes dtypes, const etch_precision *precision);
 /* Do both change the dtypes of tensors alike? Either may be NULL. */

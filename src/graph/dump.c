@@ -12,7 +12,7 @@ static void put_indent(const dump *d, uint32_t depth)
         etch_buf_puts(d->out, "  ");
 }
 
-/* "q[B@dp,S,K@tp,D]", with "+tp" behind it where it is partial. */
+/* "q[B@dp,S,K@tp,D]", with "+tp" behind it where it is partial, and "/dp" where ranks hold flat parts. */
 static void put_value(const dump *d, const etch_value *value)
 {
     const etch_tensor *t = value->tensor;
@@ -28,6 +28,8 @@ static void put_value(const dump *d, const etch_value *value)
     for (uint32_t a = 0; a < plan->mesh.count; a++)
         if (value->place[a] == ETCH_PARTIAL)
             etch_buf_printf(d->out, "+%s", plan->mesh.at[a].name);
+    if (value->flat)
+        etch_buf_printf(d->out, "/%s", etch_axes_label(d->placed, value->flat));
 }
 
 static void put_values(const dump *d, etch_value *const *values, uint32_t count)

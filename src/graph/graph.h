@@ -16,6 +16,7 @@
 #include "graph/dtype.h"
 #include "graph/schedule.h"
 #include "graph/table.h"
+#include "graph/zero.h"
 #include "symbolic/symbolic.h"
 
 /* ---- dims, tensors, ops ----------------------------------------------------------------------------- */
@@ -368,6 +369,7 @@ void etch_graph_keep(etch_graph *graph, etch_tensor *const *wanted, uint32_t cou
 typedef struct etch_optimizer {
     const etch_row *row; /* adamw, sgd, ... */
     bool master;         /* keeps a master copy of the weights */
+    bool main_grads;     /* works on a copy of the gradients, which it makes and keeps */
 } etch_optimizer;
 
 /* What is run again in backward instead of being kept: loops, by their iterations; modules; tags and module.tensor,
@@ -375,9 +377,12 @@ typedef struct etch_optimizer {
 typedef struct etch_recompute {
     ETCH_VEC(const char *) selectors;
     ETCH_VEC(etch_span) spans; /* of the selectors */
-    bool all;                  /* every outermost loop */
-    bool needed;               /* without what nobody reads */
-    etch_span span;            /* where it is said; nowhere when it is not */
+    ETCH_VEC(uint32_t)
+    places;         /* of the selectors: the scope of the plan that they stand in, its place in the plan's
+                                  list plus one; 0 or missing: in none */
+    bool all;       /* every outermost loop */
+    bool needed;    /* without what nobody reads */
+    etch_span span; /* where it is said; nowhere when it is not */
 } etch_recompute;
 
 typedef struct etch_train {
@@ -386,6 +391,8 @@ typedef struct etch_train {
     etch_optimizer optimizer;
     const char *const *recompute;     /* as in etch_recompute */
     const etch_span *recompute_spans; /* NULL: `span` */
+    const uint32_t *recompute_places; /* as in etch_recompute; NULL: all 0 */
+    const struct etch_plan *plan;     /* whose scopes those are */
     uint32_t recompute_count;
     bool recompute_all;    /* every outermost loop */
     bool recompute_needed; /* without what nobody reads */
@@ -415,8 +422,8 @@ typedef struct etch_training {
     ETCH_VEC(etch_unit *) units;
 } etch_training;
 
-/* Replaces what is run again. */
-void etch_train_recompute(etch_train *train, const etch_recompute *recompute);
+/* Replaces what is run again. `plan`: whose scopes it speaks of; NULL: of none. */
+void etch_train_recompute(etch_train *train, const etch_recompute *recompute, const struct etch_plan *plan);
 
 /* Derives backward, recomputation and the units. A graph may be trained in several ways, one after the other. NULL after an error (no loss, an op that has no gradient).
  */
@@ -475,9 +482,11 @@ typedef struct etch_pin {
     etch_span span;
 } etch_pin;
 
+/* `for SELECTOR { .. }`: modules, loops, tags, module.tensor. */
 typedef struct etch_override {
-    const char *const *modules;
-    uint32_t module_count;
+    const char *const *selectors;
+    uint32_t selector_count;
+    uint32_t outer; /* the scope that it stands in: its place in the plan's list plus one; 0: in none */
     ETCH_VEC(etch_shard) shards;
     ETCH_VEC(etch_pin) pins;
     etch_span span;
@@ -490,13 +499,6 @@ typedef struct etch_product {
     uint32_t axis_count;
     etch_span span;
 } etch_product;
-
-/* `zero 1 @ dp`: optimizer states that ranks would hold alike are divided among the ranks of these axes. */
-typedef struct etch_zero {
-    uint32_t level; /* 0: no such line; 1: optimizer states */
-    uint32_t axes;  /* bits of mesh axes */
-    etch_span span;
-} etch_zero;
 
 /* A line of a plan that has no meaning yet, and no effect as long as its axes are 1. */
 typedef struct etch_pending {
@@ -528,6 +530,13 @@ typedef enum etch_bucketing {
     ETCH_BUCKET_BY_SIZE   /* so many bytes */
 } etch_bucketing;
 
+/* `pad V = 128*tp`: ranks hold the dim as if its size were a multiple of that. */
+typedef struct etch_pad {
+    const char *dim;
+    etch_expr multiple;
+    etch_span span;
+} etch_pad;
+
 /* How many ranks a plan asks for: what its mesh must come to. */
 typedef struct etch_rank_count {
     etch_expr count; /* NULL: it does not say */
@@ -538,6 +547,9 @@ typedef struct etch_lack {
     const char *text; /* "dim A" */
     etch_span span;
 } etch_lack;
+
+/* What of the optimizer's states is kept in the memory of the host instead of the device's. */
+enum { ETCH_OFFLOAD_MASTER = 1, ETCH_OFFLOAD_MOMENTS = 2 };
 
 typedef struct etch_plan {
     const char *name;
@@ -554,7 +566,10 @@ typedef struct etch_plan {
     bool keep_gathers;   /* backward reads the copies that forward has gathered, which are kept (R8) */
     etch_span keep_span; /* where the plan says so; nowhere when it does not */
     bool reduce_last; /* gradients are reduced when the whole backward pass has ended, not layer by layer */
-    etch_span reduce_span; /* where the plan says so; nowhere when it does not */
+    bool reduce_each; /* layer by layer in each microbatch, not once in a step */
+    etch_span reduce_span;  /* where the plan says so; nowhere when it does not */
+    uint32_t offloaded;     /* bits: ETCH_OFFLOAD_.. */
+    etch_span offload_span; /* as reduce_span */
     bool contiguous; /* ranks that share causal queries have contiguous parts of them, of unequal work */
     etch_span balance_span; /* as reduce_span */
     etch_bucketing bucketing;
@@ -565,6 +580,7 @@ typedef struct etch_plan {
     ETCH_VEC(etch_shard) shards;
     ETCH_VEC(etch_pin) pins;
     ETCH_VEC(etch_override) overrides;
+    ETCH_VEC(etch_pad) pads; /* of each dim one at most */
     etch_span span;
 } etch_plan;
 
@@ -582,6 +598,9 @@ extern const etch_dim etch_partial_mark; /* its address: a partial sum */
 typedef struct etch_value {
     etch_tensor *tensor;
     etch_state place[ETCH_MAX_AXES];
+    uint32_t
+        flat; /* of a weight, for most 0: axes among whose ranks the elements that `place` gives a rank are
+                      divided, laid out flat and padded to equal parts */
     struct etch_step *step; /* what makes it; NULL for inputs, weights, arguments of loop bodies, constants */
     uint32_t id;
 } etch_value;
@@ -622,7 +641,8 @@ typedef struct etch_step {
     const etch_row *row; /* of the op; the move's row for moves */
     etch_move move;
     uint32_t axes;                    /* move: bit i for mesh axis i */
-    etch_dtype travels;               /* move: dtype of what is sent */
+    etch_dtype travels;               /* move: dtype of what is sent, */
+    uint32_t block;                   /* and how many elements share a scale that is sent as well; 0: none */
     etch_state factor[ETCH_MAX_AXES]; /* which dim each axis divides the work along */
     etch_expr
         part; /* of causal queries in contiguous parts, which of them the rank has, from 0; NULL: equal work */
@@ -632,8 +652,12 @@ typedef struct etch_step {
     etch_phase phase;
     etch_scope *scope;
     etch_cause cause; /* move: why it is there */
-    uint32_t kernel;  /* index in the region's kernels, or UINT32_MAX (no node) */
-    etch_home home;   /* of the top level: where in the chain of stages */
+    const etch_expr
+        *copies;     /* of several weights that are gathered at once, by operand: how often one run finds
+                                each; NULL for all else */
+    bool once;       /* a gather that only the first microbatch needs */
+    uint32_t kernel; /* index in the region's kernels, or UINT32_MAX (no node) */
+    etch_home home;  /* of the top level: where in the chain of stages */
     uint32_t id;
 } etch_step;
 
@@ -710,6 +734,7 @@ typedef struct etch_bucket {
     etch_unit *unit;
     etch_move move; /* reduce-scatter or all-reduce of gradients, all-gather of weights */
     uint32_t axes;
+    bool every_microbatch;             /* else once, at the end of the step */
     etch_expr bytes;                   /* payload of one rank */
     ETCH_VEC(etch_tensor *) gradients; /* of the weights */
 } etch_bucket;
@@ -738,11 +763,14 @@ typedef struct etch_placed {
     const etch_plan *plan;
     etch_arena *arena;
     etch_placed_region *forward, *backward; /* backward may be NULL */
+    const struct etch_parts *parts;         /* of the model, as the scopes of the plan see it */
     etch_stages *stages;                    /* NULL: the plan has one stage */
     etch_value **weight_of;                 /* by tensor id: the placed weight, or NULL */
     /* By tensor id of a weight: axes over which its gradient is partial, and axes among whose ranks its
      * optimizer states are divided. */
     uint32_t *sync_axes, *zero_axes;
+    etch_gatherings
+        gatherings; /* of weights that ranks hold in parts; in the order of forward, then backward */
     ETCH_VEC(etch_unit *)
     units;                         /* those of the training graph, apart where their weights are in different
                                     stages */
@@ -779,9 +807,17 @@ etch_home etch_stage_home_of(const etch_placed *placed, const etch_loop *loop);
  * each iteration has its own. */
 const etch_homes *etch_unit_uses(const etch_placed *placed, const etch_unit *unit);
 
+/* The size of a dim as the ranks hold it, all together: padded where the plan says so (etch_training_size otherwise). */
+etch_expr etch_placed_size(const etch_placed *placed, const etch_dim *dim);
+/* An etch_size_fn; the data is the etch_placed. */
+etch_expr etch_size_in_placement(const void *placed, const etch_dim *dim);
 /* Elements of a value on one rank, one microbatch. */
 etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value);
 etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value);
+/* The dtype in which a collective sends an operand; and its payload, where a rank has so many elements of one copy. */
+etch_dtype etch_travels_as(const etch_placed *placed, const etch_step *move, uint32_t operand);
+etch_expr etch_payload_by(const etch_placed *placed, const etch_step *move, uint32_t operand,
+                          etch_expr elements);
 /* Ranks whose coordinates on the uneven axes differ do unequal work: formulas of it have etch_coordinate of these
  * axes in them. Puts in those of one of `etch_part_count` parts: `number` counts them from 0, in the order in which
  * ranks are numbered; NULL: of the last one, which has most. */
@@ -790,6 +826,8 @@ etch_expr etch_at_part(const etch_placed *placed, etch_expr expr, etch_expr numb
 etch_expr etch_part_count(const etch_placed *placed);
 /* The value behind renames and identities: what is in memory. */
 etch_value *etch_value_root(etch_value *value);
+/* What a value shows or was moved from: the operand of the view or move that makes it. */
+etch_value *etch_value_before(const etch_value *value);
 /* The axes of a bit set as a user writes them: "tp", "(dp,tp)", or the name that the plan gives to this product. */
 const char *etch_axes_label(const etch_placed *placed, uint32_t axes);
 
@@ -802,6 +840,8 @@ typedef struct etch_telling {
 /* "[B@dp,S@(cp,tp),H]", with " partial over tp" behind it where it is a partial sum. */
 const char *etch_place_text(const etch_placed *placed, const etch_telling *how, const etch_tensor *tensor,
                             const etch_state *place);
+/* The same of a value, with " in parts over dp" behind it where ranks hold flat parts. */
+const char *etch_value_text(const etch_placed *placed, const etch_telling *how, const etch_value *value);
 /* The longest product of the plan that the list of axes begins with; NULL: none. */
 const etch_product *etch_product_at(const etch_plan *plan, const uint32_t *axes, uint32_t count);
 /* The line of the plan that puts `dim` on `axis` in `scope` (NULL: the model's); nowhere when there is none. */

@@ -23,8 +23,10 @@ typedef struct group {
     uint32_t item;     /* where it stands */
     etch_step *anchor; /* NULL: elementwise steps only */
     etch_phase phase;
-    etch_home home; /* steps of two stages are no kernel */
-    bool read;      /* by something that stands outside */
+    etch_home home;   /* steps of two stages are no kernel */
+    bool read;        /* by something that stands outside */
+    bool gathered;    /* reads weights that were gathered for it */
+    uint32_t stretch; /* of the top level: counted over its loops */
     etch_kernel *kernel;
     uint32_t index; /* of the kernel */
 } group;
@@ -56,6 +58,7 @@ const char *etch_granularity_name(etch_granularity granularity)
 
 typedef struct grouping {
     etch_placed *placed;
+    uint32_t stretch; /* of the top level, at work */
     const rule *rule;
     etch_arena *scratch;
     maker *makers;         /* by value id */
@@ -90,10 +93,13 @@ static uint32_t item_of(const origin *from)
     return from->by.group ? from->by.group->item : from->by.item;
 }
 
-static void note_read(const origin *from, const group *reader)
+static void note_read(const origin *from, group *reader)
 {
-    if (from->by.group && from->by.group != reader)
-        from->by.group->read = true;
+    if (!from->by.group || from->by.group == reader)
+        return;
+    from->by.group->read = true;
+    if (reader && from->by.group->anchor && from->by.group->anchor->copies)
+        reader->gathered = true;
 }
 
 /* The group that an elementwise step joins, or NULL. Operands are held as the step divides its work, so
@@ -117,10 +123,13 @@ static group *group_before(const grouping *g, const etch_placed_region *region, 
     return collective ? NULL : before;
 }
 
-/* May the anchor of `taker` take over the group that makes one of its operands? */
+/* May the anchor of `taker` take over the group that makes one of its operands? Copies of weights do not last until
+ * a loop has run. */
 static bool is_free_to_take(const origin *from, const group *taker)
 {
     const group *taken = from->by.group;
+    if (taken && taken->gathered && taken->stretch != taker->stretch)
+        return false;
     return taken && !taken->anchor && !taken->read && !from->sharded && taken->region == taker->region &&
            taken->phase == taker->phase && taken->home == taker->home;
 }
@@ -147,6 +156,7 @@ static group *group_new(const grouping *g, const etch_placed_region *region, uin
     made->item = item;
     made->phase = first->phase;
     made->home = first->home;
+    made->stretch = g->stretch;
     return made;
 }
 
@@ -231,9 +241,9 @@ static void make_kernels(const grouping *g, etch_placed_region *region)
     }
 }
 
-static void group_region(const grouping *g, etch_placed_region *region);
+static void group_region(grouping *g, etch_placed_region *region);
 
-static void group_body(const grouping *g, etch_placed_region *body)
+static void group_body(grouping *g, etch_placed_region *body)
 {
     group_region(g, body);
     for (uint32_t k = 0; k < body->carries.count; k++)
@@ -241,7 +251,7 @@ static void group_body(const grouping *g, etch_placed_region *body)
 }
 
 /* Goes as deep as loops are nested. */
-static void group_region(const grouping *g, etch_placed_region *region)
+static void group_region(grouping *g, etch_placed_region *region)
 {
     group *open = NULL;
     for (uint32_t i = 0; i < region->items.count; i++) {
@@ -258,6 +268,7 @@ static void group_region(const grouping *g, etch_placed_region *region)
             read_by_loop(g, etch_loop_carries(loop)->at[k].init);
         for (uint32_t b = 0; b < loop->bodies.count; b++)
             group_body(g, loop->bodies.at[b]);
+        g->stretch += !region->loop;
         for (uint32_t k = 0; k < etch_loop_carries(loop)->count; k++) {
             const etch_value *result = etch_loop_carries(loop)->at[k].result;
             if (result)
@@ -300,7 +311,7 @@ void etch_kernels(etch_placed *placed, etch_granularity granularity)
     group_region(&g, placed->forward);
     if (placed->backward)
         group_region(&g, placed->backward);
-    etch_travel(placed);
+    etch_travel_find(placed);
     etch_kernel_io(placed, g.made_by);
 #ifndef NDEBUG
     check_order(&g, placed->forward);

@@ -12,17 +12,31 @@ void etch_kernels(etch_placed *placed, etch_granularity granularity);
  * value. */
 void etch_kernel_io(etch_placed *placed, etch_kernel *const *made_by);
 
+/* Fills `zero_axes`. Needs `weight_of` and `stages`; called once, by `etch_place`. False after an error. */
+bool etch_zero_find(etch_placed *placed);
+
+/* Where ranks hold weights in parts: puts gathers in front of what reads them. Needs `zero_axes`; called once, by
+ * `etch_place`, before kernels are made. */
+void etch_shard_weights(etch_placed *placed);
+
+/* The axes that number the stages; none without stages. */
+uint32_t etch_stage_axes(const etch_placed *placed);
+
 /* Says in which dtype every move sends what it moves; called before etch_kernel_io. */
-void etch_travel(etch_placed *placed);
-/* Bytes that a rank puts into a move. */
+void etch_travel_find(etch_placed *placed);
+/* Bytes that a rank puts into a move; of one operand of it. */
 etch_expr etch_payload(const etch_placed *placed, const etch_step *move);
+etch_expr etch_payload_of(const etch_placed *placed, const etch_step *move, uint32_t operand);
 
 /* Fills `units`. */
 void etch_placed_units(etch_placed *placed);
 
-/* Fills buckets, updates, gathers and the clipping norm. Needs `weight_of` and `sync_axes`; called once, by
- * `etch_place`. False after an error. */
-bool etch_updates(etch_placed *placed);
+/* Fills buckets, updates, gathers and the clipping norm. Needs `weight_of`, `sync_axes` and `zero_axes`; called
+ * once, by `etch_place`. */
+void etch_updates(etch_placed *placed);
+
+/* The phase of what a loop does: what it runs again is recomputed, also inside of a loop that undoes another. */
+etch_phase etch_loop_phase(const etch_loop *loop);
 
 /* ---- questions about steps ----------------------------------------------------------------------------- */
 
@@ -42,6 +56,9 @@ etch_expr etch_group_size(const etch_placed *placed, uint32_t axes);
 /* What a kept value is as an item. */
 etch_cost etch_cost_of_saved(etch_sym *sym, etch_measure measure, const etch_saved *saved);
 
+/* The most bytes that a rank of a stage (NULL: of all) holds at a time beside states and what is kept. */
+etch_expr etch_working_set(const etch_placed *placed, const etch_stage_view *stage);
+
 /* ---- questions about weights --------------------------------------------------------------------------- */
 
 /* The gradient of each weight by tensor id, NULL for other tensors and where there is none. */
@@ -53,6 +70,7 @@ etch_expr etch_update_elements(const etch_placed *placed, const etch_tensor *wei
 typedef struct etch_ending_move {
     etch_move move; /* ETCH_NO_MOVE: there is none in this place */
     uint32_t axes;
+    bool every_microbatch;
     etch_expr bytes; /* payload of one rank, for one copy */
 } etch_ending_move;
 enum { ETCH_ENDING_MOVES = 3 };
@@ -61,6 +79,9 @@ void etch_ending_moves(const etch_placed *placed, const etch_tensor *weight,
 /* FLOP and bytes of the optimizer for one element of `weight`, and how many of the bytes it reads (`reads` may be NULL);
  * zero without an optimizer. */
 uint32_t etch_update_flop(const etch_training *training);
+/* Bytes that the optimizer keeps of one element: copies that it works on, and all else. */
+uint32_t etch_master_bytes(const etch_training *training);
+uint32_t etch_moment_bytes(const etch_training *training);
 uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *weight, uint32_t *reads);
 /* Bytes of an element of a gradient on its way to other ranks. */
 uint32_t etch_sync_width(const etch_training *training);

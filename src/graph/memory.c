@@ -29,19 +29,13 @@ static void push(const listing *l, etch_cost item)
 
 /* ---- weights ------------------------------------------------------------------------------------------------ */
 
-/* The level of a zero line from which on it divides this of a weight. */
-static uint32_t level_of(etch_memory memory)
-{
-    return memory == ETCH_MEMORY_WEIGHTS ? 3 : memory == ETCH_MEMORY_GRADS ? 2 : 1;
-}
-
 /* Elements that a rank holds of one copy of the weight, its gradient, or the optimizer's states of it. */
 static etch_expr held_elements(const listing *l, const etch_tensor *weight, etch_memory memory)
 {
-    const bool trained = l->gradients && l->gradients[weight->id];
-    return trained && l->placed->plan->zero.level >= level_of(memory)
-               ? etch_update_elements(l->placed, weight)
-               : etch_value_elements(l->placed, l->placed->weight_of[weight->id]);
+    return etch_held_elements(l->placed, weight,
+                              memory == ETCH_MEMORY_WEIGHTS ? ETCH_HOLDS_WEIGHT
+                              : memory == ETCH_MEMORY_GRADS ? ETCH_HOLDS_GRADIENT
+                                                            : ETCH_HOLDS_STATES);
 }
 
 /* Copies of the weight on the stage: one, or one for each iteration of the loops around it. */
@@ -90,7 +84,6 @@ static void push_held(const listing *l, const etch_tensor *weight, etch_expr cop
 
 static void list_weight(const listing *l, const etch_tensor *weight)
 {
-    const etch_optimizer *optimizer = &l->training->train.optimizer;
     const etch_dtypes *dtypes = &l->training->graph->dtypes;
     const etch_expr copies = copies_of(l, weight);
     etch_cost item = item_of_weight(weight, held_elements(l, weight, ETCH_MEMORY_WEIGHTS), copies);
@@ -100,12 +93,14 @@ static void list_weight(const listing *l, const etch_tensor *weight)
     push_held(l, weight, copies, ETCH_MEMORY_WEIGHTS, etch_dtype_bytes(weight->dtype));
     if (!item.trainable)
         return;
-    const uint32_t state = etch_dtype_bytes(dtypes->optim);
     push_held(l, weight, copies, ETCH_MEMORY_GRADS, etch_dtype_bytes(dtypes->grads));
-    if (!optimizer->row)
+    if (!l->training->train.optimizer.row)
         return;
-    push_held(l, weight, copies, ETCH_MEMORY_MASTER, optimizer->master ? state : 0);
-    push_held(l, weight, copies, ETCH_MEMORY_MOMENTS, optimizer->row->states * state);
+    const uint32_t away = l->placed->plan->offloaded;
+    if (!(away & ETCH_OFFLOAD_MASTER))
+        push_held(l, weight, copies, ETCH_MEMORY_MASTER, etch_master_bytes(l->training));
+    if (!(away & ETCH_OFFLOAD_MOMENTS))
+        push_held(l, weight, copies, ETCH_MEMORY_MOMENTS, etch_moment_bytes(l->training));
 }
 
 /* ---- what is kept for backward ------------------------------------------------------------------------------ */
@@ -224,4 +219,13 @@ void etch_placed_memory(const etch_placed *placed, const etch_stage_view *stage,
         list_weight(&l, graph->weights.at[i]);
     if (placed->backward)
         list_saved(&l);
+    const etch_cost working = {
+        .measure = ETCH_HELD,
+        .memory = ETCH_MEMORY_WORKING,
+        .each = etch_working_set(placed, l.stage),
+        .times = etch_int(l.sym, 1),
+        .scope = graph->scopes.at[0],
+        .span = placed->plan->span,
+    };
+    push(&l, working);
 }

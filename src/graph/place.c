@@ -410,14 +410,19 @@ static void hold_result(placer *p, const etch_op *op, etch_tensor *tensor)
         cause.line = etch_map_pin_line(p, tensor);
     } else {
         const handing value = etch_demand_handed_on(tensor);
-        if (!value.loop && !tensor->wanted)
+        const etch_crossing left = etch_part_left(p, tensor);
+        if (!value.loop && !tensor->wanted && !left.axes)
             return;
         cause.rule = value.loop ? ETCH_RULE_LOOP : ETCH_RULE_RESULT;
         cause.loop = value.loop;
-        if (value.loop)
+        if (value.loop) {
             etch_demand_carry(p, value, place);
-        else
+        } else if (tensor->wanted) {
             without_partial(p, p->made[tensor->id], place);
+        } else {
+            etch_map_cross(p, &left, tensor, p->made[tensor->id]->place, place);
+            cause = etch_part_cause(&left, op, tensor);
+        }
     }
     etch_value *moved = bring(p, p->made[tensor->id], place, ALL_AXES, op->phase, op->scope, cause);
     if (moved != p->made[tensor->id])
@@ -514,20 +519,27 @@ static void gather_inner(placer *p, placing *pl)
         bring(p, pl->ins[0], place, ALL_AXES, op->phase, op->scope, (etch_cause){ETCH_RULE_MERGE, .op = op});
 }
 
-/* Renames and identities hold what they are given; an identity at the edge of a scope moves it first. */
+/* What comes into parts of the model that the plan has scopes for, or leaves a call, goes to where their maps have
+ * it. */
+static void cross_parts(placer *p, placing *pl)
+{
+    const etch_op *op = pl->op;
+    for (uint32_t i = 0; i < op->in_count && op->phase != ETCH_BACKWARD; i++) {
+        const etch_crossing crossing = etch_part_crossed(p, op, op->ins[i]);
+        if (!crossing.axes)
+            continue;
+        etch_state place[ETCH_MAX_AXES];
+        etch_map_cross(p, &crossing, op->ins[i], pl->ins[i]->place, place);
+        pl->ins[i] = bring(p, pl->ins[i], place, ALL_AXES, op->phase, op->scope,
+                           etch_part_cause(&crossing, op, op->edge ? op->outs[0] : op->ins[i]));
+    }
+}
+
+/* Renames and identities hold what they are given. */
 static void place_view(placer *p, placing *pl)
 {
     etch_op *op = pl->op;
     gather_inner(p, pl);
-    uint32_t touched = op->edge && op->phase != ETCH_BACKWARD ? etch_map_touched(p, op->scope) : 0;
-    if (touched) {
-        etch_state place[ETCH_MAX_AXES];
-        etch_map_edge(p, op, touched, pl->ins[0]->place, place);
-        const etch_cause cause = {op->edge == ETCH_ENTER ? ETCH_RULE_ENTER : ETCH_RULE_LEAVE, .op = op,
-                                  .tensor = op->outs[0], .scope = op->scope,
-                                  .line = etch_map_edge_line(p, op->scope, touched)};
-        pl->ins[0] = bring(p, pl->ins[0], place, ALL_AXES, op->phase, op->scope, cause);
-    }
     for (uint32_t a = 0; a < p->axis_count; a++) {
         etch_state state = etch_op_dim_after(op, pl->ins[0]->place[a]);
         pl->result[0][a] = state;
@@ -545,6 +557,7 @@ static void place_op(placer *p, etch_op *op)
         pl.ins[i] = value_for(p, op->ins[i], op->phase);
     if (op->row->use == USE_ACCUMULATION) /* moved before it is added, not added up twice */
         pl.ins[0] = bring_to_gradient(p, pl.ins[0], op->outs[0]->adds_to, op->phase, op->scope);
+    cross_parts(p, &pl);
     if (etch_op_is_view(op)) {
         place_view(p, &pl);
     } else {
@@ -694,7 +707,7 @@ static etch_value *value_or_constant(placer *p, etch_tensor *tensor, const etch_
     return value_for(p, tensor, phase);
 }
 
-static etch_phase phase_of_loop(const etch_loop *loop)
+etch_phase etch_loop_phase(const etch_loop *loop)
 {
     return loop->forward ? ETCH_BACKWARD : loop->repeats ? ETCH_RECOMPUTE : ETCH_FORWARD;
 }
@@ -714,11 +727,40 @@ static void place_body(placer *p, etch_placed_region *placed, etch_state (*held)
     }
 }
 
+/* Is the value that a loop hands on held as a pin says? */
+static bool is_pinned(placer *p, const etch_loop *loop, uint32_t i)
+{
+    etch_state place[ETCH_MAX_AXES];
+    const etch_carry *carry = &etch_loop_carries(loop)->at[i];
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        if (etch_map_pin(p, loop->bodies.at[k]->carries.at[i].out, place))
+            return true;
+    return carry->init && etch_map_pin(p, carry->init, place);
+}
+
+/* What a loop that the plan has a scope for hands on goes back to where the map around it has it. */
+static void leave_loop(placer *p, const etch_loop *loop, etch_phase phase)
+{
+    const etch_crossing left = etch_part_of_loop_left(p, loop);
+    for (uint32_t i = 0; left.axes && i < etch_loop_carries(loop)->count && !p->failed; i++) {
+        const etch_tensor *result = etch_loop_carries(loop)->at[i].result;
+        etch_value *made = p->made[result->id];
+        etch_state place[ETCH_MAX_AXES];
+        if (is_pinned(p, loop, i))
+            continue;
+        etch_map_cross(p, &left, result, made->place, place);
+        etch_value *moved =
+            bring(p, made, place, ALL_AXES, phase, result->scope, etch_part_cause(&left, NULL, result));
+        if (moved != made)
+            p->pinned[result->id] = moved;
+    }
+}
+
 static void place_loop(placer *p, etch_loop *loop)
 {
     etch_placed_region *parent = p->region;
     etch_placed_loop *placed = ETCH_NEW(p->arena, etch_placed_loop);
-    etch_phase phase = phase_of_loop(loop);
+    etch_phase phase = etch_loop_phase(loop);
     const uint32_t count = etch_loop_carries(loop)->count;
     etch_state(*held)[ETCH_MAX_AXES] = etch_alloc_array(p->arena, count, sizeof *held);
     placed->loop = loop;
@@ -749,6 +791,8 @@ static void place_loop(placer *p, etch_loop *loop)
     for (uint32_t k = 0; k < loop->bodies.count && !p->failed; k++)
         place_body(p, placed->bodies.at[k], held, phase);
     p->region = parent;
+    if (phase != ETCH_BACKWARD)
+        leave_loop(p, loop, phase);
 }
 
 static void place_region(placer *p, const etch_region *region, etch_placed_region *into)
@@ -784,7 +828,7 @@ static void place_sources(placer *p)
         if (tensor->kind != ETCH_INPUT && tensor->kind != ETCH_WEIGHT)
             continue;
         etch_state place[ETCH_MAX_AXES];
-        etch_map_place(p, tensor->scope, tensor, place);
+        etch_map_place(p, etch_part_of(p, tensor), tensor, place);
         p->made[i] = etch_value_new(p, tensor, place);
         if (tensor->kind == ETCH_WEIGHT)
             p->placed->weight_of[i] = p->made[i];
@@ -816,6 +860,14 @@ etch_placed *etch_place(const etch_training *training, const etch_plan *plan, et
     p.steps = ETCH_NEW_ARRAY(arena, ops, etch_step *);
     p.loops = ETCH_NEW_ARRAY(arena, graph->loop_count, etch_placed_loop *);
 
+    etch_plan_parts_find(&p);
+    etch_parts *parts = ETCH_NEW(arena, etch_parts);
+    *parts = p.parts;
+    placed->parts = parts;
+    etch_map_check_orders(&p);
+    etch_padding_check(&p);
+    if (p.failed)
+        return NULL;
     place_sources(&p);
     if (p.failed)
         return NULL;
@@ -832,6 +884,10 @@ etch_placed *etch_place(const etch_training *training, const etch_plan *plan, et
         etch_stages_find(&p);
     if (p.failed)
         return NULL;
+    if (!etch_zero_find(placed))
+        return NULL;
+    etch_shard_weights(placed);
     etch_kernels(placed, granularity);
-    return etch_updates(placed) ? placed : NULL;
+    etch_updates(placed);
+    return placed;
 }

@@ -58,7 +58,7 @@ static const etch_value *memory_of(const reading *r, const etch_value *value)
 {
     while (is_view(value->step) ||
            (value->step && value->step->move != ETCH_NO_MOVE && r->backward[value->id]))
-        value = value->step->ins[0];
+        value = etch_value_before(value);
     return value;
 }
 
@@ -67,7 +67,7 @@ static layout *layout_of(reading *r, const etch_state *place)
     for (uint32_t i = 0; i < r->layouts.count; i++)
         if (memcmp(r->layouts.at[i].place, place, r->axes * sizeof *place) == 0)
             return &r->layouts.at[i];
-    layout one = {.readings.parts = etch_int(r->sym, 1)};
+    layout one = {.readings.parts = etch_int(r->sym, 1), .readings.placed = r->placed};
     memcpy(one.place, place, r->axes * sizeof *place);
     for (uint32_t a = 0; a < r->axes; a++)
         if (place[a] && place[a] != ETCH_PARTIAL)

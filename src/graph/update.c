@@ -9,8 +9,24 @@ uint32_t etch_update_flop(const etch_training *training)
     return row ? row->flop : 0;
 }
 
+uint32_t etch_master_bytes(const etch_training *training)
+{
+    const etch_dtypes *dtypes = &training->graph->dtypes;
+    const etch_optimizer *optimizer = &training->train.optimizer;
+    return (optimizer->master ? etch_dtype_bytes(etch_dtype_or(dtypes->master, dtypes->optim)) : 0) +
+           (optimizer->main_grads ? etch_dtype_bytes(dtypes->optim) : 0);
+}
+
+uint32_t etch_moment_bytes(const etch_training *training)
+{
+    const etch_dtypes *dtypes = &training->graph->dtypes;
+    const etch_row *row = training->train.optimizer.row;
+    return row ? row->states * etch_dtype_bytes(etch_dtype_or(dtypes->moments, dtypes->optim)) : 0;
+}
+
 /* Reads the gradient, the weight (its master copy when there is one) and what the optimizer keeps; writes all
- * but the gradient back, and the weight as well when it has a master copy. */
+ * but the gradient back, and the weight as well when it has a master copy. A copy of the gradient is written and read
+ * besides. */
 uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *weight, uint32_t *reads)
 {
     const etch_row *row = training->train.optimizer.row;
@@ -20,7 +36,8 @@ uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *wei
         return 0;
     uint32_t gradient = etch_dtype_bytes(training->graph->dtypes.grads);
     const etch_dtypes *dtypes = &training->graph->dtypes;
-    uint32_t moments = row->states * etch_dtype_bytes(etch_dtype_or(dtypes->moments, dtypes->optim));
+    uint32_t main_grad = training->train.optimizer.main_grads ? etch_dtype_bytes(dtypes->optim) : 0;
+    uint32_t moments = etch_moment_bytes(training) + main_grad;
     uint32_t copy = etch_dtype_bytes(etch_dtype_or(dtypes->master, dtypes->optim));
     uint32_t own = etch_dtype_bytes(weight->dtype);
     bool master = training->train.optimizer.master;
@@ -49,37 +66,14 @@ uint32_t etch_clip_bytes(const etch_training *training)
 
 /* ---- one weight ---------------------------------------------------------------------------------------- */
 
-/* The axes that number the stages. */
-static uint32_t stage_axes(const etch_placed *placed)
-{
-    const etch_stage_line *line = placed->stages ? placed->stages->line : NULL;
-    uint32_t axes = 0;
-    for (uint32_t i = 0; line && i < line->axis_count; i++)
-        axes |= 1u << line->axes[i];
-    return axes;
-}
-
-/* The axes of the plan's zero line that hold the weight alike. Stages hold different weights. */
-static uint32_t dividing_axes(const etch_placed *placed, const etch_tensor *weight)
-{
-    const etch_value *held = placed->weight_of[weight->id];
-    uint32_t axes = 0;
-    for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
-        if (!held->place[a])
-            axes |= 1u << a;
-    return axes & placed->plan->zero.axes & ~stage_axes(placed);
-}
-
 etch_expr etch_update_elements(const etch_placed *placed, const etch_tensor *weight)
 {
-    etch_sym *sym = placed->training->graph->sym;
-    etch_expr held = etch_value_elements(placed, placed->weight_of[weight->id]);
-    uint32_t axes = placed->zero_axes[weight->id];
-    return axes ? etch_ceil(sym, etch_div(sym, held, etch_group_size(placed, axes))) : held;
+    return etch_held_elements(placed, weight, ETCH_HOLDS_STATES);
 }
 
 /* Over axes that divide the states, partial gradients become shards, and what is left partial is all-reduced
- * as shards; a gradient that is whole on such an axis is cut without a collective, before anything moves. */
+ * as shards; a gradient that is whole on such an axis is cut without a collective, before anything moves. Where
+ * ranks hold gradients in parts, each microbatch adds to the parts. */
 void etch_ending_moves(const etch_placed *placed, const etch_tensor *weight,
                        etch_ending_move moves[ETCH_ENDING_MOVES])
 {
@@ -91,10 +85,17 @@ void etch_ending_moves(const etch_placed *placed, const etch_tensor *weight,
     etch_expr of_gradient = etch_mul(sym, shard, etch_int(sym, etch_sync_width(training)));
     etch_expr of_weight =
         etch_mul(sym, shard, etch_int(sym, etch_dtype_bytes(etch_dtype_or(gathered, weight->dtype))));
-    moves[0] = (etch_ending_move){ETCH_REDUCE_SCATTER, partial & zero,
-                                  etch_mul(sym, of_gradient, etch_group_size(placed, partial & zero))};
-    moves[1] = (etch_ending_move){ETCH_ALL_REDUCE, partial & ~zero, of_gradient};
-    moves[2] = (etch_ending_move){ETCH_ALL_GATHER, training->train.optimizer.row ? zero : 0, of_weight};
+    const bool each = placed->plan->reduce_each;
+    const uint32_t whole = zero & ~etch_zero_divides(placed, weight, ETCH_HOLDS_WEIGHT);
+    moves[0] = (etch_ending_move){
+        .move = ETCH_REDUCE_SCATTER,
+        .axes = partial & zero,
+        .every_microbatch = each || etch_zero_divides(placed, weight, ETCH_HOLDS_GRADIENT) != 0,
+        .bytes = etch_mul(sym, of_gradient, etch_group_size(placed, partial & zero))};
+    moves[1] = (etch_ending_move){
+        .move = ETCH_ALL_REDUCE, .axes = partial & ~zero, .every_microbatch = each, .bytes = of_gradient};
+    moves[2] = (etch_ending_move){
+        .move = ETCH_ALL_GATHER, .axes = training->train.optimizer.row ? whole : 0, .bytes = of_weight};
     for (uint32_t i = 0; i < ETCH_ENDING_MOVES; i++)
         if (!moves[i].axes)
             moves[i].move = ETCH_NO_MOVE;
@@ -143,8 +144,11 @@ static etch_bucket *bucket_for(const ending *e, etch_buckets *list, uint32_t fir
     ETCH_PUSH(e->arena, list, (etch_bucket){0});
     for (uint32_t i = list->count - 1; i > at; i--)
         list->at[i] = list->at[i - 1];
-    list->at[at] =
-        (etch_bucket){.unit = unit, .move = move->move, .axes = move->axes, .bytes = etch_int(e->sym, 0)};
+    list->at[at] = (etch_bucket){.unit = unit,
+                                 .move = move->move,
+                                 .axes = move->axes,
+                                 .every_microbatch = move->every_microbatch,
+                                 .bytes = etch_int(e->sym, 0)};
     return &list->at[at];
 }
 
@@ -215,8 +219,10 @@ static void add_tie(const ending *e, etch_unit *unit)
     const uint32_t width = etch_sync_width(e->training);
     if (!may_be_shared(e, uses))
         return;
-    etch_bucket tie = {
-        .unit = unit, .move = ETCH_ALL_REDUCE, .axes = stage_axes(e->placed), .bytes = etch_int(e->sym, 0)};
+    etch_bucket tie = {.unit = unit,
+                       .move = ETCH_ALL_REDUCE,
+                       .axes = etch_stage_axes(e->placed),
+                       .bytes = etch_int(e->sym, 0)};
     for (uint32_t i = 0; i < unit->weights.count; i++) {
         etch_tensor *gradient = e->gradients[unit->weights.at[i]->id];
         if (!gradient)
@@ -229,36 +235,6 @@ static void add_tie(const ending *e, etch_unit *unit)
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------------- */
-
-static bool report_nothing_divided(const ending *e)
-{
-    const etch_plan *plan = e->placed->plan;
-    const char *axes = etch_axes_label(e->placed, plan->zero.axes);
-    etch_diag *diag = etch_error(e->placed->diags, ETCH_E_ZERO_NOTHING, plan->zero.span,
-                                 "zero divides nothing over %s: these axes divide all weights already", axes);
-    etch_help(diag, "name axes that replicate weights, as those that divide only the batch do");
-    return false;
-}
-
-/* What the plan's zero line divides. False when that is nothing. */
-static bool divide_states(const ending *e)
-{
-    uint32_t divided = 0, trained = 0;
-    if (!e->placed->plan->zero.axes)
-        return true;
-    for (uint32_t u = 0; u < e->training->units.count; u++) {
-        const etch_unit *unit = e->training->units.at[u];
-        for (uint32_t i = 0; i < unit->weights.count; i++) {
-            const etch_tensor *weight = unit->weights.at[i];
-            if (!e->gradients[weight->id])
-                continue;
-            e->placed->zero_axes[weight->id] = dividing_axes(e->placed, weight);
-            divided |= e->placed->zero_axes[weight->id];
-            trained++;
-        }
-    }
-    return divided || !trained || report_nothing_divided(e);
-}
 
 static void add_all(const ending *e)
 {
@@ -279,7 +255,7 @@ static void add_all(const ending *e)
         add_buckets(e, placed->units.at[i], 2, &placed->gathers);
 }
 
-bool etch_updates(etch_placed *placed)
+void etch_updates(etch_placed *placed)
 {
     const etch_training *training = placed->training;
     etch_arena *scratch = etch_arena_new(etch_arena_mem(placed->arena));
@@ -291,9 +267,6 @@ bool etch_updates(etch_placed *placed)
         .gradients = etch_gradients_by_weight(training, scratch),
     };
     etch_placed_units(placed);
-    const bool fine = divide_states(&e);
-    if (fine)
-        add_all(&e);
+    add_all(&e);
     etch_arena_free(scratch);
-    return fine;
 }

@@ -28,9 +28,33 @@ static uint32_t find_class(etch_spec *spec, etch_ast_name name)
     return ETCH_DTYPE_CLASSES;
 }
 
+/* The elements that share a scale, of `f8(block = 128)`. False after an error. */
+static bool find_block(etch_spec *spec, const etch_ast_expr *value, uint32_t class, uint32_t *block)
+{
+    enum { MOST = 1 << 20 };
+    const etch_ast_arg *arg = value->args.count == 1 ? &value->args.at[0] : NULL;
+    *block = 0;
+    if (!etch_dtype_class_has_blocks(class)) {
+        etch_error(spec->diags, ETCH_E_DTYPE, value->span,
+                   "only what goes to experts and back has scales: dispatch and combine");
+        return false;
+    }
+    if (arg && arg->name.text && strcmp(arg->name.text, "block") == 0 && arg->value->kind == ETCH_AST_INTEGER)
+        for (const char *digit = arg->value->name.text; *digit && *block <= MOST; digit++)
+            *block = 10 * *block + (uint32_t)(*digit - '0');
+    if (*block > 0 && *block <= MOST)
+        return true;
+    etch_diag *diag =
+        etch_error(spec->diags, ETCH_E_DTYPE, value->span,
+                   "a dtype takes the number of elements that share a scale, from 1 to %d", (int)MOST);
+    etch_help(diag, "write %s(block = 128)", value->name.text);
+    return false;
+}
+
 static etch_dtype find_dtype(etch_spec *spec, const etch_ast_expr *value)
 {
-    etch_dtype dtype = value->kind == ETCH_AST_NAME ? etch_dtype_of(value->name.text) : ETCH_DTYPE_COUNT;
+    const bool named = value->kind == ETCH_AST_NAME || value->kind == ETCH_AST_CALL;
+    etch_dtype dtype = named ? etch_dtype_of(value->name.text) : ETCH_DTYPE_COUNT;
     if (dtype != ETCH_DTYPE_COUNT || value->kind == ETCH_AST_BROKEN)
         return dtype;
     const char *names[ETCH_DTYPE_COUNT];
@@ -47,16 +71,17 @@ static etch_dtype find_dtype(etch_spec *spec, const etch_ast_expr *value)
 }
 
 /* One line of a `dtype`. False after an error. */
-static bool read_line(etch_spec *spec, const etch_ast_def *def, uint32_t *class, etch_dtype *dtype)
+static bool read_line(etch_spec *spec, const etch_ast_def *def, uint32_t *class, etch_dtype_line *line)
 {
     *class = find_class(spec, def->name);
-    *dtype = find_dtype(spec, def->value);
-    if (*class == ETCH_DTYPE_CLASSES || *dtype == ETCH_DTYPE_COUNT)
+    *line = (etch_dtype_line){true, find_dtype(spec, def->value), 0, def->span};
+    if (*class == ETCH_DTYPE_CLASSES || line->dtype == ETCH_DTYPE_COUNT ||
+        (def->value->kind == ETCH_AST_CALL && !find_block(spec, def->value, *class, &line->block)))
         return false;
-    if (!etch_dtype_class_is_real(*class) || etch_dtype_is_real(*dtype))
+    if (!etch_dtype_class_is_real(*class) || etch_dtype_is_real(line->dtype))
         return true;
     etch_error(spec->diags, ETCH_E_DTYPE, def->value->span, "%s is no dtype of real numbers, which %s are",
-               etch_dtype_name(*dtype), etch_dtype_class_name(*class));
+               etch_dtype_name(line->dtype), etch_dtype_class_name(*class));
     return false;
 }
 
@@ -76,14 +101,13 @@ static void read_own_dtypes(etch_spec *spec, etch_namespace *space)
         for (uint32_t k = 0; item->kind == ETCH_AST_DTYPE && k < item->defs.count; k++) {
             const etch_ast_def *def = &item->defs.at[k];
             uint32_t class;
-            etch_dtype dtype;
-            if (!read_line(spec, def, &class, &dtype))
+            etch_dtype_line line;
+            if (!read_line(spec, def, &class, &line))
                 continue;
-            etch_dtype_line *line = &space->dtypes[class];
-            if (line->given)
-                report_twice(spec, def, line->span);
+            if (space->dtypes[class].given)
+                report_twice(spec, def, space->dtypes[class].span);
             else
-                *line = (etch_dtype_line){true, dtype, def->span};
+                space->dtypes[class] = line;
         }
     }
 }
@@ -109,7 +133,8 @@ static void read_imported_dtypes(etch_spec *spec, etch_namespace *space)
             etch_dtype_line *line = &space->dtypes[c];
             if (own[c] || !from->dtypes[c].given)
                 continue;
-            if (line->given && line->dtype != from->dtypes[c].dtype) {
+            if (line->given &&
+                (line->dtype != from->dtypes[c].dtype || line->block != from->dtypes[c].block)) {
                 etch_diag *diag =
                     etch_error(spec->diags, ETCH_E_DTYPES_DISAGREE, item->name.span,
                                "imports set the dtype of '%s' differently", etch_dtype_class_name(c));
@@ -133,7 +158,7 @@ void etch_dtypes_collect(etch_spec *spec)
         (etch_dtypes){.act = ETCH_BF16, .weights = ETCH_BF16, .grads = ETCH_F32, .optim = ETCH_F32};
     for (uint32_t c = 0; c < ETCH_DTYPE_CLASSES; c++)
         if (spec->main->dtypes[c].given)
-            etch_dtypes_set(&spec->dtypes, c, spec->main->dtypes[c].dtype);
+            etch_dtypes_set(&spec->dtypes, c, spec->main->dtypes[c].dtype, spec->main->dtypes[c].block);
 }
 
 /* ---- plans --------------------------------------------------------------------------------------------- */
@@ -149,8 +174,8 @@ void etch_precision_read(etch_spec *spec, const etch_ast_defs *defs, etch_precis
         const etch_ast_def *def = &defs->at[i];
         uint32_t class = etch_dtype_class_of(def->name.text);
         const bool no_master = class == ETCH_CLASS_MASTER && is_none(def->value);
-        etch_dtype dtype;
-        if (!no_master && !read_line(spec, def, &class, &dtype))
+        etch_dtype_line line;
+        if (!no_master && !read_line(spec, def, &class, &line))
             continue;
         if (precision->spans[class].end) {
             report_twice(spec, def, precision->spans[class]);
@@ -158,7 +183,9 @@ void etch_precision_read(etch_spec *spec, const etch_ast_defs *defs, etch_precis
         }
         precision->spans[class] = def->span;
         precision->no_master = precision->no_master || no_master;
-        if (!no_master)
-            precision->at[class] = (etch_dtype_said)dtype + 1;
+        if (no_master)
+            continue;
+        precision->at[class] = (etch_dtype_said)line.dtype + 1;
+        precision->blocks[class] = line.block;
     }
 }

@@ -38,6 +38,7 @@ typedef struct etch_symbol {
 typedef struct etch_dtype_line {
     bool given;
     etch_dtype dtype;
+    uint32_t block; /* elements that share a scale; 0: there are no scales */
     etch_span span;
 } etch_dtype_line;
 
@@ -88,9 +89,9 @@ struct etch_spec {
     ETCH_VEC(etch_claim) assumptions;
     ETCH_VEC(etch_native_model) natives;
     etch_dtypes dtypes;
-    const char *use_config, *use_plan;          /* NULL without a `use` line */
-    ETCH_VEC(etch_plan *) plans;                /* built on demand */
-    ETCH_VEC(const char *) named_plans;         /* by the expression that is being read: `plan = NAME` */
+    const char *use_config, *use_plan;  /* NULL without a `use` line */
+    ETCH_VEC(etch_plan *) plans;        /* built on demand */
+    ETCH_VEC(const char *) named_plans; /* by the expression that is being read: `plan = NAME` */
     etch_plan *shared_plan; /* the plan that is being built, when it comes from an imported file; else NULL */
     ETCH_VEC(const etch_symbol *) broken_plans; /* those with errors, which have been reported */
 };
@@ -219,6 +220,9 @@ bool etch_named_plans_mention(const etch_spec *spec, const char *axis);
 /* The size of an axis or product of axes, or the variable of the mesh called `name`. NULL when there is
  * none (no error). */
 etch_expr etch_plan_value(etch_spec *spec, const etch_plan *plan, const char *name);
+/* The variables that sizes of the mesh are made of and that are no params, in order of first use; each is
+ * at least 1. */
+uint32_t etch_plan_vars(etch_spec *spec, const etch_plan *plan, const etch_axis **vars);
 /* Do the settings leave without effect what has no meaning yet? False after an error. */
 bool etch_plan_check_bound(etch_spec *spec, const etch_plan *plan, const etch_settings *settings);
 /* Params and dims as `space` sees them, then names of the plan (NULL: of any plan). */

@@ -164,10 +164,6 @@ etch_expr etch_spec_value(etch_spec *spec, const char *text, const char *source_
 etch_claim etch_spec_claim(etch_spec *spec, const char *text, const char *source_name, const etch_plan *plan,
                            const etch_quantities *quantities);
 
-/* The variables that sizes of the mesh are made of and that are no params, in order of first use; each is
- * at least 1. */
-uint32_t etch_plan_vars(etch_spec *spec, const etch_plan *plan, const etch_axis **vars);
-
 /* While quantities are asked for: the plans that the expression names, "a, b"; NULL unless there are several. An axis that
  * one of them has may have a value with all of them. */
 const char *etch_spec_named_plans(etch_spec *spec);

@@ -18,6 +18,7 @@ typedef struct etch_plan_builder {
     etch_plan *plan;
     ETCH_VEC(etch_mesh_name) axes; /* as in plan->mesh */
     ETCH_VEC(etch_mesh_name) products;
+    etch_span plan_recompute, scope_recompute; /* where the plan, and the scope in work, say so; or nowhere */
 } etch_plan_builder;
 
 /* An ordered list of mesh axes. */
@@ -33,6 +34,17 @@ typedef struct etch_axis_list {
 void etch_mesh_build(etch_plan_builder *b);
 /* The axes that stand behind '@', products expanded. False after an error. */
 bool etch_mesh_axes(etch_plan_builder *b, const etch_ast_mesh *mesh, etch_axis_list *out);
+
+/* ---- recompute.c ---- */
+
+/* `recompute = ...` in the plan, or in the scope at this place of its list (counted from 1). What scopes say is added to
+ * what the plan says. */
+void etch_plan_read_recompute(etch_plan_builder *b, const etch_ast_def *def, uint32_t place);
+
+/* ---- plan_pad.c ---- */
+
+/* `V = 128*tp` of a pad line. */
+void etch_plan_read_pad(etch_plan_builder *b, const etch_ast_def *def);
 
 /* ---- plan_ranks.c ---- */
 
@@ -50,24 +62,30 @@ const etch_stage_line *etch_stage_read(etch_plan_builder *b, const etch_ast_line
 /* Reports mesh axes of the stage line that other lines of the plan use as well. */
 void etch_stage_check_axes(etch_plan_builder *b);
 
+/* ---- plan_zero.c ---- */
+
+/* What a zero line says. What is wrong is reported; false when there is no line to speak of. */
+bool etch_zero_read(etch_plan_builder *b, const etch_ast_line *line, etch_zero *out);
+
 /* ---- plan_options.c: what a plan says beside placement, given for the first time ---- */
 
 /* `bucket = layer`, `bucket = step`, or bytes. */
 void etch_plan_read_bucket(etch_plan_builder *b, const etch_ast_def *def);
+/* `offload = (optimizer, master)`, or `none`. */
+void etch_plan_read_offload(etch_plan_builder *b, const etch_ast_def *def);
 /* `balance = true` or `false`. */
 void etch_plan_read_balance(etch_plan_builder *b, const etch_ast_def *def);
 
 /* ---- plan_select.c: plans are bound late, so a name that nothing has is a warning; a plan of an imported file notes it
- * among its lacks ---- */
+  * among its lacks ---- */
 
 /* Warns when no dim of the spec has this name. */
 void etch_select_dim(etch_spec *spec, etch_ast_name dim);
 /* Warns when the spec has no such tag or module.tensor. */
 void etch_select_tensor(etch_spec *spec, etch_ast_name selector);
-/* Warns when the spec has no such loop, tag, module or module.tensor. */
-void etch_select_unit(etch_spec *spec, etch_ast_name selector);
-/* Is it a module or model, so that a scope can be made for it? Otherwise it is reported: a warning when
- * nothing has this name, an error when scopes of that kind have no meaning yet. */
-bool etch_select_scope(etch_spec *spec, etch_ast_name selector);
+/* Warns when the spec has no such loop, tag, module, path of modules or module.tensor. */
+void etch_select_part(etch_spec *spec, etch_ast_name selector);
+/* Warns when nothing of the spec has this name; reports a tag or a module, which is no loop. */
+void etch_select_loop(etch_spec *spec, etch_ast_name selector);
 
 #endif

@@ -52,12 +52,12 @@ static void read_accumulate(filling *f, const etch_ast_def *def)
 
 /* ---- optimizers ---------------------------------------------------------------------------------------- */
 
-static void read_master(filling *f, const etch_ast_expr *value)
+static void read_truth(filling *f, const etch_ast_arg *arg, bool *out)
 {
-    if (value->kind == ETCH_AST_TRUTH)
-        f->train->optimizer.master = value->truth;
+    if (arg->value->kind == ETCH_AST_TRUTH)
+        *out = arg->value->truth;
     else
-        wrong(f, value->span, "master is true or false");
+        wrong(f, arg->value->span, etch_text(f->spec->arena, "%s is true or false", arg->name.text));
 }
 
 /* What is kept of it matters, not how large it is: only 0 or false is no momentum. */
@@ -83,15 +83,17 @@ static void read_momentum(filling *f, const etch_ast_expr *value)
 
 static void read_optimizer_argument(filling *f, const char *optimizer, const etch_ast_arg *arg)
 {
-    static const char *const known[] = {"master", "momentum"};
+    static const char *const known[] = {"master", "main_grads", "momentum"};
     static const char *const others[] = {"ema", "beta1", "beta2", "decay", "nesterov"};
     const etch_row *row = etch_optimizer_called(etch_table_builtin(), optimizer);
     const bool takes_momentum = etch_optimizer_with_momentum(etch_table_builtin(), row) != NULL;
     if (!arg->name.text) {
         wrong(f, arg->value->span, "arguments of an optimizer have names: adamw(master = true)");
     } else if (strcmp(arg->name.text, known[0]) == 0) {
-        read_master(f, arg->value);
-    } else if (takes_momentum && strcmp(arg->name.text, known[1]) == 0) {
+        read_truth(f, arg, &f->train->optimizer.master);
+    } else if (strcmp(arg->name.text, known[1]) == 0) {
+        read_truth(f, arg, &f->train->optimizer.main_grads);
+    } else if (takes_momentum && strcmp(arg->name.text, known[2]) == 0) {
         read_momentum(f, arg->value);
     } else {
         for (uint32_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -101,7 +103,7 @@ static void read_optimizer_argument(filling *f, const char *optimizer, const etc
             }
         etch_diag *diag = etch_error(f->spec->diags, ETCH_E_TRAIN_OPTION, arg->name.span,
                                      "%s has no argument '%s'", optimizer, arg->name.text);
-        etch_suggest_name(diag, arg->name.text, known, takes_momentum ? 2 : 1);
+        etch_suggest_name(diag, arg->name.text, known, takes_momentum ? 3 : 2);
     }
 }
 
@@ -181,7 +183,7 @@ static void read_recompute(filling *f, const etch_ast_def *def)
 {
     etch_recompute recompute;
     if (etch_recompute_of(f->spec, def, &recompute))
-        etch_train_recompute(f->train, &recompute);
+        etch_train_recompute(f->train, &recompute, NULL);
 }
 
 static void read_clip(filling *f, const etch_ast_def *def)

@@ -208,6 +208,9 @@ static void need_all(etch_bound *b)
     }
     if (placed->plan->ranks.count)
         need(b, placed->plan->ranks.count, placed->plan->ranks.span, "the number of ranks", NULL);
+    for (uint32_t i = 0; i < placed->plan->pads.count; i++)
+        need(b, placed->plan->pads.at[i].multiple, placed->plan->pads.at[i].span, "the padding of dim",
+             placed->plan->pads.at[i].dim);
     need(b, train->micro, train->span, "the number of microbatches", NULL);
     for (uint32_t i = 0; i < placed->requirements.count; i++) {
         const etch_requirement *r = &placed->requirements.at[i];
@@ -314,6 +317,11 @@ static bool check_size(etch_bound *b, etch_expr expr, int64_t least, etch_span s
 
 static void check_dims(etch_bound *b)
 {
+    const etch_plan *plan = b->placed->plan;
+    uint64_t multiple;
+    for (uint32_t i = 0; i < plan->pads.count; i++)
+        check_size(b, plan->pads.at[i].multiple, 1, plan->pads.at[i].span, "", "what a dim is padded to",
+                   &multiple);
     const etch_dim **dims;
     uint32_t count = used_dims(b, &dims);
     for (uint32_t i = 0; i < count; i++) {
@@ -561,6 +569,41 @@ static void suggest_axis(etch_bound *b, etch_diag *diag, const etch_requirement 
         etch_help(diag, "%s = %" PRId64 " would divide", name, below);
 }
 
+static bool speaks_of(etch_sym *sym, etch_expr size, etch_expr var)
+{
+    const etch_expr *vars;
+    const uint32_t count = etch_vars_of(sym, size, &vars);
+    for (uint32_t i = 0; i < count; i++)
+        if (vars[i] == var)
+            return true;
+    return false;
+}
+
+/* The dim that counts what there is for each of `dim`, in one tensor with it: heads in groups that share keys. NULL: there
+ * is none. */
+static const etch_dim *partner_of(const etch_bound *b, const etch_dim *dim)
+{
+    for (uint32_t i = 0; i < b->graph->tensors.count; i++) {
+        const etch_tensor *tensor = b->graph->tensors.at[i];
+        for (uint32_t d = 0; etch_has_dim(tensor, dim) && d < tensor->rank; d++)
+            if (tensor->dims[d] != dim && speaks_of(b->sym, tensor->dims[d]->size, dim->size))
+                return tensor->dims[d];
+    }
+    return NULL;
+}
+
+/* "kv" for a size of kv_heads, "g" for the dim G. */
+static const char *axis_name(const etch_bound *b, const etch_dim *dim)
+{
+    const char *size = etch_var_name(dim->size);
+    if (size)
+        return etch_copy_text(b->arena, size, strcspn(size, "_"));
+    char *name = etch_copy_text(b->arena, dim->name, strcspn(dim->name, "'"));
+    for (char *c = name; *c; c++)
+        *c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+    return name;
+}
+
 /* A dim of fewer parts than the axis has ranks: a second axis can take what is left, for another dim. */
 static void suggest_two_axes(etch_bound *b, etch_diag *diag, const etch_requirement *r)
 {
@@ -570,11 +613,14 @@ static void suggest_two_axes(etch_bound *b, etch_diag *diag, const etch_requirem
         !etch_to_i64(etch_bound_value(b, r->divisor), &divisor) || size < 1 || size >= divisor ||
         divisor % size != 0)
         return;
-    const char *parts = etch_expr_text(b->sym, r->size);
+    const etch_dim *partner = partner_of(b, r->dim);
+    const char *parts = etch_expr_text(b->sym, r->size), *one = partner ? axis_name(b, r->dim) : "a";
+    const char *two = partner ? axis_name(b, partner) : "b";
     etch_help(diag,
-              "or spread two dims over two axes: mesh [.., a = min(%s, %s), b = %s/min(%s, %s)], axis %s = "
-              "(a, b), shard %s @ a",
-              axis, parts, axis, axis, parts, axis, r->dim->name);
+              "or spread two dims over two axes: mesh [.., %s = min(%s, %s), %s = %s/min(%s, %s)], axis %s = "
+              "(%s, %s), shard %s @ %s%s",
+              one, axis, parts, two, axis, axis, parts, axis, one, two, r->dim->name, one,
+              partner ? etch_text(b->arena, ", %s @ %s", partner->name, two) : "");
 }
 
 static bool is_met(etch_bound *b, const etch_requirement *r)

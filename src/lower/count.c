@@ -40,7 +40,7 @@ static void count_body(counting *c, const etch_body *body, etch_total runs, uint
         if (!body->parent && !etch_stage_holds(c->chain, c->stage, part->units))
             continue;
         if (part->task) {
-            count_task(c, part->task, times * c->o->extent->micro, prefix);
+            count_task(c, part->task, part->task->once ? times : times * c->o->extent->micro, prefix);
             continue;
         }
         const etch_repeat *repeat = part->repeat;
@@ -63,10 +63,12 @@ static void count_unit_tasks(counting *c, const etch_unit_tasks *list)
         const uint64_t units = etch_unit_task_units(c->chain, c->stage, u);
         if (units == 0)
             continue;
+        const uint64_t micro = c->o->extent->micro, times = u->every_microbatch ? micro : 1;
         if (u->stream == 0)
-            count_task(c, &u->task, units, 3 + u->loop_name_length + digits(u->units));
+            count_task(c, &u->task, (etch_total)units * times,
+                       3 + digits(micro) + u->loop_name_length + digits(u->units));
         for (uint32_t g = 0; g < u->task.gradients.count; g++)
-            c->deps += c->o->outline->gradients.at[u->task.gradients.at[g]].copies;
+            c->deps += (etch_total)times * c->o->outline->gradients.at[u->task.gradients.at[g]].copies;
     }
 }
 

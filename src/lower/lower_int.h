@@ -88,6 +88,8 @@ typedef struct etch_task {
     uint32_t tally;       /* collective: row of the totals */
     uint16_t family;      /* collective */
     uint8_t type, collective; /* as in etch_node */
+    bool gathers;             /* puts weights together: issued before its unit begins */
+    bool once;                /* for the first microbatch only */
     etch_phase phase;
     const char *name; /* what follows microbatch and loops */
     uint32_t name_length;
@@ -110,8 +112,10 @@ typedef struct etch_unit_task {
     uint64_t units;
     const etch_classes *classes; /* of these units it runs those of a class; NULL: all */
     uint32_t class;
-    bool staged;       /* its iterations are units of the chain: those of uses[0] */
-    etch_window *uses; /* where the weights are used: stages that hold none of it do not run the task */
+    bool staged;           /* its iterations are units of the chain: those of uses[0] */
+    bool every_microbatch; /* else at the end of the step */
+    bool anew;             /* of every microbatch: the next one does not add to the same memory */
+    etch_window *uses;     /* where the weights are used: stages that hold none of it do not run the task */
     uint32_t use_count;
     const char *loop_name; /* NULL: no loop */
     uint32_t loop_name_length;
@@ -237,6 +241,8 @@ typedef struct etch_outline {
     ETCH_VEC(etch_gradient) gradients;
     uint64_t gradient_cells;
     etch_unit_tasks buckets, ties, norms, updates, gathers;
+    bool gathers_weights;          /* there are tasks that do */
+    uint64_t ahead;                /* how many units before its own a gather is issued */
     ETCH_VEC(etch_stream) streams; /* of the plan's buckets; none where each unit has its own */
     etch_task *norm, *norm_reduce; /* of clipping; NULL: none. The norm's numbers are those of `norms` */
     ETCH_VEC(etch_tally) tallies;  /* by collective, then axes; only what runs */
@@ -324,19 +330,19 @@ typedef struct etch_due {
 } etch_due;
 
 /* Bytes of a stream that are sent at once, and what they are of; the first and the last in part, it may be. */
-typedef struct etch_piece {
+typedef struct etch_stream_piece {
     const etch_stream *stream;
     uint64_t number, bytes;
     const etch_due *members; /* until the next call */
     uint32_t member_count;
-} etch_piece;
+} etch_stream_piece;
 
 /* What a stage has of its streams while it is unrolled: tasks are added as they are complete, and pieces taken until
  * there is none. */
 typedef struct etch_flows etch_flows;
 etch_flows *etch_flows_new(etch_arena *arena, const etch_outline *outline, uint32_t stage);
 void etch_flows_add(etch_flows *flows, etch_due due);
-bool etch_flows_next(etch_flows *flows, etch_piece *piece);
+bool etch_flows_next(etch_flows *flows, etch_stream_piece *piece);
 
 /* ---- count.c ------------------------------------------------------------------------------------------- */
 
@@ -357,6 +363,35 @@ void etch_name_unit_task(etch_arena *arena, const etch_outline *outline, etch_un
 void etch_name_task(etch_arena *arena, etch_task *task, etch_phase phase, const char *name);
 /* The name of a loop as nodes have it. */
 const char *etch_loop_label(etch_arena *arena, const etch_loop *loop, uint32_t *length);
+
+/* ---- prefetch.c ---------------------------------------------------------------------------------------- */
+
+/* Counts the units of weights that a stage works through: to be told of everything that runs, in order. */
+typedef struct etch_unit_count {
+    uint64_t number; /* of the unit at work, from 1 on */
+    bool begins;     /* the next task of the top level is of another unit */
+    bool computes;   /* the unit at work has done more than gather */
+} etch_unit_count;
+/* A slot begins, or a loop of the top level has ended. */
+void etch_units_begin_stretch(etch_unit_count *units);
+void etch_units_iteration(etch_unit_count *units);
+void etch_units_task(etch_unit_count *units, const etch_task *task);
+
+/* One run of a gather. */
+typedef struct etch_gather_run {
+    const etch_task *task;
+    const etch_repeat *repeat; /* NULL: at the top level */
+    uint64_t iteration, microbatch, unit;
+    uint32_t id; /* of its node; ETCH_NO_NODE: not issued yet */
+} etch_gather_run;
+typedef ETCH_VEC(etch_gather_run) etch_gather_runs;
+/* Those of a stage with these slots, in order. */
+void etch_gather_runs_find(etch_arena *arena, const etch_outline *outline, uint32_t stage,
+                           const etch_slot *slots, uint64_t slot_count, etch_gather_runs *runs);
+
+/* The iterations of a loop that run in a chunk: those of its units, when they are units. */
+etch_window etch_part_turns(const etch_part *part, etch_window chunk);
+const etch_body *etch_body_at(const etch_repeat *repeat, uint64_t iteration);
 
 /* ---- unroll.c ------------------------------------------------------------------------------------------ */
 

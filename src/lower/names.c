@@ -61,6 +61,7 @@ const char *etch_loop_label(etch_arena *arena, const etch_loop *loop, uint32_t *
 
 typedef struct naming {
     etch_arena *arena;
+    const etch_placed *placed;
     const etch_outline *outline;
     const char **labels; /* by scope id: the module, numbered when its caller calls it more than once, in
                             each class of iterations anew */
@@ -194,6 +195,17 @@ static const char *path_of(const naming *n, const etch_step *step, const etch_sc
     return path.text;
 }
 
+/* Of weights that are gathered at once: as at the end of a step, what lies between loops is known by the first
+ * of them. */
+static const char *gather_of(const naming *n, const etch_body *body, const etch_step *gather)
+{
+    uint32_t length;
+    const char *path = etch_text(n->arena, "weights.%s.%s", etch_axes_label(n->placed, gather->axes),
+                                 etch_move_name(gather->move));
+    const char *first = cut_text(n->arena, tensor_of(gather), ETCH_TASK_NAME, &length);
+    return body->parent ? path : etch_text(n->arena, "%s.%s", first, path);
+}
+
 void etch_name_task(etch_arena *arena, etch_task *task, etch_phase phase, const char *name)
 {
     task->phase = phase;
@@ -262,8 +274,10 @@ static void name_body(const naming *n, etch_body *body, const etch_placed_region
         }
         const etch_step *anchor = task->kernel->anchor;
         const bool full = n->outline->naming == ETCH_NAMES_FULL;
-        etch_name_task(n->arena, task, anchor->phase,
-                       full ? full_path_of(n, anchor) : path_of(n, anchor, around));
+        const char *path = task->gathers ? gather_of(n, body, anchor)
+                           : full        ? full_path_of(n, anchor)
+                                         : path_of(n, anchor, around);
+        etch_name_task(n->arena, task, anchor->phase, path);
         task->module = module_of(n->outline, anchor->scope);
     }
     number_tasks(n, body);
@@ -271,7 +285,7 @@ static void name_body(const naming *n, etch_body *body, const etch_placed_region
 
 void etch_name_tasks(etch_arena *arena, const etch_placed *placed, const etch_outline *outline)
 {
-    naming n = {.arena = arena, .outline = outline};
+    naming n = {.arena = arena, .placed = placed, .outline = outline};
     label_scopes(&n, placed->training->graph);
     name_body(&n, outline->forward, placed->forward);
     if (outline->backward)

@@ -13,7 +13,7 @@ static void note_uneven_dim(etch_outliner *o, etch_diag *diag, const etch_value 
     etch_sym *sym = o->graph->sym;
     for (uint32_t d = 0; d < value->tensor->rank; d++) {
         const etch_dim *dim = value->tensor->dims[d];
-        etch_expr whole = etch_bound_value(o->bound, etch_training_size(o->placed->training, dim));
+        etch_expr whole = etch_bound_value(o->bound, etch_placed_size(o->placed, dim));
         int64_t parts = 1;
         uint32_t axes = 0;
         for (uint32_t axis = 0; axis < o->extent->axis_count; axis++)
@@ -148,6 +148,9 @@ static void add_task(etch_outliner *o, etch_body *body, const etch_kernel *kerne
     task->op_type = moves ? etch_move_name(anchor->move) : etch_row_name(anchor->row);
     task->group = (etch_group_set){.axes = axes};
     task->slot = body->slots++;
+    task->gathers = anchor->copies != NULL;
+    task->once = anchor->once;
+    o->outline->gathers_weights = o->outline->gathers_weights || task->gathers;
     for (uint32_t i = 0; i < kernel->steps.count; i++)
         o->made_by[kernel->steps.at[i]->id] = (etch_cell){body, task->slot};
     etch_part part = {.task = task};
@@ -254,7 +257,7 @@ etch_cell etch_cell_of(etch_outliner *o, const etch_value *value, const etch_bod
     etch_cell cell = {NULL, 0};
     while (value) {
         cell = value->step ? o->made_by[value->step->id] : o->handed[value->id];
-        if (cell.body || !value->step || value->step->in_count == 0)
+        if (cell.body || !value->step || value->step->in_count == 0 || value->step->copies)
             break;
         etch_lower_require(o->arena, value->step->in_count == 1);
         value = value->step->ins[0];
@@ -399,6 +402,7 @@ etch_status etch_outline_make(etch_arena *scratch, const etch_placed *placed, et
         .gradient_index = ETCH_NEW_ARRAY(scratch, graph->tensors.count, uint32_t),
     };
     outline->micro = extent->micro;
+    outline->ahead = placed->plan->zero.ahead;
     etch_chain_make(&o);
     if (o.status != ETCH_OK)
         return o.status;

@@ -68,7 +68,8 @@ void etch_streams_make(etch_outliner *o)
         etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, plan->bucket), &bucket));
     for (uint32_t k = 0; k < 2; k++)
         for (uint32_t i = 0; i < lists[k]->count; i++)
-            lists[k]->at[i]->stream = 1 + stream_of(o, &lists[k]->at[i]->task, bucket);
+            if (!lists[k]->at[i]->every_microbatch) /* else it goes out with its unit */
+                lists[k]->at[i]->stream = 1 + stream_of(o, &lists[k]->at[i]->task, bucket);
 }
 
 etch_total etch_stream_bytes(const etch_outline *outline, uint32_t stage, uint32_t stream)
@@ -166,11 +167,11 @@ static void take_held(etch_flows *flows, flow *f)
 }
 
 /* Takes the next bytes of the tasks that are there. */
-static void cut_piece(flow *f, etch_piece *piece)
+static void cut_piece(flow *f, etch_stream_piece *piece)
 {
     const uint64_t limit = f->stream->limit, bytes = f->pending < limit ? (uint64_t)f->pending : limit;
     const uint32_t start = f->first;
-    *piece = (etch_piece){.stream = f->stream, .number = f->sent++, .bytes = bytes};
+    *piece = (etch_stream_piece){.stream = f->stream, .number = f->sent++, .bytes = bytes};
     piece->members = &f->members.at[f->first];
     f->pending -= bytes;
     for (uint64_t taken = 0; taken < bytes;) {
@@ -183,7 +184,7 @@ static void cut_piece(flow *f, etch_piece *piece)
     }
 }
 
-bool etch_flows_next(etch_flows *flows, etch_piece *piece)
+bool etch_flows_next(etch_flows *flows, etch_stream_piece *piece)
 {
     for (uint32_t s = 0; s < flows->count; s++) {
         flow *f = &flows->at[s];

@@ -47,6 +47,7 @@ typedef struct unroller {
     const etch_outline *outline;
     uint32_t stage;
     etch_window window; /* units of the chunk at work */
+    uint32_t chunk;
     etch_sums *sums;
     etch_node *nodes;
     etch_annotated *annotated; /* NULL: nothing is to be said */
@@ -56,8 +57,14 @@ typedef struct unroller {
     uint32_t peer_count;
     uint32_t node_count, dep_count, name_bytes;
     ETCH_VEC(frame) frames;
-    uint32_t *cells;        /* of the frame at work */
-    uint32_t *gradients;    /* makers of gradients, by cell */
+    uint32_t *cells;          /* of the frame at work */
+    uint32_t *gradients;      /* makers of gradients, by cell */
+    uint32_t *reduced;        /* by the same: what added the last microbatch to the part of a rank */
+    etch_gather_runs gathers; /* of weights, in the order of the units that need them */
+    uint32_t gathers_issued, gathers_met;
+    uint32_t *kept; /* by cell: what was gathered for all microbatches */
+    etch_unit_count units;
+    uint64_t unit_begun;    /* the last unit that has a node, counted by `units` */
     etch_unit_tasks *after; /* by part of the backward body: buckets that stand behind it */
     ETCH_VEC(etch_due) due; /* buckets that are complete and not issued yet */
     etch_flows *flows;
@@ -367,6 +374,8 @@ static uint32_t maker_of(const unroller *u, etch_cell cell)
     return cell.body ? *cell_at(u, cell.body, cell.slot) : ETCH_NO_NODE;
 }
 
+static void gather_ahead(unroller *u, uint32_t node);
+
 static void run_task(unroller *u, const etch_task *task, const etch_body *body)
 {
     uint32_t first_dep = u->dep_count;
@@ -382,39 +391,93 @@ static void run_task(unroller *u, const etch_task *task, const etch_body *body)
         const etch_gradient *g = &u->outline->gradients.at[task->gradients.at[i]];
         u->gradients[g->first_cell + u->run[g->depth]] = id;
     }
+    gather_ahead(u, id);
+}
+
+/* ---- gathers of weights -------------------------------------------------------------------------------- */
+
+/* Behind `trigger`, the first node of a unit before; when there is none, behind all that has computed. The part
+ * that backward gathers from is there since forward gathered: that communication is earlier. */
+static void issue_gather(unroller *u, etch_gather_run *run, uint32_t trigger)
+{
+    const prefix outer = u->prefix;
+    begin_prefix(u, true, run->microbatch);
+    if (run->repeat)
+        extend_prefix(&u->prefix, run->repeat->name, run->repeat->name_length, run->iteration);
+    const uint32_t first_dep = u->dep_count;
+    wait_for(u, trigger != ETCH_NO_NODE ? trigger : u->last_comp);
+    run->id = issue(u, run->task, first_dep);
+    u->prefix = outer;
+}
+
+static void issue_gathers(unroller *u, uint64_t last_unit, uint32_t trigger)
+{
+    for (; u->gathers_issued < u->gathers.count && u->gathers.at[u->gathers_issued].unit <= last_unit;
+         u->gathers_issued++)
+        issue_gather(u, &u->gathers.at[u->gathers_issued], trigger);
+}
+
+/* A unit finds what was gathered for it. */
+static void take_gather(unroller *u, const etch_task *task, const etch_body *body)
+{
+    uint32_t *cell = cell_at(u, body, task->slot);
+    uint32_t *kept = &u->kept[cell - u->cells];
+    if (!task->once || *kept == ETCH_NO_NODE) {
+        issue_gathers(u, u->units.number, ETCH_NO_NODE);
+        *kept = u->gathers.at[u->gathers_met++].id;
+    }
+    *cell = *kept;
+}
+
+/* With the first node of a unit, those that follow gather what they need. */
+static void gather_ahead(unroller *u, uint32_t node)
+{
+    if (u->unit_begun == u->units.number)
+        return;
+    u->unit_begun = u->units.number;
+    if (u->outline->ahead > 0)
+        issue_gathers(u, u->units.number + u->outline->ahead, node);
 }
 
 /* ---- the end of a step --------------------------------------------------------------------------------- */
 
-/* The makers of a gradient's copies in one unit. */
-static uint32_t *unit_gradients(const unroller *u, const etch_gradient *gradient, uint64_t unit)
+/* The first cell of a gradient's copies in one unit. */
+static uint64_t unit_gradients(const etch_gradient *gradient, uint64_t unit)
 {
-    return &u->gradients[gradient->first_cell + unit * gradient->unit_copies];
+    return gradient->first_cell + unit * gradient->unit_copies;
 }
 
-static void wait_for_gradients(unroller *u, const etch_task *task, uint64_t unit)
+/* For the gradients that a task of the end of the step reads. */
+static void wait_for_gradients(unroller *u, const etch_unit_task *unit_task, uint64_t unit)
 {
-    for (uint32_t i = 0; i < task->gradients.count; i++) {
-        const etch_gradient *g = &u->outline->gradients.at[task->gradients.at[i]];
-        const uint32_t *makers = unit_gradients(u, g, unit);
-        for (uint64_t k = 0; k < g->unit_copies; k++)
-            wait_for(u, makers[k]);
+    for (uint32_t i = 0; i < unit_task->task.gradients.count; i++) {
+        const etch_gradient *g = &u->outline->gradients.at[unit_task->task.gradients.at[i]];
+        const uint64_t first = unit_gradients(g, unit);
+        for (uint64_t k = 0; k < g->unit_copies; k++) {
+            const bool added = u->gradients[first + k] != ETCH_NO_NODE;
+            wait_for(u, added ? u->gradients[first + k] : u->reduced[first + k]);
+        }
     }
 }
 
-static void make_gradients(unroller *u, const etch_task *task, uint64_t unit, uint32_t id)
+/* What makes a task's gradients from now on. The next microbatch makes them anew where each adds to the part of a
+ * rank. */
+static void make_gradients(unroller *u, const etch_unit_task *unit_task, uint64_t unit, uint32_t id)
 {
+    const etch_task *task = &unit_task->task;
     for (uint32_t i = 0; i < task->gradients.count; i++) {
         const etch_gradient *g = &u->outline->gradients.at[task->gradients.at[i]];
-        uint32_t *makers = unit_gradients(u, g, unit);
-        for (uint64_t k = 0; k < g->unit_copies; k++)
-            makers[k] = id;
+        const uint64_t first = unit_gradients(g, unit);
+        for (uint64_t k = 0; k < g->unit_copies; k++) {
+            u->gradients[first + k] = unit_task->anew ? ETCH_NO_NODE : id;
+            u->reduced[first + k] = id;
+        }
     }
 }
 
 /* A piece of a stream waits for all that it is of, and is their maker as far as it has them: the last piece of a
  * task stands for those before it. */
-static void send_piece(unroller *u, const etch_piece *piece)
+static void send_piece(unroller *u, const etch_stream_piece *piece)
 {
     const prefix outer = u->prefix;
     etch_task task = piece->members[0].task->task;
@@ -427,11 +490,11 @@ static void send_piece(unroller *u, const etch_piece *piece)
     u->prefix.in_layer = false;
     const uint32_t first_dep = u->dep_count;
     for (uint32_t i = 0; i < piece->member_count; i++)
-        wait_for_gradients(u, &piece->members[i].task->task, piece->members[i].unit);
+        wait_for_gradients(u, piece->members[i].task, piece->members[i].unit);
     const uint32_t id = issue(u, &task, first_dep);
     u->prefix = outer;
     for (uint32_t i = 0; i < piece->member_count; i++)
-        make_gradients(u, &piece->members[i].task->task, piece->members[i].unit, id);
+        make_gradients(u, piece->members[i].task, piece->members[i].unit, id);
 }
 
 /* Runs a task of the end of the step for one of its units, which becomes the maker of its gradients: of their
@@ -440,25 +503,25 @@ static void run_unit_task(unroller *u, const etch_unit_task *unit_task, uint64_t
 {
     const etch_task *task = &unit_task->task;
     const prefix outer = u->prefix;
-    etch_piece piece;
+    etch_stream_piece piece;
     if (unit_task->stream) {
         etch_flows_add(u->flows, (etch_due){unit_task, unit});
         while (etch_flows_next(u->flows, &piece))
             send_piece(u, &piece);
         return;
     }
-    begin_prefix(u, false, 0);
+    begin_prefix(u, unit_task->every_microbatch, outer.microbatch);
     if (unit_task->loop_name)
         extend_prefix(&u->prefix, unit_task->loop_name, unit_task->loop_name_length, unit);
     uint32_t first_dep = u->dep_count;
-    wait_for_gradients(u, task, unit);
+    wait_for_gradients(u, unit_task, unit);
     if (task->type == ETCH_NODE_COMP) { /* one after the other, as the optimizer steps through its groups */
         wait_for(u, u->clipped);
         wait_for(u, u->last_comp);
     }
     uint32_t id = issue(u, task, first_dep);
     u->prefix = outer;
-    make_gradients(u, task, unit, id);
+    make_gradients(u, unit_task, unit, id);
 }
 
 static bool is_of_class(const etch_unit_task *task, uint64_t unit)
@@ -493,14 +556,25 @@ static void run_units(unroller *u, const etch_unit_tasks *list)
 
 /* What is sent in pieces is reduced in the order in which the backward pass has made it: the units that were used
  * last come first. */
-static void run_units_backwards(unroller *u, const etch_unit_tasks *list)
+static void run_backwards(unroller *u, const etch_unit_task *task)
 {
     const etch_chain *chain = &u->outline->chain;
-    for (uint32_t i = 0; i < list->count; i++) {
-        const etch_unit_task *task = list->at[i];
-        for (uint64_t unit = task->units; unit-- > 0;)
-            if (is_of_class(task, unit) && etch_unit_task_holds(chain, u->stage, task, unit))
-                run_unit_task(u, task, unit);
+    for (uint64_t unit = task->units; unit-- > 0;)
+        if (is_of_class(task, unit) && etch_unit_task_holds(chain, u->stage, task, unit))
+            run_unit_task(u, task, unit);
+}
+
+/* The reductions that wait for the end of the backward pass. */
+static void reduce_last(unroller *u)
+{
+    const etch_unit_tasks *buckets = &u->outline->buckets;
+    for (uint32_t i = 0; i < buckets->count; i++) {
+        if (buckets->at[i]->every_microbatch)
+            continue;
+        if (u->outline->streams.count == 0)
+            each_unit(u, buckets->at[i], run_unit_task);
+        else
+            run_backwards(u, buckets->at[i]);
     }
 }
 
@@ -511,7 +585,7 @@ static void add_to_norm(unroller *u, const etch_unit_task *unit_task, uint64_t u
     const etch_task *task = &unit_task->task;
     norm->flop += task->flop;
     norm->bytes += task->bytes;
-    wait_for_gradients(u, task, unit);
+    wait_for_gradients(u, unit_task, unit);
 }
 
 static void run_norm(unroller *u)
@@ -538,10 +612,8 @@ static void run_norm(unroller *u)
 static void run_end(unroller *u)
 {
     begin_stretch(u);
-    if (u->outline->chain.reduce_last && u->outline->streams.count == 0)
-        run_units(u, &u->outline->buckets);
-    else if (u->outline->chain.reduce_last)
-        run_units_backwards(u, &u->outline->buckets);
+    if (u->outline->chain.reduce_last)
+        reduce_last(u);
     run_units(u, &u->outline->ties);
     run_norm(u);
     run_units(u, &u->outline->updates);
@@ -605,28 +677,12 @@ static void run_due(unroller *u)
     u->due.count = 0;
 }
 
-/* The iterations of a loop that run now: those of the chunk, when they are units. */
-static etch_window iterations(const unroller *u, const etch_part *part)
-{
-    if (!part->staged)
-        return (etch_window){0, part->repeat->count};
-    etch_window held = etch_overlap(u->window, part->units);
-    if (held.first == held.end)
-        return held;
-    return (etch_window){held.first - part->units.first, held.end - part->units.first};
-}
-
-static const etch_body *body_of(const etch_repeat *repeat, uint64_t iteration)
-{
-    return repeat->bodies[etch_class_at(repeat->classes, iteration)];
-}
-
 /* Iterations hand values on: what the last one left goes into the next, and the loop's result is what the
  * last of all left. What the first iteration of a chunk is handed has come with a message. */
 static void run_repeat(unroller *u, const etch_part *part, const etch_body *around)
 {
     const etch_repeat *repeat = part->repeat;
-    const etch_window turns = iterations(u, part);
+    const etch_window turns = etch_part_turns(part, u->window);
     const bool begins = repeat->reverse ? turns.end == repeat->count : turns.first == 0;
     const bool ends = repeat->reverse ? turns.first == 0 : turns.end == repeat->count;
     const uint32_t outer_prefix = u->prefix.length;
@@ -636,21 +692,24 @@ static void run_repeat(unroller *u, const etch_part *part, const etch_body *arou
         repeat->handing[i] = maker_of(u, repeat->handed[i].init);
     for (uint64_t turn = 0; turn < turns.end - turns.first; turn++) {
         uint64_t iteration = repeat->reverse ? turns.end - 1 - turn : turns.first + turn;
-        const etch_body *body = body_of(repeat, iteration);
+        const etch_body *body = etch_body_at(repeat, iteration);
         u->run[body->depth] = first_run + iteration;
         for (uint32_t i = 0; (begins || turn > 0) && i < repeat->handed_count; i++)
             *cell_at(u, body, body->taken[i].in) = repeat->handing[i];
         run_due(u);
         extend_prefix(&u->prefix, repeat->name, repeat->name_length, iteration);
-        if (!around->parent)
+        if (!around->parent) {
             begin_stretch(u);
+            etch_units_iteration(&u->units);
+        }
         run_body(u, body);
         u->prefix.length = outer_prefix;
         u->prefix.in_layer = outer_layer;
         for (uint32_t i = 0; i < repeat->handed_count; i++)
             repeat->handing[i] = maker_of(u, body->taken[i].out);
-        for (uint32_t i = 0; u->ending && i < body->after_each.count; i++)
-            ETCH_PUSH(u->arena, &u->due, (etch_due){body->after_each.at[i], iteration});
+        for (uint32_t i = 0; i < body->after_each.count; i++)
+            if (u->ending || body->after_each.at[i]->every_microbatch)
+                ETCH_PUSH(u->arena, &u->due, (etch_due){body->after_each.at[i], iteration});
     }
     for (uint32_t i = 0; ends && i < repeat->handed_count; i++)
         *cell_at(u, around, repeat->handed[i].result) = repeat->handing[i];
@@ -675,6 +734,30 @@ static bool is_complete(const unroller *u, const etch_part *part)
     return true;
 }
 
+/* Has the part run for the last time on the stage for the microbatch at work? Backward goes through the chunks in
+ * falling order. */
+static bool is_complete_now(const unroller *u, const etch_part *part)
+{
+    const etch_chain *chain = &u->outline->chain;
+    for (uint32_t chunk = 0; chunk < u->chunk; chunk++) {
+        etch_window held = etch_overlap(chain->windows[chunk * chain->stage_count + u->stage], part->units);
+        if (held.first < held.end)
+            return false;
+    }
+    return true;
+}
+
+/* What stands behind a part of the backward body. */
+static void add_due(unroller *u, uint32_t part_index, const etch_part *part)
+{
+    const bool last = u->ending && is_complete(u, part), now = is_complete_now(u, part);
+    for (uint32_t i = 0; i < u->after[part_index].count; i++) {
+        const etch_unit_task *bucket = u->after[part_index].at[i];
+        if (bucket->every_microbatch ? now : last)
+            ETCH_PUSH(u->arena, &u->due, (etch_due){bucket, 0});
+    }
+}
+
 /* Goes as deep as loops are nested. */
 static void run_body(unroller *u, const etch_body *body)
 {
@@ -683,14 +766,18 @@ static void run_body(unroller *u, const etch_body *body)
         if (!is_at_work(u, body, part))
             continue;
         run_due(u);
-        if (part->task)
+        if (part->task && !body->parent)
+            etch_units_task(&u->units, part->task);
+        if (part->task && part->task->gathers)
+            take_gather(u, part->task, body);
+        else if (part->task)
             run_task(u, part->task, body);
         else
             run_repeat(u, part, body);
-        if (!u->ending || body->parent || !is_complete(u, part))
-            continue;
-        for (uint32_t k = 0; k < u->after[i].count; k++)
-            ETCH_PUSH(u->arena, &u->due, (etch_due){u->after[i].at[k], 0});
+        if (body == u->outline->backward)
+            add_due(u, i, part);
+        if (part->repeat && !body->parent)
+            etch_units_begin_stretch(&u->units);
     }
 }
 
@@ -751,9 +838,9 @@ static uint32_t *arrival_of(unroller *u, const etch_wire *wire)
     for (uint32_t i = 0; i < top->parts.count; i++) {
         if (top->parts.at[i].repeat != repeat)
             continue;
-        etch_window turns = iterations(u, &top->parts.at[i]);
+        etch_window turns = etch_part_turns(&top->parts.at[i], u->window);
         const uint64_t first = repeat->reverse ? turns.end - 1 : turns.first;
-        body = body_of(repeat, first);
+        body = etch_body_at(repeat, first);
         u->run[body->depth] = first;
     }
     return cell_at(u, body, body->taken[wire->carry].in);
@@ -816,8 +903,8 @@ static void clear_cells(const unroller *u, uint32_t *cells, const etch_body *bod
         if (!part->repeat)
             continue;
         const uint64_t count = part->repeat->count;
-        const etch_window inner =
-            part->staged ? iterations(u, part) : (etch_window){runs.first * count, runs.end * count};
+        const etch_window inner = part->staged ? etch_part_turns(part, u->window)
+                                               : (etch_window){runs.first * count, runs.end * count};
         for (uint32_t k = 0; k < part->repeat->body_count; k++)
             if (part->repeat->bodies[k]->runs > 0)
                 clear_cells(u, cells, part->repeat->bodies[k], inner);
@@ -856,11 +943,13 @@ static void run_slot(unroller *u, etch_slot slot)
     const etch_outline *outline = u->outline;
     const passing in = passing_of(u, slot, false), out = passing_of(u, slot, true);
     u->window = outline->chain.windows[slot.chunk * outline->chain.stage_count + u->stage];
+    u->chunk = slot.chunk;
     frame *f = frame_of(u, slot);
     u->cells = f->cells;
     begin_prefix(u, true, slot.microbatch);
     receive(u, &in);
     begin_stretch(u);
+    etch_units_begin_stretch(&u->units);
     u->slot_computes = false;
     u->ending = slot.backward && --u->left[slot.chunk] == 0 && !outline->chain.reduce_last;
     run_body(u, slot.backward ? outline->backward : outline->forward);
@@ -884,8 +973,10 @@ static void run_slots(unroller *u)
     u->left = ETCH_NEW_ARRAY(u->arena, chain->chunk_count, uint64_t);
     for (uint32_t i = 0; i < chain->chunk_count; i++)
         u->left[i] = u->outline->micro;
+    etch_gather_runs_find(u->arena, u->outline, u->stage, slots, slot_count, &u->gathers);
     for (uint64_t i = 0; i < slot_count; i++)
         run_slot(u, slots[i]);
+    etch_lower_require(u->arena, u->gathers_met == u->gathers.count);
 }
 
 void etch_unroll(etch_arena *arena, const etch_outline *outline, uint32_t stage, const etch_size *size,
@@ -903,8 +994,14 @@ void etch_unroll(etch_arena *arena, const etch_outline *outline, uint32_t stage,
     u->peers = ETCH_NEW_ARRAY(arena, 2 * (size_t)outline->chain.chunk_count + 2, int64_t);
     u->reaches = ETCH_NEW_ARRAY(scratch, (size_t)size->nodes, reach);
     u->gradients = ETCH_NEW_ARRAY(scratch, (size_t)outline->gradient_cells, uint32_t);
+    u->reduced = ETCH_NEW_ARRAY(scratch, (size_t)outline->gradient_cells, uint32_t);
     for (uint64_t i = 0; i < outline->gradient_cells; i++)
-        u->gradients[i] = ETCH_NO_NODE;
+        u->gradients[i] = u->reduced[i] = ETCH_NO_NODE;
+    if (outline->gathers_weights) {
+        u->kept = ETCH_NEW_ARRAY(scratch, (size_t)outline->cell_count, uint32_t);
+        for (uint64_t i = 0; i < outline->cell_count; i++)
+            u->kept[i] = ETCH_NO_NODE;
+    }
     u->late_comm = u->late_recv = u->ahead_comm = u->ahead_recv = ETCH_NO_NODE;
     u->before_stretch = u->last_comp = u->last_comm = u->slot_comp = u->clipped = ETCH_NO_NODE;
     u->flows = etch_flows_new(scratch, outline, stage);

@@ -40,7 +40,7 @@ static const char *source_label(etch_session *session, const etch_pipeline *p, c
 {
     const char *op = etch_cost_op_name(cost);
     const etch_location at = etch_locate(session, cost->span);
-    const char *what = *op ? op : "weight";
+    const char *what = *op ? op : cost->measure == ETCH_HELD ? etch_memory_label(cost) : "weight";
     const char *where = module_path(session->arena, p, cost->scope);
     return at.path ? etch_text(session->arena, "%s in %s, %s:%u", what, where, at.path, (unsigned)at.line)
                    : etch_text(session->arena, "%s in %s", what, where);

@@ -231,18 +231,27 @@ static bool plans_allow(etch_session *session, const etch_claim *claim, const et
     return true;
 }
 
-/* Is the variable a divisor: a size in the mesh of one of the plans, or the number of microbatches? */
+static bool speaks_of(etch_session *session, etch_expr expr, etch_expr var)
+{
+    const etch_expr *vars;
+    const uint32_t count = etch_vars_of(session->sym, expr, &vars);
+    for (uint32_t i = 0; i < count; i++)
+        if (vars[i] == var)
+            return true;
+    return false;
+}
+
+/* Is the variable a divisor: of a size in the mesh of one of the plans, or the number of microbatches? */
 static bool is_divisor(etch_session *session, const etch_claim *claim, etch_expr var)
 {
     for (uint32_t i = 0; i < session->pipelines.count; i++) {
         const etch_pipeline *p = session->pipelines.at[i];
-        const etch_axis *vars;
-        const uint32_t count =
-            concerns(session, claim, p) ? etch_plan_vars(session->spec, p->plan, &vars) : 0;
-        for (uint32_t k = 0; k < count; k++)
-            if (vars[k].size == var)
+        if (!concerns(session, claim, p))
+            continue;
+        for (uint32_t k = 0; k < p->plan->mesh.count; k++)
+            if (speaks_of(session, p->plan->mesh.at[k].size, var))
                 return true;
-        if (count > 0 && p->training->train.micro == var)
+        if (p->training->train.micro == var)
             return true;
     }
     return false;

@@ -215,6 +215,16 @@ static bool read_style(etch_session *session, const etch_output_options *options
     return true;
 }
 
+/* Formats of traces have accesses to memory, but not when a host sends and takes back what. */
+static void remark_offloaded(etch_session *session, const etch_pipeline *p)
+{
+    if (!p->plan->offloaded || !p->placed->backward || !p->training->train.optimizer.row)
+        return;
+    etch_remark(
+        session->diags, ETCH_E_OUTPUT_HOST, p->plan->offload_span,
+        "traces do not have what goes to the memory of the host and back: offload changes memory(C) alone");
+}
+
 static etch_status lower_session(void *data)
 {
     lowering *l = data;
@@ -248,8 +258,10 @@ static etch_status lower_session(void *data)
     l->report = summarize(l, job);
     status = o->dry_run ? etch_emit_measure(session->mem, job, &options, session->diags, &result)
                         : etch_emit(session->mem, job, &options, session->diags, &result);
-    if (status == ETCH_OK)
+    if (status == ETCH_OK) {
         add_result(l->report, &result);
+        remark_offloaded(session, p);
+    }
     return status;
 }
 

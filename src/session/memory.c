@@ -16,7 +16,7 @@ enum {
 static const etch_memory_class classes[] = {
     {"weights", WEIGHTS, false, true, "weights"},
     {"grads", GRADS, false, true, "their gradients, which microbatches add to"},
-    {"master", MASTER, false, true, "copies of the weights that the optimizer works on"},
+    {"master", MASTER, false, true, "what the optimizer works on: copies of weights, and of gradients"},
     {"moments", MOMENTS, false, true, "what else it keeps of each weight"},
     {"optimizer", MASTER | MOMENTS, false, true, "both"},
     {"states", STATES, false, true, "weights, grads and optimizer"},

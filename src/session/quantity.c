@@ -23,33 +23,33 @@ enum {
 
 /* clang-format off */
 static const etch_quantity_row rows[] = {
-    {"params", ETCH_OF_PART, ETCH_PARAMS, ETCH_ALL, OF_WEIGHTS, false, "elements", "weights"},
-    {"trainable", ETCH_OF_PART, ETCH_PARAMS, ETCH_ONLY_TRAINABLE, OF_WEIGHTS, false, "elements",
+    {"params", ETCH_OF_PART, ETCH_PARAMS, ETCH_ALL, OF_WEIGHTS, "elements", "weights"},
+    {"trainable", ETCH_OF_PART, ETCH_PARAMS, ETCH_ONLY_TRAINABLE, OF_WEIGHTS, "elements",
      "weights that have a gradient"},
-    {"active_params", ETCH_OF_PART, ETCH_ACTIVE, ETCH_ALL, OF_WEIGHTS, false, "elements",
+    {"active_params", ETCH_OF_PART, ETCH_ACTIVE, ETCH_ALL, OF_WEIGHTS, "elements",
      "weights that one token uses"},
-    {"flops", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ALL, OF_JOB, false, "FLOP",
+    {"flops", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ALL, OF_JOB, "FLOP",
      "work of the whole job; a multiply-add is 2"},
-    {"matmul_flops", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ONLY_MATMUL, OF_JOB, false, "FLOP",
+    {"matmul_flops", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ONLY_MATMUL, OF_JOB, "FLOP",
      "of it, the products"},
-    {"elementwise", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ONLY_ELEMENTWISE, OF_JOB, false, "FLOP",
+    {"elementwise", ETCH_OF_PHASE, ETCH_FLOPS, ETCH_ONLY_ELEMENTWISE, OF_JOB, "FLOP",
      "of it, all but the products"},
-    {"rank_flops", ETCH_OF_PHASE, ETCH_RANK_FLOPS, ETCH_ALL, OF_RANK, false, "FLOP", "work of one rank"},
-    {"traffic", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ALL, OF_RANK, false, "bytes",
+    {"rank_flops", ETCH_OF_PHASE, ETCH_RANK_FLOPS, ETCH_ALL, OF_RANK, "FLOP", "work of one rank"},
+    {"traffic", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ALL, OF_RANK, "bytes",
      "memory that one rank reads and writes"},
-    {"reads", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ONLY_READ, OF_RANK, false, "bytes", "of it, what is read"},
-    {"writes", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ONLY_WRITTEN, OF_RANK, false, "bytes", "of it, what is written"},
-    {"comm", ETCH_OF_PHASE, ETCH_COMM, ETCH_ALL, OF_COLLECTIVES, false, "bytes",
+    {"reads", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ONLY_READ, OF_RANK, "bytes", "of it, what is read"},
+    {"writes", ETCH_OF_PHASE, ETCH_TRAFFIC, ETCH_ONLY_WRITTEN, OF_RANK, "bytes", "of it, what is written"},
+    {"comm", ETCH_OF_PHASE, ETCH_COMM, ETCH_ALL, OF_COLLECTIVES, "bytes",
      "payload of the collectives of one rank"},
-    {"wire", ETCH_OF_PHASE, ETCH_WIRE, ETCH_ALL, OF_COLLECTIVES, false, "bytes",
+    {"wire", ETCH_OF_PHASE, ETCH_WIRE, ETCH_ALL, OF_COLLECTIVES, "bytes",
      "what one rank sends for them, in rings"},
-    {"rank_params", ETCH_OF_PART, ETCH_RANK_PARAMS, ETCH_ALL, OF_WEIGHTS | BY_STAGE, false, "elements",
+    {"rank_params", ETCH_OF_PART, ETCH_RANK_PARAMS, ETCH_ALL, OF_WEIGHTS | BY_STAGE, "elements",
      "weights that one rank holds"},
-    {"memory", ETCH_OF_CLASS, ETCH_HELD, ETCH_ALL, OF_HELD, false, "bytes",
+    {"memory", ETCH_OF_CLASS, ETCH_HELD, ETCH_ALL, OF_HELD, "bytes",
      "what one rank holds: memory(peak), or of it C"},
-    {"saved", ETCH_OF_CALL, ETCH_SAVED, ETCH_ALL, OF_KEPT, false, "bytes",
+    {"saved", ETCH_OF_CALL, ETCH_SAVED, ETCH_ALL, OF_KEPT, "bytes",
      "what a microbatch keeps of the forward pass for the backward pass; of the whole job"},
-    {"rank_saved", ETCH_OF_CALL, ETCH_RANK_SAVED, ETCH_ALL, OF_KEPT | BY_STAGE, false, "bytes",
+    {"rank_saved", ETCH_OF_CALL, ETCH_RANK_SAVED, ETCH_ALL, OF_KEPT | BY_STAGE, "bytes",
      "the same, of one rank"},
 };
 /* clang-format on */
@@ -82,8 +82,7 @@ static void describe_row(const etch_quantity_row *row, etch_buf *out)
         [ETCH_OF_PHASE] = "(P)", [ETCH_OF_PART] = "(X)", [ETCH_OF_CALL] = "(of=X)", [ETCH_OF_CLASS] = "(C)"};
     etch_buf call = {.arena = out->arena};
     etch_buf_printf(&call, "%s%s", row->name, subjects[row->subject]);
-    etch_buf_printf(out, "%-18s %-9s %s%s\n", call.text, row->unit, row->help,
-                    row->later ? " (not in this version)" : "");
+    etch_buf_printf(out, "%-18s %-9s %s\n", call.text, row->unit, row->help);
 }
 
 void etch_quantity_describe_all(etch_buf *out)
@@ -129,12 +128,6 @@ static const char *part_of(const etch_quantity *q, const etch_quantity_row *row)
 
 static bool check_arguments(etch_session *session, const etch_quantity *q, const etch_quantity_row *row)
 {
-    if (row->later) {
-        etch_diag *diag =
-            etch_error(session->diags, ETCH_E_QUERY_LATER, q->span, "'%s' is not given meaning yet", q->name);
-        etch_note(diag, (etch_span){0, 0}, "this is etch %s; a later version computes it", ETCH_VERSION);
-        return false;
-    }
     bool fine = true;
     if (q->op && !(row->breakdowns & BY_OP)) {
         refuse_argument(session, q, "op", q->op_span);

@@ -160,7 +160,6 @@ typedef struct etch_quantity_row {
         ETCH_ONLY_WRITTEN
     } only;
     unsigned breakdowns; /* bits 1 << etch_breakdown */
-    bool later;          /* has a meaning in a later version only */
     const char *unit;
     const char *help;
 } etch_quantity_row;

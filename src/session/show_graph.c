@@ -31,11 +31,18 @@ static etch_expr size_inside(const void *data, const etch_dim *dim)
     return etch_training_size(v->p->training, dim);
 }
 
+/* Has a microbatch a part of the dim only: of the batch, or of slots that its tokens fill? */
+static bool is_divided(const etch_viewing *v, const etch_dim *dim)
+{
+    const etch_dim *batch = v->p->training->train.batch;
+    return batch && etch_dim_holds(dim, batch);
+}
+
 etch_expr etch_view_size_by_dims(const void *data, const etch_dim *dim)
 {
     const etch_viewing *v = data;
     const etch_expr size = v->dim_vars[dim->id];
-    return dim == v->p->training->train.batch ? etch_div(v->sym, size, v->dim_micro) : size;
+    return is_divided(v, dim) ? etch_div(v->sym, size, v->dim_micro) : size;
 }
 
 static etch_expr micro_of(const etch_viewing *v)
@@ -98,7 +105,6 @@ static const char *dim_name(const etch_viewing *v, uint32_t id)
 
 static void add_dims(etch_viewing *v)
 {
-    const etch_train *train = &v->p->training->train;
     etch_graph_report *r = v->report;
     r->dim_count = number_all(v->dim_at, v->graph->dims.count);
     etch_view_dim *dims = ETCH_NEW_ARRAY(v->arena, r->dim_count, etch_view_dim);
@@ -107,7 +113,7 @@ static void add_dims(etch_viewing *v)
         const etch_dim *dim = v->graph->dims.at[i];
         if (v->dim_at[i] == ETCH_VIEW_NONE)
             continue;
-        const bool divided = dim == train->batch && has_microbatches(v);
+        const bool divided = is_divided(v, dim) && has_microbatches(v);
         dims[v->dim_at[i]] =
             (etch_view_dim){dim_name(v, i), etch_view_text(v, dim->size), dim->ragged, divided};
         v->dim_vars[i] = etch_var(v->sym, dims[v->dim_at[i]].name);

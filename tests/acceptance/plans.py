@@ -13,13 +13,14 @@ from pipeline import SCHEDULES, chunks_of, partition
 class Family:
     """What plans can say of some models. `heads`, `inner`: dims that tp divides; `sequences`: tag -> its dim; `units`: of
     stages; `again`: what can be run again; `core`: a module that has the queries S, and its dim of heads; `whole`: models
-    that need sequences as a whole."""
+    that need sequences as a whole, or, but for the last, parts that are not balanced."""
 
     def __init__(self, models, heads, sizes, again, inner=("F",), sequences=None, units=("embed", "layer", "head"),
                  core=None, experts=False, whole=()):
         self.models, self.heads, self.sizes, self.again, self.inner = models, heads, sizes, again, inner
         self.sequences = sequences or {"residual": "S"}
         self.units, self.core, self.experts, self.whole = units, core, experts, whole
+        self.loops = f"({', '.join(unit for unit in units if unit not in ('embed', 'head', 'depth'))})"
 
 
 DENSE = dict(hidden=64, heads=8, kv_heads=4, head_dim=8, ffn=64, vocab=64, window=8)
@@ -40,13 +41,14 @@ FAMILIES = (
            units=("embed", "layer", "head", "depth"), experts=True),
     Family(("t5",), "A", T5, ("enc", "dec", "mlp", "attention", "norm"), sequences={"residual": "S", "answer": "U"},
            units=("enc", "dec")),
-    Family(("mamba2",), "G", MAMBA, ("layer", "mixer", "norm"), inner=(), whole=("mamba2",)),
+    Family(("mamba2",), "K", MAMBA, ("layer", "mixer", "norm"), inner=(), whole=("mamba2",)),
 )
 # Codes of what a plan may be refused for: an axis twice on one tensor, a move that cannot be, no meaning yet, a size that
 # is not divided.
 REASONS = ("E0401", "E0402", "E0420", "E0523")
 # Sizes that may be any multiple of some number; with 1, of what no plan here divides.
 VARIED = {"hidden": 16, "ffn": 16, "vocab": 16, "expert_ffn": 16, "q_rank": 1, "kv_rank": 1, "buckets": 1, "window": 1}
+LEVELS = (1, 2, 3, 3)  # of zero
 DTYPES = ("act = f32", "weights = f32", "grads = bf16", "moments = bf16", "master = none", "grads_comm = bf16",
           "weights_comm = f8", "dispatch = f8", "combine = f8")
 LAYERS = {"t5": ("enc_layers", "dec_layers")}
@@ -140,7 +142,8 @@ class Plan:
         chance, family, self.lines = self.chance, self.family, []
         places = {"B": self.batch}
         sequences = list(dict.fromkeys(family.sequences.values()))
-        inner = self.cp and self.likely(0.05 if self.model in family.whole else 0.9)
+        self.balanced = not self.cp or self.model == "mamba2" or self.likely(0.75)
+        inner = self.cp and self.likely(0.05 if self.balanced and self.model in family.whole else 0.9)
         for dim in sequences if inner else []:
             places[dim] = self.cp + (self.tp if self.likely(0.15) else [])
         if self.tp and self.likely(0.9):
@@ -158,6 +161,8 @@ class Plan:
             both = f"({', '.join(again)})"
             text = chance.choice(("full", "needed", "none", again[0], both, f"needed{both}"))
             self.lines.append(lambda left: f"recompute = {text}")
+        if not self.balanced:
+            self.lines.append(lambda left: "balance = false")
         if self.likely(0.3):
             self.lines.append(lambda left: "reduce = end")
         if self.likely(0.3):
@@ -197,9 +202,18 @@ class Plan:
         if self.likely(0.3):
             self.chance.shuffle(axes)
 
+        level = self.chance.choice(LEVELS)
+        again = [axis for axis in axes if self.likely(0.6)]
+        texts = [f"keep = {self.chance.choice(('false', 'microbatch', 'step'))}", f"prefetch = {self.chance.randint(0, 3)}",
+                 f"unit = {self.family.loops}"] if level > 2 else []
+        texts += [f"reduce = {self.chance.choice(('microbatch', 'step'))}"] if level > 1 else []
+        texts = [text for text in texts if self.likely(0.4)]
+        with_again = level > 2 and self.likely(0.4) and not {"keep = microbatch", "keep = step"} & set(texts)
+
         def line(left):
-            found = [axis for axis in axes if axis in left]
-            return f"zero 1 @ ({','.join(found)})" if found else None
+            found, some = ([axis for axis in which if axis in left] for which in (axes, again))
+            more = [*texts, f"again = ({', '.join(some)})"] if with_again and some else texts
+            return ", ".join((f"zero {level} @ ({','.join(found)})", *more)) if found else None
 
         self.lines.append(line)
 

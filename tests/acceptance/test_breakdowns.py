@@ -126,7 +126,7 @@ class Bytes(Case):
                          - value(plain, "writes(optimizer)", sets=SIZES))
 
     def test_reads_and_writes_are_the_traffic(self):
-        for spec, plan in ((LLAMA, "megatron_zero"), (LLAMA, "long_context"), (GPT, "megatron_sp")):
+        for spec, plan in ((LLAMA, "megatron_zero"), (LLAMA, "context_gather"), (GPT, "megatron_sp")):
             for phase in ("forward", "backward", "recompute", "optimizer", "step"):
                 with self.subTest(spec=spec.name, plan=plan, phase=phase):
                     self.assertEqual("0", ask(spec, f"reads({phase}) + writes({phase}) - traffic({phase})",

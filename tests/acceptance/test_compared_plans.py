@@ -10,7 +10,7 @@ from test_shipped import SMALL, axes_of, params_of
 MIXTRAL = MODELS / "mixtral.etch"
 PAIRS = [(spec, pair) for spec, plans in ((LLAMA, ("ddp", "megatron", "megatron_sp", "megatron_pp", "context_gather", "ulysses")),
                                           (GPT, ("megatron", "megatron_zero", "megatron_interleaved")),
-                                          (MIXTRAL, ("megatron_zero", "moe_ep", "expert_folded", "expert_pp")))
+                                          (MIXTRAL, ("megatron_zero", "moe_ep", "moe_folded", "moe_pp")))
          for pair in itertools.combinations(plans, 2)]
 QUANTITIES = ("comm(step{})", "wire(backward{})", "rank_flops(step{})", "traffic(forward{})")
 
@@ -58,7 +58,7 @@ class ComparedPlans(Case):
         """A value for an axis that only one of the plans has; without it a plan is the smaller one."""
         for spec, larger, smaller, sets in ((LLAMA, "megatron", "ddp", "tp=1"), (LLAMA, "megatron_pp", "megatron_zero", "pp=1"),
                                             (LLAMA, "ulysses", "megatron_zero", "cp=1"),
-                                            (MIXTRAL, "moe_ep", "expert_parallel", "tp=1")):
+                                            (MIXTRAL, "moe_pp", "moe_ep", "pp=1"), (MIXTRAL, "moe_folded", "moe_ep", "tp=1")):
             for quantity in QUANTITIES[:3]:  # traffic is that of kernels, which a collective parts also when its axis is 1
                 with self.subTest(spec=spec.name, larger=larger, smaller=smaller, quantity=quantity):
                     statement = f"{of_plan(quantity, larger)} == {of_plan(quantity, smaller)}"

@@ -26,7 +26,7 @@ def keys_and_values(v):
 
 
 def collectives(v):
-    """(phase, collective, axes) -> bytes of one rank under `long_context`."""
+    """(phase, collective, axes) -> bytes of one rank under `context_gather`."""
     calls = v.micro * v.layers
     whole = BF16 * v.batch / v.micro / v.dp * v.seq / v.cp * v.hidden  # the residual, of a coordinate of cp
     shard = whole / v.tp
@@ -58,15 +58,15 @@ class Formulas(Case):
         for phase, op, axis in itertools.product(("forward", "backward", "sync", "optimizer"), COLLECTIVES,
                                                  ("dp", "cp", "tp", "(dp,cp)", "(dp,cp,tp)")):
             with self.subTest(phase=phase, op=op, axis=axis):
-                text = ask(LLAMA, f"comm({phase}, op = {op}, axis = {axis})", plan="long_context")
+                text = ask(LLAMA, f"comm({phase}, op = {op}, axis = {axis})", plan="context_gather")
                 self.assertFormula(lambda v: collectives(v).get((phase, op, axis), 0), text, LLAMA_DIMS)
-        self.assertFormula(lambda v: sum(collectives(v).values()), ask(LLAMA, "comm(step)", plan="long_context"),
+        self.assertFormula(lambda v: sum(collectives(v).values()), ask(LLAMA, "comm(step)", plan="context_gather"),
                            LLAMA_DIMS)
 
     def test_ring_traffic_of_keys_and_values(self):
         """2 b s kv d (cp - 1)/cp elements per layer forward; the same again, and their gradients back, backward."""
         for phase, times in (("forward", 1), ("backward", 2)):
-            text = ask(LLAMA, f"wire({phase}, axis = cp)", plan="long_context")
+            text = ask(LLAMA, f"wire({phase}, axis = cp)", plan="context_gather")
             self.assertFormula(lambda v: times * v.micro * v.layers * 2 * keys_and_values(v) * (v.cp - 1) / v.cp, text,
                                LLAMA_DIMS)
 
@@ -74,7 +74,7 @@ class Formulas(Case):
         """All work of the layers is divided by cp, that of causal attention to the last pair."""
         for phase in ("forward", "backward"):
             one = Formula(ask(LLAMA, f"rank_flops({phase})", plan="megatron_sp"), LLAMA_DIMS)
-            text = ask(LLAMA, f"rank_flops({phase})", plan="long_context")
+            text = ask(LLAMA, f"rank_flops({phase})", plan="context_gather")
             self.assertFormula(lambda v: one.at(v) / v.cp, text, LLAMA_DIMS)
 
     def test_proved(self):
@@ -103,19 +103,19 @@ class Pairs(Case):
             sets = {**SIZES, "batch": 4, "seq": seq, "micro": 1, "dp": 2, "cp": cp, "tp": 2}
             each = 4 * SIZES["layers"] * 4 // 2 * SIZES["heads"] // 2 * SIZES["head_dim"]
             self.assertEqual(each * found.pop(),
-                             value(LLAMA, "rank_flops(forward, op = sdpa)", plan="long_context", sets=sets))
+                             value(LLAMA, "rank_flops(forward, op = sdpa)", plan="context_gather", sets=sets))
 
     def test_chunks_must_come_out_even(self):
         sets = {**SIZES, "batch": 4, "micro": 1, "dp": 2, "tp": 1}
         for cp, seq, fits in ((2, 8, True), (2, 6, False), (3, 9, False), (3, 12, True), (1, 5, True)):
             with self.subTest(cp=cp, seq=seq):
-                bound = options(plan="long_context", sets={**sets, "cp": cp, "seq": seq})
+                bound = options(plan="context_gather", sets={**sets, "cp": cp, "seq": seq})
                 done = run("lower", LLAMA, "--dry-run", *bound)
                 self.assertEqual((0, []) if fits else (1, ["E0523"]),
                                  (done.status, [error["code"] for error in done.errors()]), done)
                 if not fits:
                     self.assertIn(f"cp * 2 = {cp} * 2 = {2 * cp}", done.errors()[0]["text"])
-        done = run("check", LLAMA, "--plan", "long_context")
+        done = run("check", LLAMA, "--plan", "context_gather")
         self.assertIn("cp*min(cp, 2) | seq", done.out)
 
     def test_attention_that_sees_everything_needs_no_chunks(self):
@@ -134,21 +134,21 @@ class Traces(Case):
             with self.subTest(**mesh):
                 sets = {**SIZES, **mesh, "batch": 12, "micro": 2, "seq": 16}
                 folder = lower(self.scratch / "x".join(str(size) for size in mesh.values()), LLAMA,
-                               plan="long_context", sets=sets)
+                               plan="context_gather", sets=sets)
                 self.assertFine(folder)
-                self.assertTotals(folder, LLAMA, None, "long_context", sets)
+                self.assertTotals(folder, LLAMA, None, "context_gather", sets)
                 self.assertEqual(mesh["dp"] * mesh["cp"] * mesh["tp"], len(traces(folder)))
 
     def test_one_program_for_all_ranks(self):
         """Balanced ranks differ in nothing but their groups."""
         sets = {**SIZES, "batch": 4, "micro": 1, "seq": 16, "dp": 1, "cp": 4, "tp": 1}
-        done = run("lower", LLAMA, "--dry-run", *options(plan="long_context", sets=sets))
+        done = run("lower", LLAMA, "--dry-run", *options(plan="context_gather", sets=sets))
         self.assertRegex(done.out, r"ranks +4 in 1 class")
 
     def test_published_size(self):
         """Llama-3 405B at 131,072 tokens, cp = 16: keys and values of a layer are 2 x 131072 x 8 x 128 elements."""
         sets = dict(dp=8, cp=16, tp=8, batch=128, micro=16, seq=131072)
-        deep, flat = (value(LLAMA, "comm(forward, op = all_gather, axis = cp)", "llama3_405b", "long_context",
+        deep, flat = (value(LLAMA, "comm(forward, op = all_gather, axis = cp)", "llama3_405b", "context_gather",
                             {**sets, "layers": layers}) for layers in (126, 125))
         self.assertEqual(16 * 2 * 2 * 131072 * 8 * 128 // (16 * 8), deep - flat)
 

@@ -386,7 +386,7 @@ class Ranks(Case):
     def test_context_parallelism(self):
         sets = {"batch": 4, "seq": 64, "dp": 2, "cp": 2, "tp": 2}
         whole = int(counted(LLAMA, "flops(step)", "megatron", "llama3_8b", sets))
-        part = int(counted(LLAMA, "rank_flops(step)", "megatron", "llama3_8b", sets, "long_context"))
+        part = int(counted(LLAMA, "rank_flops(step)", "megatron", "llama3_8b", sets, "context_gather"))
         self.assertEqual(whole, 8 * part)
 
     def test_stages(self):

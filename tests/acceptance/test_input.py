@@ -324,7 +324,7 @@ class BadInput(Case):
         """Syntax that a later version gives meaning to is never passed over in silence: numbers would be wrong."""
         plan, train = ("  shard B @ dp }", "  shard B @ dp\n  {}\n}}"), ("master = true) }", "master = true), {} }}")
         body = ("x        = x + mlp(x)", "x        = {}")
-        for (old, new), what, word in ((plan, "zero 2 @ dp", "zero"), (plan, "zero 3 @ dp", "zero"),
+        for (old, new), what, word in ((plan, "for mlp { zero 3 @ dp }", "zero"),
                                        (plan, "stream S @ dp", "stream"), (plan, "pad V = 128", "pad"),
                                        (train, "report = loss", "report"),
                                        (train, "adapt = lora(wq)", "adapt"), (train, "save = stats", "save"),

@@ -134,7 +134,7 @@ class Metamorphic(Case):
 
     def test_twice_the_layers(self):
         """What is in the repeat doubles, what is outside stays: f(2n) = 2 f(n) - f(0)."""
-        for spec, plans in (("gpt.etch", ("megatron_zero",)), ("llama.etch", ("megatron_zero", "long_context"))):
+        for spec, plans in (("gpt.etch", ("megatron_zero",)), ("llama.etch", ("megatron_zero", "context_gather"))):
             for query, plan in [(query, None) for query in QUERIES] + [(query, plan) for plan in plans for query in PLACED]:
                 formula = Formula(ask(MODELS / spec, query, plan=plan))
                 for point in POINTS:

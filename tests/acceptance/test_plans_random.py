@@ -54,13 +54,34 @@ class Random(Stages):
     def test_traces(self):
         def check(plan, spec, sets):
             folder = self.lowered(plan, spec)
-            if plan.mesh.get("pp", 1) > 1:
+            if not plan.balanced:
+                self.assertParts(folder, spec, sets)
+            elif plan.mesh.get("pp", 1) > 1:
                 self.assertStages(folder, spec, NAME, sets, self.mesh_of(folder))
             else:
                 self.assertTotals(folder, spec, None, NAME, sets)
             self.assertIn("verdict   always", succeed("verify", folder, "--seeds", 3).out)
 
         self.each(check)
+
+    def assertParts(self, folder, spec, sets):
+        """Each row of the manifest, which the traces have come to, is what queries say of its stage and part of the sequence."""
+        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        for index, row in enumerate(manifest["stages"]):
+            stage = ["--stage", row.get("stage", index)] if "pp" in self.mesh_of(folder) else []
+
+            def asked(query):
+                return number(succeed("query", spec, query, *options(plan=NAME, sets=sets), *stage).out)
+
+            part = f", part = {row['part']}" if "part" in row else ""
+            self.assertEqual(asked(f"rank_flops(step{part})"), int(row["flop"]), row)
+            self.assertEqual(asked("traffic(step)"), int(row["bytes"]), row)
+            for comm in row["comm"]:
+                if comm["collective"] != "recv":
+                    query = f"comm(step, op = {comm['collective']}, axis = {comm['axes']})"
+                    self.assertEqual(asked(query), int(comm["bytes"]), query)
+            sent = sum(int(comm["bytes"]) for comm in row["comm"] if comm["collective"] != "recv")
+            self.assertEqual(asked("comm(step)"), sent, row)
 
     def test_axes_of_one_rank(self):
         """Of groups and collectives nothing of them is left: they are those of the plan without these axes. What stays is
@@ -93,10 +114,11 @@ class Random(Stages):
         """Of each stage, without padding: the collectives of a rank."""
         mesh = self.mesh_of(folder)
         stages = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["stages"]
-        found = [{} for _ in stages]
+        of_stage = {row.get("stage", index): row for index, row in enumerate(stages)}
+        found = [{} for _ in of_stage]
         for row in trace.totals(folder):
             for stage in {stage_of(rank, mesh) for rank in row["ranks"]}:
-                found[stage] = self.without_padding(row, stages[stage])
+                found[stage] = self.without_padding(row, of_stage[stage])
         for row in found:
             del row["traffic"], row["rank_flops"]
         return found

@@ -2,7 +2,7 @@
 
 import math
 
-from etchtest import GPT, LLAMA, MODELS, Case, ask, attribute, lower, main, messages, succeed, traces, value
+from etchtest import GPT, LLAMA, MODELS, Case, ask, attribute, lower, main, messages, nameless, options, succeed, traces, value
 from test_numbers import GPT_DIMS, LLAMA_DIMS
 from test_routing import DIMS as MOE_DIMS
 from test_zero import llama_weights
@@ -123,6 +123,41 @@ parallel p {{
         self.assertEqual(2 * 52 * 24, value(spec, "comm(sync, axis = pp, stage = first)", None, "p", sets))
 
 
+class Memory(Case):
+    """What a rank holds of one element of a weight: the copy that the optimizer works on, and its two moments."""
+
+    LINES = {"": (4, 8), "dtype moments = bf16": (4, 4), "dtype master = bf16": (2, 8), "dtype master = none": (0, 8),
+             "dtype optim = bf16": (2, 4), "offload = optimizer": (0, 0), "offload = (master, moments)": (0, 0),
+             "offload = master": (0, 8), "offload = moments; dtype master = f64": (8, 0), "offload = none": (4, 8)}
+
+    def test_states(self):
+        plans = "".join(f"parallel p{i} {{ mesh [dp]; shard B @ dp; {line} }}\nparallel z{i} {{ mesh [dp]; shard B @ dp; "
+                        f"zero 1 @ dp; {line} }}\n" for i, line in enumerate(self.LINES))
+        spec = self.write("memory.etch", f'etch 1\nimport "{LLAMA}"\n' + plans)
+        for i, (line, (master, moments)) in enumerate(self.LINES.items()):
+            with self.subTest(line):
+                for plan, elements in ((f"p{i}", lambda v: sum(e * n for e, _, n in llama_weights(v))), (f"z{i}", parts)):
+                    for held, width in (("master", master), ("moments", moments), ("optimizer", master + moments)):
+                        self.assertFormula(lambda v: width * elements(v), ask(spec, f"memory({held})", plan=plan), LLAMA_DIMS)
+                self.assertFormula(lambda v: (2 + 4 + master + moments) * sum(e * n for e, _, n in llama_weights(v)),
+                                   ask(spec, "memory(states)", plan=f"p{i}"), LLAMA_DIMS)
+
+    def test_what_is_offloaded_costs_nothing_else(self):
+        spec = self.write("offload.etch", f"""etch 1
+import "{LLAMA}"
+parallel here {{ mesh [dp]; shard B @ dp; zero 1 @ dp }}
+parallel away {{ mesh [dp]; shard B @ dp; zero 1 @ dp; offload = (optimizer, master) }}
+""")
+        for asked in ("traffic(step)", "comm(step)", "rank_flops(step)"):
+            self.assertEqual(ask(spec, asked, plan="here"), ask(spec, asked, plan="away"))
+        sets = dict(layers=2, hidden=20, heads=4, kv_heads=2, head_dim=4, ffn=28, vocab=44, batch=8, seq=8, micro=2, dp=2)
+        told = [succeed("lower", spec, *options(None, plan, sets), "-o", self.scratch / plan).err for plan in ("here", "away")]
+        self.assertEqual("", told[0])
+        self.assertIn("remark[E0715]", told[1])
+        one, other = (traces(self.scratch / plan) for plan in ("here", "away"))
+        self.assertEqual([nameless(one[rank]) for rank in one], [nameless(other[rank]) for rank in other])
+
+
 class Experts(Case):
     SPEC = """etch 1
 import "{model}"
@@ -157,6 +192,15 @@ parallel sent_tp {{
                     text = ask(spec, f"comm({phase}, op = all_to_all)", plan="sent_tp")
                     self.assertFormula(lambda v: (out + back) * v.layers * v.batch * v.seq * v.topk * v.hidden / v.dp / v.tp,
                                        text, MOE_DIMS)
+
+    def test_scales(self):
+        """DeepSeek-V3's tokens go out in f8, with a scale in f32 for each 128 elements."""
+        spec = self.write("moe.etch", self.SPEC.format(model=MIXTRAL, dispatch="f8(block = 128)", combine="bf16"))
+        for phase in ("forward", "backward"):
+            slots = 8 * 16 * 2 * 32 // 4 // 2
+            found = value(spec, f"comm({phase}, op = all_to_all)", None, "sent", dict(
+                layers=2, hidden=32, batch=8, seq=16, topk=2, micro=2, dp=4, ep=2))
+            self.assertEqual(2 * 2 * (3 * slots + 4 * math.ceil(slots / 128)), found)
 
     def test_experts_that_are_divided(self):
         """Slots are gathered over tp before the experts, and summed and divided behind them; so are their cotangents

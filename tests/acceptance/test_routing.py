@@ -6,7 +6,14 @@ from etchtest import (MODELS, Case, Formula, Point, ask, attribute, lower, main,
                       value)
 
 MIXTRAL, QWEN3 = MODELS / "mixtral.etch", MODELS / "qwen3_moe.etch"
-PLANS = {"expert_parallel": ("dp", "ep"), "expert_tensor": ("dp", "ep", "tp"), "expert_folded": ("dp", "ep", "tp")}
+ALONE = "moe_ep, tp = 1"  # experts over ep, and nothing over tp
+PLANS = {ALONE: ("dp", "ep"), "moe_ep": ("dp", "ep", "tp"), "moe_folded": ("dp", "ep", "tp")}
+
+
+def under(plan, **sets):
+    """A plan of the shipped spec, and what is set for it."""
+    return dict(plan=plan.split(",")[0], sets={**({"tp": 1} if plan == ALONE else {}), **sets})
+
 BF16, F32 = 2, 4
 DIMS = {"B": "batch", "S": "seq", "H": "hidden", "E": "experts", "Q": "topk", "I": "expert_ffn", "V": "vocab"}
 
@@ -118,7 +125,7 @@ class Costs(Case):
         for plan, axes in PLANS.items():
             with self.subTest(plan):
                 for phase, times in (("forward", 1), ("backward", 2)):
-                    text = ask(MIXTRAL, f"rank_flops({phase}, of = experts_mlp)", plan=plan)
+                    text = ask(MIXTRAL, f"rank_flops({phase}, of = experts_mlp)", **under(plan))
                     self.assertNotIn("ep", Formula(text, DIMS).names())
                     # Beside products: silu and a product forward; their gradients backward.
                     others = {"forward": 6, "backward": 9 + 2}[phase]
@@ -131,7 +138,7 @@ class Costs(Case):
         if phase == "forward":
             return 0
         whole = v.batch * v.seq * v.topk * v.hidden / v.dp
-        return whole if plan != "expert_folded" else whole / v.tp
+        return whole if plan != "moe_folded" else whole / v.tp
 
     def test_the_choice_is_cheap(self):
         text = ask(MIXTRAL, "flops(forward, of = moe, op = topk)")
@@ -150,41 +157,41 @@ class Exchanges(Case):
         """Dispatch and collect, forward and backward, T_local * k * h elements each."""
         for plan in PLANS:
             with self.subTest(plan):
-                axis = "(ep,tp)" if plan == "expert_folded" else "ep"
-                text = ask(MIXTRAL, f"comm(step, of = block, op = all_to_all, axis = {axis})", plan=plan)
-                self.assertEqual(text, ask(MIXTRAL, "comm(step, of = block, op = all_to_all)", plan=plan))
+                axis = "(ep,tp)" if plan == "moe_folded" else "ep"
+                text = ask(MIXTRAL, f"comm(step, of = block, op = all_to_all, axis = {axis})", **under(plan))
+                self.assertEqual(text, ask(MIXTRAL, "comm(step, of = block, op = all_to_all)", **under(plan)))
 
                 def payload(v):
-                    tokens = v.batch * v.seq / v.dp / (1 if plan == "expert_parallel" else v.tp)
+                    tokens = v.batch * v.seq / v.dp / (1 if plan == ALONE else v.tp)
                     return 4 * BF16 * tokens * v.topk * v.hidden
 
                 self.assertFormula(payload, text, DIMS)
                 for phase in ("forward", "backward"):
-                    half = ask(MIXTRAL, f"comm({phase}, of = block, op = all_to_all)", plan=plan)
+                    half = ask(MIXTRAL, f"comm({phase}, of = block, op = all_to_all)", **under(plan))
                     self.assertFormula(lambda v: payload(v) / 2, half, DIMS)
 
     def test_ring_traffic(self):
-        text = ask(MIXTRAL, "wire(step, of = block, axis = ep)", plan="expert_parallel")
+        text = ask(MIXTRAL, "wire(step, of = block, axis = ep)", **under(ALONE))
         self.assertFormula(lambda v: 4 * BF16 * v.batch * v.seq / v.dp * v.topk * v.hidden * (v.ep - 1) / v.ep, text, DIMS)
 
     def test_tensor_parallel_experts(self):
         """Slots are gathered before the first product of an expert and scattered behind the last, as the residual is."""
         slots = lambda v: BF16 * v.batch * v.seq / v.dp * v.topk * v.hidden
         for phase in ("forward", "backward"):
-            gathered = ask(MIXTRAL, f"comm({phase}, of = moe, op = all_gather, axis = tp)", plan="expert_tensor")
-            scattered = ask(MIXTRAL, f"comm({phase}, of = moe, op = reduce_scatter, axis = tp)", plan="expert_tensor")
+            gathered = ask(MIXTRAL, f"comm({phase}, of = moe, op = all_gather, axis = tp)", plan="moe_ep")
+            scattered = ask(MIXTRAL, f"comm({phase}, of = moe, op = reduce_scatter, axis = tp)", plan="moe_ep")
             self.assertFormula(lambda v: slots(v) / v.tp, gathered, DIMS)
             self.assertFormula(slots, scattered, DIMS)
 
     def test_load_of_the_experts(self):
         """What the loss that balances them reduces: shares, in f32. Sums of scores stay summands, as the loss does."""
-        text = ask(MIXTRAL, "comm(forward, of = moe, op = all_reduce)", plan="expert_parallel")
+        text = ask(MIXTRAL, "comm(forward, of = moe, op = all_reduce)", **under(ALONE))
         self.assertFormula(lambda v: v.micro * v.experts * F32, text, DIMS)
 
     def test_gradients_of_experts(self):
         """Reduced where experts are replicated only."""
-        text = ask(MIXTRAL, "comm(sync, of = experts_mlp, axis = edp, op = reduce_scatter)", plan="expert_parallel",
-                   sets={"hidden": 4096, "expert_ffn": 4096, "dp": 16, "ep": 4, "experts": 8})
+        text = ask(MIXTRAL, "comm(sync, of = experts_mlp, axis = edp, op = reduce_scatter)",
+                   **under(ALONE, hidden=4096, expert_ffn=4096, dp=16, ep=4, experts=8))
         self.assertEqual(str(F32 * 3 * 8 * 4096 * 4096 // 4), text)
 
 
@@ -226,17 +233,18 @@ class Traces(Case):
     def test_totals(self):
         for plan, axes in PLANS.items():
             for mesh in (dict(dp=4, ep=2), dict(dp=2, ep=2, micro=1), dict(dp=4, ep=4), dict(dp=2, ep=1)):
-                sets = small(**mesh, **({"tp": 2} if "tp" in axes else {}))
+                sets = small(**mesh, tp=2 if "tp" in axes else 1)
                 with self.subTest(plan=plan, **mesh):
-                    folder = lower(self.scratch / f"{plan}.{mesh['dp']}.{mesh['ep']}", MIXTRAL, None, plan, sets)
-                    self.assertTotals(folder, MIXTRAL, None, plan, sets)
+                    name = under(plan)["plan"]
+                    folder = lower(self.scratch / f"{plan}.{mesh['dp']}.{mesh['ep']}", MIXTRAL, None, name, sets)
+                    self.assertTotals(folder, MIXTRAL, None, name, sets)
                     self.assertFine(folder)
                     self.assertIn("always: every rank finishes", succeed("verify", folder).out)
 
     def test_all_to_alls(self):
         """Of each rank: four for each layer and microbatch, in the groups of ep."""
-        sets = small()
-        folder = lower(self.scratch / "out", MIXTRAL, None, "expert_parallel", sets)
+        sets = small(tp=1)
+        folder = lower(self.scratch / "out", MIXTRAL, None, "moe_ep", sets)
         groups = json.loads(next(folder.glob("*comm_group*")).read_text(encoding="utf-8"))
         payload = BF16 * (8 // 2 // 4) * 16 * 2 * 32
         for rank, path in traces(folder).items():
@@ -249,9 +257,9 @@ class Traces(Case):
 
     def test_slots_on_average(self):
         """Three tokens for each of eight experts and a half: what nodes do is rounded up, formulas are not."""
-        sets = small(seq=13, topk=1)
-        folder = lower(self.scratch / "odd", MIXTRAL, None, "expert_parallel", sets)
-        self.assertTotals(folder, MIXTRAL, None, "expert_parallel", sets)
+        sets = small(seq=13, topk=1, tp=1)
+        folder = lower(self.scratch / "odd", MIXTRAL, None, "moe_ep", sets)
+        self.assertTotals(folder, MIXTRAL, None, "moe_ep", sets)
         self.assertFine(folder)
 
 

@@ -80,7 +80,7 @@ class Why(Case):
 
     def test_parts_add_up(self):
         cases = [(LLAMA, "flops(step)", None), (LLAMA, "params(model)", None), (LLAMA, "comm(step)", "megatron_sp"),
-                 (LLAMA, "traffic(step)", "megatron"), (LLAMA, "wire(step)", "long_context"),
+                 (LLAMA, "traffic(step)", "megatron"), (LLAMA, "wire(step)", "context_gather"),
                  (GPT, "flops(step)", None), (GPT, "rank_flops(step)", "megatron_zero"),
                  (LLAMA, "flops(step, count = megatron)", None)]
         for spec, expression, plan in cases:

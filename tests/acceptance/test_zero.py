@@ -273,14 +273,6 @@ parallel p {
         self.assertEqual(("E0404", "14"), (error["code"], error["line"]))
         self.assertIn("tp", error["text"])
 
-    def test_higher_levels(self):
-        for level in (2, 3):
-            spec = self.write("llama.etch", edited(PLANS, ("zero  1 @ dp", f"zero  {level} @ dp")))
-            done = run("query", spec, "comm(step)", "--plan", "sharded")
-            self.assertEqual((1, ["E0420"]), (done.status, [error["code"] for error in done.errors()]), done)
-            self.assertIn(f"zero {level} @ dp", done.errors()[0]["text"])
-            self.assertEqual(0, value(spec, "comm(step)", plan="sharded", sets={**SIZES, **STEP, "dp": 1}))
-
 
 if __name__ == "__main__":
     main()

@@ -1,5 +1,7 @@
 #include "exec_check.h"
 
+#include "graph/kernel_int.h"
+
 #include <math.h>
 
 double exec_loss(const etch_training *training, exec_data *data)
@@ -190,10 +192,22 @@ static const char *check_rank_saved(const exec_ranks *ranks)
         bytes += (uint64_t)exec_integer(s->elements) * s->width * exec_integer(s->times);
     }
     const etch_region *forward = placed->training->graph->forward;
+    if (placed->plan->pads.count && bytes > ranks->kept) /* padding is kept, too */
+        return NULL;
     if (bytes == ranks->kept || (has_classes(forward) && bytes > ranks->kept) || has_inner_classes(forward))
         return NULL;
     return etch_text(placed->arena, "%llu bytes are said to be saved on a rank; %llu are read",
                      (unsigned long long)bytes, (unsigned long long)ranks->kept);
+}
+
+/* Does it have no more at a time beside that than the formula says? */
+static const char *check_working(const exec_ranks *ranks)
+{
+    const uint64_t said = exec_integer(etch_working_set(ranks->placed, NULL));
+    if (ranks->working <= said)
+        return NULL;
+    return etch_text(ranks->placed->arena, "%llu bytes are said to be worked on at a time; there are %llu",
+                     (unsigned long long)said, (unsigned long long)ranks->working);
 }
 
 static const char *check_order(const etch_placed *placed, exec_data *data, exec_order order, bool saved)
@@ -208,6 +222,8 @@ static const char *check_order(const etch_placed *placed, exec_data *data, exec_
             exec_ranks_run(ranks);
         if (m == 0 && saved && !run->env.failure && !ranks->env.failure)
             ranks->env.failure = check_rank_saved(ranks);
+        if (m == 0 && saved && !run->env.failure && !ranks->env.failure)
+            ranks->env.failure = check_working(ranks);
     }
     if (!run->env.failure && !ranks->env.failure)
         exec_ranks_finish(ranks);

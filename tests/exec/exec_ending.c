@@ -35,20 +35,12 @@ static const double step_size = 0.5;
 
 static uint32_t ranks_of(const ending *e, uint32_t axes)
 {
-    uint32_t count = 1;
-    for (uint32_t a = 0; a < e->ranks->mesh.axes; a++)
-        count *= axes & (1u << a) ? e->ranks->mesh.size[a] : 1;
-    return count;
+    return exec_mesh_count(&e->ranks->mesh, axes);
 }
 
-/* A rank's place among those that differ on `axes` alone. */
 static uint32_t place_among(const ending *e, uint32_t rank, uint32_t axes)
 {
-    uint32_t place = 0;
-    for (uint32_t a = 0; a < e->ranks->mesh.axes; a++)
-        if (axes & (1u << a))
-            place = place * e->ranks->mesh.size[a] + exec_mesh_at(&e->ranks->mesh, rank, a);
-    return place;
+    return exec_mesh_place(&e->ranks->mesh, rank, axes);
 }
 
 /* The rank's part of `whole`, which one rank has: in the order in which the rank holds it. */
@@ -79,6 +71,19 @@ static void cut(flat *f, uint32_t place, uint32_t parts)
     f->at += place * f->count;
 }
 
+/* Elements that a rank holds of a weight, with the padding of the plan: behind the others, as zeros. */
+static size_t held_size(const ending *e, const etch_tensor *weight)
+{
+    const exec_mesh *mesh = &e->ranks->mesh;
+    const etch_state *place = e->ranks->placed->weight_of[weight->id]->place;
+    size_t size = 1;
+    for (uint32_t d = 0; d < weight->rank; d++)
+        size *= exec_mesh_padded(mesh, weight->dims[d], exec_size(&e->ranks->env, weight->dims[d]));
+    for (uint32_t a = 0; a < mesh->axes; a++)
+        size /= place[a] && place[a] != ETCH_PARTIAL ? mesh->size[a] : 1;
+    return size;
+}
+
 /* Where a gradient is the same on all ranks of an axis that divides the update, each takes its part. */
 static void lay_flat(const ending *e, instance *x, const exec_array *held, uint32_t rank)
 {
@@ -86,9 +91,9 @@ static void lay_flat(const ending *e, instance *x, const exec_array *held, uint3
     const uint32_t weight = x->gradient->of->id;
     const uint32_t zero = placed->zero_axes[weight], alike = zero & ~placed->sync_axes[weight];
     flat *f = &x->ranks[rank];
-    x->size = held->size;
+    x->size = held_size(e, x->gradient->of);
     x->parts = ranks_of(e, zero);
-    f->count = (held->size + x->parts - 1) / x->parts * x->parts;
+    f->count = (x->size + x->parts - 1) / x->parts * x->parts;
     f->at = ETCH_NEW_ARRAY(e->arena, f->count, double);
     memcpy(f->at, held->at, held->size * sizeof *held->at);
     cut(f, place_among(e, rank, alike), ranks_of(e, alike));
@@ -99,6 +104,76 @@ static const exec_array *expected_gradient(const ending *e, const instance *x)
 {
     exec_array **instances = e->ranks->reference->gradients.at[x->gradient->id];
     return instances ? instances[x->number] : NULL;
+}
+
+static exec_array **part_slot(const ending *e, const instance *x, uint32_t rank)
+{
+    exec_array ***instances = &e->ranks->reduced.at[x->gradient->id * e->ranks->mesh.ranks + rank];
+    if (!*instances)
+        *instances =
+            ETCH_NEW_ARRAY(e->ranks->reduced.arena, exec_instances(x->gradient->region->loop), exec_array *);
+    return &(*instances)[x->number];
+}
+
+/* Does each microbatch add what is reduced of its gradient, or of the parts of it? */
+static bool is_held_in_parts(const ending *e, const etch_tensor *gradient)
+{
+    return e->ranks->placed->plan->reduce_each ||
+           etch_zero_divides(e->ranks->placed, gradient->of, ETCH_HOLDS_GRADIENT) != 0;
+}
+
+/* The axes that each microbatch reduces over. */
+static uint32_t axes_of_microbatch(const ending *e, uint32_t weight)
+{
+    const etch_placed *placed = e->ranks->placed;
+    const uint32_t all = placed->sync_axes[weight];
+    return placed->plan->reduce_each ? all : all & placed->zero_axes[weight];
+}
+
+/* The sums of the microbatches; zero where nothing was added. */
+static void begin_in_parts(const ending *e, instance *x)
+{
+    const uint32_t weight = x->gradient->of->id, zero = e->ranks->placed->zero_axes[weight];
+    x->size = part_of(e, x->gradient->of, 0, weights_of(e, x))->size;
+    x->parts = ranks_of(e, zero);
+    x->done = axes_of_microbatch(e, weight);
+    for (uint32_t r = 0; r < e->ranks->mesh.ranks; r++) {
+        const exec_array *sum = *part_slot(e, x, r);
+        flat *f = &x->ranks[r];
+        if ((sum != NULL) != (expected_gradient(e, x) != NULL))
+            exec_fail(&e->ranks->env, "%s is added to on one side only", x->gradient->name);
+        f->count = (x->size + x->parts - 1) / x->parts;
+        f->first = f->count * exec_ranks_place(e->ranks, x->gradient->of, zero, r);
+        f->at = ETCH_NEW_ARRAY(e->arena, f->count, double);
+        if (sum && sum->size == f->count)
+            memcpy(f->at, sum->at, f->count * sizeof *f->at);
+        else if (sum)
+            exec_fail(&e->ranks->env, "rank %u holds %zu elements of %s", r, sum->size, x->gradient->name);
+    }
+}
+
+/* Adds what the microbatch has given to the parts, and forgets it. */
+static void add_to_parts(const ending *e, const instance *x)
+{
+    exec_ranks *ranks = e->ranks;
+    const uint32_t weight = x->gradient->of->id;
+    if (x->done != axes_of_microbatch(e, weight))
+        exec_fail(&ranks->env, "%s is not reduced with its microbatch", x->gradient->name);
+    for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++) {
+        exec_array **sum = part_slot(e, x, r),
+                   **held = ranks->gradients.at[x->gradient->id * ranks->mesh.ranks + r];
+        const flat *f = &x->ranks[r];
+        if (!held || !held[x->number])
+            continue;
+        if (!*sum) {
+            *sum = ETCH_NEW(ranks->reduced.arena, exec_array);
+            (*sum)->size = f->count;
+            (*sum)->at = ETCH_NEW_ARRAY(ranks->reduced.arena, f->count, double);
+        }
+        for (size_t i = 0; i < f->count; i++)
+            (*sum)->at[i] += f->at[i];
+        held[x->number] = NULL;
+    }
 }
 
 /* What was never added to is zero. */
@@ -212,7 +287,7 @@ static void compare(const ending *e, const instance *x, const exec_array *expect
         if (f->count != (whole ? share * x->parts : share))
             exec_fail(&e->ranks->env, "rank %u holds %zu elements of %s, not %zu", r, f->count, what, share);
         for (size_t i = 0; i < f->count; i++) {
-            const double value = f->first + i < x->size ? right->at[f->first + i] : 0;
+            const double value = f->first + i < right->size ? right->at[f->first + i] : 0;
             if (!(fabs(value - f->at[i]) <= allowed))
                 exec_fail(&e->ranks->env, "%s is %.12g on rank %u, on one rank it is %.12g", what, f->at[i],
                           r, value);
@@ -236,7 +311,7 @@ static void update(const ending *e, instance *x)
     for (uint32_t r = 0; r < e->ranks->mesh.ranks; r++) {
         flat *f = &x->ranks[r];
         const exec_array *held = part_of(e, x->gradient->of, r, weights_of(e, x));
-        for (size_t i = 0; i < f->count && f->first + i < x->size; i++)
+        for (size_t i = 0; i < f->count && f->first + i < held->size; i++)
             f->at[i] = held->at[f->first + i] - step_size * f->at[i];
     }
 }
@@ -251,7 +326,8 @@ static void check_weight(const ending *e, const instance *x)
     exec_walk w = exec_walk_over(3, (const exec_array *[]){expected, old, slope});
     while (exec_walk_next(&w))
         expected->at[w.at[0]] = old->at[w.at[1]] - step_size * slope->at[w.at[2]];
-    compare(e, x, expected, true, x->gradient->of->name);
+    const bool whole = !etch_zero_divides(e->ranks->placed, x->gradient->of, ETCH_HOLDS_WEIGHT);
+    compare(e, x, expected, whole, x->gradient->of->name);
 }
 
 /* What an update is, element by element: FLOP, and tensors in f32 that are read and written besides. */
@@ -297,19 +373,43 @@ static void check_update(const ending *e, const etch_update *said)
 
 /* ---- the door --------------------------------------------------------------------------------------- */
 
-static void collect(ending *e)
+/* `finish`: all gradients; else those of a microbatch that go into parts. */
+static void collect(ending *e, bool finish)
 {
     const etch_training *training = e->ranks->placed->training;
     for (uint32_t i = 0; i < training->gradients.count; i++) {
         const etch_tensor *gradient = training->gradients.at[i];
+        const bool in_parts = gradient && is_held_in_parts(e, gradient);
         for (uint32_t k = 0; gradient && k < exec_instances(gradient->region->loop); k++) {
-            if (!exec_has_instance(gradient->region, k))
+            if (!exec_has_instance(gradient->region, k) || !(finish || in_parts))
                 continue;
             instance x = {.gradient = gradient, .number = k};
-            begin(e, &x);
+            if (finish && in_parts)
+                begin_in_parts(e, &x);
+            else
+                begin(e, &x);
             ETCH_PUSH(e->arena, &e->all, x);
         }
     }
+}
+
+static void run_buckets(const ending *e, bool every_microbatch)
+{
+    const etch_buckets *list = &e->ranks->placed->buckets;
+    for (uint32_t i = 0; i < list->count && !e->ranks->env.failure; i++)
+        if (list->at[i].every_microbatch == every_microbatch)
+            run_bucket(e, &list->at[i]);
+}
+
+void exec_ranks_reduce(exec_ranks *ranks)
+{
+    ending e = {.ranks = ranks, .arena = etch_arena_new(etch_arena_mem(ranks->env.arena))};
+    EXEC_REQUIRE(ranks->mesh.ranks <= MOST_RANKS);
+    collect(&e, false);
+    run_buckets(&e, true);
+    for (uint32_t i = 0; i < e.all.count && !ranks->env.failure; i++)
+        add_to_parts(&e, &e.all.at[i]);
+    etch_arena_free(e.arena);
 }
 
 void exec_ranks_finish(exec_ranks *ranks)
@@ -317,9 +417,8 @@ void exec_ranks_finish(exec_ranks *ranks)
     const etch_placed *placed = ranks->placed;
     ending e = {.ranks = ranks, .arena = etch_arena_new(etch_arena_mem(ranks->env.arena))};
     EXEC_REQUIRE(ranks->mesh.ranks <= MOST_RANKS);
-    collect(&e);
-    for (uint32_t i = 0; i < placed->buckets.count && !ranks->env.failure; i++)
-        run_bucket(&e, &placed->buckets.at[i]);
+    collect(&e, true);
+    run_buckets(&e, false);
     for (uint32_t i = 0; i < e.all.count && !ranks->env.failure; i++)
         check_gradient(&e, &e.all.at[i]);
     for (uint32_t i = 0; i < placed->updates.count && !ranks->env.failure; i++)

@@ -123,7 +123,7 @@ static bool is_statistic(const search *s, const etch_step *step)
 static const etch_value *origin(const etch_value *value)
 {
     while (value->step && value->step->move != ETCH_NO_MOVE)
-        value = value->step->ins[0];
+        value = etch_value_before(value);
     return value;
 }
 

@@ -766,7 +766,11 @@ static void add_pin(planner *p, const char *tag)
 
 static void add_override(planner *p)
 {
-    etch_buf_printf(&p->text, " | for m%u", exec_roll(p->dice, 2));
+    static const char *const parts[] = {"m0", "m1", "loop0",    "loop1", "t0",
+                                        "t1", "t2", "loop0>m0", "m0>t1", "loop1>t2"};
+    const uint32_t part =
+        exec_roll(p->dice, 2) ? exec_roll(p->dice, 2) : exec_roll(p->dice, sizeof parts / sizeof *parts);
+    etch_buf_printf(&p->text, " | for %s", parts[part]);
     uint32_t first = exec_roll(p->dice, INNER);
     etch_dim *some[] = {exec_model_dim(p->m, inner[first]), exec_model_dim(p->m, inner[(first + 3) % INNER])};
     add_shards(p, some, 2);
@@ -777,6 +781,22 @@ static void add_override(planner *p)
         etch_buf_printf(&p->text, " %s@", inner[(first + 1) % INNER]);
     if (exec_roll(p->dice, 3) == 0)
         add_pin(p, etch_text(p->m->arena, "t%u", exec_roll(p->dice, 4)));
+}
+
+/* Of any level, with its options. */
+static void add_zero(planner *p, const char *axes)
+{
+    static const char *const reductions[] = {"", " whole"}, *const copies[] = {"", "", " kept", " always"};
+    const uint32_t level = 1 + exec_roll(p->dice, 3);
+    if (level == 1) {
+        etch_buf_printf(&p->text, " | zero %s", axes);
+        return;
+    }
+    etch_buf_printf(&p->text, " | zero %u %s%s", level, axes, reductions[exec_roll(p->dice, 2)]);
+    if (level == 3 && exec_roll(p->dice, 4) == 0)
+        etch_buf_printf(&p->text, " again=%c", axes[strlen(axes) - 1]);
+    else if (level == 3)
+        etch_buf_puts(&p->text, copies[exec_roll(p->dice, 4)]);
 }
 
 const char *exec_random_plan(const exec_model *m, exec_dice *dice)
@@ -798,9 +818,11 @@ const char *exec_random_plan(const exec_model *m, exec_dice *dice)
     static const char *const zero[] = {"a", "b", "a,b", "a,c"};
     const uint32_t chosen = exec_roll(dice, 8), most = p.axes == 1 ? 1 : p.axes == 2 ? 3 : 4;
     if (chosen < most)
-        etch_buf_printf(&p.text, " | zero %s", zero[chosen]);
+        add_zero(&p, zero[chosen]);
     if (exec_roll(dice, 6) == 0)
         etch_buf_puts(&p.text, " | contiguous");
+    if (exec_roll(dice, 6) == 0)
+        etch_buf_puts(&p.text, " | each");
     if (exec_roll(dice, 3) == 0)
         etch_buf_puts(&p.text, " | keep");
     return p.text.text;

@@ -29,14 +29,14 @@ static const etch_loop *home_of(const exec_ranks *ranks, const etch_value *value
     return is_given(value) ? value->tensor->region->loop : ranks->home[value->id];
 }
 
-static exec_array **slot(exec_ranks *ranks, const etch_value *value, uint32_t rank)
+exec_array **exec_ranks_slot(exec_ranks *ranks, const etch_value *value, uint32_t rank)
 {
     return exec_slot(&ranks->env, &ranks->values, value->id * ranks->mesh.ranks + rank,
                      home_of(ranks, value));
 }
 
 /* A rank's part of a value that is given. */
-static exec_array *cut(exec_ranks *ranks, const etch_value *value, uint32_t rank)
+exec_array *exec_ranks_cut(exec_ranks *ranks, const etch_value *value, uint32_t rank)
 {
     const exec_array *all = exec_run_value(ranks->reference, &ranks->env, value->tensor);
     exec_array *part = ETCH_NEW(ranks->values.arena, exec_array);
@@ -52,10 +52,10 @@ static void run_step(exec_ranks *ranks, etch_step *step);
 
 exec_array *exec_ranks_find(exec_ranks *ranks, const etch_value *value, uint32_t rank)
 {
-    exec_array **found = slot(ranks, value, rank);
+    exec_array **found = exec_ranks_slot(ranks, value, rank);
     bool is_node = value->step && value->step->kernel != UINT32_MAX;
     if (!*found && is_given(value))
-        *found = cut(ranks, value, rank);
+        *found = value->flat ? exec_ranks_range(ranks, value, rank) : exec_ranks_cut(ranks, value, rank);
     if (!*found && value->step && !is_node && ranks->order == EXEC_KERNELS)
         run_step(ranks, value->step);
     return *found;
@@ -78,7 +78,7 @@ static void set(exec_ranks *ranks, const etch_value *value, uint32_t rank, exec_
     if (!exec_arrays_alike(&part, array))
         exec_fail(&ranks->env, "%s is %s on rank %u, its place says %s", value->tensor->name,
                   exec_array_text(ranks->env.arena, array), rank, exec_array_text(ranks->env.arena, &part));
-    *slot(ranks, value, rank) = array;
+    *exec_ranks_slot(ranks, value, rank) = array;
 }
 
 static uint32_t partial_axes(const exec_ranks *ranks, const etch_state *place)
@@ -161,10 +161,42 @@ static void note_made(const etch_step *step, exec_array *array, uint32_t output)
         array->made_as = tensor;
 }
 
+/* Begins the life of an array of the first rank. */
+static void note_birth(exec_ranks *ranks, const etch_tensor *tensor, exec_array *array, uint32_t rank)
+{
+    if (rank != 0 || array->bytes > 0)
+        return;
+    array->born = array->read = ranks->now;
+    array->bytes = (uint32_t)array->size * etch_dtype_bytes(tensor->dtype);
+    ETCH_PUSH(ranks->env.arena, &ranks->made, array);
+}
+
+/* The most bytes that the first rank has had at a time of what it does not keep for backward. */
+static uint64_t most_at_a_time(const exec_ranks *ranks)
+{
+    uint64_t most = 0, now = 0;
+    uint64_t *change = ETCH_NEW_ARRAY(ranks->env.arena, 2 * ((size_t)ranks->now + 2), uint64_t);
+    uint64_t *gone = change + ranks->now + 2;
+    for (uint32_t i = 0; i < ranks->made.count; i++) {
+        const exec_array *array = ranks->made.at[i];
+        if (array->is_kept)
+            continue;
+        change[array->born] += array->bytes;
+        gone[array->read] += array->bytes;
+    }
+    for (uint32_t t = 0; t <= ranks->now; t++) {
+        now += change[t];
+        most = now > most ? now : most;
+        now -= gone[t];
+    }
+    return most;
+}
+
 static void note_read(exec_ranks *ranks, const etch_step *step, exec_array *array, uint32_t rank)
 {
     while (array->memory)
         array = array->memory;
+    array->read = ranks->now;
     if (rank != 0 || step->phase == ETCH_FORWARD || !array->made_as || array->is_kept)
         return;
     array->is_kept = true;
@@ -191,8 +223,10 @@ static void run_move(exec_ranks *ranks, const etch_step *step)
             statistic ? exec_ranks_get(ranks, step->ins[0], r) : exec_ranks_move(ranks, step, r);
         if (part)
             set(ranks, step->outs[0], r, part);
-        if (part && !statistic)
+        if (part && !statistic) {
             note_made(step, part, 0);
+            note_birth(ranks, step->outs[0]->tensor, part, r);
+        }
         exec_array *from = exec_ranks_find(ranks, step->ins[0], r);
         if (from)
             note_read(ranks, step, from, r);
@@ -255,7 +289,7 @@ static void check_flop(exec_ranks *ranks, const etch_step *step, uint32_t rank, 
     for (uint32_t a = 0; a < ranks->mesh.axes; a++)
         if (statistics & (1u << a))
             counted /= ranks->mesh.size[a];
-    if (said != counted)
+    if (said != counted && !(ranks->mesh.plan->pads.count && said > counted)) /* padding is computed, too */
         exec_fail(&ranks->env, "%s takes %lld FLOP on a rank, %lld are said", step_text(ranks, step),
                   (long long)counted, (long long)said);
 }
@@ -276,7 +310,7 @@ static void accumulate(exec_ranks *ranks, const etch_step *step, uint32_t output
         **sum = now;
         exec_array_fill(ranks->gradients.arena, *sum);
     }
-    const exec_array *added = *slot(ranks, part, rank);
+    const exec_array *added = *exec_ranks_slot(ranks, part, rank);
     if (!exec_arrays_alike(*sum, added) || (partial_axes(ranks, part->place) & ~sync)) {
         exec_fail(&ranks->env, "%s adds %s into a gradient that is %s", step_text(ranks, step),
                   exec_array_text(ranks->env.arena, added), exec_array_text(ranks->env.arena, &now));
@@ -314,6 +348,9 @@ static void run_on_rank(exec_ranks *ranks, const etch_step *step, exec_array ***
     }
     check_flop(ranks, step, rank, call.flop, statistics);
     track(step, &call);
+    for (uint32_t i = 0; i < step->out_count && step->row->role != ROLE_FREE; i++)
+        if (!step->accumulate_into[i])
+            note_birth(ranks, step->outs[i]->tensor, call.outs[i], rank);
     for (uint32_t i = 0; i < step->in_count && step->row->role != ROLE_FREE; i++)
         note_read(ranks, step, parts[i][rank], rank);
     for (uint32_t i = 0; i < step->out_count; i++) {
@@ -344,9 +381,24 @@ static void run_op(exec_ranks *ranks, const etch_step *step)
         check_value(ranks, step, step->outs[i], step->op->outs[i], "result");
 }
 
+/* A weight that ranks hold in parts is whole in what was gathered, and nowhere else. */
+static void check_parts(exec_ranks *ranks, const etch_step *step)
+{
+    for (uint32_t i = 0; i < step->in_count; i++) {
+        const etch_value *value = step->ins[i];
+        const bool whole = is_given(value) && value->tensor->kind == ETCH_WEIGHT && !value->flat;
+        if (whole && etch_zero_divides(ranks->placed, value->tensor, ETCH_HOLDS_WEIGHT))
+            exec_fail(&ranks->env, "%s reads all of %s", step_text(ranks, step), value->tensor->name);
+    }
+}
+
 static void run_step(exec_ranks *ranks, etch_step *step)
 {
-    if (step->move != ETCH_NO_MOVE)
+    ranks->now++;
+    check_parts(ranks, step);
+    if (step->copies || (step->move != ETCH_NO_MOVE && step->outs[0]->flat))
+        exec_ranks_gather(ranks, ranks->region, step);
+    else if (step->move != ETCH_NO_MOVE)
         run_move(ranks, step);
     else
         run_op(ranks, step);
@@ -382,12 +434,15 @@ static void check_carry(exec_ranks *ranks, const etch_placed_carry *carry)
 static void run_loop(exec_ranks *ranks, const etch_placed_loop *loop)
 {
     uint32_t count = etch_loop_carries(loop)->count;
+    ranks->now++; /* what it begins with is read, zeros are made */
     exec_array ***handed = ETCH_NEW_ARRAY(ranks->values.arena, count, exec_array **);
     for (uint32_t i = 0; i < count; i++) {
         const etch_placed_carry *carry = &etch_loop_carries(loop)->at[i];
         for (uint32_t k = 0; k < loop->bodies.count; k++)
             check_carry(ranks, &loop->bodies.at[k]->carries.at[i]);
         handed[i] = carry->init ? parts_of(ranks, carry->init) : zeros(ranks, carry->in);
+        if (!carry->init)
+            note_birth(ranks, carry->in->tensor, handed[i][0], 0);
     }
     for (uint32_t turn = 0; turn < exec_integer(loop->loop->count) && !ranks->env.failure; turn++) {
         const etch_placed_region *body = loop->bodies.at[exec_turn_class(loop->loop, turn)];
@@ -397,6 +452,13 @@ static void run_loop(exec_ranks *ranks, const etch_placed_loop *loop)
         run_region(ranks, body);
         for (uint32_t i = 0; i < count && !ranks->env.failure; i++)
             handed[i] = parts_of(ranks, body->carries.at[i].out);
+        for (uint32_t i = 0; i < count && !ranks->env.failure; i++) {
+            exec_array *out = handed[i][0];
+            while (out->memory)
+                out = out->memory;
+            out->read = ranks->now;
+        }
+        exec_ranks_forget(ranks, body, body->items.count);
         exec_iterated(&ranks->env, loop->loop);
     }
     for (uint32_t i = 0; i < count && !ranks->env.failure; i++)
@@ -406,13 +468,17 @@ static void run_loop(exec_ranks *ranks, const etch_placed_loop *loop)
 /* Kernels stand at places among the items of their region, as its loops do. */
 static void run_region(exec_ranks *ranks, const etch_placed_region *region)
 {
+    const etch_placed_region *outer = ranks->region;
     uint32_t next = 0;
     for (uint32_t i = 0; i < region->items.count && !ranks->env.failure; i++) {
         const etch_placed_item *item = &region->items.at[i];
+        ranks->region = region;
         if (item->loop)
             run_loop(ranks, item->loop);
-        else if (ranks->order == EXEC_PROGRAM)
-            run_step(ranks, item->step);
+        else if (ranks->order == EXEC_PROGRAM || item->step->outs[0]->flat)
+            run_step(ranks, item->step); /* a part of a copy is taken while there is one */
+        if (item->loop && !region->loop)
+            exec_ranks_forget(ranks, region, i);
         for (; next < region->kernels.count && region->kernels.at[next]->item == i; next++)
             for (uint32_t k = 0; k < region->kernels.at[next]->steps.count; k++)
                 if (ranks->order == EXEC_KERNELS && !ranks->env.failure)
@@ -420,6 +486,7 @@ static void run_region(exec_ranks *ranks, const etch_placed_region *region)
     }
     if (next != region->kernels.count)
         exec_fail(&ranks->env, "kernel %u of %u is out of order", next, region->kernels.count);
+    ranks->region = outer;
 }
 
 /* ---- the door --------------------------------------------------------------------------------------- */
@@ -507,7 +574,8 @@ static void find_homes(exec_ranks *ranks, const etch_placed_region *region)
         const etch_step *step = region->items.at[i].step;
         const etch_placed_loop *loop = region->items.at[i].loop;
         for (uint32_t k = 0; step && k < step->out_count; k++)
-            ranks->home[step->outs[k]->id] = here;
+            ranks->home[step->outs[k]->id] =
+                step->copies || step->outs[k]->flat ? step->outs[k]->tensor->region->loop : here;
         if (step && step->op)
             lay_out(ranks, step);
         if (step && step->op && step->phase == ETCH_FORWARD && exec_is_route(step->op))
@@ -537,6 +605,7 @@ exec_ranks *exec_ranks_new(etch_arena *arena, const etch_placed *placed, exec_ru
         .seen = ETCH_NEW_ARRAY(arena, placed->step_count, bool),
     };
     ranks->gradients = exec_store_new(arena, placed->training->graph->tensors.count * ranks->mesh.ranks);
+    ranks->reduced = exec_store_new(arena, placed->training->graph->tensors.count * ranks->mesh.ranks);
     exec_mesh_note_slots(&ranks->mesh, placed);
     ranks->env.routes = reference->env.routes = ETCH_NEW(arena, exec_routes);
     find_homes(ranks, placed->forward);
@@ -550,9 +619,14 @@ void exec_ranks_run(exec_ranks *ranks)
     ranks->values = exec_store_new(etch_arena_new(etch_arena_mem(ranks->env.arena)),
                                    ranks->placed->value_count * ranks->mesh.ranks);
     ranks->env.microbatch = ranks->reference->env.microbatch;
+    ranks->made.count = ranks->now = 0;
     run_region(ranks, ranks->placed->forward);
+    exec_ranks_forget(ranks, ranks->placed->forward, ranks->placed->forward->items.count);
     if (!ranks->env.failure && ranks->placed->backward)
         run_region(ranks, ranks->placed->backward);
+    if (!ranks->env.failure && ranks->placed->backward)
+        exec_ranks_reduce(ranks);
+    ranks->working = most_at_a_time(ranks);
     etch_arena_free(ranks->values.arena);
     ranks->values.arena = NULL;
 }

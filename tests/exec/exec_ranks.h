@@ -22,6 +22,9 @@ exec_mesh exec_mesh_of(const etch_graph *graph, const etch_plan *plan);
 uint32_t exec_mesh_at(const exec_mesh *mesh, uint32_t rank, uint32_t axis);
 /* Do two ranks differ on no axis outside `axes`? */
 bool exec_mesh_is_group(const exec_mesh *mesh, uint32_t a, uint32_t b, uint32_t axes);
+/* Ranks that differ on `axes` alone, and a rank's place among them. */
+uint32_t exec_mesh_count(const exec_mesh *mesh, uint32_t axes);
+uint32_t exec_mesh_place(const exec_mesh *mesh, uint32_t rank, uint32_t axes);
 /* Slots have no order of their own. They lie in a grid of all axes that divide them anywhere, and a rank has those
  * whose place on each axis that divides them now is its own: any axis may join or leave, next to any other. */
 void exec_mesh_note_slots(exec_mesh *mesh, const etch_placed *placed);
@@ -37,6 +40,9 @@ exec_cells exec_mesh_cells(const exec_mesh *mesh, const etch_dim *slots, uint32_
 /* Is axis `a` outside `b` on a dim that both divide, and that is none of slots? As the plan's first line that has both says, for the dim
  * or for another that it was renamed from or to; the mesh's order when none does. */
 bool exec_mesh_is_outside(const exec_mesh *mesh, const etch_dim *dim, uint32_t a, uint32_t b);
+/* The size of a dim of `size` elements as the plan pads it. A rank holds a part of that, of which what lies behind the last
+ * element is left out: the last ranks hold less than others. */
+uint32_t exec_mesh_padded(const exec_mesh *mesh, const etch_dim *dim, uint32_t size);
 /* The part of a tensor that a rank holds under `place`, without elements. */
 exec_array exec_mesh_part(const exec_mesh *mesh, const exec_env *env, const etch_tensor *tensor,
                           const etch_state *place, uint32_t rank);
@@ -50,14 +56,22 @@ typedef struct exec_ranks {
     const etch_loop **home; /* by value id: the loop in whose body it is made */
     exec_store values;      /* by value id and rank: of one microbatch */
     exec_store gradients;   /* by tensor id and rank */
+    exec_store reduced;     /* by the same: the parts of ranks, where each microbatch adds to parts */
     bool *seen;             /* by step id: its FLOP were compared */
-    uint64_t kept;          /* bytes of the forward pass that the first rank has read in backward; in program order */
+    const etch_placed_region *region; /* at work */
+    uint64_t kept; /* bytes of the forward pass that the first rank has read in backward; in program order */
+    uint64_t working; /* the most bytes that it has had at a time of all else that is not given or a gradient
+                               of a weight: from the step that makes an array to the last that reads it */
+    uint32_t now;     /* steps that were run */
+    ETCH_VEC(exec_array *) made; /* of the first rank, in the microbatch in work */
 } exec_ranks;
 
 exec_ranks *exec_ranks_new(etch_arena *arena, const etch_placed *placed, exec_run *reference,
                            exec_order order);
 /* Runs both passes of the microbatch that the reference has just run. */
 void exec_ranks_run(exec_ranks *ranks);
+/* Ends a microbatch: reduces gradients that ranks hold in parts, and adds them to the parts. */
+void exec_ranks_reduce(exec_ranks *ranks);
 /* Ends the step: reduces the gradients, lets each rank change what it updates of every weight, and gathers
  * what others have changed; compares gradients and weights with those of the reference. */
 void exec_ranks_finish(exec_ranks *ranks);
@@ -69,6 +83,19 @@ void exec_ranks_finish(exec_ranks *ranks);
 exec_array *exec_ranks_find(exec_ranks *ranks, const etch_value *value, uint32_t rank);
 /* The same; fails when there is none. */
 exec_array *exec_ranks_get(exec_ranks *ranks, const etch_value *value, uint32_t rank);
+/* Where it is kept. */
+exec_array **exec_ranks_slot(exec_ranks *ranks, const etch_value *value, uint32_t rank);
+/* A rank's part of a value that is given. */
+exec_array *exec_ranks_cut(exec_ranks *ranks, const etch_value *value, uint32_t rank);
+/* Which part of a weight a rank has, where the ranks of `axes` hold parts: those outermost over which its gradient
+ * is no partial sum. */
+uint32_t exec_ranks_place(const exec_ranks *ranks, const etch_tensor *weight, uint32_t axes, uint32_t rank);
+/* A rank's part of such a weight. */
+exec_array *exec_ranks_range(exec_ranks *ranks, const etch_value *value, uint32_t rank);
+/* Gathers weights, or takes parts of gathered ones, in a run of the region. */
+void exec_ranks_gather(exec_ranks *ranks, const etch_placed_region *region, const etch_step *step);
+/* Forgets what the items of the region before `end` have gathered for the unit that ends. */
+void exec_ranks_forget(exec_ranks *ranks, const etch_placed_region *region, uint32_t end);
 /* What a move gives a rank. NULL when the ranks of the group do not hold that together. */
 exec_array *exec_ranks_move(exec_ranks *ranks, const etch_step *step, uint32_t rank);
 

@@ -619,15 +619,47 @@ static void write_map(const etch_plan *plan, etch_buf *out, const char *before, 
     }
 }
 
-static void write_zero(const etch_plan *plan, etch_buf *out)
+static void write_bits(const etch_plan *plan, etch_buf *out, uint32_t bits)
 {
     uint32_t axes[ETCH_MAX_AXES], count = 0;
     for (uint32_t a = 0; a < plan->mesh.count; a++)
-        if (plan->zero.axes >> a & 1)
+        if (bits >> a & 1)
             axes[count++] = a;
-    etch_buf_printf(out, "  zero %u @ ", plan->zero.level);
     write_axes(plan, out, axes, count);
+}
+
+static void write_zero(const etch_plan *plan, etch_buf *out)
+{
+    static const char *const keeps[] = {"false", "microbatch", "step"};
+    const etch_zero *zero = &plan->zero;
+    etch_buf_printf(out, "  zero %u @ ", zero->level);
+    write_bits(plan, out, zero->axes);
+    if (zero->level > 1)
+        etch_buf_printf(out, ", reduce = %s", zero->whole ? "step" : "microbatch");
+    if (zero->level > 2)
+        etch_buf_printf(out, ", keep = %s, prefetch = %u", keeps[zero->keep], (unsigned)zero->ahead);
+    if (zero->again) {
+        etch_buf_puts(out, ", again = ");
+        write_bits(plan, out, zero->again);
+    }
     etch_buf_puts(out, "\n");
+}
+
+/* Those that stand in the scope at this place of the list, counted from 1; 0: in the plan. */
+static void write_scopes(const writer *w, etch_buf *out, const etch_plan *plan, uint32_t outer)
+{
+    for (uint32_t i = 0; i < plan->overrides.count; i++) {
+        const etch_override *scope = &plan->overrides.at[i];
+        if (scope->outer != outer)
+            continue;
+        etch_buf_puts(out, "  for ");
+        write_selectors(w, out, scope->selectors, scope->selector_count);
+        etch_buf_puts(out, " {\n");
+        write_map(plan, out, "    ", scope->shards.at, scope->shards.count, scope->pins.at,
+                  scope->pins.count);
+        write_scopes(w, out, plan, i + 1);
+        etch_buf_puts(out, "  }\n");
+    }
 }
 
 static void write_plan(const writer *w, etch_buf *out, const etch_plan *plan)
@@ -640,19 +672,13 @@ static void write_plan(const writer *w, etch_buf *out, const etch_plan *plan)
     write_map(plan, out, "  ", plan->shards.at, plan->shards.count, plan->pins.at, plan->pins.count);
     if (plan->zero.level)
         write_zero(plan, out);
+    if (plan->reduce_each)
+        etch_buf_puts(out, "  reduce = microbatch\n");
     if (plan->contiguous)
         etch_buf_puts(out, "  balance = false\n");
     if (plan->keep_gathers)
         etch_buf_puts(out, "  keep = gathers\n");
-    for (uint32_t i = 0; i < plan->overrides.count; i++) {
-        const etch_override *scope = &plan->overrides.at[i];
-        etch_buf_puts(out, "  for ");
-        write_selectors(w, out, scope->modules, scope->module_count);
-        etch_buf_puts(out, " {\n");
-        write_map(plan, out, "    ", scope->shards.at, scope->shards.count, scope->pins.at,
-                  scope->pins.count);
-        etch_buf_puts(out, "  }\n");
-    }
+    write_scopes(w, out, plan, 0);
     etch_buf_puts(out, "}\n");
 }
 

@@ -30,6 +30,8 @@ typedef struct exec_array {
     const etch_tensor *made_as; /* by an op of the forward pass, and not only as a view */
     const etch_op *kept_for;    /* the first op of a later phase that has read it */
     bool is_kept;               /* on a rank: one has */
+    uint32_t born, read;        /* on a rank: the steps that have made it, and read it last */
+    uint32_t bytes;             /* likewise; of all elements */
 } exec_array;
 
 /* Adds a dim to an array that has no elements yet. */

@@ -276,6 +276,64 @@ START_TEST(ranks_compute_what_one_computes)
 }
 END_TEST
 
+/* ---- weights and gradients in parts ----------------------------------------------------------------- */
+
+/* The plan with another zero line, over all of its axes. */
+static const char *with_zero(etch_arena *arena, const char *plan, const char *level, const char *options)
+{
+    const char *old = strstr(plan, " | zero"), *at = plan, *rest = old ? strstr(old + 3, " | ") : NULL;
+    const size_t length = old ? (size_t)(old - plan) : strlen(plan);
+    etch_buf text = {.arena = arena};
+    etch_buf_add(&text, plan, length);
+    etch_buf_printf(&text, " | zero %s ", level);
+    for (bool first = true; *at && *at != '|'; first = false) {
+        etch_buf_printf(&text, "%s%.*s", first ? "" : ",", (int)strcspn(at, "="), at);
+        at += strcspn(at, " |");
+        at += strspn(at, " ");
+    }
+    etch_buf_printf(&text, " %s%s", options, rest ? rest : "");
+    return text.text;
+}
+
+/* Under a plan that has axes; where all of them divide all weights, there is nothing to do. */
+static void check_zero(etch_arena *arena, const exec_zoo *zoo, const char *plan)
+{
+    static const char *const lines[][2] = {
+        {"2", ""}, {"3", ""}, {"3", "kept"}, {"2", "whole"}, {"3", "always whole"}};
+    static uint32_t turn; /* each plan with some of them */
+    for (const char *const *text = zoo->plans; *text; text++) {
+        for (uint32_t i = 0; **text && i < 1; i++, turn++) {
+            etch_arena *own = etch_arena_new(etch_arena_mem(arena));
+            const char *const *line = lines[turn % (sizeof lines / sizeof *lines)];
+            plan = with_zero(own, *text, line[0], line[1]);
+            exec_model *m = zoo->build(own, 2);
+            etch_placed *placed = etch_place(exec_train(m, zoo->recompute), exec_plan(own, m->sym, plan),
+                                             ETCH_GRANULARITY_KERNEL);
+            const char *failure = placed ? exec_check_placed(placed, 1) : NULL;
+            etch_buf dump = {.arena = own};
+            if (failure) {
+                etch_placed_dump(placed, &dump);
+                fprintf(stderr, "%s", dump.text);
+            }
+            ck_assert_msg(!failure, "%s, %s: %s", zoo->name, plan, failure);
+            etch_diags_render(m->diags, &dump);
+            ck_assert_msg(placed || strstr(dump.text, "E0404"), "%s, %s: %s", zoo->name, plan, dump.text);
+            etch_arena_free(own);
+        }
+    }
+}
+
+static void zero(etch_arena *arena)
+{
+    each_model(arena, check_zero);
+}
+
+START_TEST(parts_of_weights_and_gradients_change_nothing)
+{
+    etch_with_arena(zero);
+}
+END_TEST
+
 static const char *dump_of(etch_arena *arena, const exec_zoo *zoo, const char *text)
 {
     exec_model *m = zoo->build(arena, 2);
@@ -509,10 +567,11 @@ Suite *etch_suite(void)
     ETCH_ADD_TESTS(suite, gradients_are_slopes, recomputation_changes_no_gradient,
                    what_is_saved_is_what_backward_reads, what_another_iteration_made_is_saved,
                    the_version_before_is_saved_once, microbatches_change_nothing,
-                   ranks_compute_what_one_computes, renamed_dims_keep_the_order_of_their_axes,
-                   ranks_serve_what_one_serves, shards_of_slots_mean_the_same_everywhere,
-                   merged_dims_have_no_positions, shared_queries_are_divided_into_chunks,
-                   a_loop_of_a_loop_keeps_what_enters_it, what_a_loop_hands_on_is_kept_when_it_is_run_again);
+                   ranks_compute_what_one_computes, parts_of_weights_and_gradients_change_nothing,
+                   renamed_dims_keep_the_order_of_their_axes, ranks_serve_what_one_serves,
+                   shards_of_slots_mean_the_same_everywhere, merged_dims_have_no_positions,
+                   shared_queries_are_divided_into_chunks, a_loop_of_a_loop_keeps_what_enters_it,
+                   what_a_loop_hands_on_is_kept_when_it_is_run_again);
     ETCH_ADD_TESTS(suite, ranks_compute_it_with_the_copies_that_forward_has_gathered);
     return suite;
 }

@@ -39,6 +39,19 @@ static void add_stage(const spec_scene *s, const etch_plan *plan, etch_buf *out)
 }
 
 /* The plan as text: one line for the mesh, for shards, each pin, scope, pending line, for ZeRO, for stages. */
+static void add_zero(const etch_zero *zero, etch_buf *out)
+{
+    static const char *const keeps[] = {"unit", "microbatch", "step"};
+    etch_buf_printf(out, "\nzero %u %u, %s", zero->level, zero->axes, zero->whole ? "whole" : "in parts");
+    if (zero->level < 3)
+        return;
+    etch_buf_printf(out, ", keep %s, %u ahead", keeps[zero->keep], (unsigned)zero->ahead);
+    if (zero->again)
+        etch_buf_printf(out, ", again %u", zero->again);
+    for (uint32_t i = 0; i < zero->unit_count; i++)
+        etch_buf_printf(out, ", unit %s", zero->units[i]);
+}
+
 static const char *describe(const spec_scene *s, const etch_plan *plan)
 {
     etch_buf out = {.arena = s->arena};
@@ -59,8 +72,10 @@ static const char *describe(const spec_scene *s, const etch_plan *plan)
     for (uint32_t i = 0; i < plan->overrides.count; i++) {
         const etch_override *scope = &plan->overrides.at[i];
         etch_buf_puts(&out, "\nfor");
-        for (uint32_t k = 0; k < scope->module_count; k++)
-            etch_buf_printf(&out, " %s", scope->modules[k]);
+        if (scope->outer > 0)
+            etch_buf_printf(&out, " (in %u)", scope->outer);
+        for (uint32_t k = 0; k < scope->selector_count; k++)
+            etch_buf_printf(&out, " %s", scope->selectors[k]);
         etch_buf_puts(&out, ":");
         add_shards(plan, scope->shards.at, scope->shards.count, &out);
         add_pins(plan, scope->pins.at, scope->pins.count, &out);
@@ -68,7 +83,7 @@ static const char *describe(const spec_scene *s, const etch_plan *plan)
     for (uint32_t i = 0; i < plan->pending.count; i++)
         etch_buf_printf(&out, "\npending %s %u", plan->pending.at[i].text, plan->pending.at[i].axes);
     if (plan->zero.level > 0)
-        etch_buf_printf(&out, "\nzero %u %u", plan->zero.level, plan->zero.axes);
+        add_zero(&plan->zero, &out);
     if (plan->stage)
         add_stage(s, plan, &out);
     return out.text;
@@ -128,11 +143,24 @@ static void good(etch_arena *arena)
         {"mesh [dp, tp]\nshard B @ dp\nfor (experts, core) { shard E @ tp, L @ dp\n pin inner [S@tp]\n shard "
          "B @ () }",
          "p: dp=dp tp=tp\nshard B@(dp)\nfor experts core: E@(tp) L@(dp) B@()\npin inner S@(tp)", ""},
-        {"mesh [pp, dp, tp]\nzero 2 @ (dp,tp), unit = layer\nstage (embed, layer) @ pp, schedule = "
+        {"mesh [pp, dp, tp]\nzero 2 @ (dp,tp)\nstage (embed, layer) @ pp, schedule = "
          "gpipe\nfor core { zero 3 @ dp }",
-         "p: pp=pp dp=dp tp=tp\nfor core:\npending zero 2 @ (dp,tp) 6\npending zero 3 @ dp 2\nstage embed "
+         "p: pp=pp dp=dp tp=tp\nfor core:\npending zero 3 @ dp 2\nzero 2 6, in parts\nstage embed "
          "layer @pp: gpipe 1",
          ""},
+        {"mesh [dp]\nzero 2 @ dp, reduce = step", "p: dp=dp\nzero 2 1, whole", ""},
+        {"mesh [dp]\nzero 1 @ dp, reduce = step", "p: dp=dp\nzero 1 1, whole", ""},
+        {"mesh [dp]\nzero 3 @ dp", "p: dp=dp\nzero 3 1, in parts, keep unit, 1 ahead", ""},
+        {"mesh [a, b]\nzero 3 @ (a,b), unit = layer, keep = false, again = b, prefetch = 2, reduce = "
+         "microbatch",
+         "p: a=a b=b\nzero 3 3, in parts, keep unit, 2 ahead, again 2, unit layer", ""},
+        {"mesh [a, b]\naxis c = (a, b)\nzero 3 @ c, again = (b, a)",
+         "p: a=a b=b\naxis c@(a,b)\nzero 3 3, in parts, keep unit, 1 ahead, again 3", ""},
+        {"mesh [a]\nzero 3 @ a, keep = true, prefetch = 0, reduce = step",
+         "p: a=a\nzero 3 1, whole, keep microbatch, 0 ahead", ""},
+        {"mesh [a]\nzero 3 @ a, keep = microbatch", "p: a=a\nzero 3 1, in parts, keep microbatch, 1 ahead",
+         ""},
+        {"mesh [a]\nzero 3 @ a, keep = step", "p: a=a\nzero 3 1, in parts, keep step, 1 ahead", ""},
         {"mesh [pp]\nstage layer @ pp", "p: pp=pp\nstage layer @pp: one_f_one_b 1", ""},
         {"mesh [a, dp, b]\naxis pp = (a, b)\nstage (embed, core.y, m) @ pp, counts = [1, kv, 3*a], schedule "
          "= "
@@ -140,8 +168,14 @@ static void good(etch_arena *arena)
          "p: a=a dp=dp b=b\naxis pp@(a,b)\nstage embed core.y m @a,b: interleaved kv + 1 [1 kv 3*a]", ""},
         {"mesh [dp]\nshard S' @ dp", "p: dp=dp\nshard S'@(dp)", ""},
         {"mesh [dp, cp, tp]\naxis data = (dp, cp)\nzero 1 @ data",
-         "p: dp=dp cp=cp tp=tp\naxis data@(dp,cp)\nzero 1 3", ""},
+         "p: dp=dp cp=cp tp=tp\naxis data@(dp,cp)\nzero 1 3, whole", ""},
         {"mesh [dp]\nfor core { zero 1 @ dp }", "p: dp=dp\nfor core:\npending zero 1 @ dp 1", ""},
+        {"mesh [a]\nfor (residual, layer, m.core, m.core.x) { shard B @ a\nfor experts { for inner { shard L "
+         "@ a } }\n"
+         "for core { pin inner [B@a] } }",
+         "p: a=a\nfor residual layer m.core m.core.x: B@(a)\nfor (in 1) experts:\nfor (in 2) inner: L@(a)\n"
+         "for (in 1) core:\npin inner B@(a)",
+         ""},
     };
     RUN_ALL(arena, cases);
 }
@@ -165,8 +199,14 @@ static void late(etch_arena *arena)
          "warning E0427 a.etch:5:5 no module is called 'cor': this has no effect\n"
          "  help did you mean 'core'?\n"},
         {"mesh [dp]\nfor expert { shard E @ dp }", "p: dp=dp\nfor expert: E@(dp)",
-         "warning E0427 a.etch:4:5 no module is called 'expert': this has no effect\n"
+         "warning E0427 a.etch:4:5 no loop, tag or module is called 'expert': this has no effect\n"
          "  help did you mean 'experts'?\n"},
+        {"mesh [dp]\nfor (m.cor, m.core.x, cor.x, m.core.xx) { shard E @ dp }",
+         "p: dp=dp\nfor m.cor m.core.x cor.x m.core.xx: E@(dp)",
+         "warning E0427 a.etch:4:6 module 'm' has no tensor 'cor': this has no effect\n"
+         "warning E0427 a.etch:4:23 no module is called 'cor': this has no effect\n"
+         "  help did you mean 'core'?\n"
+         "warning E0427 a.etch:4:30 module 'core' has no tensor 'xx': this has no effect\n"},
     };
     RUN_ALL(arena, cases);
 }
@@ -179,6 +219,7 @@ END_TEST
 
 #define LATER " is part of the language but is not given meaning yet\n"
 #define SCHEDULES "  help schedules are gpipe, one_f_one_b, interleaved(virtual = v)\n"
+#define OFFLOAD "  help write offload = optimizer, or master or moments, which are parts of it\n"
 #define CHUNKS "  help for example interleaved(virtual = 2)\n"
 
 static void wrong(etch_arena *arena)
@@ -233,8 +274,30 @@ static void wrong(etch_arena *arena)
         {"mesh [a]\nzero 1 @ b", NULL,
          "E0423 a.etch:4:10 plan 'p' has no mesh axis 'b'\n  note its mesh is [a]\n"},
         {"mesh [a]\nzero 1 @ a, unit = layer, units = 2", NULL,
-         "E0420 a.etch:4:13 'unit' in a zero line" LATER
+         "E0430 a.etch:4:13 'unit' speaks of weights that are gathered, and zero 1 divides none\n"
+         "  help zero 3 divides the weights, too\n"
          "E0430 a.etch:4:27 a zero line has no option 'units'\n  help did you mean 'unit'?\n"},
+        {"mesh [a]\nzero 2 @ a, keep = step, keep = step", NULL,
+         "E0430 a.etch:4:13 'keep' speaks of weights that are gathered, and zero 2 divides none\n"
+         "  help zero 3 divides the weights, too\n"
+         "E0430 a.etch:4:26 'keep' is given twice\n  note a.etch:4:13 it is given here already\n"},
+        {"mesh [a]\nzero 1 @ a, reduce = microbatch", NULL,
+         "E0430 a.etch:4:22 'reduce' of a zero line is step: zero 1 adds up whole gradients\n"},
+        {"mesh [a, b]\nzero 3 @ a, reduce = end, keep = 2, prefetch = kv, again = 2, unit = 3", NULL,
+         "E0430 a.etch:4:22 'reduce' of a zero line is microbatch or step: when gradients are reduced\n"
+         "E0430 a.etch:4:34 'keep' of a zero line is false, microbatch (or true) or step: how long gathered "
+         "weights last\n"
+         "E0430 a.etch:4:48 'prefetch' of a zero line is a number: how many units ahead weights are "
+         "gathered\n"
+         "E0430 a.etch:4:60 'again' of a zero line is axes, over which backward gathers: gpus, (a, b)\n"
+         "E0430 a.etch:4:70 'unit' of a zero line is a loop, whose iterations gather what they read: layer, "
+         "(enc, dec)\n"},
+        {"mesh [a, b]\nzero 3 @ a, again = b, unit = core", NULL,
+         "E0430 a.etch:4:21 'again' gathers over some of the axes that divide the weights\n"
+         "  note a.etch:4:1 these are here\n"
+         "E0430 a.etch:4:31 'core' is no loop\n"},
+        {"mesh [a]\nzero 3 @ a, again = a, keep = true", NULL,
+         "E0430 a.etch:4:1 'again' says what backward gathers, and with this 'keep' it gathers nothing\n"},
         {"mesh [a]\nstage layer @ b", NULL,
          "E0423 a.etch:4:15 plan 'p' has no mesh axis 'b'\n  note its mesh is [a]\n"},
         {"mesh [a, b]\nstage layer @ a\nstage embed @ b", NULL,
@@ -264,18 +327,30 @@ static void wrong(etch_arena *arena)
         {"mesh [a]\nstage layer @ a, schedule = gpipe(virtual = 2)", NULL,
          "E0432 a.etch:4:29 schedule 'gpipe' takes no options\n"},
         {"mesh [a]\noffload = (optimizer)\nofload = 1", NULL,
-         "E0420 a.etch:4:1 'offload' in a plan" LATER "E0430 a.etch:5:1 a plan has no option 'ofload'\n"
-         "  help did you mean 'offload'?\n"},
-        {"mesh [a]\nstream S @ a\npad K = 128\nfor core { dtype act = f8 }\nfor core { recompute = layer "
+         "E0430 a.etch:5:1 a plan has no option 'ofload'\n  help did you mean 'offload'?\n"},
+        {"mesh [a]\noffload = (master, weights, mastr, 3)", NULL,
+         "E0420 a.etch:4:20 offloading 'weights'" LATER OFFLOAD
+         "E0430 a.etch:4:29 offload lists what the optimizer keeps in the memory of the host\n"
+         "  help did you mean 'master'?\n" OFFLOAD
+         "E0430 a.etch:4:36 offload lists what the optimizer keeps in the memory of the host\n" OFFLOAD},
+        {"mesh [a]\nstream S @ a\npad K = 128\nfor core { dtype act = f8 }\nfor core { keep = none "
          "}\naccumulate = (B, 4)",
          NULL,
-         "E0420 a.etch:4:1 'stream' in a plan" LATER "E0420 a.etch:5:1 'pad' in a plan" LATER
-         "E0420 a.etch:6:12 'dtype' in a scope" LATER "E0420 a.etch:7:12 'recompute' in a scope" LATER
-         "E0420 a.etch:8:1 'accumulate' in a plan" LATER},
+         "E0420 a.etch:4:1 'stream' in a plan" LATER "E0420 a.etch:6:12 'dtype' in a scope" LATER
+         "E0420 a.etch:7:12 'keep' in a scope" LATER "E0420 a.etch:8:1 'accumulate' in a plan" LATER},
         {"mesh [a]\ndtype act = f32, master = none\ndtype gemm = f8, moments = i8, master = f32", NULL,
          "E0244 a.etch:5:7 the dtype of 'gemm'" LATER
          "E0216 a.etch:5:28 i8 is no dtype of real numbers, which moments are\n"
          "E0211 a.etch:5:32 the dtype of 'master' is set twice\n  note a.etch:4:18 it is set here already\n"},
+        {"mesh [a]\ndtype dispatch = f8(128), combine = f8(block = 0), act = f8(block = 128)\n"
+         "dtype weights = f8(block = 1.5)",
+         NULL,
+         "E0216 a.etch:4:18 a dtype takes the number of elements that share a scale, from 1 to 1048576\n"
+         "  help write f8(block = 128)\n"
+         "E0216 a.etch:4:37 a dtype takes the number of elements that share a scale, from 1 to 1048576\n"
+         "  help write f8(block = 128)\n"
+         "E0216 a.etch:4:58 only what goes to experts and back has scales: dispatch and combine\n"
+         "E0216 a.etch:5:17 only what goes to experts and back has scales: dispatch and combine\n"},
         {"mesh [a]\nbalance = 2\nbucket = 0\nbalance = true", NULL,
          "E0430 a.etch:4:11 balance is true, early and late queries together, or false, contiguous parts of "
          "them\nE0430 a.etch:5:10 a bucket is layer, step, or at least 1 byte\n"
@@ -288,14 +363,23 @@ static void wrong(etch_arena *arena)
          "E0430 a.etch:5:1 'recompute' is given twice\n  note a.etch:4:1 it is given here already\n"},
         {"mesh [a]\nfor core { mesh [b]\nshard B @ b }\nstage layer @ b", NULL,
          "E0420 a.etch:4:12 a mesh of its own for a scope" LATER},
-        {"mesh [a]\nfor core { for experts { shard B @ a } }", NULL,
-         "E0420 a.etch:4:12 a scope inside a scope" LATER},
-        {"mesh [a]\nfor (residual, layer, core.x) { shard B @ a }", NULL,
-         "E0420 a.etch:4:6 a scope of 'residual'" LATER
-         "  help a scope speaks of modules: for MODULE { ... }\n"
-         "E0420 a.etch:4:16 a scope of 'layer'" LATER "  help a scope speaks of modules: for MODULE { ... }\n"
-         "E0420 a.etch:4:23 a scope of 'core.x'" LATER
-         "  help a scope speaks of modules: for MODULE { ... }\n"},
+        {"mesh [a]\nfor core { for experts { mesh [b] } }", NULL,
+         "E0420 a.etch:4:26 a mesh of its own for a scope" LATER},
+        {"mesh [a]\nfor core { reduce = end\nranks = 4\norder = a\nrecompute = none }", NULL,
+         "E0430 a.etch:4:12 gradients are reduced together, those of several modules in one collective: a "
+         "scope cannot "
+         "say when\n  help write it outside of the scope, for the whole plan\n"
+         "E0430 a.etch:5:1 'ranks' is of all ranks: a scope has none of its own\n"
+         "  help write it outside of the scope, for the whole plan\n"
+         "E0430 a.etch:6:1 'order' is of all ranks: a scope has none of its own\n"
+         "  help write it outside of the scope, for the whole plan\n"
+         "E0430 a.etch:7:1 a scope cannot keep what is run again: what is around it is run again as a whole\n"
+         "  help name outside of the scope what is to be run again, without this part\n"},
+        {"mesh [a]\nfor core { recompute = full\nrecompute = full }", NULL,
+         "E0430 a.etch:5:1 'recompute' is given twice\n  note a.etch:4:12 it is given here already\n"},
+        {"mesh [a]\nrecompute = layer\nfor core { recompute = needed }", NULL,
+         "E0430 a.etch:5:12 what nobody reads is left out of all that is run again, or of nothing\n"
+         "  note a.etch:4:1 here it is said otherwise\n  help write needed(..) in both lines, or in none\n"},
     };
     RUN_ALL(arena, cases);
 }
@@ -337,9 +421,9 @@ static void choices(etch_arena *arena)
         {"import \"b.etch\"\nparallel own { }\n--- b.etch\nparallel other { }\n", NULL, true, "own", ""},
         {"import \"b.etch\" as b\n--- b.etch\nparallel other { }\n", "b.other", true, "other", ""},
         /* a plan with what has no meaning yet is in nobody's way until it is needed */
-        {"parallel a { pad K = 2 }\n", NULL, false, NULL, ""},
-        {"parallel a { mesh [dp]; zero 1 @ dp, unit = layer }\n", NULL, false, NULL, ""},
-        {"parallel a { pad K = 2 }\n", NULL, true, NULL, "E0420 a.etch:2:14 'pad' in a plan" LATER},
+        {"parallel a { mesh [a]; stream S @ a }\n", NULL, false, NULL, ""},
+        {"parallel a { mesh [a]; stream S @ a }\n", NULL, true, NULL,
+         "E0420 a.etch:2:24 'stream' in a plan" LATER},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const choice_case *c = &cases[i];
@@ -370,14 +454,14 @@ typedef struct ready_case {
 static void pending(etch_arena *arena)
 {
     static const ready_case cases[] = {
-        {"zero 2 @ dp", "pp=1,dp=1", false, true, true, ""},
-        {"zero 2 @ dp", "tp=8", true, true, true, ""},
-        {"zero  2 @ (dp,tp)", "pp=2,dp=1", true, true, true, ""},
-        {"zero  2 @ (dp,tp)", "dp=4", false, false, false,
-         "E0420 a.etch:5:1 'zero 2 @ (dp,tp)'" LATER "  help it has no effect on axes of 1: --set dp=1\n"},
-        {"zero  2 @ (dp,tp)", "dp=1,tp=1", false, true, true, ""},
-        {"zero  2 @ (dp,tp)", "pp=1", false, true, false,
-         "E0420 a.etch:5:1 'zero 2 @ (dp,tp)'" LATER
+        {"for core { zero 2 @ dp }", "pp=1,dp=1", false, true, true, ""},
+        {"for core { zero 2 @ dp }", "tp=8", true, true, true, ""},
+        {"for core { zero  2 @ (dp,tp) }", "pp=2,dp=1", true, true, true, ""},
+        {"for core { zero  2 @ (dp,tp) }", "dp=4", false, false, false,
+         "E0420 a.etch:5:12 'zero 2 @ (dp,tp)'" LATER "  help it has no effect on axes of 1: --set dp=1\n"},
+        {"for core { zero  2 @ (dp,tp) }", "dp=1,tp=1", false, true, true, ""},
+        {"for core { zero  2 @ (dp,tp) }", "pp=1", false, true, false,
+         "E0420 a.etch:5:12 'zero 2 @ (dp,tp)'" LATER
          "  help it has no effect on axes of 1: --set dp=1,tp=1\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

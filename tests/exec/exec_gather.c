@@ -1,0 +1,145 @@
+/* Weights that ranks hold in parts: a part is a range of the elements that a rank has of the weight under the
+ * plan's shards, laid out flat, with zeros behind the last. Gathers put together what the ranks of a group hold,
+ * nothing else; what they make is forgotten when the unit ends that it was gathered for. */
+#include "exec_ranks.h"
+
+#include "graph/kernel_int.h"
+
+#include <string.h>
+
+static exec_array *flat_array(exec_ranks *ranks, size_t size)
+{
+    exec_array *array = ETCH_NEW(ranks->values.arena, exec_array);
+    array->size = size;
+    array->at = ETCH_NEW_ARRAY(ranks->values.arena, size, double);
+    return array;
+}
+
+uint32_t exec_ranks_place(const exec_ranks *ranks, const etch_tensor *weight, uint32_t axes, uint32_t rank)
+{
+    const uint32_t shared = axes & ranks->placed->sync_axes[weight->id];
+    return exec_mesh_place(&ranks->mesh, rank, axes & ~shared) * exec_mesh_count(&ranks->mesh, shared) +
+           exec_mesh_place(&ranks->mesh, rank, shared);
+}
+
+/* The rank's range of what it has of the whole. */
+static exec_array *range_of(exec_ranks *ranks, const etch_tensor *weight, const exec_array *held,
+                            uint32_t axes, uint32_t rank)
+{
+    const size_t parts = exec_mesh_count(&ranks->mesh, axes), share = (held->size + parts - 1) / parts;
+    const size_t first = share * exec_ranks_place(ranks, weight, axes, rank);
+    exec_array *part = flat_array(ranks, share);
+    for (size_t i = 0; i < share && first + i < held->size; i++)
+        part->at[i] = held->at[first + i];
+    return part;
+}
+
+exec_array *exec_ranks_range(exec_ranks *ranks, const etch_value *value, uint32_t rank)
+{
+    etch_value whole = *value;
+    whole.flat = 0;
+    return range_of(ranks, value->tensor, exec_ranks_cut(ranks, &whole, rank), value->flat, rank);
+}
+
+/* What the parts of the rank's group are together. */
+static exec_array *put_together(exec_ranks *ranks, const etch_step *step, uint32_t operand, uint32_t rank)
+{
+    const etch_value *made = step->outs[operand];
+    exec_array *whole = ETCH_NEW(ranks->values.arena, exec_array);
+    *whole = exec_mesh_part(&ranks->mesh, &ranks->env, made->tensor, made->place, rank);
+    exec_array_fill(ranks->values.arena, whole);
+    bool *there = ETCH_NEW_ARRAY(ranks->values.arena, whole->size, bool);
+    for (uint32_t r = 0; r < ranks->mesh.ranks; r++) {
+        const exec_array *part = exec_mesh_is_group(&ranks->mesh, r, rank, step->axes)
+                                     ? exec_ranks_get(ranks, step->ins[operand], r)
+                                     : NULL;
+        for (size_t i = 0; part && i < part->size; i++) {
+            const size_t at = exec_ranks_place(ranks, made->tensor, step->axes, r) * part->size + i;
+            if (at < whole->size) {
+                whole->at[at] = part->at[i];
+                there[at] = true;
+            }
+        }
+    }
+    for (size_t i = 0; i < whole->size; i++)
+        if (!there[i])
+            exec_fail(&ranks->env, "the parts of %s over %s are not all of it", made->tensor->name,
+                      etch_axes_label(ranks->placed, step->axes));
+    return whole;
+}
+
+/* One instance of one weight. */
+static size_t run_operand(exec_ranks *ranks, const etch_step *step, uint32_t operand)
+{
+    const etch_value *from = step->ins[operand], *to = step->outs[operand];
+    const bool gathers = step->move == ETCH_ALL_GATHER;
+    if ((gathers ? from->flat : to->flat) != step->axes || (gathers ? to->flat : from->flat) != 0)
+        exec_fail(&ranks->env, "%s: parts of %s before and after do not fit", etch_row_name(step->row),
+                  from->tensor->name);
+    for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++) {
+        const exec_array *held = exec_ranks_get(ranks, from, r);
+        if (held)
+            *exec_ranks_slot(ranks, to, r) = gathers ? put_together(ranks, step, operand, r)
+                                                     : range_of(ranks, from->tensor, held, step->axes, r);
+    }
+    const exec_array *held = exec_ranks_find(ranks, from, 0);
+    return held ? held->size * etch_dtype_bytes(from->tensor->dtype) : 0;
+}
+
+/* All instances that one run of the region has: `loop` is the innermost one that is not begun yet. */
+static size_t run_instances(exec_ranks *ranks, const etch_step *step, uint32_t operand, const etch_loop *loop,
+                            const etch_loop *around)
+{
+    const etch_region *home = step->ins[operand]->tensor->region;
+    size_t bytes = 0;
+    if (loop == around || !loop)
+        return exec_has_instance(home, exec_instance(&ranks->env, home->loop))
+                   ? run_operand(ranks, step, operand)
+                   : 0;
+    for (uint32_t i = 0; i < exec_integer(loop->count); i++) {
+        exec_iterate(&ranks->env, loop, i);
+        bytes += run_instances(ranks, step, operand, exec_outer(loop), around);
+        exec_iterated(&ranks->env, loop);
+    }
+    return bytes;
+}
+
+void exec_ranks_gather(exec_ranks *ranks, const etch_placed_region *region, const etch_step *step)
+{
+    const etch_loop *around = region->loop ? etch_forward_body(region->of)->loop : NULL;
+    etch_sym *sym = ranks->placed->training->graph->sym;
+    size_t bytes = 0, said = 0;
+    for (uint32_t i = 0; i < step->in_count && !ranks->env.failure; i++) {
+        const etch_loop *home = step->ins[i]->tensor->region->loop;
+        bytes += run_instances(ranks, step, i, home, home ? around : NULL);
+        if (step->copies)
+            said +=
+                exec_integer(etch_mul(sym, step->copies[i], etch_value_bytes(ranks->placed, step->ins[i])));
+    }
+    if (step->copies && bytes != said)
+        exec_fail(&ranks->env, "weights of %zu bytes are gathered, %zu are said", bytes, said);
+}
+
+/* ---- forgetting ---------------------------------------------------------------------------------------- */
+
+static bool lasts(exec_ranks *ranks, const etch_step *gather)
+{
+    const etch_gatherings *list = &ranks->placed->gatherings;
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->at[i].step == gather)
+            return list->at[i].lasts != ETCH_KEEP_UNIT;
+    exec_fail(&ranks->env, "a gather is not listed");
+    return true;
+}
+
+void exec_ranks_forget(exec_ranks *ranks, const etch_placed_region *region, uint32_t end)
+{
+    for (uint32_t i = 0; i < end && !ranks->env.failure; i++) {
+        const etch_step *step = region->items.at[i].step;
+        if (!step || !step->copies || lasts(ranks, step))
+            continue;
+        for (uint32_t k = 0; k < step->out_count; k++)
+            for (uint32_t r = 0; r < ranks->mesh.ranks; r++)
+                ranks->values.at[step->outs[k]->id * ranks->mesh.ranks + r] = NULL;
+    }
+}
