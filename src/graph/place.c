@@ -148,22 +148,6 @@ static etch_state factor_of_route(placer *p, const etch_op *op, uint32_t axis, e
     return (of_tokens || of_slots) && can_divide(op, *token) ? *token : state;
 }
 
-static etch_state choose_factor(placer *p, const placing *pl, uint32_t axis)
-{
-    const etch_op *op = pl->op;
-    if (pl->barred & (1u << axis))
-        return NULL;
-    if (op->forward) {
-        etch_state state = p->steps[op->forward->id]->factor[axis];
-        return can_divide(op, state) ? state : NULL;
-    }
-    etch_state lead = op->row->lead ? pl->ins[op->row->lead]->place[axis] : NULL;
-    etch_state state = can_divide(op, lead) ? lead : factor_of_operands(pl, axis, true);
-    if (!state)
-        state = factor_of_operands(pl, axis, false);
-    return factor_of_route(p, op, axis, state ? state : factor_of_demand(p, pl, axis));
-}
-
 /* Does the operand have `dim`, under either of its names where the op maps dims (the gradient of a slice)? */
 static bool operand_has(const etch_op *op, const etch_tensor *operand, const etch_dim *dim)
 {
@@ -177,6 +161,43 @@ static bool has_result_dims(const etch_op *op, const etch_tensor *operand)
         if (!operand_has(op, operand, op->outs[0]->dims[d]))
             return false;
     return true;
+}
+
+/* Is the only partial operand summed down, with nothing but what is smaller? Then its summands are added behind the op, in a
+ * smaller tensor: rows of tables when they are pooled. */
+static bool sums_later(const placing *pl, uint32_t axis)
+{
+    const etch_op *op = pl->op;
+    const etch_tensor *sum = NULL;
+    for (uint32_t i = 0; i < op->in_count; i++)
+        if (pl->ins[i]->place[axis] == ETCH_PARTIAL)
+            sum = op->ins[i];
+    if (op->row->linear != LINEAR_EACH || count_partial(pl, axis) != 1 || !has_result_dims(op, sum) ||
+        op->outs[0]->rank >= sum->rank)
+        return false;
+    for (uint32_t i = 0; i < op->in_count; i++)
+        if (op->ins[i] != sum && (op->ins[i]->rank >= sum->rank || !etch_covers(sum, op->ins[i]) ||
+                                  (op->ins[i]->kind == ETCH_WEIGHT && pl->ins[i]->place[axis])))
+            return false;
+    return true;
+}
+
+static etch_state choose_factor(placer *p, const placing *pl, uint32_t axis)
+{
+    const etch_op *op = pl->op;
+    if (pl->barred & (1u << axis))
+        return NULL;
+    if (op->forward) {
+        etch_state state = p->steps[op->forward->id]->factor[axis];
+        return can_divide(op, state) ? state : NULL;
+    }
+    if (sums_later(pl, axis))
+        return NULL;
+    etch_state lead = op->row->lead ? pl->ins[op->row->lead]->place[axis] : NULL;
+    etch_state state = can_divide(op, lead) ? lead : factor_of_operands(pl, axis, true);
+    if (!state)
+        state = factor_of_operands(pl, axis, false);
+    return factor_of_route(p, op, axis, state ? state : factor_of_demand(p, pl, axis));
 }
 
 /* Which partial operands of this axis go through the op, as bits: all of them, or one. Of several the last one that
