@@ -11,6 +11,16 @@ static json_t *axis_json(const etch_view_axis *axis, bool *failed)
     return row;
 }
 
+static json_t *pad_json(const etch_placement_report *r, const etch_view_pad *pad, bool *failed)
+{
+    json_t *row = json_object();
+    (void)r;
+    cli_json_set(row, "dim", cli_json_index(pad->dim), failed);
+    cli_json_set(row, "size", cli_json_text(pad->size), failed);
+    cli_json_set(row, "location", cli_json_location(&pad->location, failed), failed);
+    return row;
+}
+
 static json_t *axes_json(const etch_placement_report *r, const size_t *axes, size_t count, bool *failed)
 {
     json_t *list = json_array();
@@ -34,6 +44,7 @@ static json_t *value_json(const etch_placement_report *r, const etch_view_value 
     cli_json_set(row, "place", cli_json_text(v->place), failed);
     cli_json_set(row, "shards", shards, failed);
     cli_json_set(row, "partial", axes_json(r, v->partial, v->partial_count, failed), failed);
+    cli_json_set(row, "parts", axes_json(r, v->parts, v->part_count, failed), failed);
     cli_json_set(row, "bytes", cli_json_text(v->bytes), failed);
     cli_json_set(row, "bytes_by_dims", cli_json_text(v->bytes_by_dims), failed);
     cli_json_set(row, "step", cli_json_index(v->step), failed);
@@ -99,6 +110,7 @@ static json_t *collective_json(const etch_placement_report *r, const etch_view_c
     cli_json_set(row, "after", cli_json_text(c->after), failed);
     cli_json_set(row, "module", cli_json_index(c->module), failed);
     cli_json_set(row, "loop", cli_json_index(c->loop), failed);
+    cli_json_set(row, "dtype", cli_json_text(c->dtype), failed);
     cli_json_set(row, "bytes", cli_json_text(c->bytes), failed);
     cli_json_set(row, "bytes_by_dims", cli_json_text(c->bytes_by_dims), failed);
     cli_json_set(row, "stages", shares_json(r, c->shares, failed), failed);
@@ -146,6 +158,7 @@ bool cli_print_plan_json(const etch_placement_report *report)
     cli_json_set(root, "stages", stages, &failed);
     cli_json_tensors(root, graph, &failed);
     cli_json_modules(root, graph, &failed);
+    LIST(pad, pads, pad_count);
     LIST(value, values, value_count);
     LIST(step, steps, step_count);
     LIST(handed, handed, handed_count);

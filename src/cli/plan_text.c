@@ -113,6 +113,8 @@ static void print_summary(const etch_placement_report *r)
         cli_print_field(i ? "" : "dims", "%s %s %s%s", d->name, d->average ? "~" : "=", d->size,
                         d->divided ? ", of which a microbatch has 1/micro" : "");
     }
+    for (size_t i = 0; i < r->pad_count; i++)
+        cli_print_field(i ? "" : "padded", "%s = %s", g->dims[r->pads[i].dim].name, r->pads[i].size);
 }
 
 static bool same_share(const etch_view_share *a, const etch_view_share *b)
@@ -536,6 +538,10 @@ static void print_handed(printer *p, const etch_view_step *s)
 static void print_step(printer *p, const etch_view_step *s)
 {
     begin_line(p, p->way.depth + 1);
+    if (s->collective != ETCH_VIEW_NONE && s->out_count > 1) { /* their names stand with the reasons */
+        put(p, "%zu weights, whole = %s  #%zu\n", s->out_count, s->name, s->collective + 1);
+        return;
+    }
     for (size_t i = 0; i < s->out_count; i++) {
         put(p, "%s", i ? ", " : "");
         put_value(p, s->outs[i]);

@@ -34,6 +34,7 @@ typedef struct telling {
 static telling telling_of(const etch_placed *placed, const etch_telling *how, etch_phrases *out)
 {
     return (telling){.p = {.plan = placed->plan,
+                           .parts = *placed->parts,
                            .training = placed->training,
                            .graph = placed->training->graph,
                            .axis_count = placed->plan->mesh.count},
@@ -152,7 +153,7 @@ uint32_t etch_place_axes(const etch_placed *placed, const etch_telling *how, con
 static const etch_shard *line_of_dim(const telling *t, const etch_scope *scope, const etch_dim *dim,
                                      uint32_t axis)
 {
-    const etch_shard *mapped = etch_map_dim(&t->p, scope, dim);
+    const etch_shard *mapped = etch_map_dim(&t->p, etch_part_around(&t->p, scope), dim);
     for (uint32_t i = 0; mapped && i < mapped->axis_count; i++)
         if (mapped->axes[i] == axis)
             return mapped;
@@ -275,7 +276,7 @@ static etch_value *first_so(etch_value *value, uint32_t axis, etch_state *dim)
 {
     while (value->step) {
         const etch_step *step = value->step;
-        etch_value *before = step->ins && step->in_count ? step->ins[0] : NULL;
+        etch_value *before = step->ins && step->in_count ? etch_value_before(value) : NULL;
         if (step->move != ETCH_NO_MOVE) {
             if (step->axes >> axis & 1)
                 break;
@@ -351,6 +352,14 @@ static void explain_made(const telling *t, etch_value *value, uint32_t axes)
 
 /* ---- what asks for a collective ------------------------------------------------------------------------- */
 
+static const char *part_text(const telling *t, const etch_cause *cause)
+{
+    if (cause->loop)
+        return etch_text(t->arena, "loop %s", cause->loop->name);
+    return cause->result ? etch_text(t->arena, "the statement of %s", name_of(t, cause->result))
+                         : module_of(t, cause->scope);
+}
+
 static void explain_held(const telling *t, const etch_cause *cause, const etch_state *to, uint32_t axes,
                          const etch_tensor *moved, int part)
 {
@@ -372,11 +381,11 @@ static void explain_held(const telling *t, const etch_cause *cause, const etch_s
         break;
     case ETCH_RULE_ENTER:
     case ETCH_RULE_LEAVE:
-        say_of_plan(
-            t, part, cause->line,
-            etch_text(t->arena, "%s %s %s, %s %s", name, cause->rule == ETCH_RULE_ENTER ? "enters" : "leaves",
-                      module_of(t, cause->scope),
-                      cause->rule == ETCH_RULE_ENTER ? "which has it" : "outside of which it is", state));
+        say_of_plan(t, part, cause->line,
+                    etch_text(t->arena, "%s %s %s, %s %s", name,
+                              cause->rule == ETCH_RULE_ENTER ? "enters" : "leaves", part_text(t, cause),
+                              cause->rule == ETCH_RULE_ENTER ? "which has it" : "outside of which it is",
+                              state));
         break;
     default:
         break;
@@ -460,13 +469,23 @@ static void explain_statistic(const telling *t, const etch_step *step)
         }
 }
 
+static void say_zero(const telling *t, const etch_cause *cause)
+{
+    const etch_zero *zero = &t->p.plan->zero;
+    if (cause->line.start)
+        say(t, ETCH_PHRASE_LINE, cause->line,
+            etch_text(t->arena, "zero %u @ %s", (unsigned)zero->level,
+                      etch_axes_label(t->placed, zero->axes)));
+}
+
 /* Weights that are gathered. */
 static void explain_whole(const telling *t, const etch_step *gather)
 {
     const etch_cause *cause = &gather->cause;
     const char *group = etch_axes_label(t->placed, gather->ins[0]->flat & t->axes);
-    say(t, ETCH_PHRASE_MADE, cause->line,
+    say(t, ETCH_PHRASE_MADE, (etch_span){0, 0},
         etch_text(t->arena, "each rank of %s holds a part of the weights", group));
+    say_zero(t, cause);
     say(t, ETCH_PHRASE_NEEDS, cause->loop ? cause->loop->span : (etch_span){0, 0},
         cause->loop ? etch_text(t->arena, "an iteration of %s reads them whole", cause->loop->name)
                     : "what lies between loops reads them whole");
@@ -539,19 +558,10 @@ static void explain_gradients(const telling *t, const etch_cause *cause, uint32_
     }
 }
 
-static void say_zero(const telling *t, const etch_cause *cause)
-{
-    const etch_zero *zero = &t->p.plan->zero;
-    if (cause->line.start)
-        say(t, ETCH_PHRASE_LINE, cause->line,
-            etch_text(t->arena, "zero %u @ %s", (unsigned)zero->level,
-                      etch_axes_label(t->placed, zero->axes)));
-}
-
-static void say_bucket(const telling *t)
+static void say_bucket(const telling *t, const etch_cause *cause)
 {
     const etch_plan *plan = t->p.plan;
-    if (plan->bucket_span.start)
+    if (plan->bucket_span.start && !cause->every_microbatch)
         say(t, ETCH_PHRASE_LINE, plan->bucket_span,
             plan->bucketing == ETCH_BUCKET_BY_LAYER ? "bucket = layer"
             : plan->bucketing == ETCH_BUCKET_BY_STEP
@@ -560,12 +570,22 @@ static void say_bucket(const telling *t)
 }
 
 /* Whose weights one collective takes. */
-static const char *unit_text(const telling *t, const etch_unit *unit)
+static const char *unit_text(const telling *t, const etch_cause *cause)
 {
-    if (t->p.plan->bucketing != ETCH_BUCKET_BY_LAYER)
+    const etch_unit *unit = cause->unit;
+    if (t->p.plan->bucketing != ETCH_BUCKET_BY_LAYER && !cause->every_microbatch)
         return "all weights here";
     return unit && unit->loop ? etch_text(t->arena, "weights of each iteration of %s", unit->loop->name)
                               : "weights outside of loops";
+}
+
+static const char *reduce_text(const telling *t, const etch_cause *cause, const char *group)
+{
+    const char *weights = unit_text(t, cause);
+    if (cause->line.start && t->p.plan->zero.level > 1)
+        return etch_text(t->arena, "each rank of %s keeps a part of the gradients of %s", group, weights);
+    return etch_text(t->arena, "%s are held alike over %s, and updated %s", weights, group,
+                     cause->line.start ? "in parts" : "alike");
 }
 
 static void explain_cut(const telling *t, const etch_cause *cause)
@@ -587,18 +607,16 @@ void etch_cause_explain(const etch_placed *placed, const etch_telling *how, cons
     switch (cause->rule) {
     case ETCH_RULE_REDUCE:
         explain_gradients(&t, cause, axes & t.axes);
-        say(&t, ETCH_PHRASE_NEEDS, (etch_span){0, 0},
-            etch_text(t.arena, "%s are held alike over %s, and updated %s", unit_text(&t, cause->unit), group,
-                      cause->line.start ? "in parts" : "alike"));
+        say(&t, ETCH_PHRASE_NEEDS, (etch_span){0, 0}, reduce_text(&t, cause, group));
         say_zero(&t, cause);
-        say_bucket(&t);
+        say_bucket(&t, cause);
         break;
     case ETCH_RULE_UPDATE:
         say(&t, ETCH_PHRASE_NEEDS, (etch_span){0, 0},
-            etch_text(t.arena, "%s were updated in parts over %s, and are held whole",
-                      unit_text(&t, cause->unit), group));
+            etch_text(t.arena, "%s were updated in parts over %s, and are held whole", unit_text(&t, cause),
+                      group));
         say_zero(&t, cause);
-        say_bucket(&t);
+        say_bucket(&t, cause);
         break;
     case ETCH_RULE_TIE:
         say_of_plan(&t, ETCH_PHRASE_NEEDS, cause->line,

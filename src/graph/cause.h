@@ -11,7 +11,8 @@ typedef enum etch_rule {
     ETCH_RULE_MERGE,     /* R5: `op` merges dims, of which the inner ones must be whole */
     ETCH_RULE_PIN,       /* R1: `tensor` is pinned by `line` */
     ETCH_RULE_RESULT,    /* R4: the run asks for `tensor`, which so is no partial sum */
-    ETCH_RULE_ENTER,     /* R1: `tensor` enters the call `scope`, which `line` places otherwise */
+    ETCH_RULE_ENTER,     /* R1: `tensor` enters the call `scope`, the loop or the statement of `result`, which
+                            `line` places otherwise */
     ETCH_RULE_LEAVE,     /* R1: and leaves it */
     ETCH_RULE_LOOP,      /* R7: `loop` hands `tensor` on */
     ETCH_RULE_STATISTIC, /* R2: `op` reduces over shards of what it needs a statistic of */
@@ -38,8 +39,10 @@ typedef struct etch_cause {
     const struct etch_tensor *tensor;
     const struct etch_loop *loop;
     const struct etch_scope *scope;
+    const struct etch_tensor *result;
     const struct etch_unit *unit; /* REDUCE, UPDATE, TIE: whose weights these are */
     const struct etch_cut *cut;   /* STAGE */
+    bool every_microbatch;        /* REDUCE: of a unit and microbatch, else at the end of the step */
     etch_span line;               /* of the plan, or of the train block */
 } etch_cause;
 

@@ -290,6 +290,7 @@ static void list_ending_moves(const listing *l, const ending *e)
         item.move = moves[i].move;
         item.axes = moves[i].axes;
         item.cause = cause_of_ending(l, e, moves[i].move);
+        item.cause.every_microbatch = moves[i].every_microbatch;
         push_comm(l, item);
     }
 }

@@ -75,7 +75,7 @@ void etch_demand_carry(placer *p, handing value, etch_state *place)
             return;
     if (carry->init && etch_map_pin(p, carry->init, place))
         return;
-    etch_map_place(p, carry->in->scope, carry->in, place);
+    etch_map_place(p, etch_part_of(p, carry->in), carry->in, place);
 }
 
 /* ---- demands ---------------------------------------------------------------------------------------- */
@@ -100,16 +100,29 @@ static etch_state before_op(const etch_op *op, const etch_tensor *tensor, etch_s
 static void demand_through(placer *p, const etch_op *op, const etch_tensor *tensor, demand *want)
 {
     const demand *result = &p->wants[op->outs[0]->id];
-    uint32_t touched = op->edge ? etch_map_touched(p, op->scope) : 0;
-    if (!touched && (!is_elementwise(op) || !result->known))
+    const etch_crossing crossing = etch_part_crossed(p, op, tensor);
+    if (!crossing.axes && (!is_elementwise(op) || !result->known))
         return;
     etch_state now[ETCH_MAX_AXES] = {NULL};
-    for (uint32_t a = 0; result->known && a < p->axis_count; a++)
+    for (uint32_t a = 0; is_elementwise(op) && result->known && a < p->axis_count; a++)
         now[a] = before_op(op, tensor, result->place[a]);
-    if (touched)
-        etch_map_edge(p, op, touched, now, want->place);
+    if (crossing.axes)
+        etch_map_cross(p, &crossing, tensor, now, want->place);
     else
         memcpy(want->place, now, sizeof now);
+    want->known = true;
+}
+
+/* The result of a statement leaves it, whoever reads it. */
+static void demand_left(placer *p, const etch_tensor *tensor, demand *want)
+{
+    const etch_crossing left = etch_part_left(p, tensor);
+    if (!left.axes)
+        return;
+    etch_state now[ETCH_MAX_AXES] = {NULL};
+    for (uint32_t a = 0; want->known && a < p->axis_count; a++)
+        now[a] = want->place[a];
+    etch_map_cross(p, &left, tensor, now, want->place);
     want->known = true;
 }
 
@@ -127,9 +140,11 @@ static void demand_tensor(placer *p, const etch_tensor *tensor)
     if (value.loop) {
         etch_demand_carry(p, value, want->place);
         want->known = true;
-    } else if (u->only) {
-        demand_through(p, u->only, tensor, want);
+        return;
     }
+    if (u->only)
+        demand_through(p, u->only, tensor, want);
+    demand_left(p, tensor, want);
 }
 
 void etch_demand_region(placer *p, const etch_region *region)

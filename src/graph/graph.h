@@ -377,9 +377,12 @@ typedef struct etch_optimizer {
 typedef struct etch_recompute {
     ETCH_VEC(const char *) selectors;
     ETCH_VEC(etch_span) spans; /* of the selectors */
-    bool all;                  /* every outermost loop */
-    bool needed;               /* without what nobody reads */
-    etch_span span;            /* where it is said; nowhere when it is not */
+    ETCH_VEC(uint32_t)
+    places;         /* of the selectors: the scope of the plan that they stand in, its place in the plan's
+                                  list plus one; 0 or missing: in none */
+    bool all;       /* every outermost loop */
+    bool needed;    /* without what nobody reads */
+    etch_span span; /* where it is said; nowhere when it is not */
 } etch_recompute;
 
 typedef struct etch_train {
@@ -388,6 +391,8 @@ typedef struct etch_train {
     etch_optimizer optimizer;
     const char *const *recompute;     /* as in etch_recompute */
     const etch_span *recompute_spans; /* NULL: `span` */
+    const uint32_t *recompute_places; /* as in etch_recompute; NULL: all 0 */
+    const struct etch_plan *plan;     /* whose scopes those are */
     uint32_t recompute_count;
     bool recompute_all;    /* every outermost loop */
     bool recompute_needed; /* without what nobody reads */
@@ -417,8 +422,8 @@ typedef struct etch_training {
     ETCH_VEC(etch_unit *) units;
 } etch_training;
 
-/* Replaces what is run again. */
-void etch_train_recompute(etch_train *train, const etch_recompute *recompute);
+/* Replaces what is run again. `plan`: whose scopes it speaks of; NULL: of none. */
+void etch_train_recompute(etch_train *train, const etch_recompute *recompute, const struct etch_plan *plan);
 
 /* Derives backward, recomputation and the units. A graph may be trained in several ways, one after the other. NULL after an error (no loss, an op that has no gradient).
  */
@@ -477,9 +482,11 @@ typedef struct etch_pin {
     etch_span span;
 } etch_pin;
 
+/* `for SELECTOR { .. }`: modules, loops, tags, module.tensor. */
 typedef struct etch_override {
-    const char *const *modules;
-    uint32_t module_count;
+    const char *const *selectors;
+    uint32_t selector_count;
+    uint32_t outer; /* the scope that it stands in: its place in the plan's list plus one; 0: in none */
     ETCH_VEC(etch_shard) shards;
     ETCH_VEC(etch_pin) pins;
     etch_span span;
@@ -523,6 +530,13 @@ typedef enum etch_bucketing {
     ETCH_BUCKET_BY_SIZE   /* so many bytes */
 } etch_bucketing;
 
+/* `pad V = 128*tp`: ranks hold the dim as if its size were a multiple of that. */
+typedef struct etch_pad {
+    const char *dim;
+    etch_expr multiple;
+    etch_span span;
+} etch_pad;
+
 /* How many ranks a plan asks for: what its mesh must come to. */
 typedef struct etch_rank_count {
     etch_expr count; /* NULL: it does not say */
@@ -552,6 +566,7 @@ typedef struct etch_plan {
     bool keep_gathers;   /* backward reads the copies that forward has gathered, which are kept (R8) */
     etch_span keep_span; /* where the plan says so; nowhere when it does not */
     bool reduce_last; /* gradients are reduced when the whole backward pass has ended, not layer by layer */
+    bool reduce_each; /* layer by layer in each microbatch, not once in a step */
     etch_span reduce_span;  /* where the plan says so; nowhere when it does not */
     uint32_t offloaded;     /* bits: ETCH_OFFLOAD_.. */
     etch_span offload_span; /* as reduce_span */
@@ -565,6 +580,7 @@ typedef struct etch_plan {
     ETCH_VEC(etch_shard) shards;
     ETCH_VEC(etch_pin) pins;
     ETCH_VEC(etch_override) overrides;
+    ETCH_VEC(etch_pad) pads; /* of each dim one at most */
     etch_span span;
 } etch_plan;
 
@@ -747,6 +763,7 @@ typedef struct etch_placed {
     const etch_plan *plan;
     etch_arena *arena;
     etch_placed_region *forward, *backward; /* backward may be NULL */
+    const struct etch_parts *parts;         /* of the model, as the scopes of the plan see it */
     etch_stages *stages;                    /* NULL: the plan has one stage */
     etch_value **weight_of;                 /* by tensor id: the placed weight, or NULL */
     /* By tensor id of a weight: axes over which its gradient is partial, and axes among whose ranks its
@@ -767,6 +784,11 @@ typedef struct etch_placed {
     uint32_t value_count, step_count;
     etch_diags *diags;
 } etch_placed;
+
+/* For a dim of fewer parts than its axis has ranks: lines that let another dim take what is left over, "mesh [.., kv = ..";
+ * NULL where they would not help. `size` and `divisor`: what the demand's are bound to. */
+const char *etch_two_axes_text(const etch_placed *placed, const etch_requirement *requirement, int64_t size,
+                               int64_t divisor);
 
 /* Which steps run as one node. Collectives are nodes of their own in each of them, and FLOP are the same. */
 typedef enum etch_granularity {
@@ -790,9 +812,17 @@ etch_home etch_stage_home_of(const etch_placed *placed, const etch_loop *loop);
  * each iteration has its own. */
 const etch_homes *etch_unit_uses(const etch_placed *placed, const etch_unit *unit);
 
+/* The size of a dim as the ranks hold it, all together: padded where the plan says so (etch_training_size otherwise). */
+etch_expr etch_placed_size(const etch_placed *placed, const etch_dim *dim);
+/* An etch_size_fn; the data is the etch_placed. */
+etch_expr etch_size_in_placement(const void *placed, const etch_dim *dim);
 /* Elements of a value on one rank, one microbatch. */
 etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value);
 etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value);
+/* The dtype in which a collective sends an operand; and its payload, where a rank has so many elements of one copy. */
+etch_dtype etch_travels_as(const etch_placed *placed, const etch_step *move, uint32_t operand);
+etch_expr etch_payload_by(const etch_placed *placed, const etch_step *move, uint32_t operand,
+                          etch_expr elements);
 /* Ranks whose coordinates on the uneven axes differ do unequal work: formulas of it have etch_coordinate of these
  * axes in them. Puts in those of one of `etch_part_count` parts: `number` counts them from 0, in the order in which
  * ranks are numbered; NULL: of the last one, which has most. */
@@ -801,6 +831,8 @@ etch_expr etch_at_part(const etch_placed *placed, etch_expr expr, etch_expr numb
 etch_expr etch_part_count(const etch_placed *placed);
 /* The value behind renames and identities: what is in memory. */
 etch_value *etch_value_root(etch_value *value);
+/* What a value shows or was moved from: the operand of the view or move that makes it. */
+etch_value *etch_value_before(const etch_value *value);
 /* The axes of a bit set as a user writes them: "tp", "(dp,tp)", or the name that the plan gives to this product. */
 const char *etch_axes_label(const etch_placed *placed, uint32_t axes);
 

@@ -59,7 +59,7 @@ static etch_expr local_size(const void *data, const etch_dim *dim)
 {
     const local *l = data;
     const etch_training *training = l->placed->training;
-    etch_expr size = etch_training_size(training, dim);
+    etch_expr size = etch_placed_size(l->placed, dim);
     if (l->shown && dim == l->shown)
         return l->seen;
     return dim == l->counted ? size : etch_div(training->graph->sym, size, parts_of(l, dim));

@@ -133,20 +133,38 @@ uint32_t etch_move_left_behind(const placer *p, const etch_value *value, const e
     return axes;
 }
 
-/* Reports which axis is kept from moving by which. */
-static void refuse_move(placer *p, const etch_value *value, const etch_state *goal)
+/* The axes of a line, or of the value's dim, but with `last` at the end: "(cp,dp)". */
+static const char *axes_with_last(const placer *p, const etch_shard *line, uint32_t other, uint32_t last)
+{
+    etch_buf text = {.arena = p->arena};
+    for (uint32_t i = 0; line && i < line->axis_count; i++)
+        if (line->axes[i] != last)
+            etch_buf_printf(&text, "%s,", p->plan->mesh.at[line->axes[i]].name);
+    if (!line)
+        etch_buf_printf(&text, "%s,", p->plan->mesh.at[other].name);
+    etch_buf_puts(&text, p->plan->mesh.at[last].name);
+    return text.text;
+}
+
+/* Reports which axis is kept from moving by which, at the line that has both on the dim, or at that which asks for it. */
+static void refuse_move(placer *p, const etch_value *value, const etch_state *goal, const etch_cause *cause)
 {
     for (uint32_t a = 0; a < p->axis_count && !p->failed; a++)
         for (uint32_t b = 0; value->place[a] != goal[a] && b < p->axis_count && !p->failed; b++) {
             if (a == b || !is_in_the_way(p, value->place, goal, a, b))
                 continue;
+            const etch_dim *dim = value->place[b];
             const char *name = p->plan->mesh.at[a].name, *other = p->plan->mesh.at[b].name;
-            const char *dim = value->place[b]->name;
-            etch_diag *diag =
-                etch_error(p->graph->diags, ETCH_E_NOT_INNERMOST, p->plan->span,
-                           "%s must be last on %s: %s is moved while %s stays on it", name, dim, name, other);
+            const etch_shard *line = etch_map_entry(p, dim, (1u << a) | (1u << b));
+            const etch_shard *of_one = line ? line : etch_map_entry(p, dim, 1u << b);
+            etch_diag *diag = etch_error(
+                p->graph->diags, ETCH_E_NOT_INNERMOST, of_one ? of_one->span : p->plan->span,
+                "%s must be last on %s: %s is moved while %s stays on it", name, dim->name, name, other);
+            if (cause->line.end)
+                etch_note(diag, cause->line, "this line moves it");
             etch_note(diag, value->tensor->span, "for %s", value->tensor->name);
-            etch_help(diag, "write %s @ (%s,%s)", dim, other, name);
+            etch_help(diag, "write %s @ (%s): the part of the outer axis stays when the inner one goes",
+                      dim->name, axes_with_last(p, line, b, a));
             p->failed = true;
         }
 }
@@ -205,13 +223,28 @@ static bool is_kept(const placer *p, const copy *c, etch_phase phase)
            is_brought(p, c) && is_before(p, c);
 }
 
+/* What a value was before collectives moved it: all that come from one are copies of each other. */
+static const etch_value *unmoved(const placer *p, const etch_value *value)
+{
+    while (value->step && value->step->move != ETCH_NO_MOVE &&
+           !etch_place_equal(p, value->place, value->step->ins[0]->place))
+        value = value->step->ins[0];
+    return value;
+}
+
+/* Does the copy hold what `value` holds, here and now? */
+static bool is_copy_of(const placer *p, const copy *c, const etch_value *value, etch_phase phase)
+{
+    const bool shared = c->region == p->region && c->phase == phase;
+    return unmoved(p, c->from) == unmoved(p, value) && (shared || is_kept(p, c, phase));
+}
+
 static etch_value *find_copy(const placer *p, const etch_value *value, const etch_state *goal,
                              etch_phase phase)
 {
     for (uint32_t i = 0; i < p->copies.count; i++) {
         const copy *c = &p->copies.at[i];
-        const bool shared = c->region == p->region && c->phase == phase;
-        if (c->from == value && etch_place_equal(p, c->to->place, goal) && (shared || is_kept(p, c, phase)))
+        if (is_copy_of(p, c, value, phase) && etch_place_equal(p, c->to->place, goal))
             return c->to;
     }
     return NULL;
@@ -245,8 +278,7 @@ static etch_value *nearest(const placer *p, etch_value *value, const etch_state 
     etch_value *best = value;
     for (uint32_t i = 0; i < p->copies.count; i++) {
         const copy *c = &p->copies.at[i];
-        if (c->from == value && c->region == p->region && c->phase == phase &&
-            left_to_move(p, c->to, goal) < left_to_move(p, best, goal) &&
+        if (is_copy_of(p, c, value, phase) && left_to_move(p, c->to, goal) < left_to_move(p, best, goal) &&
             is_on_the_way(p, value, c->to, goal))
             best = c->to;
     }
@@ -307,7 +339,7 @@ etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need
     moved = nearest(p, value, goal, phase);
     etch_move order[MOVE_KINDS + 1];
     if (!order_moves(p, moved->place, goal, order)) {
-        refuse_move(p, moved, goal);
+        refuse_move(p, moved, goal, &cause);
         return value;
     }
     for (const etch_move *kind = order; *kind != ETCH_NO_MOVE; kind++) {

@@ -148,22 +148,6 @@ static etch_state factor_of_route(placer *p, const etch_op *op, uint32_t axis, e
     return (of_tokens || of_slots) && can_divide(op, *token) ? *token : state;
 }
 
-static etch_state choose_factor(placer *p, const placing *pl, uint32_t axis)
-{
-    const etch_op *op = pl->op;
-    if (pl->barred & (1u << axis))
-        return NULL;
-    if (op->forward) {
-        etch_state state = p->steps[op->forward->id]->factor[axis];
-        return can_divide(op, state) ? state : NULL;
-    }
-    etch_state lead = op->row->lead ? pl->ins[op->row->lead]->place[axis] : NULL;
-    etch_state state = can_divide(op, lead) ? lead : factor_of_operands(pl, axis, true);
-    if (!state)
-        state = factor_of_operands(pl, axis, false);
-    return factor_of_route(p, op, axis, state ? state : factor_of_demand(p, pl, axis));
-}
-
 /* Does the operand have `dim`, under either of its names where the op maps dims (the gradient of a slice)? */
 static bool operand_has(const etch_op *op, const etch_tensor *operand, const etch_dim *dim)
 {
@@ -177,6 +161,43 @@ static bool has_result_dims(const etch_op *op, const etch_tensor *operand)
         if (!operand_has(op, operand, op->outs[0]->dims[d]))
             return false;
     return true;
+}
+
+/* Is the only partial operand summed down, with nothing but what is smaller? Then its summands are added behind the op, in a
+ * smaller tensor: rows of tables when they are pooled. */
+static bool sums_later(const placing *pl, uint32_t axis)
+{
+    const etch_op *op = pl->op;
+    const etch_tensor *sum = NULL;
+    for (uint32_t i = 0; i < op->in_count; i++)
+        if (pl->ins[i]->place[axis] == ETCH_PARTIAL)
+            sum = op->ins[i];
+    if (op->row->linear != LINEAR_EACH || count_partial(pl, axis) != 1 || !has_result_dims(op, sum) ||
+        op->outs[0]->rank >= sum->rank)
+        return false;
+    for (uint32_t i = 0; i < op->in_count; i++)
+        if (op->ins[i] != sum && (op->ins[i]->rank >= sum->rank || !etch_covers(sum, op->ins[i]) ||
+                                  (op->ins[i]->kind == ETCH_WEIGHT && pl->ins[i]->place[axis])))
+            return false;
+    return true;
+}
+
+static etch_state choose_factor(placer *p, const placing *pl, uint32_t axis)
+{
+    const etch_op *op = pl->op;
+    if (pl->barred & (1u << axis))
+        return NULL;
+    if (op->forward) {
+        etch_state state = p->steps[op->forward->id]->factor[axis];
+        return can_divide(op, state) ? state : NULL;
+    }
+    if (sums_later(pl, axis))
+        return NULL;
+    etch_state lead = op->row->lead ? pl->ins[op->row->lead]->place[axis] : NULL;
+    etch_state state = can_divide(op, lead) ? lead : factor_of_operands(pl, axis, true);
+    if (!state)
+        state = factor_of_operands(pl, axis, false);
+    return factor_of_route(p, op, axis, state ? state : factor_of_demand(p, pl, axis));
 }
 
 /* Which partial operands of this axis go through the op, as bits: all of them, or one. Of several the last one that
@@ -291,13 +312,43 @@ static uint32_t left_behind(const placer *p, const placing *pl)
     return axes;
 }
 
+static bool is_divided(const placing *pl, uint32_t axis, etch_state dim)
+{
+    for (uint32_t i = 0; i < pl->op->in_count; i++)
+        if (pl->ins[i]->place[axis] == dim)
+            return true;
+    return false;
+}
+
+/* An axis does not divide work because the result is wanted divided, where one outside of it joins the dim later: the
+ * result is cut behind that one. */
+static uint32_t joined_early(const placer *p, const placing *pl)
+{
+    const demand *want = &p->wants[pl->op->outs[0]->id];
+    uint32_t axes = 0;
+    for (uint32_t b = 0; want->known && !pl->op->forward && b < p->axis_count; b++) {
+        const etch_state dim = pl->factor[b];
+        if (!dim || dim->holds.count || pl->result[0][b] != dim || want->place[b] != dim ||
+            is_divided(pl, b, dim))
+            continue;
+        for (uint32_t a = 0; a < p->axis_count; a++)
+            if (a != b && want->place[a] == dim && pl->result[0][a] != dim &&
+                etch_map_is_inside(p, dim, b, a))
+                axes |= 1u << b;
+    }
+    return axes;
+}
+
 static void place_axes(placer *p, placing *pl)
 {
     for (uint32_t a = 0; a < p->axis_count && !pl->op->row->links; a++)
         place_axis(p, pl, a);
     if (pl->op->row->links)
         keep_slots(p, pl);
-    for (uint32_t axes = left_behind(p, pl); axes & ~pl->barred; axes = left_behind(p, pl)) {
+    for (;;) {
+        const uint32_t axes = (left_behind(p, pl) | joined_early(p, pl)) & ~pl->barred;
+        if (!axes)
+            break;
         pl->barred |= axes;
         for (uint32_t a = 0; a < p->axis_count; a++) {
             if (!(axes & (1u << a)))
@@ -380,14 +431,19 @@ static void hold_result(placer *p, const etch_op *op, etch_tensor *tensor)
         cause.line = etch_map_pin_line(p, tensor);
     } else {
         const handing value = etch_demand_handed_on(tensor);
-        if (!value.loop && !tensor->wanted)
+        const etch_crossing left = etch_part_left(p, tensor);
+        if (!value.loop && !tensor->wanted && !left.axes)
             return;
         cause.rule = value.loop ? ETCH_RULE_LOOP : ETCH_RULE_RESULT;
         cause.loop = value.loop;
-        if (value.loop)
+        if (value.loop) {
             etch_demand_carry(p, value, place);
-        else
+        } else if (tensor->wanted) {
             without_partial(p, p->made[tensor->id], place);
+        } else {
+            etch_map_cross(p, &left, tensor, p->made[tensor->id]->place, place);
+            cause = etch_part_cause(&left, op, tensor);
+        }
     }
     etch_value *moved = bring(p, p->made[tensor->id], place, ALL_AXES, op->phase, op->scope, cause);
     if (moved != p->made[tensor->id])
@@ -484,20 +540,27 @@ static void gather_inner(placer *p, placing *pl)
         bring(p, pl->ins[0], place, ALL_AXES, op->phase, op->scope, (etch_cause){ETCH_RULE_MERGE, .op = op});
 }
 
-/* Renames and identities hold what they are given; an identity at the edge of a scope moves it first. */
+/* What comes into parts of the model that the plan has scopes for, or leaves a call, goes to where their maps have
+ * it. */
+static void cross_parts(placer *p, placing *pl)
+{
+    const etch_op *op = pl->op;
+    for (uint32_t i = 0; i < op->in_count && op->phase != ETCH_BACKWARD; i++) {
+        const etch_crossing crossing = etch_part_crossed(p, op, op->ins[i]);
+        if (!crossing.axes)
+            continue;
+        etch_state place[ETCH_MAX_AXES];
+        etch_map_cross(p, &crossing, op->ins[i], pl->ins[i]->place, place);
+        pl->ins[i] = bring(p, pl->ins[i], place, ALL_AXES, op->phase, op->scope,
+                           etch_part_cause(&crossing, op, op->edge ? op->outs[0] : op->ins[i]));
+    }
+}
+
+/* Renames and identities hold what they are given. */
 static void place_view(placer *p, placing *pl)
 {
     etch_op *op = pl->op;
     gather_inner(p, pl);
-    uint32_t touched = op->edge && op->phase != ETCH_BACKWARD ? etch_map_touched(p, op->scope) : 0;
-    if (touched) {
-        etch_state place[ETCH_MAX_AXES];
-        etch_map_edge(p, op, touched, pl->ins[0]->place, place);
-        const etch_cause cause = {op->edge == ETCH_ENTER ? ETCH_RULE_ENTER : ETCH_RULE_LEAVE, .op = op,
-                                  .tensor = op->outs[0], .scope = op->scope,
-                                  .line = etch_map_edge_line(p, op->scope, touched)};
-        pl->ins[0] = bring(p, pl->ins[0], place, ALL_AXES, op->phase, op->scope, cause);
-    }
     for (uint32_t a = 0; a < p->axis_count; a++) {
         etch_state state = etch_op_dim_after(op, pl->ins[0]->place[a]);
         pl->result[0][a] = state;
@@ -515,6 +578,7 @@ static void place_op(placer *p, etch_op *op)
         pl.ins[i] = value_for(p, op->ins[i], op->phase);
     if (op->row->use == USE_ACCUMULATION) /* moved before it is added, not added up twice */
         pl.ins[0] = bring_to_gradient(p, pl.ins[0], op->outs[0]->adds_to, op->phase, op->scope);
+    cross_parts(p, &pl);
     if (etch_op_is_view(op)) {
         place_view(p, &pl);
     } else {
@@ -571,13 +635,14 @@ static uint32_t add_alike(placer *p, etch_op *op, etch_value **parts, uint32_t c
     return left;
 }
 
-/* Moves a cotangent to `goal`, except that it may stay partial where `goal` is replicated. */
-static etch_value *bring_cotangent(placer *p, etch_op *op, etch_value *value, const etch_state *goal)
+/* Moves a cotangent to `goal`, except that it may stay partial where `goal` is replicated; on the axes `whole` it may not. */
+static etch_value *bring_cotangent(placer *p, etch_op *op, etch_value *value, const etch_state *goal,
+                                   uint32_t whole)
 {
     etch_tensor *of = op->outs[0]->of;
     uint32_t mask = 0, moved = 0, summed = 0;
     for (uint32_t a = 0; a < p->axis_count; a++) {
-        if (goal[a] || value->place[a] != ETCH_PARTIAL)
+        if (goal[a] || value->place[a] != ETCH_PARTIAL || whole & (1u << a))
             mask |= 1u << a;
         if (mask >> a & 1 && goal[a] != value->place[a])
             moved |= 1u << a;
@@ -605,12 +670,29 @@ static void level(placer *p, etch_op *op, etch_value **a, etch_value **b)
     *b = bring(p, *b, none, of_b, op->phase, op->scope, cause);
 }
 
-/* Is the tensor another look at one, as it is or moved at the border of a scope? Then its cotangent goes on to that one as
- * it is, to be added there before anything moves, and to be moved once. */
-static bool is_seen_through(const placer *p, const etch_tensor *tensor)
+/* Is the tensor another look at one, as it is or moved by a pin or the border of a scope? Then its cotangent goes on to
+ * that one as it is, to be added there before anything moves, and to be moved once. */
+static bool is_seen_through(const etch_tensor *tensor)
 {
     const etch_op *op = tensor->producer;
-    return op && etch_op_is_view(op) && !p->pinned[tensor->id];
+    return op && etch_op_is_view(op);
+}
+
+/* The sum of parts that are held differently; what is moved for that goes to `place`. */
+static etch_value *meet(placer *p, etch_op *op, etch_value **parts, uint32_t count, const etch_state *place)
+{
+    for (uint32_t i = 0; i < count; i++)
+        parts[i] = bring_cotangent(p, op, parts[i], place, 0);
+    count = add_alike(p, op, parts, count);
+    while (count > 1) {
+        level(p, op, &parts[0], &parts[count - 1]);
+        if (!etch_place_equal(p, parts[0]->place, parts[count - 1]->place))
+            break;
+        etch_value *pair[] = {parts[0], parts[count - 1]};
+        parts[0] = add_values(p, op, pair, 2);
+        count--;
+    }
+    return parts[0];
 }
 
 static void place_total(placer *p, etch_op *op)
@@ -629,26 +711,8 @@ static void place_total(placer *p, etch_op *op)
     for (uint32_t i = 0; i < op->in_count; i++)
         parts[i] = value_for(p, op->ins[i], op->phase);
     uint32_t count = add_alike(p, op, parts, op->in_count);
-    if (count == 1 && is_seen_through(p, of)) {
-        p->made[op->outs[0]->id] = parts[0];
-        return;
-    }
-    for (uint32_t i = 0; i < count; i++)
-        parts[i] = bring_cotangent(p, op, parts[i], first);
-    count = add_alike(p, op, parts, count);
-    while (count > 1) {
-        level(p, op, &parts[0], &parts[count - 1]);
-        if (!etch_place_equal(p, parts[0]->place, parts[count - 1]->place))
-            break;
-        etch_value *pair[] = {parts[0], parts[count - 1]};
-        parts[0] = add_values(p, op, pair, 2);
-        count--;
-    }
-    etch_value *sum = bring_cotangent(p, op, parts[0], goal);
-    const etch_state none[ETCH_MAX_AXES] = {NULL};
-    sum = bring(p, sum, none, partial, op->phase, op->scope,
-                (etch_cause){ETCH_RULE_SUMMAND, .op = op, .tensor = of});
-    p->made[op->outs[0]->id] = sum;
+    etch_value *sum = count > 1 ? meet(p, op, parts, count, first) : parts[0];
+    p->made[op->outs[0]->id] = is_seen_through(of) ? sum : bring_cotangent(p, op, sum, goal, partial);
 }
 
 /* ---- loops ------------------------------------------------------------------------------------------ */
@@ -681,6 +745,35 @@ static void place_body(placer *p, etch_placed_region *placed, etch_state (*held)
         placed->carries.at[i].out =
             bring(p, value_or_constant(p, c->out, held[i], phase), held[i], ALL_AXES, phase, c->in->scope,
                   (etch_cause){ETCH_RULE_LOOP, .tensor = c->out, .loop = body->loop});
+    }
+}
+
+/* Is the value that a loop hands on held as a pin says? */
+static bool is_pinned(placer *p, const etch_loop *loop, uint32_t i)
+{
+    etch_state place[ETCH_MAX_AXES];
+    const etch_carry *carry = &etch_loop_carries(loop)->at[i];
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        if (etch_map_pin(p, loop->bodies.at[k]->carries.at[i].out, place))
+            return true;
+    return carry->init && etch_map_pin(p, carry->init, place);
+}
+
+/* What a loop that the plan has a scope for hands on goes back to where the map around it has it. */
+static void leave_loop(placer *p, const etch_loop *loop, etch_phase phase)
+{
+    const etch_crossing left = etch_part_of_loop_left(p, loop);
+    for (uint32_t i = 0; left.axes && i < etch_loop_carries(loop)->count && !p->failed; i++) {
+        const etch_tensor *result = etch_loop_carries(loop)->at[i].result;
+        etch_value *made = p->made[result->id];
+        etch_state place[ETCH_MAX_AXES];
+        if (is_pinned(p, loop, i))
+            continue;
+        etch_map_cross(p, &left, result, made->place, place);
+        etch_value *moved =
+            bring(p, made, place, ALL_AXES, phase, result->scope, etch_part_cause(&left, NULL, result));
+        if (moved != made)
+            p->pinned[result->id] = moved;
     }
 }
 
@@ -719,6 +812,8 @@ static void place_loop(placer *p, etch_loop *loop)
     for (uint32_t k = 0; k < loop->bodies.count && !p->failed; k++)
         place_body(p, placed->bodies.at[k], held, phase);
     p->region = parent;
+    if (phase != ETCH_BACKWARD)
+        leave_loop(p, loop, phase);
 }
 
 static void place_region(placer *p, const etch_region *region, etch_placed_region *into)
@@ -754,7 +849,7 @@ static void place_sources(placer *p)
         if (tensor->kind != ETCH_INPUT && tensor->kind != ETCH_WEIGHT)
             continue;
         etch_state place[ETCH_MAX_AXES];
-        etch_map_place(p, tensor->scope, tensor, place);
+        etch_map_place(p, etch_part_of(p, tensor), tensor, place);
         p->made[i] = etch_value_new(p, tensor, place);
         if (tensor->kind == ETCH_WEIGHT)
             p->placed->weight_of[i] = p->made[i];
@@ -786,6 +881,14 @@ etch_placed *etch_place(const etch_training *training, const etch_plan *plan, et
     p.steps = ETCH_NEW_ARRAY(arena, ops, etch_step *);
     p.loops = ETCH_NEW_ARRAY(arena, graph->loop_count, etch_placed_loop *);
 
+    etch_plan_parts_find(&p);
+    etch_parts *parts = ETCH_NEW(arena, etch_parts);
+    *parts = p.parts;
+    placed->parts = parts;
+    etch_map_check_orders(&p);
+    etch_padding_check(&p);
+    if (p.failed)
+        return NULL;
     place_sources(&p);
     if (p.failed)
         return NULL;

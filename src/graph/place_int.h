@@ -39,6 +39,23 @@ typedef struct route {
     etch_state tokens[ETCH_MAX_AXES];
 } route;
 
+/* A part of the model that scopes of the plan speak of: a call of a module, a loop, or a statement (or a weight). */
+typedef struct etch_part {
+    const etch_scope *call; /* one of the three */
+    const etch_loop *loop;
+    const etch_tensor *result;                 /* of the statement, or the weight */
+    struct etch_part *outer;                   /* the next one around it; NULL: none */
+    ETCH_VEC(const etch_override *) overrides; /* its scopes, as the plan has them: later ones overrule */
+    uint32_t touched;                          /* bits of the axes whose use they change */
+} etch_part;
+
+/* The innermost part of each, or NULL. */
+typedef struct etch_parts {
+    etch_part **of_op, **of_tensor; /* by id, of the forward pass */
+    etch_part **of_call, **of_loop; /* that are parts themselves */
+    etch_part **around;             /* by scope id */
+} etch_parts;
+
 typedef struct placer {
     etch_placed *placed;
     const etch_training *training;
@@ -60,34 +77,64 @@ typedef struct placer {
     etch_placed_loop **loops;
     ETCH_VEC(copy) copies;
     ETCH_VEC(route) routes;
+    etch_parts parts;
     /* the place in work */
     etch_placed_region *region;
     bool failed;
 } placer;
 
+/* ---- plan_parts.c ---- */
+
+/* Finds the parts that the scopes of the plan speak of. */
+void etch_plan_parts_find(placer *p);
+/* The innermost part that a tensor, or the one that it derives from, is in; NULL: none. */
+const etch_part *etch_part_of(const placer *p, const etch_tensor *tensor);
+/* The innermost part that the ops of a call are in; NULL: none. */
+const etch_part *etch_part_around(const placer *p, const etch_scope *scope);
+
+/* A value goes into parts or out of one. */
+typedef struct etch_crossing {
+    uint32_t axes;         /* bits of the axes that the parts touch; 0: nothing is asked for */
+    const etch_part *to;   /* where it comes to be; NULL: in no part */
+    const etch_part *part; /* which one it enters or leaves: the outermost */
+    bool leaves;
+} etch_crossing;
+/* What an op of the forward pass, or a copy of one, asks of an operand: as arguments and what else comes from outside enter
+ * its parts, or as a result leaves its call. */
+etch_crossing etch_part_crossed(const placer *p, const etch_op *op, const etch_tensor *operand);
+/* What a tensor goes to as the result of a statement, and what a loop hands on when it ends. */
+etch_crossing etch_part_left(const placer *p, const etch_tensor *tensor);
+etch_crossing etch_part_of_loop_left(const placer *p, const etch_loop *loop);
+/* Why `tensor` is moved there; `op` may be NULL. */
+etch_cause etch_part_cause(const etch_crossing *crossing, const etch_op *op, const etch_tensor *tensor);
+
+/* ---- padding.c ---- */
+
+/* Reports dims that the plan pads and that the model cannot do without their order. */
+void etch_padding_check(placer *p);
+
 /* ---- plan_map.c ---- */
 
-/* The axes that a scope's map gives a dim, outermost first; NULL entry when the map does not name it. */
-const etch_shard *etch_map_dim(const placer *p, const etch_scope *scope, const etch_dim *dim);
-/* The state of every axis for a tensor with these dims under the map of `scope` (R1). Reports an axis that
+/* The axes that the map of a part (NULL: of the model) gives a dim, outermost first; NULL entry when the map does
+ * not name it. */
+const etch_shard *etch_map_dim(const placer *p, const etch_part *part, const etch_dim *dim);
+/* The state of every axis for a tensor with these dims under the map of `part` (R1). Reports an axis that
  * would divide two dims. */
-void etch_map_place(placer *p, const etch_scope *scope, const etch_tensor *tensor, etch_state *place);
+void etch_map_place(placer *p, const etch_part *part, const etch_tensor *tensor, etch_state *place);
 /* The pin of a tensor of the forward pass; false when there is none. Reports dims that it lacks. */
 bool etch_map_pin(placer *p, const etch_tensor *tensor, etch_state *place);
+/* Where a tensor that is held as `now` is to be when it crosses. */
+void etch_map_cross(placer *p, const etch_crossing *crossing, const etch_tensor *tensor,
+                    const etch_state *now, etch_state *place);
 /* The line of that pin. */
 etch_span etch_map_pin_line(const placer *p, const etch_tensor *tensor);
 /* The first line of the plan, wherever it stands, that puts the dim, or else one that it was renamed from or to, on
  * all of `axes` (bits); NULL when there is none. */
 const etch_shard *etch_map_entry(const placer *p, const etch_dim *dim, uint32_t axes);
-/* The line of the scope's own overrides that puts a dim on one of `axes`, or else the override; nowhere when it has
- * none. */
-etch_span etch_map_edge_line(const placer *p, const etch_scope *scope, uint32_t axes);
-/* Axes whose use a scope changes, as bits; 0 for most scopes. */
-uint32_t etch_map_touched(const placer *p, const etch_scope *scope);
-/* What an identity at a scope's edge asks for on the axes that the scope touches. */
-void etch_map_edge(placer *p, const etch_op *op, uint32_t touched, const etch_state *now, etch_state *place);
 /* Order of the axes on one dim: is `inner` inside `outer` as the plan writes them? */
 bool etch_map_is_inside(const placer *p, const etch_dim *dim, uint32_t inner, uint32_t outer);
+/* Reports lines that give a dim the same axes in different orders. */
+void etch_map_check_orders(placer *p);
 /* Records what the placement of a tensor demands of sizes. */
 void etch_map_require(placer *p, const etch_tensor *tensor, const etch_state *place);
 /* Records that each rank of `axes`, which divide `dim`, holds two chunks of it. */

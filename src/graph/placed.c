@@ -6,7 +6,7 @@ etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value
     etch_sym *sym = placed->training->graph->sym;
     etch_expr count = etch_int(sym, 1);
     for (uint32_t i = 0; i < value->tensor->rank; i++)
-        count = etch_mul(sym, count, etch_training_size(placed->training, value->tensor->dims[i]));
+        count = etch_mul(sym, count, etch_placed_size(placed, value->tensor->dims[i]));
     for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
         if (value->place[a] && value->place[a] != ETCH_PARTIAL)
             count = etch_div(sym, count, placed->plan->mesh.at[a].size);
@@ -59,6 +59,15 @@ static const etch_product *product_in(const etch_plan *plan, uint32_t axes)
             return product;
     }
     return NULL;
+}
+
+etch_value *etch_value_before(const etch_value *value)
+{
+    const etch_step *step = value->step;
+    uint32_t i = 0;
+    while (step->copies && step->outs[i] != value) /* weights that are gathered at once */
+        i++;
+    return step->ins[i];
 }
 
 const char *etch_axes_label(const etch_placed *placed, uint32_t axes)

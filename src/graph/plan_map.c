@@ -5,14 +5,6 @@
 
 /* ---- maps of scopes --------------------------------------------------------------------------------- */
 
-static bool override_names(const etch_override *o, const etch_scope *scope)
-{
-    for (uint32_t i = 0; i < o->module_count; i++)
-        if (strcmp(o->modules[i], scope->module) == 0)
-            return true;
-    return false;
-}
-
 static const etch_shard *find_shard(const etch_shard *shards, uint32_t count, const char *dim)
 {
     for (uint32_t i = count; i-- > 0;) /* a later line overrules an earlier one */
@@ -21,23 +13,22 @@ static const etch_shard *find_shard(const etch_shard *shards, uint32_t count, co
     return NULL;
 }
 
-/* The entry that the scope's own overrides give, or NULL. */
-static const etch_shard *own_entry(const placer *p, const etch_scope *scope, const char *dim)
+/* The entry that the part's own scopes give, or NULL. */
+static const etch_shard *own_entry(const etch_part *part, const char *dim)
 {
-    for (uint32_t i = p->plan->overrides.count; i-- > 0;) {
-        const etch_override *o = &p->plan->overrides.at[i];
-        const etch_shard *shard =
-            override_names(o, scope) ? find_shard(o->shards.at, o->shards.count, dim) : NULL;
+    for (uint32_t i = part->overrides.count; i-- > 0;) {
+        const etch_override *o = part->overrides.at[i];
+        const etch_shard *shard = find_shard(o->shards.at, o->shards.count, dim);
         if (shard)
             return shard;
     }
     return NULL;
 }
 
-const etch_shard *etch_map_dim(const placer *p, const etch_scope *scope, const etch_dim *dim)
+const etch_shard *etch_map_dim(const placer *p, const etch_part *part, const etch_dim *dim)
 {
-    for (const etch_scope *s = scope; s; s = s->parent) {
-        const etch_shard *shard = own_entry(p, s, dim->name);
+    for (; part; part = part->outer) {
+        const etch_shard *shard = own_entry(part, dim->name);
         if (shard)
             return shard;
     }
@@ -50,65 +41,78 @@ static void clear_place(const placer *p, etch_state *place)
         place[a] = NULL;
 }
 
-/* Puts `dim` of `tensor` on the axes of `shard`. */
-static void put_dim(placer *p, const etch_tensor *tensor, const etch_dim *dim, const etch_shard *shard,
-                    etch_state *place)
+/* Puts `dim` on the axes of `shard`; false when one of them divides another dim. */
+static bool put_dim(const etch_shard *shard, const etch_dim *dim, etch_state *place)
 {
     for (uint32_t i = 0; i < shard->axis_count; i++) {
         uint32_t axis = shard->axes[i];
-        if (place[axis] && place[axis] != dim) {
-            etch_diag *diag =
-                etch_error(p->graph->diags, ETCH_E_AXIS_TWICE, shard->span,
-                           "mesh axis %s would divide both %s and %s of %s", p->plan->mesh.at[axis].name,
-                           place[axis]->name, dim->name, tensor->name);
-            etch_note(diag, tensor->span, "%s is declared here", tensor->name);
-            etch_help(diag, "give one of them another axis, or clear it in a scope: for %s { shard %s @ () }",
-                      tensor->scope ? tensor->scope->module : "MODULE", dim->name);
-            p->failed = true;
-            return;
-        }
+        if (place[axis] && place[axis] != dim)
+            return false;
         place[axis] = dim;
     }
+    return true;
 }
 
-void etch_map_place(placer *p, const etch_scope *scope, const etch_tensor *tensor, etch_state *place)
+/* Two lines put one axis on two dims of a tensor. `other`: that of the dim which has it in `place`. */
+static void report_twice(placer *p, const etch_tensor *tensor, const etch_shard *shard,
+                         const etch_shard *other, const etch_state *place)
+{
+    uint32_t axis = shard->axes[0];
+    for (uint32_t i = 0; i < shard->axis_count; i++)
+        if (place[shard->axes[i]] && strcmp(place[shard->axes[i]]->name, shard->dim) != 0)
+            axis = shard->axes[i];
+    etch_diag *diag = etch_error(p->graph->diags, ETCH_E_AXIS_TWICE, shard->span,
+                                 "mesh axis %s would divide both %s and %s of %s",
+                                 p->plan->mesh.at[axis].name, place[axis]->name, shard->dim, tensor->name);
+    if (other)
+        etch_note(diag, other->span, "it divides %s here", other->dim);
+    etch_note(diag, tensor->span, "%s is declared here", tensor->name);
+    etch_help(diag, "give one of them another axis, or clear it in a scope: for %s { shard %s @ () }",
+              tensor->scope ? tensor->scope->module : "MODULE", shard->dim);
+    p->failed = true;
+}
+
+static etch_state first_taken(const etch_shard *shard, const etch_state *place, const etch_dim *dim)
+{
+    for (uint32_t i = 0; i < shard->axis_count; i++)
+        if (place[shard->axes[i]] && place[shard->axes[i]] != dim)
+            return place[shard->axes[i]];
+    return NULL;
+}
+
+void etch_map_place(placer *p, const etch_part *part, const etch_tensor *tensor, etch_state *place)
 {
     clear_place(p, place);
     for (uint32_t i = 0; i < tensor->rank; i++) {
-        const etch_shard *shard = etch_map_dim(p, scope, tensor->dims[i]);
-        if (shard)
-            put_dim(p, tensor, tensor->dims[i], shard, place);
+        const etch_shard *shard = etch_map_dim(p, part, tensor->dims[i]);
+        if (!shard || put_dim(shard, tensor->dims[i], place))
+            continue;
+        report_twice(p, tensor, shard, etch_map_dim(p, part, first_taken(shard, place, tensor->dims[i])),
+                     place);
+        return;
     }
 }
 
 /* ---- pins ------------------------------------------------------------------------------------------- */
 
-static bool pin_selects(const etch_pin *pin, const etch_tensor *tensor)
+static const etch_pin *pin_among(const etch_pin *pins, uint32_t count, const etch_tensor *tensor)
 {
-    for (uint32_t i = 0; i < tensor->tag_count; i++)
-        if (strcmp(tensor->tags[i], pin->selector) == 0)
-            return true;
-    const char *dot = strrchr(pin->selector, '.');
-    if (!dot || !tensor->scope || strcmp(dot + 1, tensor->name) != 0)
-        return false;
-    size_t length = (size_t)(dot - pin->selector);
-    return strlen(tensor->scope->module) == length &&
-           strncmp(pin->selector, tensor->scope->module, length) == 0;
+    for (uint32_t k = count; k-- > 0;)
+        if (etch_tensor_is_selected(tensor, pins[k].selector))
+            return &pins[k];
+    return NULL;
 }
 
 static const etch_pin *find_pin(const placer *p, const etch_tensor *tensor)
 {
-    for (const etch_scope *s = tensor->scope; s; s = s->parent)
-        for (uint32_t i = p->plan->overrides.count; i-- > 0;) {
-            const etch_override *o = &p->plan->overrides.at[i];
-            for (uint32_t k = o->pins.count; override_names(o, s) && k-- > 0;)
-                if (pin_selects(&o->pins.at[k], tensor))
-                    return &o->pins.at[k];
+    for (const etch_part *part = etch_part_of(p, tensor); part; part = part->outer)
+        for (uint32_t i = part->overrides.count; i-- > 0;) {
+            const etch_override *o = part->overrides.at[i];
+            const etch_pin *pin = pin_among(o->pins.at, o->pins.count, tensor);
+            if (pin)
+                return pin;
         }
-    for (uint32_t k = p->plan->pins.count; k-- > 0;)
-        if (pin_selects(&p->plan->pins.at[k], tensor))
-            return &p->plan->pins.at[k];
-    return NULL;
+    return pin_among(p->plan->pins.at, p->plan->pins.count, tensor);
 }
 
 bool etch_map_pin(placer *p, const etch_tensor *tensor, etch_state *place)
@@ -125,9 +129,12 @@ bool etch_map_pin(placer *p, const etch_tensor *tensor, etch_state *place)
                 dim = tensor->dims[d];
         if (p->failed)
             return true;
-        if (dim) {
-            put_dim(p, tensor, dim, shard, place);
+        if (dim && put_dim(shard, dim, place))
             continue;
+        if (dim) {
+            const etch_state other = first_taken(shard, place, dim);
+            report_twice(p, tensor, shard, find_shard(pin->shards.at, pin->shards.count, other->name), place);
+            return true;
         }
         etch_diag *diag = etch_error(p->graph->diags, ETCH_E_PIN_DIM, shard->span, "pin %s: %s has no dim %s",
                                      pin->selector, tensor->name, shard->dim);
@@ -143,56 +150,22 @@ etch_span etch_map_pin_line(const placer *p, const etch_tensor *tensor)
     return pin ? pin->span : (etch_span){0, 0};
 }
 
-/* ---- edges of scopes -------------------------------------------------------------------------------- */
+/* ---- edges of parts ---------------------------------------------------------------------------------- */
 
-uint32_t etch_map_touched(const placer *p, const etch_scope *scope)
+void etch_map_cross(placer *p, const etch_crossing *crossing, const etch_tensor *tensor,
+                    const etch_state *now, etch_state *place)
 {
-    uint32_t bits = 0;
-    for (uint32_t i = 0; i < p->plan->overrides.count; i++) {
-        const etch_override *o = &p->plan->overrides.at[i];
-        for (uint32_t k = 0; override_names(o, scope) && k < o->shards.count; k++) {
-            const etch_dim named = {.name = o->shards.at[k].dim};
-            const etch_shard *outer = scope->parent
-                                          ? etch_map_dim(p, scope->parent, &named)
-                                          : find_shard(p->plan->shards.at, p->plan->shards.count, named.name);
-            for (uint32_t a = 0; a < o->shards.at[k].axis_count; a++)
-                bits |= 1u << o->shards.at[k].axes[a];
-            for (uint32_t a = 0; outer && a < outer->axis_count; a++)
-                bits |= 1u << outer->axes[a];
-        }
-    }
-    return bits;
-}
-
-etch_span etch_map_edge_line(const placer *p, const etch_scope *scope, uint32_t axes)
-{
-    etch_span line = {0, 0};
-    for (uint32_t i = p->plan->overrides.count; i-- > 0;) {
-        const etch_override *o = &p->plan->overrides.at[i];
-        for (uint32_t k = 0; override_names(o, scope) && k < o->shards.count; k++) {
-            line = line.start ? line : o->span;
-            for (uint32_t a = 0; a < o->shards.at[k].axis_count; a++)
-                if (axes >> o->shards.at[k].axes[a] & 1)
-                    return o->shards.at[k].span;
-        }
-    }
-    return line;
-}
-
-void etch_map_edge(placer *p, const etch_op *op, uint32_t touched, const etch_state *now, etch_state *place)
-{
-    const etch_scope *scope = op->edge == ETCH_ENTER ? op->scope : op->scope->parent;
     etch_state map[ETCH_MAX_AXES];
-    etch_map_place(p, scope, op->outs[0], map);
+    etch_map_place(p, crossing->to, tensor, map);
     for (uint32_t a = 0; a < p->axis_count; a++) {
         place[a] = now[a];
-        if (!(touched & (1u << a)))
+        if (!(crossing->axes & (1u << a)))
             continue;
         place[a] = map[a];
         /* A result's dim that the outer map does not name keeps its shards, and a partial sum stays one: whoever
          * reads it knows best where to. */
-        bool keeps = op->edge == ETCH_LEAVE && !map[a] && now[a] &&
-                     (now[a] == ETCH_PARTIAL || !etch_map_dim(p, scope, now[a]));
+        bool keeps = crossing->leaves && !map[a] && now[a] &&
+                     (now[a] == ETCH_PARTIAL || !etch_map_dim(p, crossing->to, now[a]));
         if (keeps)
             place[a] = now[a];
     }
@@ -267,6 +240,83 @@ bool etch_map_is_inside(const placer *p, const etch_dim *dim, uint32_t inner, ui
     return false;
 }
 
+/* Is a dim called `a` one that was renamed from or to one called `b`, or the same? Slots have no order. */
+static bool are_one(const placer *p, const char *a, const char *b)
+{
+    for (uint32_t i = 0; i < p->graph->dims.count; i++)
+        for (uint32_t k = 0; k < p->graph->dims.count; k++) {
+            const etch_dim *x = p->graph->dims.at[i], *y = p->graph->dims.at[k];
+            if (strcmp(x->name, a) == 0 && strcmp(y->name, b) == 0 && first_of(x) == first_of(y) &&
+                !x->holds.count)
+                return true;
+        }
+    return false;
+}
+
+static uint32_t place_in(const etch_shard *shard, uint32_t axis)
+{
+    uint32_t at = 0;
+    while (at < shard->axis_count && shard->axes[at] != axis)
+        at++;
+    return at;
+}
+
+/* Do both list two axes, in different orders? */
+static bool orders_differ(const etch_shard *a, const etch_shard *b)
+{
+    for (uint32_t i = 0; i < a->axis_count; i++)
+        for (uint32_t k = i + 1; k < a->axis_count; k++) {
+            const uint32_t outer = place_in(b, a->axes[i]), inner = place_in(b, a->axes[k]);
+            if (outer < b->axis_count && inner < b->axis_count && outer > inner)
+                return true;
+        }
+    return false;
+}
+
+typedef ETCH_VEC(const etch_shard *) line_list;
+
+static void list_lines(placer *p, const etch_shard *shards, uint32_t count, line_list *out)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (shards[i].axis_count > 1)
+            ETCH_PUSH(p->arena, out, &shards[i]);
+}
+
+static void list_pins(placer *p, const etch_pin *pins, uint32_t count, line_list *out)
+{
+    for (uint32_t i = 0; i < count; i++)
+        list_lines(p, pins[i].shards.at, pins[i].shards.count, out);
+}
+
+static void report_order(placer *p, const etch_shard *line, const etch_shard *earlier)
+{
+    etch_diag *diag =
+        etch_error(p->graph->diags, ETCH_E_AXIS_ORDER, line->span,
+                   "the axes of %s stand in another order than elsewhere in the plan", line->dim);
+    etch_note(diag, earlier->span, "here");
+    etch_help(
+        diag,
+        "which part of a dim a rank holds follows from the order, the outer axis first: write one order "
+        "in all lines");
+    p->failed = true;
+}
+
+void etch_map_check_orders(placer *p)
+{
+    const etch_plan *plan = p->plan;
+    line_list lines = {0};
+    list_lines(p, plan->shards.at, plan->shards.count, &lines);
+    list_pins(p, plan->pins.at, plan->pins.count, &lines);
+    for (uint32_t i = 0; i < plan->overrides.count; i++) {
+        list_lines(p, plan->overrides.at[i].shards.at, plan->overrides.at[i].shards.count, &lines);
+        list_pins(p, plan->overrides.at[i].pins.at, plan->overrides.at[i].pins.count, &lines);
+    }
+    for (uint32_t i = 0; i < lines.count && !p->failed; i++)
+        for (uint32_t k = 0; k < i && !p->failed; k++)
+            if (orders_differ(lines.at[i], lines.at[k]) && are_one(p, lines.at[i]->dim, lines.at[k]->dim))
+                report_order(p, lines.at[i], lines.at[k]);
+}
+
 static etch_requirement *find_requirement(const placer *p, const etch_dim *dim, uint32_t axes)
 {
     for (uint32_t i = 0; i < p->placed->requirements.count; i++)
@@ -299,8 +349,11 @@ void etch_map_require(placer *p, const etch_tensor *tensor, const etch_state *pl
             }
         if ((!axes && !micro) || dim->ragged || find_requirement(p, dim, axes))
             continue;
+        etch_expr size = micro ? dim->size : etch_placed_size(p->placed, dim);
+        if (size != dim->size && etch_divides(p->sym, divisor, size, NULL) == ETCH_YES)
+            continue; /* it is padded to that */
         etch_requirement need = {.dim = dim,
-                                 .size = dim->size,
+                                 .size = size,
                                  .divisor = divisor,
                                  .axes = axes,
                                  .micro = micro,

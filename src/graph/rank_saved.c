@@ -69,9 +69,9 @@ static void find_makers(reading *r, const etch_placed_region *region, bool backw
 /* What is in memory when the value is read: behind views, and behind what backward itself has moved. */
 static const etch_value *memory_of(const reading *r, const etch_value *value)
 {
-    while (is_view(value->step) || (value->step && value->step->move != ETCH_NO_MOVE &&
-                                    value->step->in_count == 1 && r->backward[value->id]))
-        value = value->step->ins[0];
+    while (is_view(value->step) ||
+           (value->step && value->step->move != ETCH_NO_MOVE && r->backward[value->id]))
+        value = etch_value_before(value);
     return value;
 }
 
@@ -80,7 +80,7 @@ static layout *layout_of(reading *r, const etch_state *place)
     for (uint32_t i = 0; i < r->layouts.count; i++)
         if (memcmp(r->layouts.at[i].place, place, r->axes * sizeof *place) == 0)
             return &r->layouts.at[i];
-    layout one = {.readings.parts = etch_int(r->sym, 1)};
+    layout one = {.readings.parts = etch_int(r->sym, 1), .readings.placed = r->placed};
     memcpy(one.place, place, r->axes * sizeof *place);
     for (uint32_t a = 0; a < r->axes; a++)
         if (place[a] && place[a] != ETCH_PARTIAL)

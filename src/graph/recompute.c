@@ -12,8 +12,10 @@
 
 #include "graph/grad_int.h"
 
-void etch_train_recompute(etch_train *train, const etch_recompute *recompute)
+void etch_train_recompute(etch_train *train, const etch_recompute *recompute, const etch_plan *plan)
 {
+    train->recompute_places = recompute->places.count ? recompute->places.at : NULL;
+    train->plan = plan;
     train->recompute = recompute->selectors.at;
     train->recompute_spans = recompute->spans.at;
     train->recompute_count = recompute->selectors.count;
@@ -23,18 +25,32 @@ void etch_train_recompute(etch_train *train, const etch_recompute *recompute)
 
 /* ---- selectors -------------------------------------------------------------------------------------- */
 
-static bool find_loops(deriver *d, const etch_region *region, const char *name)
+/* Some op of the loop's bodies; NULL: there is none. */
+static const etch_op *op_in_loop(const etch_loop *loop)
+{
+    const etch_op *found = NULL;
+    for (uint32_t k = 0; k < loop->bodies.count && !found; k++)
+        for (uint32_t i = 0; i < loop->bodies.at[k]->items.count && !found; i++) {
+            const etch_item *item = &loop->bodies.at[k]->items.at[i];
+            found = item->op ? item->op : op_in_loop(item->loop);
+        }
+    return found;
+}
+
+/* `within`: by op id, what the name speaks of; NULL: of everything. */
+static bool find_loops(deriver *d, const etch_region *region, const char *name, const bool *within)
 {
     bool found = false;
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_loop *loop = region->items.at[i].loop;
         if (!loop)
             continue;
-        const bool called = name ? strcmp(loop->name, name) == 0 : !region->loop;
+        const etch_op *op = within ? op_in_loop(loop) : NULL;
+        const bool called = (name ? strcmp(loop->name, name) == 0 : !region->loop) && (!op || within[op->id]);
         d->again.loops[loop->id] = d->again.loops[loop->id] || called;
         found = found || called;
         for (uint32_t k = 0; k < loop->bodies.count; k++)
-            found = find_loops(d, loop->bodies.at[k], name) || found;
+            found = find_loops(d, loop->bodies.at[k], name, within) || found;
     }
     return found;
 }
@@ -103,12 +119,29 @@ static void find_block(deriver *d, const etch_scope *scope)
     add_block(d, block);
 }
 
-static bool find_calls(deriver *d, const char *path)
+/* Some op of a call; NULL: there is none. */
+static const etch_op *op_in_call(const etch_region *region, const etch_scope *scope)
+{
+    const etch_op *found = NULL;
+    for (uint32_t i = 0; i < region->items.count && !found; i++) {
+        const etch_item *item = &region->items.at[i];
+        if (item->op && etch_scope_is_inside(item->op->scope, scope))
+            found = item->op;
+        for (uint32_t k = 0; item->loop && k < item->loop->bodies.count && !found; k++)
+            found = op_in_call(item->loop->bodies.at[k], scope);
+    }
+    return found;
+}
+
+static bool find_calls(deriver *d, const char *path, const bool *within)
 {
     bool found = false;
     for (uint32_t i = 0; i < d->graph->scopes.count; i++) {
         const etch_scope *scope = d->graph->scopes.at[i];
         if (!etch_scope_is_called(scope, path, strlen(path)))
+            continue;
+        const etch_op *op = within ? op_in_call(d->graph->forward, scope) : NULL;
+        if (op && !within[op->id])
             continue;
         find_block(d, scope);
         found = true;
@@ -116,12 +149,13 @@ static bool find_calls(deriver *d, const char *path)
     return found;
 }
 
-static bool find_statements(deriver *d, const char *path, bool *op_dropped)
+static bool find_statements(deriver *d, const char *path, const bool *within, bool *op_dropped)
 {
     bool found = false;
     for (uint32_t i = 0; i < d->forward_count; i++) {
         const etch_tensor *tensor = d->graph->tensors.at[i];
-        if (!tensor->producer || tensor->of || !etch_tensor_is_selected(tensor, path))
+        if (!tensor->producer || tensor->of || !etch_tensor_is_selected(tensor, path) ||
+            (within && !within[tensor->producer->id]))
             continue;
         found = op_dropped[tensor->producer->id] = true;
         for (uint32_t op = tensor->first_op; op < tensor->end_op; op++)
@@ -169,10 +203,13 @@ void etch_recompute_begin(deriver *d)
     d->again.dropped = ETCH_NEW_ARRAY(g->arena, d->forward_count, bool);
     d->again.version = ETCH_NEW_ARRAY(g->arena, d->forward_count, etch_tensor *);
     if (train->recompute_all)
-        find_loops(d, g->forward, NULL);
+        find_loops(d, g->forward, NULL, NULL);
     for (uint32_t i = 0; i < train->recompute_count; i++) {
         const char *name = train->recompute[i];
-        if (!find_loops(d, g->forward, name) && !find_calls(d, name) && !find_statements(d, name, op_dropped))
+        const uint32_t place = train->recompute_places ? train->recompute_places[i] : 0;
+        const bool *within = place ? etch_plan_scope_ops(g, train->plan, place) : NULL;
+        if (!find_loops(d, g->forward, name, within) && !find_calls(d, name, within) &&
+            !find_statements(d, name, within, op_dropped))
             report_unknown(d, name, train->recompute_spans ? train->recompute_spans[i] : train->span);
     }
     drop_results(d, op_dropped);

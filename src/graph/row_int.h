@@ -279,6 +279,10 @@ const bool *etch_weight_gradients(const etch_training *training);
 /* Does the op compute nothing else? */
 bool etch_is_weight_gradient(const bool *weight_gradients, const etch_op *op);
 
+/* Which ops of the forward pass (by id) the scope of a plan speaks of that has this place in its list, counted from 1
+ * (plan_parts.c). */
+const bool *etch_plan_scope_ops(const etch_graph *graph, const etch_plan *plan, uint32_t place);
+
 /* An etch_size_fn: the data is the etch_training. */
 etch_expr etch_size_in_training(const void *training, const etch_dim *dim);
 

@@ -23,8 +23,9 @@ typedef struct keeping {
     const etch_op *
         *reader;    /* by tensor id: the first op that reads the value in backward; NULL: nothing does */
     uint32_t *item; /* by tensor id: 1 + the item that counts the value; 0: none does yet */
-    etch_saved_stage *stage; /* whose part is counted; NULL: all of it */
-    etch_expr parts;         /* of which one is counted, of each value */
+    etch_saved_stage *stage;   /* whose part is counted; NULL: all of it */
+    etch_expr parts;           /* of which one is counted, of each value */
+    const etch_placed *placed; /* as ranks of it hold them; NULL: as the model does */
     bool changed;
     etch_saved_list all;
 } keeping;
@@ -323,14 +324,19 @@ static etch_expr ends_of(const keeping *k, const etch_carry *c, etch_side side)
     return etch_saved_stage_ends(k->stage, k->sym, c->in->region, side);
 }
 
+static etch_expr elements_of(const keeping *k, const etch_tensor *tensor)
+{
+    return k->placed ? etch_elements(k->sym, tensor, etch_size_in_placement, k->placed)
+                     : etch_elements(k->sym, tensor, etch_size_in_training, k->training);
+}
+
 static etch_saved *item_of(keeping *k, const etch_tensor *tensor)
 {
     if (!k->item[tensor->id]) {
         const etch_saved item = {
             .tensor = tensor,
             .body = tensor->region->loop ? tensor->region : NULL,
-            .elements =
-                etch_div(k->sym, etch_elements(k->sym, tensor, etch_size_in_training, k->training), k->parts),
+            .elements = etch_div(k->sym, elements_of(k, tensor), k->parts),
             .width = etch_dtype_bytes(tensor->dtype),
             .times = times_of(k, tensor),
             .reader = k->reader[tensor->id],
@@ -348,8 +354,7 @@ static void take_off(const keeping *k, etch_saved *item, etch_expr times)
 
 static bool same_bytes(const keeping *k, const etch_tensor *a, const etch_tensor *b)
 {
-    return a->dtype == b->dtype && etch_elements(k->sym, a, etch_size_in_training, k->training) ==
-                                       etch_elements(k->sym, b, etch_size_in_training, k->training);
+    return a->dtype == b->dtype && elements_of(k, a) == elements_of(k, b);
 }
 
 /* Is the value one of older places, which are counted by themselves? */
@@ -508,7 +513,8 @@ void etch_saved_for(const etch_training *training, const etch_readings *readings
                  .arena = graph->arena,
                  .count = graph->tensors.count,
                  .stage = stage,
-                 .parts = readings->parts};
+                 .parts = readings->parts,
+                 .placed = readings->placed};
     k.reader = ETCH_NEW_ARRAY(k.arena, k.count, const etch_op *);
     k.item = ETCH_NEW_ARRAY(k.arena, k.count, uint32_t);
     for (uint32_t i = 0; i < readings->all.count; i++) {

@@ -36,6 +36,7 @@ typedef struct etch_reading {
 typedef struct etch_readings {
     ETCH_VEC(etch_reading) all; /* in the order of the backward pass */
     etch_expr parts;            /* in how many parts values lie on ranks, each of which keeps one */
+    const etch_placed *placed;  /* whose ranks those are; NULL: of the whole job */
 } etch_readings;
 
 /* What is kept for these reads. */

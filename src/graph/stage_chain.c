@@ -1,6 +1,7 @@
 /* The chain that a stage line lists: which parts of the forward pass are its units.
  *
- * A name selects a loop, all calls of a module, or the statements whose result has the tag or is the tensor. A
+ * A name selects a loop, all calls of a module (by a path: those of its callers), or the statements whose result has the
+ * tag or is the tensor. A
  * statement is everything that it takes to compute its result: norm and product of z = norm(x) * head. What
  * several names select is of the unit that comes first. */
 #include <string.h>
@@ -21,31 +22,13 @@ static const char *name_at(const selecting *s, uint32_t k)
 
 /* ---- what a name selects -------------------------------------------------------------------------------- */
 
-static bool scope_is(const etch_scope *scope, const char *module, size_t length)
-{
-    return strlen(scope->module) == length && strncmp(scope->module, module, length) == 0;
-}
-
-/* Is the tensor tagged like this, or called so as "module.tensor"? */
-static bool tensor_is_selected(const etch_tensor *tensor, const char *name)
-{
-    const char *dot = strrchr(name, '.');
-    if (dot)
-        return tensor->scope && strcmp(tensor->name, dot + 1) == 0 &&
-               scope_is(tensor->scope, name, (size_t)(dot - name));
-    for (uint32_t i = 0; i < tensor->tag_count; i++)
-        if (strcmp(tensor->tags[i], name) == 0)
-            return true;
-    return false;
-}
-
 static bool *stated_by(const selecting *s, const char *name)
 {
     const etch_graph *graph = s->p->graph;
     bool *stated = ETCH_NEW_ARRAY(s->p->arena, graph->op_count, bool);
     for (uint32_t i = 0; i < graph->tensors.count; i++) {
         const etch_tensor *tensor = graph->tensors.at[i];
-        if (!tensor->producer || tensor->of || !tensor_is_selected(tensor, name))
+        if (!tensor->producer || tensor->of || !etch_tensor_is_selected(tensor, name))
             continue;
         stated[tensor->producer->id] = true;
         for (uint32_t op = tensor->first_op; op < tensor->end_op; op++)
@@ -57,7 +40,7 @@ static bool *stated_by(const selecting *s, const char *name)
 static bool op_is_selected(const selecting *s, const etch_op *op, uint32_t k)
 {
     for (const etch_scope *scope = op->scope; scope && scope->parent; scope = scope->parent)
-        if (strcmp(scope->module, name_at(s, k)) == 0)
+        if (etch_scope_is_called(scope, name_at(s, k), strlen(name_at(s, k))))
             return true;
     return s->stated[k][op->id];
 }

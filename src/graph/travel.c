@@ -6,7 +6,7 @@
 static const etch_value *source_of(const etch_value *value)
 {
     while (value->step && (!value->step->op || etch_op_is_view(value->step->op)))
-        value = value->step->ins[0];
+        value = etch_value_before(value);
     return value;
 }
 
@@ -41,7 +41,7 @@ static void send_as(etch_step *move, etch_travel travel)
 static void mark_return(const etch_step *step, const etch_dtypes *dtypes)
 {
     const etch_value *value = step->ins[0];
-    for (; value->step && (!value->step->op || etch_op_is_view(value->step->op)); value = value->step->ins[0])
+    for (; value->step && (!value->step->op || etch_op_is_view(value->step->op)); value = etch_value_before(value))
         if (!value->step->op)
             send_as(value->step, dtypes->combine);
 }
@@ -85,22 +85,35 @@ void etch_travel_find(etch_placed *placed)
         travel_in(dtypes, placed->backward);
 }
 
+/* Weights that are gathered together have each a dtype of its own. */
+etch_dtype etch_travels_as(const etch_placed *placed, const etch_step *move, uint32_t operand)
+{
+    return move->copies ? etch_dtype_or(placed->training->graph->dtypes.weights_comm,
+                                        move->ins[operand]->tensor->dtype)
+                        : move->travels;
+}
+
+static etch_expr bytes_in_blocks(etch_sym *sym, etch_expr elements, etch_dtype dtype, uint32_t block)
+{
+    const etch_expr bytes = etch_mul(sym, elements, etch_int(sym, etch_dtype_bytes(dtype)));
+    if (!block)
+        return bytes;
+    const etch_expr scales = etch_ceil(sym, etch_div(sym, elements, etch_int(sym, block)));
+    return etch_add(sym, bytes, etch_mul(sym, scales, etch_int(sym, etch_dtype_bytes(ETCH_F32))));
+}
+
+etch_expr etch_payload_by(const etch_placed *placed, const etch_step *move, uint32_t operand,
+                          etch_expr elements)
+{
+    etch_sym *sym = placed->training->graph->sym;
+    if (move->copies)
+        elements = etch_mul(sym, elements, move->copies[operand]);
+    return bytes_in_blocks(sym, elements, etch_travels_as(placed, move, operand), move->block);
+}
+
 etch_expr etch_payload_of(const etch_placed *placed, const etch_step *move, uint32_t operand)
 {
-    const etch_graph *graph = placed->training->graph;
-    const etch_value *value = move->ins[operand];
-    etch_sym *sym = graph->sym;
-    etch_expr elements = etch_value_elements(placed, value);
-    etch_dtype travels = move->travels;
-    if (move->copies) { /* weights, each of a dtype of its own */
-        travels = etch_dtype_or(graph->dtypes.weights_comm, value->tensor->dtype);
-        elements = etch_mul(sym, elements, move->copies[operand]);
-    }
-    const etch_expr bytes = etch_mul(sym, elements, etch_int(sym, etch_dtype_bytes(travels)));
-    if (!move->block)
-        return bytes;
-    const etch_expr scales = etch_ceil(sym, etch_div(sym, elements, etch_int(sym, move->block)));
-    return etch_add(sym, bytes, etch_mul(sym, scales, etch_int(sym, etch_dtype_bytes(ETCH_F32))));
+    return etch_payload_by(placed, move, operand, etch_value_elements(placed, move->ins[operand]));
 }
 
 etch_expr etch_payload(const etch_placed *placed, const etch_step *move)

@@ -85,13 +85,15 @@ void etch_ending_moves(const etch_placed *placed, const etch_tensor *weight,
     etch_expr of_gradient = etch_mul(sym, shard, etch_int(sym, etch_sync_width(training)));
     etch_expr of_weight =
         etch_mul(sym, shard, etch_int(sym, etch_dtype_bytes(etch_dtype_or(gathered, weight->dtype))));
+    const bool each = placed->plan->reduce_each;
     const uint32_t whole = zero & ~etch_zero_divides(placed, weight, ETCH_HOLDS_WEIGHT);
-    moves[0] =
-        (etch_ending_move){.move = ETCH_REDUCE_SCATTER,
-                           .axes = partial & zero,
-                           .every_microbatch = etch_zero_divides(placed, weight, ETCH_HOLDS_GRADIENT) != 0,
-                           .bytes = etch_mul(sym, of_gradient, etch_group_size(placed, partial & zero))};
-    moves[1] = (etch_ending_move){.move = ETCH_ALL_REDUCE, .axes = partial & ~zero, .bytes = of_gradient};
+    moves[0] = (etch_ending_move){
+        .move = ETCH_REDUCE_SCATTER,
+        .axes = partial & zero,
+        .every_microbatch = each || etch_zero_divides(placed, weight, ETCH_HOLDS_GRADIENT) != 0,
+        .bytes = etch_mul(sym, of_gradient, etch_group_size(placed, partial & zero))};
+    moves[1] = (etch_ending_move){
+        .move = ETCH_ALL_REDUCE, .axes = partial & ~zero, .every_microbatch = each, .bytes = of_gradient};
     moves[2] = (etch_ending_move){
         .move = ETCH_ALL_GATHER, .axes = training->train.optimizer.row ? whole : 0, .bytes = of_weight};
     for (uint32_t i = 0; i < ETCH_ENDING_MOVES; i++)

@@ -149,14 +149,13 @@ static bool is_first(etch_plan_builder *b, const etch_ast_def *def, etch_span ea
 }
 
 /* What is run again under this plan, whatever the train block says. */
-static void read_recompute(etch_plan_builder *b, const etch_ast_def *def)
+static void read_recompute(etch_plan_builder *b, const etch_ast_def *def, uint32_t place)
 {
-    etch_recompute recompute;
-    if (is_first(b, def, b->plan->recompute.span) && etch_recompute_of(b->spec, def, &recompute))
-        b->plan->recompute = recompute;
+    if (is_first(b, def, place ? b->scope_recompute : b->plan_recompute))
+        etch_plan_read_recompute(b, def, place);
 }
 
-/* `reduce = layer` or `reduce = end`: when gradients are reduced. */
+/* `reduce = layer`, `end` or `microbatch`: when gradients are reduced. */
 static void read_reduce(etch_plan_builder *b, const etch_ast_def *def)
 {
     const char *when = def->value->kind == ETCH_AST_NAME ? def->value->name.text : "";
@@ -164,11 +163,15 @@ static void read_reduce(etch_plan_builder *b, const etch_ast_def *def)
         return;
     b->plan->reduce_span = def->span;
     b->plan->reduce_last = strcmp(when, "end") == 0;
-    if (b->plan->reduce_last || strcmp(when, "layer") == 0 || def->value->kind == ETCH_AST_BROKEN)
+    b->plan->reduce_each = strcmp(when, "microbatch") == 0;
+    if (b->plan->reduce_last || b->plan->reduce_each || strcmp(when, "layer") == 0 ||
+        def->value->kind == ETCH_AST_BROKEN)
         return;
-    etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->value->span,
-                                 "gradients are reduced by layer or at the end of the step");
-    etch_help(diag, "write reduce = layer, as soon as a layer is complete, or reduce = end");
+    etch_diag *diag =
+        etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->value->span,
+                   "gradients are reduced by layer, at the end of the step, or in each microbatch");
+    etch_help(diag,
+              "write reduce = layer, as soon as a layer is complete, reduce = end, or reduce = microbatch");
 }
 
 static void read_order(etch_plan_builder *b, const etch_ast_def *def)
@@ -181,6 +184,28 @@ static void read_ranks(etch_plan_builder *b, const etch_ast_def *def)
 {
     if (is_first(b, def, b->plan->ranks.span))
         etch_plan_read_ranks(b, def);
+}
+
+/* A scope could say otherwise than the plan around it; that has no meaning yet. */
+static bool may_come_in_scope(const etch_ast_def *def)
+{
+    return is_option(def, "keep") || is_option(def, "offload") || is_option(def, "balance");
+}
+
+/* What is said once, for all of the model, and why. */
+static void refuse_in_scope(etch_plan_builder *b, const etch_ast_def *def)
+{
+    const char *why =
+        etch_text(b->spec->arena, "'%s' is of all ranks: a scope has none of its own", def->name.text);
+    if (may_come_in_scope(def)) {
+        refuse(b, def->span, etch_text(b->spec->arena, "'%s' in a scope", def->name.text));
+        return;
+    }
+    if (is_option(def, "reduce") || is_option(def, "bucket"))
+        why = "gradients are reduced together, those of several modules in one collective: a scope cannot "
+              "say when";
+    etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->span, "%s", why);
+    etch_help(diag, "write it outside of the scope, for the whole plan");
 }
 
 /* `keep = gathers` or `keep = none`: does backward use the copies that forward has gathered? */
@@ -216,15 +241,14 @@ static void read_offload(etch_plan_builder *b, const etch_ast_def *def)
         etch_plan_read_offload(b, def);
 }
 
-/* Options that have a meaning in a plan. */
+/* Options that have a meaning in a plan; `recompute` has one in scopes, too. */
 typedef struct plan_option {
     const char *name;
     void (*read)(etch_plan_builder *b, const etch_ast_def *def);
 } plan_option;
-static const plan_option plan_options[] = {{"balance", read_balance},     {"bucket", read_bucket},
-                                           {"keep", read_keep},           {"offload", read_offload},
-                                           {"order", read_order},         {"ranks", read_ranks},
-                                           {"recompute", read_recompute}, {"reduce", read_reduce}};
+static const plan_option plan_options[] = {
+    {"balance", read_balance}, {"bucket", read_bucket}, {"keep", read_keep}, {"offload", read_offload},
+    {"order", read_order},     {"ranks", read_ranks},   {"recompute", NULL}, {"reduce", read_reduce}};
 
 /* NULL: it has none. */
 static const plan_option *option_of(const etch_ast_def *def)
@@ -246,16 +270,18 @@ static void refuse_plan_option(etch_plan_builder *b, const etch_ast_def *def)
     refuse_option(b, def, "a plan", known);
 }
 
-/* Those of a scope have no meaning yet. */
-static void read_options(etch_plan_builder *b, const etch_ast_line *line, bool in_scope)
+/* Options of a plan, or of the scope at this place in its list. */
+static void read_options(etch_plan_builder *b, const etch_ast_line *line, uint32_t place)
 {
     for (uint32_t i = 0; i < line->defs.count; i++) {
         const etch_ast_def *def = &line->defs.at[i];
         const plan_option *option = option_of(def);
         if (!option)
             refuse_plan_option(b, def);
-        else if (in_scope)
-            refuse(b, def->span, etch_text(b->spec->arena, "'%s' in a scope", def->name.text));
+        else if (!option->read)
+            read_recompute(b, def, place);
+        else if (place > 0)
+            refuse_in_scope(b, def);
         else
             option->read(b, def);
     }
@@ -281,39 +307,53 @@ static void read_zero(etch_plan_builder *b, const etch_ast_line *line, bool in_s
     *zero = read;
 }
 
+static void refuse_pad_in_scope(etch_plan_builder *b, const etch_ast_line *line)
+{
+    etch_diag *diag =
+        etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, line->span,
+                   "a dim is padded everywhere or nowhere: values with it go in and out of scopes");
+    etch_help(diag, "write it outside of the scope, for the whole plan");
+}
+
 /* Lines that mean the same in a plan and in a scope of it. */
-static void read_common(etch_plan_builder *b, const etch_ast_line *line, bool in_scope)
+static void read_common(etch_plan_builder *b, const etch_ast_line *line, uint32_t place)
 {
     switch (line->kind) {
     case ETCH_AST_STREAM:
         refuse(b, line->span, "'stream' in a plan");
         break;
     case ETCH_AST_PAD:
-        refuse(b, line->span, "'pad' in a plan");
+        if (place > 0)
+            refuse_pad_in_scope(b, line);
+        for (uint32_t i = 0; !place && i < line->defs.count; i++)
+            etch_plan_read_pad(b, &line->defs.at[i]);
         break;
     case ETCH_AST_DTYPES:
-        if (in_scope)
+        if (place > 0)
             refuse(b, line->span, "'dtype' in a scope");
         else
             etch_precision_read(b->spec, &line->defs, &b->plan->precision);
         break;
     case ETCH_AST_OPTIONS:
-        read_options(b, line, in_scope);
+        read_options(b, line, place);
         break;
     default:
         break;
     }
 }
 
+static void read_scope(etch_plan_builder *b, const etch_ast_line *line, uint32_t outer);
+
+/* `place`: that of the scope in the plan's list plus one; 0: of the plan itself. */
 static void read_scope_line(etch_plan_builder *b, const etch_ast_line *line, shard_list *shards,
-                            etch_override *scope)
+                            etch_override *scope, uint32_t place)
 {
     etch_pin pin;
     switch (line->kind) {
     case ETCH_AST_SHARD:
         for (uint32_t i = 0; i < line->places.count; i++) {
-            const etch_ast_place *place = &line->places.at[i];
-            add_shard(b, shards, place->name, place->span, &place->mesh);
+            const etch_ast_place *at = &line->places.at[i];
+            add_shard(b, shards, at->name, at->span, &at->mesh);
         }
         break;
     case ETCH_AST_PIN:
@@ -321,37 +361,44 @@ static void read_scope_line(etch_plan_builder *b, const etch_ast_line *line, sha
         ETCH_PUSH(b->spec->arena, &scope->pins, pin);
         break;
     case ETCH_AST_ZERO:
-        read_zero(b, line, scope->modules != NULL);
+        read_zero(b, line, place > 0);
         break;
     case ETCH_AST_STAGE:
-        if (scope->modules)
+        if (place > 0)
             add_pending(b, line);
         else
             read_stage(b, line);
         break;
     case ETCH_AST_SCOPE:
-        refuse(b, line->span, "a scope inside a scope");
+        read_scope(b, line, place);
         break;
     default:
-        read_common(b, line, scope->modules != NULL);
+        read_common(b, line, place);
     }
 }
 
-static void read_scope(etch_plan_builder *b, const etch_ast_line *line)
+/* A scope stands in the list before those inside it. As deep as the parser lets scopes be. */
+static void read_scope(etch_plan_builder *b, const etch_ast_line *line, uint32_t outer)
 {
     etch_spec *spec = b->spec;
-    etch_override scope = {.span = line->span};
-    const char **modules = ETCH_NEW_ARRAY(spec->arena, line->what.count, const char *);
-    for (uint32_t i = 0; i < line->what.count; i++)
-        if (etch_select_scope(spec, line->what.at[i]))
-            modules[scope.module_count++] = line->what.at[i].text;
-    scope.modules = modules;
+    etch_override scope = {.span = line->span, .outer = outer};
+    const char **selectors = ETCH_NEW_ARRAY(spec->arena, line->what.count, const char *);
+    for (uint32_t i = 0; i < line->what.count; i++) {
+        etch_select_part(spec, line->what.at[i]);
+        selectors[scope.selector_count++] = line->what.at[i].text;
+    }
+    scope.selectors = selectors;
+    const uint32_t at = b->plan->overrides.count;
+    ETCH_PUSH(spec->arena, &b->plan->overrides, scope);
     shard_list shards = {0};
+    const etch_span around = b->scope_recompute;
+    b->scope_recompute = (etch_span){0, 0};
     for (uint32_t i = 0; i < line->lines.count; i++)
-        read_scope_line(b, &line->lines.at[i], &shards, &scope);
+        read_scope_line(b, &line->lines.at[i], &shards, &scope, at + 1);
+    b->scope_recompute = around;
     for (uint32_t i = 0; i < shards.count; i++)
         ETCH_PUSH(spec->arena, &scope.shards, shards.at[i]);
-    ETCH_PUSH(spec->arena, &b->plan->overrides, scope);
+    b->plan->overrides.at[at] = scope;
 }
 
 static void read_lines(etch_plan_builder *b)
@@ -361,10 +408,8 @@ static void read_lines(etch_plan_builder *b)
     etch_override top = {0};
     for (uint32_t i = 0; i < lines->count; i++) {
         const etch_ast_line *line = &lines->at[i];
-        if (line->kind == ETCH_AST_SCOPE)
-            read_scope(b, line);
-        else if (line->kind != ETCH_AST_MESH && line->kind != ETCH_AST_AXIS)
-            read_scope_line(b, line, &shards, &top);
+        if (line->kind != ETCH_AST_MESH && line->kind != ETCH_AST_AXIS)
+            read_scope_line(b, line, &shards, &top, 0);
     }
     for (uint32_t i = 0; i < shards.count; i++)
         ETCH_PUSH(b->spec->arena, &b->plan->shards, shards.at[i]);
@@ -380,14 +425,12 @@ static bool has_class_without_meaning(const etch_ast_defs *defs)
     return false;
 }
 
-/* Does the plan have lines that are refused? Scopes inside scopes are not looked into: they are refused
- * themselves. */
+/* Does the plan have lines that are refused? */
 static bool has_refused(const etch_ast_lines *lines, bool in_scope)
 {
     for (uint32_t i = 0; i < lines->count; i++)
         switch (lines->at[i].kind) {
         case ETCH_AST_STREAM:
-        case ETCH_AST_PAD:
             return true;
         case ETCH_AST_DTYPES:
             if (in_scope || has_class_without_meaning(&lines->at[i].defs))
@@ -395,7 +438,8 @@ static bool has_refused(const etch_ast_lines *lines, bool in_scope)
             break;
         case ETCH_AST_OPTIONS:
             for (uint32_t k = 0; k < lines->at[i].defs.count; k++)
-                if (in_scope || !option_of(&lines->at[i].defs.at[k]))
+                if (!option_of(&lines->at[i].defs.at[k]) ||
+                    (in_scope && may_come_in_scope(&lines->at[i].defs.at[k])))
                     return true;
             break;
         case ETCH_AST_MESH:
@@ -404,10 +448,11 @@ static bool has_refused(const etch_ast_lines *lines, bool in_scope)
                 return true;
             break;
         case ETCH_AST_SCOPE:
-            if (in_scope || has_refused(&lines->at[i].lines, true))
+            if (has_refused(&lines->at[i].lines, true))
                 return true;
             break;
         case ETCH_AST_ZERO:
+        case ETCH_AST_PAD:
         case ETCH_AST_SHARD:
         case ETCH_AST_PIN:
         case ETCH_AST_STAGE:
@@ -417,18 +462,18 @@ static bool has_refused(const etch_ast_lines *lines, bool in_scope)
 }
 
 /* Refuses scopes with a mesh of their own. Names of axes mean nothing to the rest of such a plan. */
-static bool refuse_own_meshes(etch_plan_builder *b)
+static bool refuse_own_meshes(etch_plan_builder *b, const etch_ast_lines *lines, bool in_scope)
 {
-    const etch_ast_lines *lines = &b->symbol->item->lines;
     bool found = false;
-    for (uint32_t i = 0; i < lines->count; i++)
-        for (uint32_t k = 0; lines->at[i].kind == ETCH_AST_SCOPE && k < lines->at[i].lines.count; k++) {
-            const etch_ast_line *line = &lines->at[i].lines.at[k];
-            if (line->kind != ETCH_AST_MESH && line->kind != ETCH_AST_AXIS)
-                continue;
-            refuse(b, line->span, "a mesh of its own for a scope");
-            found = true;
-        }
+    for (uint32_t i = 0; i < lines->count; i++) {
+        const etch_ast_line *line = &lines->at[i];
+        if (line->kind == ETCH_AST_SCOPE)
+            found = refuse_own_meshes(b, &line->lines, true) || found;
+        if (!in_scope || (line->kind != ETCH_AST_MESH && line->kind != ETCH_AST_AXIS))
+            continue;
+        refuse(b, line->span, "a mesh of its own for a scope");
+        found = true;
+    }
     return found;
 }
 
@@ -441,7 +486,7 @@ static const etch_plan *build(etch_spec *spec, const etch_symbol *symbol)
     b.plan->name = symbol->name;
     b.plan->span = symbol->item->name.span;
     spec->shared_plan = symbol->home != spec->main ? b.plan : NULL;
-    if (!refuse_own_meshes(&b)) {
+    if (!refuse_own_meshes(&b, &symbol->item->lines, false)) {
         etch_mesh_build(&b);
         read_lines(&b);
         etch_stage_check_axes(&b);

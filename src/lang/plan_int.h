@@ -18,6 +18,7 @@ typedef struct etch_plan_builder {
     etch_plan *plan;
     ETCH_VEC(etch_mesh_name) axes; /* as in plan->mesh */
     ETCH_VEC(etch_mesh_name) products;
+    etch_span plan_recompute, scope_recompute; /* where the plan, and the scope in work, say so; or nowhere */
 } etch_plan_builder;
 
 /* An ordered list of mesh axes. */
@@ -33,6 +34,17 @@ typedef struct etch_axis_list {
 void etch_mesh_build(etch_plan_builder *b);
 /* The axes that stand behind '@', products expanded. False after an error. */
 bool etch_mesh_axes(etch_plan_builder *b, const etch_ast_mesh *mesh, etch_axis_list *out);
+
+/* ---- recompute.c ---- */
+
+/* `recompute = ...` in the plan, or in the scope at this place of its list (counted from 1). What scopes say is added to
+ * what the plan says. */
+void etch_plan_read_recompute(etch_plan_builder *b, const etch_ast_def *def, uint32_t place);
+
+/* ---- plan_pad.c ---- */
+
+/* `V = 128*tp` of a pad line. */
+void etch_plan_read_pad(etch_plan_builder *b, const etch_ast_def *def);
 
 /* ---- plan_ranks.c ---- */
 
@@ -71,12 +83,9 @@ void etch_plan_read_balance(etch_plan_builder *b, const etch_ast_def *def);
 void etch_select_dim(etch_spec *spec, etch_ast_name dim);
 /* Warns when the spec has no such tag or module.tensor. */
 void etch_select_tensor(etch_spec *spec, etch_ast_name selector);
-/* Warns when the spec has no such loop, tag, module or module.tensor. */
-void etch_select_unit(etch_spec *spec, etch_ast_name selector);
+/* Warns when the spec has no such loop, tag, module, path of modules or module.tensor. */
+void etch_select_part(etch_spec *spec, etch_ast_name selector);
 /* Warns when nothing of the spec has this name; reports a tag or a module, which is no loop. */
 void etch_select_loop(etch_spec *spec, etch_ast_name selector);
-/* Is it a module or model, so that a scope can be made for it? Otherwise it is reported: a warning when
- * nothing has this name, an error when scopes of that kind have no meaning yet. */
-bool etch_select_scope(etch_spec *spec, etch_ast_name selector);
 
 #endif

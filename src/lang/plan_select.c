@@ -130,31 +130,48 @@ static bool module_holds(const etch_spec *spec, const char *module, const char *
     return false;
 }
 
-/* "module.tensor" */
-static void select_in_module(etch_spec *spec, const body_names *n, etch_ast_name selector, const char *dot)
+/* The modules that a path goes through, each but the last of which calls the next. False after a warning. */
+static bool select_path(etch_spec *spec, const body_names *n, etch_ast_name selector, const char *end)
 {
-    const char *module = etch_name(spec->names, selector.text, (size_t)(dot - selector.text));
-    const char *tensor = etch_name_of(spec->names, dot + 1);
-    const bool has_module = holds(n->modules.at, n->modules.count, module);
-    if ((!has_module || !module_holds(spec, module, tensor)) &&
-        note_lack(spec, selector.span, "tensor", selector.text))
-        return;
-    if (!has_module) {
-        etch_diag *diag = etch_warning(spec->diags, ETCH_E_UNKNOWN_SELECTOR, selector.span,
-                                       "no module is called '%s': this has no effect", module);
-        etch_suggest_name(diag, module, n->modules.at, n->modules.count);
-    } else if (!module_holds(spec, module, tensor)) {
-        etch_warning(spec->diags, ETCH_E_UNKNOWN_SELECTOR, selector.span,
-                     "module '%s' has no tensor '%s': this has no effect", module, tensor);
+    for (const char *at = selector.text; at < end; at++) {
+        size_t length = strcspn(at, ".");
+        if (at + length > end)
+            length = (size_t)(end - at);
+        const char *module = etch_name(spec->names, at, length);
+        if (!holds(n->modules.at, n->modules.count, module)) {
+            if (note_lack(spec, selector.span, "part", selector.text))
+                return false;
+            etch_diag *diag = etch_warning(spec->diags, ETCH_E_UNKNOWN_SELECTOR, selector.span,
+                                           "no module is called '%s': this has no effect", module);
+            etch_suggest_name(diag, module, n->modules.at, n->modules.count);
+            return false;
+        }
+        at += length;
     }
+    return true;
+}
+
+/* "module.tensor", or "module.module" where that may be selected. */
+static void select_in_module(etch_spec *spec, const body_names *n, etch_ast_name selector, bool modules)
+{
+    const char *dot = strrchr(selector.text, '.'), *first = dot;
+    const char *last = etch_name_of(spec->names, dot + 1);
+    while (first > selector.text && first[-1] != '.')
+        first--;
+    const char *module = etch_name(spec->names, first, (size_t)(dot - first));
+    if (!select_path(spec, n, selector, dot) || module_holds(spec, module, last) ||
+        (modules && holds(n->modules.at, n->modules.count, last)) ||
+        note_lack(spec, selector.span, modules ? "part" : "tensor", selector.text))
+        return;
+    etch_warning(spec->diags, ETCH_E_UNKNOWN_SELECTOR, selector.span,
+                 "module '%s' has no tensor '%s': this has no effect", module, last);
 }
 
 void etch_select_tensor(etch_spec *spec, etch_ast_name selector)
 {
     const body_names n = collect(spec);
-    const char *dot = strrchr(selector.text, '.');
-    if (dot) {
-        select_in_module(spec, &n, selector, dot);
+    if (strchr(selector.text, '.')) {
+        select_in_module(spec, &n, selector, false);
         return;
     }
     if (holds(n.tags.at, n.tags.count, selector.text) || note_lack(spec, selector.span, "tag", selector.text))
@@ -164,12 +181,11 @@ void etch_select_tensor(etch_spec *spec, etch_ast_name selector)
     etch_suggest_name(diag, selector.text, n.tags.at, n.tags.count);
 }
 
-void etch_select_unit(etch_spec *spec, etch_ast_name selector)
+void etch_select_part(etch_spec *spec, etch_ast_name selector)
 {
     const body_names n = collect(spec);
-    const char *dot = strrchr(selector.text, '.');
-    if (dot) {
-        select_in_module(spec, &n, selector, dot);
+    if (strchr(selector.text, '.')) {
+        select_in_module(spec, &n, selector, true);
         return;
     }
     ETCH_VEC(const char *) names = {0};
@@ -200,25 +216,4 @@ void etch_select_loop(etch_spec *spec, etch_ast_name selector)
                                : etch_warning(spec->diags, ETCH_E_UNKNOWN_SELECTOR, selector.span,
                                               "no loop is called '%s': this has no effect", selector.text);
     etch_suggest_name(diag, selector.text, n.loops.at, n.loops.count);
-}
-
-bool etch_select_scope(etch_spec *spec, etch_ast_name selector)
-{
-    const body_names n = collect(spec);
-    if (holds(n.modules.at, n.modules.count, selector.text))
-        return true;
-    if (strchr(selector.text, '.') || holds(n.tags.at, n.tags.count, selector.text) ||
-        holds(n.loops.at, n.loops.count, selector.text)) {
-        etch_diag *diag =
-            etch_error(spec->diags, ETCH_E_PLAN_LATER, selector.span,
-                       "a scope of '%s' is part of the language but is not given meaning yet", selector.text);
-        etch_help(diag, "a scope speaks of modules: for MODULE { ... }");
-        return false;
-    }
-    if (note_lack(spec, selector.span, "module", selector.text))
-        return true;
-    etch_diag *diag = etch_warning(spec->diags, ETCH_E_UNKNOWN_SELECTOR, selector.span,
-                                   "no module is called '%s': this has no effect", selector.text);
-    etch_suggest_name(diag, selector.text, n.modules.at, n.modules.count);
-    return true;
 }

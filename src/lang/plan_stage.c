@@ -146,7 +146,7 @@ const etch_stage_line *etch_stage_read(etch_plan_builder *b, const etch_ast_line
     etch_span *spans = ETCH_NEW_ARRAY(spec->arena, line->what.count, etch_span);
     for (uint32_t i = 0; i < line->what.count; i++) {
         if (!listed_before(b, line, i))
-            etch_select_unit(spec, line->what.at[i]);
+            etch_select_part(spec, line->what.at[i]);
         selectors[i] = line->what.at[i].text;
         spans[i] = line->what.at[i].span;
     }

@@ -183,7 +183,7 @@ static void read_recompute(filling *f, const etch_ast_def *def)
 {
     etch_recompute recompute;
     if (etch_recompute_of(f->spec, def, &recompute))
-        etch_train_recompute(f->train, &recompute);
+        etch_train_recompute(f->train, &recompute, NULL);
 }
 
 static void read_clip(filling *f, const etch_ast_def *def)

@@ -208,6 +208,9 @@ static void need_all(etch_bound *b)
     }
     if (placed->plan->ranks.count)
         need(b, placed->plan->ranks.count, placed->plan->ranks.span, "the number of ranks", NULL);
+    for (uint32_t i = 0; i < placed->plan->pads.count; i++)
+        need(b, placed->plan->pads.at[i].multiple, placed->plan->pads.at[i].span, "the padding of dim",
+             placed->plan->pads.at[i].dim);
     need(b, train->micro, train->span, "the number of microbatches", NULL);
     for (uint32_t i = 0; i < placed->requirements.count; i++) {
         const etch_requirement *r = &placed->requirements.at[i];
@@ -314,6 +317,11 @@ static bool check_size(etch_bound *b, etch_expr expr, int64_t least, etch_span s
 
 static void check_dims(etch_bound *b)
 {
+    const etch_plan *plan = b->placed->plan;
+    uint64_t multiple;
+    for (uint32_t i = 0; i < plan->pads.count; i++)
+        check_size(b, plan->pads.at[i].multiple, 1, plan->pads.at[i].span, "", "what a dim is padded to",
+                   &multiple);
     const etch_dim **dims;
     uint32_t count = used_dims(b, &dims);
     for (uint32_t i = 0; i < count; i++) {
@@ -561,20 +569,15 @@ static void suggest_axis(etch_bound *b, etch_diag *diag, const etch_requirement 
         etch_help(diag, "%s = %" PRId64 " would divide", name, below);
 }
 
-/* A dim of fewer parts than the axis has ranks: a second axis can take what is left, for another dim. */
 static void suggest_two_axes(etch_bound *b, etch_diag *diag, const etch_requirement *r)
 {
     int64_t size, divisor;
-    const char *axis = etch_var_name(r->divisor);
-    if (!axis || !etch_to_i64(etch_bound_value(b, r->size), &size) ||
-        !etch_to_i64(etch_bound_value(b, r->divisor), &divisor) || size < 1 || size >= divisor ||
-        divisor % size != 0)
+    if (!etch_to_i64(etch_bound_value(b, r->size), &size) ||
+        !etch_to_i64(etch_bound_value(b, r->divisor), &divisor))
         return;
-    const char *parts = etch_expr_text(b->sym, r->size);
-    etch_help(diag,
-              "or spread two dims over two axes: mesh [.., a = min(%s, %s), b = %s/min(%s, %s)], axis %s = "
-              "(a, b), shard %s @ a",
-              axis, parts, axis, axis, parts, axis, r->dim->name);
+    const char *advice = etch_two_axes_text(b->placed, r, size, divisor);
+    if (advice)
+        etch_help(diag, "or spread two dims over two axes: %s", advice);
 }
 
 static bool is_met(etch_bound *b, const etch_requirement *r)

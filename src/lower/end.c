@@ -138,6 +138,7 @@ static etch_unit_task *new_collective(etch_outliner *o, const etch_bucket *bucke
         return NULL;
     etch_unit_task *u = new_unit_task(o, bucket->unit);
     u->every_microbatch = bucket->every_microbatch;
+    u->anew = u->every_microbatch && o->placed->plan->zero.level > 1 && !o->placed->plan->zero.whole;
     u->task.type = ETCH_NODE_COLL;
     u->task.collective = etch_collective_of(bucket->move);
     u->task.group = (etch_group_set){.axes = axes};

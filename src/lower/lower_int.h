@@ -114,6 +114,7 @@ typedef struct etch_unit_task {
     uint32_t class;
     bool staged;           /* its iterations are units of the chain: those of uses[0] */
     bool every_microbatch; /* else at the end of the step */
+    bool anew;             /* of every microbatch: the next one does not add to the same memory */
     etch_window *uses;     /* where the weights are used: stages that hold none of it do not run the task */
     uint32_t use_count;
     const char *loop_name; /* NULL: no loop */

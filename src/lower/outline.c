@@ -13,7 +13,7 @@ static void note_uneven_dim(etch_outliner *o, etch_diag *diag, const etch_value 
     etch_sym *sym = o->graph->sym;
     for (uint32_t d = 0; d < value->tensor->rank; d++) {
         const etch_dim *dim = value->tensor->dims[d];
-        etch_expr whole = etch_bound_value(o->bound, etch_training_size(o->placed->training, dim));
+        etch_expr whole = etch_bound_value(o->bound, etch_placed_size(o->placed, dim));
         int64_t parts = 1;
         uint32_t axes = 0;
         for (uint32_t axis = 0; axis < o->extent->axis_count; axis++)

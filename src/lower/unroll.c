@@ -469,7 +469,7 @@ static void make_gradients(unroller *u, const etch_unit_task *unit_task, uint64_
         const etch_gradient *g = &u->outline->gradients.at[task->gradients.at[i]];
         const uint64_t first = unit_gradients(g, unit);
         for (uint64_t k = 0; k < g->unit_copies; k++) {
-            u->gradients[first + k] = unit_task->every_microbatch ? ETCH_NO_NODE : id;
+            u->gradients[first + k] = unit_task->anew ? ETCH_NO_NODE : id;
             u->reduced[first + k] = id;
         }
     }

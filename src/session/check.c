@@ -34,15 +34,85 @@ static bool is_contradicted(etch_session *session, const etch_pipeline *p, const
            etch_divides(session->sym, *divisor, *size, NULL) == ETCH_NO;
 }
 
-static void check_demand(etch_session *session, const etch_pipeline *p, const etch_requirement *r)
+static bool speak_alike(etch_sym *sym, etch_expr a, etch_expr b)
+{
+    const etch_expr *of_a, *of_b;
+    const uint32_t a_count = a ? etch_vars_of(sym, a, &of_a) : 0,
+                   b_count = b ? etch_vars_of(sym, b, &of_b) : 0;
+    for (uint32_t i = 0; i < a_count; i++)
+        for (uint32_t k = 0; k < b_count; k++)
+            if (of_a[i] == of_b[k])
+                return true;
+    return false;
+}
+
+/* Is it assumed that a division leaves this rest, which is not 0? */
+static bool is_assumed_rest(etch_session *session, etch_expr rest)
 {
     etch_sym *sym = session->sym;
-    etch_expr size, divisor;
-    if (is_contradicted(session, p, r, &size, &divisor))
+    const etch_claim *facts;
+    const uint32_t count = etch_spec_assumptions(session->spec, &facts);
+    for (uint32_t i = 0; i < count; i++)
+        if (facts[i].relation == ETCH_REL_EQ && facts[i].left == rest && facts[i].right &&
+            etch_different(sym, facts[i].right, etch_int(sym, 0), NULL) == ETCH_YES)
+            return true;
+    return false;
+}
+
+/* Whatever the values are, does what is assumed of them leave no way to meet the demand? */
+static void check_excluded(etch_session *session, const etch_pipeline *p, const etch_requirement *r)
+{
+    etch_sym *sym = session->sym;
+    etch_expr rest = etch_mod(sym, r->size, r->divisor), zero = etch_int(sym, 0);
+    const bool less = etch_above(sym, r->divisor, r->size, NULL) == ETCH_YES;
+    const bool rests =
+        rest && (etch_different(sym, rest, zero, NULL) == ETCH_YES || is_assumed_rest(session, rest));
+    if (!less && !rests)
+        return;
+    const char *size = etch_expr_text(sym, r->size), *divisor = etch_expr_text(sym, r->divisor);
+    etch_diag *diag = etch_error(session->diags, ETCH_E_PLAN_EXCLUDED, r->span,
+                                 "plan '%s' demands %s | %s, which the assumptions of the spec exclude",
+                                 p->plan->name, divisor, size);
+    if (less)
+        etch_note(diag, r->dim->span, "%s has %s elements, less than %s", r->dim->name, size, divisor);
+    else
+        etch_note(diag, r->dim->span, "%s has %s elements, which leave a rest", r->dim->name, size);
+    const etch_claim *facts;
+    const uint32_t count = etch_spec_assumptions(session->spec, &facts);
+    for (uint32_t i = 0; i < count; i++) {
+        const etch_claim *fact = &facts[i];
+        if (speak_alike(sym, fact->left, r->size) || speak_alike(sym, fact->right, r->size) ||
+            speak_alike(sym, fact->left, r->divisor) || speak_alike(sym, fact->right, r->divisor))
+            etch_note(diag, fact->span, "it is assumed that %s", fact->text);
+    }
+    etch_help(diag, "divide %s otherwise, or leave out the assumption", r->dim->name);
+}
+
+/* `size`, `divisor`: those of the demand, bound. */
+static void report_contradicted(etch_session *session, const etch_pipeline *p, const etch_requirement *r,
+                                etch_expr size, etch_expr divisor)
+{
+    etch_sym *sym = session->sym;
+    etch_diag *diag =
         etch_error(session->diags, ETCH_E_NOT_DIVISIBLE, r->span,
                    "%s = %s is not divisible by %s = %s, as plan '%s' demands", etch_expr_text(sym, r->size),
                    etch_expr_text(sym, size), etch_expr_text(sym, r->divisor), etch_expr_text(sym, divisor),
                    p->plan->name);
+    int64_t parts, ranks;
+    const char *advice = etch_to_i64(size, &parts) && etch_to_i64(divisor, &ranks)
+                             ? etch_two_axes_text(p->placed, r, parts, ranks)
+                             : NULL;
+    if (advice)
+        etch_help(diag, "spread two dims over two axes: %s", advice);
+}
+
+static void check_demand(etch_session *session, const etch_pipeline *p, const etch_requirement *r)
+{
+    etch_expr size, divisor;
+    if (!etch_is_constant(r->size) || !etch_is_constant(r->divisor))
+        check_excluded(session, p, r);
+    if (is_contradicted(session, p, r, &size, &divisor))
+        report_contradicted(session, p, r, size, divisor);
 }
 
 static void add_demand(checking *c, const etch_pipeline *p, const char *text, etch_span span)

@@ -11,23 +11,50 @@ const char *etch_plan_text(const etch_plan_viewing *v, etch_expr value)
                                                                            : "undefined";
 }
 
-const char *etch_plan_bytes_by_dims(const etch_plan_viewing *v, const etch_value *value, etch_dtype dtype)
+static etch_expr ranks_by_name(const etch_plan_viewing *v, uint32_t axes)
+{
+    etch_expr ranks = etch_int(v->view.sym, 1);
+    for (uint32_t a = 0; a < v->placed->plan->mesh.count; a++)
+        if (axes & v->how.axes & 1u << a)
+            ranks = etch_mul(v->view.sym, ranks, etch_var(v->view.sym, v->placed->plan->mesh.at[a].name));
+    return ranks;
+}
+
+/* Elements of a value on one rank. */
+static etch_expr elements_by_dims(const etch_plan_viewing *v, const etch_value *value)
 {
     etch_sym *sym = v->view.sym;
     const etch_plan *plan = v->placed->plan;
-    etch_expr bytes = etch_mul(sym, etch_elements(sym, value->tensor, etch_view_size_by_dims, &v->view),
-                               etch_int(sym, etch_dtype_bytes(dtype)));
+    etch_expr elements = etch_elements(sym, value->tensor, etch_view_size_by_dims, &v->view);
     for (uint32_t i = 0; i < value->tensor->rank; i++) {
         uint32_t axes[ETCH_MAX_AXES];
         const uint32_t count =
             etch_place_axes(v->placed, &v->how, value->place, value->tensor->dims[i], axes);
         for (uint32_t k = 0; k < count;) {
             const etch_product *product = etch_product_at(plan, axes + k, count - k);
-            bytes =
-                etch_div(sym, bytes, etch_var(sym, product ? product->name : plan->mesh.at[axes[k]].name));
+            elements =
+                etch_div(sym, elements, etch_var(sym, product ? product->name : plan->mesh.at[axes[k]].name));
             k += product ? product->axis_count : 1;
         }
     }
+    if (value->flat & v->how.axes)
+        elements = etch_ceil(sym, etch_div(sym, elements, ranks_by_name(v, value->flat)));
+    return elements;
+}
+
+const char *etch_plan_bytes_by_dims(const etch_plan_viewing *v, const etch_value *value)
+{
+    return etch_view_dim_text(&v->view,
+                              etch_mul(v->view.sym, elements_by_dims(v, value),
+                                       etch_int(v->view.sym, etch_dtype_bytes(value->tensor->dtype))));
+}
+
+const char *etch_plan_payload_by_dims(const etch_plan_viewing *v, const etch_step *move)
+{
+    etch_expr bytes = etch_int(v->view.sym, 0);
+    for (uint32_t i = 0; i < move->in_count; i++)
+        bytes = etch_add(v->view.sym, bytes,
+                         etch_payload_by(v->placed, move, i, elements_by_dims(v, move->ins[i])));
     return etch_view_dim_text(&v->view, bytes);
 }
 
@@ -173,7 +200,7 @@ static const char *source_of(const etch_plan_viewing *v, const etch_value *value
 static const etch_value *behind_nothing(const etch_plan_viewing *v, const etch_value *value)
 {
     while (value->step && value->step->move != ETCH_NO_MOVE && !moves(v, value->step))
-        value = value->step->ins[0];
+        value = etch_value_before(value);
     return value;
 }
 
@@ -194,11 +221,12 @@ static size_t value_index(etch_plan_viewing *v, const etch_value *value)
     etch_view_value row = {.tensor = v->view.tensor_at[value->tensor->id],
                            .place = etch_value_text(v->placed, &v->how, value),
                            .bytes = etch_plan_text(v, etch_value_bytes(v->placed, value)),
-                           .bytes_by_dims = etch_plan_bytes_by_dims(v, value, value->tensor->dtype),
+                           .bytes_by_dims = etch_plan_bytes_by_dims(v, value),
                            .step = ETCH_VIEW_NONE};
     etch_span line;
     row.shards = shards_of(v, value, &row.shard_count);
     row.partial = etch_plan_axis_list(v, partial_axes(v, value), &row.partial_count);
+    row.parts = etch_plan_axis_list(v, value->flat, &row.part_count);
     row.source = source_of(v, value, &line);
     row.line = etch_locate(v->view.session, line);
     v->value_at[value->id] = v->values.count;
@@ -302,6 +330,29 @@ static void add_mesh(etch_plan_viewing *v)
     v->report->stage_count = v->stages.count;
 }
 
+static const etch_pad *pad_of(const etch_plan *plan, const etch_dim *dim)
+{
+    for (uint32_t i = 0; i < plan->pads.count; i++)
+        if (strcmp(plan->pads.at[i].dim, dim->name) == 0)
+            return &plan->pads.at[i];
+    return NULL;
+}
+
+static void add_pads(etch_plan_viewing *v)
+{
+    ETCH_VEC(etch_view_pad) rows = {0};
+    for (uint32_t i = 0; i < v->view.graph->dims.count; i++) {
+        const etch_dim *dim = v->view.graph->dims.at[i];
+        const etch_pad *pad = v->view.dim_at[i] != ETCH_VIEW_NONE ? pad_of(v->placed->plan, dim) : NULL;
+        if (pad)
+            ETCH_PUSH(v->view.arena, &rows,
+                      (etch_view_pad){v->view.dim_at[i], etch_plan_text(v, etch_placed_size(v->placed, dim)),
+                                      etch_locate(v->view.session, pad->span)});
+    }
+    v->report->pads = rows.at;
+    v->report->pad_count = rows.count;
+}
+
 static size_t *no_indices(const etch_plan_viewing *v, size_t count)
 {
     size_t *at = ETCH_NEW_ARRAY(v->view.arena, count, size_t);
@@ -340,6 +391,7 @@ static etch_status view(void *data)
     v->report = ETCH_NEW(session->arena, etch_placement_report);
     v->report->graph = v->view.report;
     add_mesh(v);
+    add_pads(v);
     etch_plan_add_collectives(v);
     add_steps(v);
     etch_remark_open(session);

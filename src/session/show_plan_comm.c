@@ -8,7 +8,7 @@
 /* Does one collective take what several units have? */
 static bool spans_units(const etch_plan_viewing *v, const etch_cost *cost)
 {
-    return v->placed->plan->bucketing != ETCH_BUCKET_BY_LAYER &&
+    return v->placed->plan->bucketing != ETCH_BUCKET_BY_LAYER && !cost->cause.every_microbatch &&
            (cost->cause.rule == ETCH_RULE_REDUCE || cost->cause.rule == ETCH_RULE_UPDATE);
 }
 
@@ -232,7 +232,8 @@ static etch_view_collective view_of(const etch_plan_viewing *v, const etch_shown
         return row;
     row.before = etch_value_text(v->placed, &v->how, step->ins[0]);
     row.after = etch_value_text(v->placed, &v->how, step->outs[0]);
-    row.bytes_by_dims = etch_plan_bytes_by_dims(v, step->ins[0], step->travels);
+    row.bytes_by_dims = etch_plan_payload_by_dims(v, step);
+    row.dtype = etch_dtype_name(etch_travels_as(v->placed, step, 0));
     row.step = v->step_at[step->id];
     row.loop = row.step == ETCH_VIEW_NONE ? row.loop : v->steps.at[row.step].loop;
     return row;

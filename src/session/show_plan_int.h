@@ -48,7 +48,8 @@ void etch_plan_add_collectives(etch_plan_viewing *v);
 const size_t *etch_plan_axis_list(const etch_plan_viewing *v, uint32_t axes, size_t *count);
 /* With the values in force; "undefined" where a divisor is 0. */
 const char *etch_plan_text(const etch_plan_viewing *v, etch_expr value);
-/* Bytes of a value on one rank in elements of `dtype`, over dims and mesh axes. */
-const char *etch_plan_bytes_by_dims(const etch_plan_viewing *v, const etch_value *value, etch_dtype dtype);
+/* Over dims and mesh axes: bytes of a value on one rank, payload of a collective. */
+const char *etch_plan_bytes_by_dims(const etch_plan_viewing *v, const etch_value *value);
+const char *etch_plan_payload_by_dims(const etch_plan_viewing *v, const etch_step *move);
 
 #endif

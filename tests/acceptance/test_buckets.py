@@ -138,6 +138,36 @@ parallel plain {{
             self.assertEqual(pieces(whole, 2000), [sent for _, sent in self.sent(path, "dp.all_reduce")])
             self.assertEqual([F32 * 20 * 12], [sent for _, sent in self.sent(path, "pp.all_reduce")])
 
+    def test_in_each_microbatch(self):
+        """Nobody has told the frameworks that more microbatches come (no_sync): what is reduced once is reduced in each."""
+        sets, total = dict(SIZES, micro=4), sum(elements for elements, _ in units(SIZES))
+        for zero, op in ((None, "all_reduce"), ("dp", "reduce_scatter")):
+            once, each = self.write("once.etch", self.plans(zero=zero).read_text()), self.plans("reduce = microbatch", zero=zero)
+            for asked in (f"comm(sync, op = {op})", f"wire(sync, op = {op})"):
+                self.assertIn("proved", succeed("prove", self.write("both.etch", once.read_text().replace("parallel p", "parallel q") +
+                                                                    each.read_text().split("\n", 2)[2]),
+                                                f"{asked[:-1]}, plan = p) == micro*{asked[:-1]}, plan = q)").out)
+            folder = lower(self.scratch / op, each, plan="p", sets=sets)
+            self.assertFine(folder)
+            self.assertTotals(folder, each, None, "p", sets)
+            self.assertIn("always", succeed("verify", folder).out)
+            nodes = messages(traces(folder)[0])
+            found = [node for node in nodes if re.fullmatch(rf"S\d\..*\.{op}", node.name)]
+            self.assertEqual([str(micro) for micro in range(4) for _ in range(SIZES["layers"] + 2)], [node.name[1] for node in found])
+            self.assertEqual(4 * F32 * total, sum(attribute(node, "comm_size") for node in found))
+            above = self.ancestors(nodes)
+            for node in found:  # behind what it reduces; the next microbatch adds to it afterwards
+                layer = re.match(r"S(\d)\.(layer\d\.)", node.name)
+                if not layer:
+                    continue
+                made = [n.id for n in nodes if re.match(rf"B{layer[1]}\.{layer[2]}.*\.dw[a-z]$", n.name)]
+                after = [n.id for n in nodes if re.match(rf"B{int(layer[1]) + 1}\.{layer[2]}.*\.dw[a-z]$", n.name)]
+                self.assertEqual(7, len(made))
+                self.assertTrue(set(made) <= above[node.id])
+                self.assertTrue(all(node.id in above[later] for later in after))
+            gathers = [node for node in nodes if node.name.endswith("all_gather")]
+            self.assertEqual(SIZES["layers"] + 2 if zero else 0, len(gathers))  # once, behind the optimizer
+
     def test_mistakes(self):
         for bucket, text in (("0", "a bucket is layer, step, or at least 1 byte"),
                              ("dp - 2", "is less than 1"), ("dp/4", "not an integer"), ("unbound", "unknown name")):

@@ -28,6 +28,16 @@ parallel zero_1 {{
   shard B @ dp
   zero  1 @ dp
 }}
+parallel zero_2 {{
+  mesh  [dp]
+  shard B @ dp
+  zero  2 @ dp, reduce = step
+}}
+parallel zero_3 {{                               # gathered once for all microbatches, and reduced once
+  mesh  [dp]
+  shard B @ dp
+  zero  3 @ dp, keep = step, reduce = step
+}}
 parallel stages {{
   mesh  [pp, dp, tp]
   shard B @ dp, {heads} @ tp, F @ tp, V @ tp
@@ -124,12 +134,26 @@ class Table(Case):
         for model, dims in ((self.llama, LLAMA_DIMS), (self.gpt, GPT_DIMS)):
             spec = model("dtype grads = bf16\n")
             psi = ask(spec, "params(model)")
-            for plan in ("ddp", "zero_1"):
+            for plan in ("ddp", "zero_1", "zero_2"):
                 for quantity in ("wire(step, plan = {})", "wire(sync, plan = {}) + wire(optimizer, plan = {})"):
                     self.proved(spec, dims, quantity.replace("{}", plan), f"2*({psi})*(dp - 1)/dp")
             self.proved(spec, dims, "comm(step, op = all_reduce, plan = ddp)", psi)
             self.proved(spec, dims, "comm(sync, op = reduce_scatter, plan = zero_1)", psi)
             self.proved(spec, dims, "comm(step, op = all_gather, plan = zero_1)", f"({psi})/dp")
+
+    def test_weights_in_parts(self):
+        """FSDP: a gather forward, one backward, a reduce-scatter, in each microbatch; HSDP adds the parts of the copies up, once."""
+        spec = self.write("hsdp.etch", self.llama("dtype grads = bf16\n").read_text(encoding="utf-8")
+                          + "param part\nassume part*tp | hidden\n")
+        psi = f"({ask(spec, 'params(model)')})"
+        self.proved(spec, LLAMA_DIMS, "wire(step, plan = fsdp)", f"micro*3*{psi}*(dp - 1)/dp")
+        for phase in ("forward", "backward"):
+            self.proved(spec, LLAMA_DIMS, f"wire({phase}, op = all_gather, plan = fsdp)", f"micro*{psi}*(dp - 1)/dp")
+        self.proved(spec, LLAMA_DIMS, "wire(step, op = reduce_scatter, plan = fsdp)", f"micro*{psi}*(dp - 1)/dp")
+        self.proved(spec, LLAMA_DIMS, "wire(step, plan = zero_3)", f"2*{psi}*(dp - 1)/dp")
+        self.proved(spec, LLAMA_DIMS, "wire(step, axis = part, plan = hsdp)", f"micro*3*{psi}*(part - 1)/part")
+        self.proved(spec, LLAMA_DIMS, "comm(step, axis = rep, op = all_reduce, plan = hsdp)", f"{psi}/part")
+        self.proved(spec, LLAMA_DIMS, "wire(step, axis = rep, plan = hsdp)", f"2*{psi}/part*(rep - 1)/rep")
 
     # ---- stages ------------------------------------------------------------------------------------------------
 

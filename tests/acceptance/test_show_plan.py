@@ -1,12 +1,16 @@
 """What `etch show --plan` says: collectives add up to what queries say and to what traces hold, each has a reason that
 names lines which exist, and changes placements as its kind does; placements follow from those of the operands."""
 
+import atexit
 import collections
 import functools
 import json
 import math
+import os
 import pathlib
 import re
+import shutil
+import tempfile
 from fractions import Fraction
 
 import test_shipped
@@ -15,7 +19,7 @@ from etchtest import LLAMA, MODELS, POINTS, Case, Formula, main, run, settings, 
 
 BYTES = {"f64": 8, "f32": 4, "bf16": 2, "f16": 2, "f8": 1, "i64": 8, "i32": 4, "i8": 1, "bool": 1}
 RULES = {"operand", "merge", "pin", "result", "enter", "leave", "loop", "statistic", "cotangent", "total", "summand",
-         "weight", "reduce", "update", "tie", "clip", "stage"}
+         "weight", "reduce", "update", "tie", "clip", "stage", "whole"}
 MIXTRAL = MODELS / "mixtral.etch"
 
 
@@ -26,6 +30,7 @@ class Placement:
         self.report = json.loads(succeed("show", spec, *arguments, "--format", "json").out)
         for key in ("dims", "tensors", "loops", "modules", "values", "steps", "handed", "collectives", "totals", "stages"):
             setattr(self, key, self.report[key])
+        self.padded = {pad["dim"]: pad["size"] for pad in self.report["pads"]}
         self.axes = {axis["name"]: axis["size"] for axis in self.report["mesh"]}
 
     def shards(self, value):
@@ -45,13 +50,36 @@ class Placement:
         tensor = self.tensors[self.values[value]["tensor"]]
         count = Fraction(1)
         for dim in tensor["dims"]:
-            count *= Fraction(self.dims[dim]["size"])
+            count *= Fraction(self.padded.get(dim, self.dims[dim]["size"]))
             if self.dims[dim]["divided"]:
                 count /= int(self.report["micro"])
         for axes in self.shards(value).values():
             for axis in axes:
                 count /= int(self.axes[axis])
+        if self.values[value]["parts"]:
+            count = Fraction(math.ceil(count / math.prod(int(self.axes[axis]) for axis in self.values[value]["parts"])))
         return count, BYTES[tensor["dtype"]]
+
+
+# Ways to hold weights and gradients, and to send them, that no shipped plan has alone.
+MORE = f"""etch 1
+import "{LLAMA}"
+parallel gathered {{ mesh [dp]; shard B @ dp; zero 3 @ dp }}
+parallel copied   {{ mesh [dp, tp]; shard B @ (dp,tp); zero 3 @ tp }}
+parallel grads    {{ mesh [dp, tp]; shard B @ dp, K @ tp, F @ tp, V @ tp; zero 2 @ dp; bucket = step }}
+parallel buckets  {{ mesh [dp, tp]; shard B @ dp, K @ tp, F @ tp; pin residual [B@dp, S@tp, H]; bucket = 1000 }}
+parallel keeping  {{ mesh [dp, tp]; shard B @ dp, K @ tp, F @ tp; pin residual [B@dp, S@tp, H]; keep = gathers }}
+parallel padded   {{ mesh [dp, tp]; shard B @ dp, V @ tp; pad V = 100*tp }}
+parallel staged   {{ mesh [pp, dp, cp]; shard B @ dp, S @ cp; zero 3 @ (dp,cp); stage (embed, layer, head) @ pp }}
+"""
+
+
+def written(name, text):
+    folder = pathlib.Path(tempfile.mkdtemp(dir=os.getcwd(), prefix="plans."))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
 
 
 @functools.lru_cache(maxsize=None)
@@ -65,6 +93,13 @@ def shipped():
                 sets = {name: size for name, size in test_shipped.SMALL.items() if name in names}
                 more = ["--plan", plan, "--set", settings(sets), *(["--run", of_run] if of_run else [])]
                 found.append((spec, tuple(more), Placement(spec, *more)))
+    spec = written("more.etch", MORE)
+    for plan in test_shipped.own_plans(spec):
+        axes = re.search(rf"parallel {plan} .*mesh \[(.*?)\]", MORE)[1].split(", ")
+        names = test_shipped.params_of(LLAMA) | set(axes)
+        sets = {name: size for name, size in test_shipped.SMALL.items() if name in names}
+        more = ["--plan", plan, "--set", settings(sets)]
+        found.append((spec, tuple(more), Placement(spec, *more)))
     return found
 
 
@@ -76,7 +111,11 @@ class Plans(Case):
         sums = collections.defaultdict(lambda: [0, 0, 0])
         for row in placement.collectives:
             share = row["stages"][stage]
-            self.assertEqual(int(share["bytes"]), int(row["bytes"]) * int(share["times"]), row)
+            full = int(row["bytes"]) * int(share["times"])
+            if not any(phrase["text"].startswith("bucket = ") for phrase in row["why"]):
+                self.assertEqual(int(share["bytes"]), full, row)
+            self.assertLessEqual(int(share["bytes"]), full)  # the last bucket may be smaller
+            self.assertTrue(full == 0 or full - int(share["bytes"]) < int(row["bytes"]))
             for i, what in enumerate(("times", "bytes", "wire")):
                 sums[key(row)][i] += int(share[what])
         return {label: sum_ for label, sum_ in sums.items() if any(sum_)}
@@ -130,6 +169,53 @@ class Plans(Case):
                                          Formula(row["bytes"]).at(point) * Formula(share["times"]).at(point))
                     self.assertEqual({label: Formula(text).at(point) for label, text in asked.items()}, dict(sums))
 
+    def test_breakdowns_add_up(self):
+        """Whatever a quantity of communication is split by, and whatever it is restricted to."""
+        for spec, more, p in shipped():
+            if spec.stem not in ("llama", "mixtral", "t5"):
+                continue
+            for asked in ("comm(step)", "wire(step)", "comm(backward)"):
+                totals = set()
+                for by in ("collective", "axis", "phase", "module", "op", "layer", "term"):
+                    answer = json.loads(succeed("query", spec, asked, *more, "--by", by, "--format", "json").out)
+                    self.assertEqual(int(answer["value"]), sum(int(row["value"]) for row in answer["rows"]), (more, by))
+                    totals.add(answer["value"])
+                self.assertEqual(1, len(totals))
+            stages, heaviest = table(spec, "comm(step)", "stage", None, more[1], dict(
+                pair.split("=") for pair in more[3].split(",")))
+            self.assertEqual(heaviest, max(stages.values()))
+            self.assertEqual({int(share["bytes"]) for share in p.report["sum"]}, set(stages.values()))
+            for row in p.totals:
+                alone = json.loads(succeed("query", spec, f"comm(step, op = {row['collective']}, axis = {row['group']})", *more,
+                                           "--by", "phase", "--format", "json").out)
+                self.assertEqual(int(alone["value"]), max(int(share["bytes"]) for share in row["stages"]))
+
+    def test_what_is_sent_in_another_dtype(self):
+        """Dispatch in f8 with a scale in f32 for every 32 elements, gradients in bf16."""
+        spec = self.write("experts.etch", f"""etch 1
+import "{MIXTRAL}"
+parallel narrow {{
+  mesh  [edp = dp/ep, ep]
+  axis  dp = (edp, ep)
+  shard B @ dp
+  for experts_mlp {{ shard E @ ep, C @ edp }}
+  dtype dispatch = f8(block = 32), grads_comm = bf16
+}}
+""")
+        p = Placement(spec, "--plan", "narrow")
+        dims = {dim["name"]: dim["size"] for dim in p.dims}
+        rows = [row for row in p.collectives if row["collective"] == "all_to_all"]
+        self.assertEqual({"f8", "bf16"}, {row["dtype"] for row in rows})
+        for row in rows:
+            for point in POINTS:
+                local = Formula("H*E*C/(dp*micro)", dims).at(point)
+                by_hand = local + 4 * math.ceil(local / 32) if row["dtype"] == "f8" else 2 * local
+                self.assertEqual(by_hand, Formula(row["bytes"]).at(point))
+        synced = [row for row in p.collectives if row["rule"] == "reduce"]
+        asked = succeed("query", spec, "comm(sync, op = all_reduce)", "--plan", "narrow").out.strip()
+        for point in POINTS:
+            self.assertEqual(Formula(asked).at(point), sum(Formula(row["stages"][0]["bytes"]).at(point) for row in synced))
+
     def test_formulas_over_dims_say_the_same(self):
         for spec, plan, axes in ((LLAMA, "megatron_sp", {}), (LLAMA, "ulysses", {}),
                                  (MIXTRAL, "moe_ep", {"edp": "dp/ep"})):
@@ -154,9 +240,8 @@ class Plans(Case):
             for step in p.steps:
                 if step["collective"] is None:
                     continue
-                count, width = p.elements(step["ins"][0])
                 row = p.collectives[step["collective"]]
-                self.assertEqual(int(row["bytes"]), count * width, row)
+                self.assertEqual(int(row["bytes"]), sum(math.prod(p.elements(value)) for value in step["ins"]), row)
                 self.assertEqual(row["ranks"], str(math.prod(int(p.axes[axis]) for axis in row["axes"])))
 
     def test_moves_change_what_their_kind_changes(self):
@@ -167,6 +252,11 @@ class Plans(Case):
                     continue
                 row = p.collectives[step["collective"]] if step["collective"] is not None else None
                 self.assertEqual(step["name"] == "slice_shard", row is None)
+                if row and row["rule"] == "whole":
+                    for value, whole in zip(step["ins"], step["outs"]):
+                        self.assertEqual(row["axes"], p.values[value]["parts"])
+                        self.assertEqual((p.states(value), []), (p.states(whole), p.values[whole]["parts"]))
+                    continue
                 before, after = p.states(step["ins"][0]), p.states(step["outs"][0])
                 changed = {axis for axis in p.axes if before.get(axis) != after.get(axis)}
                 if row and row["rule"] == "statistic":
@@ -192,6 +282,38 @@ class Plans(Case):
                     if step["name"] == p.steps[before]["name"] and not statistic:
                         self.assertNotEqual(*same_reason)
                     before = p.values[p.steps[before]["ins"][0]]["step"]
+
+    def test_sizes_shrink_along_a_chain(self):
+        """What becomes smaller comes first; where one axis leaves a dim that another joins, what leaves (R5)."""
+        order = ["reduce_scatter", "all_to_all", "all_reduce", "all_gather"]
+        longest = 0
+        for _, _, p in shipped():
+            chains = {}  # by the last step: kinds of a chain that one need asks for
+            for i, step in enumerate(p.steps):
+                if step["collective"] is None or p.collectives[step["collective"]]["rule"] == "statistic":
+                    continue
+                need = [w["text"].split(" ")[-3:] for w in p.collectives[step["collective"]]["why"] if w["part"] == "needed"]
+                before = p.values[step["ins"][0]]["step"]
+                chain, asked = chains.pop(before, ([], need))
+                kinds = [*chain, order.index(step["name"])] if asked == need else [order.index(step["name"])]
+                chains[i] = kinds, need
+                longest = max(longest, len(kinds))
+                self.assertIn(kinds, (sorted(set(kinds)), sorted(set(kinds), reverse=True)))
+        self.assertGreater(longest, 1)
+
+    def test_queries_name_lines_of_the_plan(self):
+        for plan in ("megatron_sp", "megatron_zero", "ulysses"):
+            answer = json.loads(succeed("query", LLAMA, "comm(step)", "--plan", plan, "--why", "--format", "json").out)
+            count = 0
+            for term in answer["terms"]:
+                for reason in term["from"]:
+                    count += 1
+                    said = [phrase for phrase in reason["why"] if phrase["of_plan"]]
+                    self.assertTrue(said)
+                    for phrase in said:
+                        self.assertTrue(phrase["location"]["file"].endswith("plans.etch"))
+                        self.assertTrue(self.line(phrase["location"]).strip())
+            self.assertGreater(count, 20)
 
     def test_products_hold_what_follows_from_their_operands(self):
         """An axis that divides a dim which is summed leaves a partial sum, one that divides a dim which is kept divides

@@ -54,6 +54,11 @@ static const etch_plan *bound_plan(etch_arena *arena, const binding *b, const et
         copy->mesh.at[a] = plan->mesh.at[a];
         put(b, &copy->mesh.at[a].size);
     }
+    copy->pads.at = ETCH_NEW_ARRAY(arena, plan->pads.count, etch_pad);
+    for (uint32_t i = 0; i < plan->pads.count; i++) {
+        copy->pads.at[i] = plan->pads.at[i];
+        put(b, &copy->pads.at[i].multiple);
+    }
     return copy;
 }
 
@@ -65,7 +70,7 @@ static etch_training *derive(const binding *b, etch_model *model, const etch_pla
     put(b, &model->train.micro);
     etch_train train = model->train;
     if (plan->recompute.span.end)
-        etch_train_recompute(&train, &plan->recompute);
+        etch_train_recompute(&train, &plan->recompute, plan);
     return etch_train_derive(model->graph, &train);
 }
 
@@ -94,4 +99,16 @@ const char *exec_messages(etch_arena *arena, const etch_diags *diags)
     etch_buf_puts(&out, "");
     etch_diags_render(diags, &out);
     return out.text;
+}
+
+const char *const *exec_plan_names(etch_arena *arena, const char *path, uint32_t *count)
+{
+    etch_status status;
+    const char *const *names = NULL;
+    etch_spec *spec = etch_spec_load(arena, etch_sym_new(arena), etch_diags_new(arena),
+                                     &(etch_spec_source){.path = path}, &status);
+    const bool trains = spec && etch_spec_list(spec, ETCH_LIST_MODELS, &names) &&
+                        etch_spec_list(spec, ETCH_LIST_RUNS, &names) <= 1;
+    *count = trains ? etch_spec_list(spec, ETCH_LIST_PLANS, &names) : 0;
+    return names;
 }

@@ -192,6 +192,8 @@ static const char *check_rank_saved(const exec_ranks *ranks)
         bytes += (uint64_t)exec_integer(s->elements) * s->width * exec_integer(s->times);
     }
     const etch_region *forward = placed->training->graph->forward;
+    if (placed->plan->pads.count && bytes > ranks->kept) /* padding is kept, too */
+        return NULL;
     if (bytes == ranks->kept || (has_classes(forward) && bytes > ranks->kept) || has_inner_classes(forward))
         return NULL;
     return etch_text(placed->arena, "%llu bytes are said to be saved on a rank; %llu are read",
@@ -208,7 +210,7 @@ static const char *check_working(const exec_ranks *ranks)
                      (unsigned long long)said, (unsigned long long)ranks->working);
 }
 
-static const char *check_order(const etch_placed *placed, exec_data *data, exec_order order)
+static const char *check_order(const etch_placed *placed, exec_data *data, exec_order order, bool saved)
 {
     const etch_training *training = placed->training;
     exec_run *run = exec_run_new(placed->arena, training, data);
@@ -218,9 +220,9 @@ static const char *check_order(const etch_placed *placed, exec_data *data, exec_
         exec_run_backward(run);
         if (!run->env.failure)
             exec_ranks_run(ranks);
-        if (m == 0 && order == EXEC_PROGRAM && !run->env.failure && !ranks->env.failure)
+        if (m == 0 && saved && !run->env.failure && !ranks->env.failure)
             ranks->env.failure = check_rank_saved(ranks);
-        if (m == 0 && order == EXEC_PROGRAM && !run->env.failure && !ranks->env.failure)
+        if (m == 0 && saved && !run->env.failure && !ranks->env.failure)
             ranks->env.failure = check_working(ranks);
     }
     if (!run->env.failure && !ranks->env.failure)
@@ -231,7 +233,7 @@ static const char *check_order(const etch_placed *placed, exec_data *data, exec_
 
 const char *exec_check_order(const etch_placed *placed, uint64_t seed, exec_order order)
 {
-    return check_order(placed, exec_data_new(placed->arena, placed->training, seed), order);
+    return check_order(placed, exec_data_new(placed->arena, placed->training, seed), order, false);
 }
 
 const char *exec_check_placed(const etch_placed *placed, uint64_t seed)
@@ -239,10 +241,10 @@ const char *exec_check_placed(const etch_placed *placed, uint64_t seed)
     exec_data *data = exec_data_new(placed->arena, placed->training, seed);
     const char *failure = exec_check_rules(placed);
     if (!failure)
-        failure = check_order(placed, data, EXEC_PROGRAM);
+        failure = check_order(placed, data, EXEC_PROGRAM, true);
     if (failure)
         return failure;
-    failure = check_order(placed, data, EXEC_KERNELS);
+    failure = check_order(placed, data, EXEC_KERNELS, false);
     return failure ? etch_text(placed->arena, "in the order of kernels: %s", failure) : NULL;
 }
 
@@ -350,4 +352,14 @@ const char *exec_check_requirements(const etch_placed *placed)
     if (even && unmet && !of_input)
         return etch_text(placed->arena, "%s is required to be divided, and no value needs it", unmet->name);
     return even || unmet ? NULL : "a value cannot be divided, and all requirements are met";
+}
+
+bool exec_requirements_hold(const etch_placed *placed)
+{
+    for (uint32_t i = 0; i < placed->requirements.count; i++) {
+        const etch_requirement *need = &placed->requirements.at[i];
+        if (exec_integer(need->size) % exec_integer(need->divisor))
+            return false;
+    }
+    return true;
 }

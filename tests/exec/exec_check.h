@@ -19,7 +19,7 @@ const char *exec_check_saved(const etch_training *training, uint64_t seed, bool 
  * first, and what a rank keeps of a microbatch. NULL, or what is wrong. */
 const char *exec_check_placed(const etch_placed *placed, uint64_t seed);
 
-/* The same in one order and without the rules. */
+/* The same in one order, without the rules and what is kept. */
 const char *exec_check_order(const etch_placed *placed, uint64_t seed, exec_order order);
 
 /* Rules of docs/placement.md that say what is done, not what comes out: partial sums pass only where R4 lets
@@ -29,5 +29,8 @@ const char *exec_check_rules(const etch_placed *placed);
 
 /* A placed graph can be run exactly when its requirements on sizes are met. NULL, or what is wrong. */
 const char *exec_check_requirements(const etch_placed *placed);
+
+/* Are they met? */
+bool exec_requirements_hold(const etch_placed *placed);
 
 #endif

@@ -71,6 +71,19 @@ static void cut(flat *f, uint32_t place, uint32_t parts)
     f->at += place * f->count;
 }
 
+/* Elements that a rank holds of a weight, with the padding of the plan: behind the others, as zeros. */
+static size_t held_size(const ending *e, const etch_tensor *weight)
+{
+    const exec_mesh *mesh = &e->ranks->mesh;
+    const etch_state *place = e->ranks->placed->weight_of[weight->id]->place;
+    size_t size = 1;
+    for (uint32_t d = 0; d < weight->rank; d++)
+        size *= exec_mesh_padded(mesh, weight->dims[d], exec_size(&e->ranks->env, weight->dims[d]));
+    for (uint32_t a = 0; a < mesh->axes; a++)
+        size /= place[a] && place[a] != ETCH_PARTIAL ? mesh->size[a] : 1;
+    return size;
+}
+
 /* Where a gradient is the same on all ranks of an axis that divides the update, each takes its part. */
 static void lay_flat(const ending *e, instance *x, const exec_array *held, uint32_t rank)
 {
@@ -78,9 +91,9 @@ static void lay_flat(const ending *e, instance *x, const exec_array *held, uint3
     const uint32_t weight = x->gradient->of->id;
     const uint32_t zero = placed->zero_axes[weight], alike = zero & ~placed->sync_axes[weight];
     flat *f = &x->ranks[rank];
-    x->size = held->size;
+    x->size = held_size(e, x->gradient->of);
     x->parts = ranks_of(e, zero);
-    f->count = (held->size + x->parts - 1) / x->parts * x->parts;
+    f->count = (x->size + x->parts - 1) / x->parts * x->parts;
     f->at = ETCH_NEW_ARRAY(e->arena, f->count, double);
     memcpy(f->at, held->at, held->size * sizeof *held->at);
     cut(f, place_among(e, rank, alike), ranks_of(e, alike));
@@ -102,19 +115,28 @@ static exec_array **part_slot(const ending *e, const instance *x, uint32_t rank)
     return &(*instances)[x->number];
 }
 
-/* Does each microbatch add to the parts of the gradient? */
+/* Does each microbatch add what is reduced of its gradient, or of the parts of it? */
 static bool is_held_in_parts(const ending *e, const etch_tensor *gradient)
 {
-    return etch_zero_divides(e->ranks->placed, gradient->of, ETCH_HOLDS_GRADIENT) != 0;
+    return e->ranks->placed->plan->reduce_each ||
+           etch_zero_divides(e->ranks->placed, gradient->of, ETCH_HOLDS_GRADIENT) != 0;
+}
+
+/* The axes that each microbatch reduces over. */
+static uint32_t axes_of_microbatch(const ending *e, uint32_t weight)
+{
+    const etch_placed *placed = e->ranks->placed;
+    const uint32_t all = placed->sync_axes[weight];
+    return placed->plan->reduce_each ? all : all & placed->zero_axes[weight];
 }
 
 /* The sums of the microbatches; zero where nothing was added. */
 static void begin_in_parts(const ending *e, instance *x)
 {
     const uint32_t weight = x->gradient->of->id, zero = e->ranks->placed->zero_axes[weight];
-    x->size = part_of(e, x->gradient->of, 0, weights_of(e, x))->size;
+    x->size = held_size(e, x->gradient->of);
     x->parts = ranks_of(e, zero);
-    x->done = zero & e->ranks->placed->sync_axes[weight];
+    x->done = axes_of_microbatch(e, weight);
     for (uint32_t r = 0; r < e->ranks->mesh.ranks; r++) {
         const exec_array *sum = *part_slot(e, x, r);
         flat *f = &x->ranks[r];
@@ -135,7 +157,7 @@ static void add_to_parts(const ending *e, const instance *x)
 {
     exec_ranks *ranks = e->ranks;
     const uint32_t weight = x->gradient->of->id;
-    if (x->done != (ranks->placed->zero_axes[weight] & ranks->placed->sync_axes[weight]))
+    if (x->done != axes_of_microbatch(e, weight))
         exec_fail(&ranks->env, "%s is not reduced with its microbatch", x->gradient->name);
     for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++) {
         exec_array **sum = part_slot(e, x, r),
@@ -265,7 +287,7 @@ static void compare(const ending *e, const instance *x, const exec_array *expect
         if (f->count != (whole ? share * x->parts : share))
             exec_fail(&e->ranks->env, "rank %u holds %zu elements of %s, not %zu", r, f->count, what, share);
         for (size_t i = 0; i < f->count; i++) {
-            const double value = f->first + i < x->size ? right->at[f->first + i] : 0;
+            const double value = f->first + i < right->size ? right->at[f->first + i] : 0;
             if (!(fabs(value - f->at[i]) <= allowed))
                 exec_fail(&e->ranks->env, "%s is %.12g on rank %u, on one rank it is %.12g", what, f->at[i],
                           r, value);
@@ -289,7 +311,7 @@ static void update(const ending *e, instance *x)
     for (uint32_t r = 0; r < e->ranks->mesh.ranks; r++) {
         flat *f = &x->ranks[r];
         const exec_array *held = part_of(e, x->gradient->of, r, weights_of(e, x));
-        for (size_t i = 0; i < f->count && f->first + i < x->size; i++)
+        for (size_t i = 0; i < f->count && f->first + i < held->size; i++)
             f->at[i] = held->at[f->first + i] - step_size * f->at[i];
     }
 }

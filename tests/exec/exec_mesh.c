@@ -170,6 +170,16 @@ static void add_slots(const exec_mesh *mesh, const exec_env *env, exec_array *pa
     exec_array_add_apart(part, dim, own, count);
 }
 
+uint32_t exec_mesh_padded(const exec_mesh *mesh, const etch_dim *dim, uint32_t size)
+{
+    for (uint32_t i = 0; i < mesh->plan->pads.count; i++) {
+        const uint32_t multiple = exec_integer(mesh->plan->pads.at[i].multiple);
+        if (strcmp(mesh->plan->pads.at[i].dim, dim->name) == 0)
+            return (size + multiple - 1) / multiple * multiple;
+    }
+    return size;
+}
+
 /* ---- parts ------------------------------------------------------------------------------------------ */
 
 bool exec_mesh_is_outside(const exec_mesh *mesh, const etch_dim *dim, uint32_t a, uint32_t b)
@@ -202,10 +212,11 @@ exec_array exec_mesh_part(const exec_mesh *mesh, const exec_env *env, const etch
             index += exec_mesh_at(mesh, rank, a) * inside;
             parts *= mesh->size[a];
         }
-        uint32_t size = exec_size(env, dim);
-        if (size % parts)
-            ck_abort_msg("%u parts of %s = %u", parts, dim->name, size);
-        exec_array_add_dim(&part, dim, index * (size / parts), size / parts);
+        const uint32_t size = exec_size(env, dim), padded = exec_mesh_padded(mesh, dim, size);
+        if (padded % parts)
+            ck_abort_msg("%u parts of %s = %u", parts, dim->name, padded);
+        const uint32_t each = padded / parts, first = index * each < size ? index * each : size;
+        exec_array_add_dim(&part, dim, first, first + each < size ? each : size - first);
     }
     return part;
 }

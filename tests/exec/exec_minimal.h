@@ -19,6 +19,7 @@ extern const char *const exec_waste_names[EXEC_WASTES];
 typedef struct exec_finding {
     exec_waste waste;
     const etch_step *step;
+    bool is_greedy; /* docs/placement.md says so */
     const char *text;
 } exec_finding;
 

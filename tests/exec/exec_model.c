@@ -542,16 +542,29 @@ static etch_pin read_pin(etch_arena *arena, const etch_plan *plan, const char *l
     return pin;
 }
 
+/* "a,b": a scope of both. */
+static etch_override scope_of(etch_arena *arena, const char *list)
+{
+    ETCH_VEC(const char *) names = {0};
+    while (*list) {
+        size_t length = strcspn(list, ",");
+        ETCH_PUSH(arena, &names, etch_copy_text(arena, list, length));
+        list += length + (list[length] == ',');
+    }
+    return (etch_override){.selectors = names.at, .selector_count = names.count};
+}
+
 static void read_override(etch_arena *arena, etch_plan *plan, const char *line)
 {
-    const char *modules = next_word(arena, &line);
-    ETCH_VEC(const char *) names = {0};
-    while (*modules) {
-        size_t length = strcspn(modules, ",");
-        ETCH_PUSH(arena, &names, etch_copy_text(arena, modules, length));
-        modules += length + (modules[length] == ',');
+    const char *inner = next_word(arena, &line), *outer = inner;
+    etch_override scope = {0};
+    inner = strchr(outer, '>') ? cut_at(arena, &outer, '>') : "";
+    scope = scope_of(arena, outer);
+    if (*inner) {
+        ETCH_PUSH(arena, &plan->overrides, scope);
+        scope = scope_of(arena, inner);
+        scope.outer = plan->overrides.count;
     }
-    etch_override scope = {.modules = names.at, .module_count = names.count};
     for (const char *word; (word = next_word(arena, &line)) != NULL;) {
         if (strcmp(word, "pin") == 0) {
             ETCH_PUSH(arena, &scope.pins, read_pin(arena, plan, line));
@@ -562,7 +575,15 @@ static void read_override(etch_arena *arena, etch_plan *plan, const char *line)
     ETCH_PUSH(arena, &plan->overrides, scope);
 }
 
-static void read_line(etch_arena *arena, etch_plan *plan, const char *line)
+static void read_pads(etch_arena *arena, etch_sym *sym, etch_plan *plan, const char *line)
+{
+    for (const char *word; (word = next_word(arena, &line)) != NULL;) {
+        const char *multiple = cut_at(arena, &word, '=');
+        ETCH_PUSH(arena, &plan->pads, (etch_pad){.dim = word, .multiple = etch_int(sym, atoi(multiple))});
+    }
+}
+
+static void read_line(etch_arena *arena, etch_sym *sym, etch_plan *plan, const char *line)
 {
     for (const char *word; (word = next_word(arena, &line)) != NULL;) {
         if (strcmp(word, "pin") == 0) {
@@ -573,8 +594,16 @@ static void read_line(etch_arena *arena, etch_plan *plan, const char *line)
             read_override(arena, plan, line);
             return;
         }
+        if (strcmp(word, "pad") == 0) {
+            read_pads(arena, sym, plan, line);
+            return;
+        }
         if (strcmp(word, "zero") == 0) {
             read_zero(arena, plan, line);
+            return;
+        }
+        if (strcmp(word, "each") == 0) {
+            plan->reduce_each = true;
             return;
         }
         if (strcmp(word, "contiguous") == 0) {
@@ -607,7 +636,7 @@ etch_plan *exec_plan(etch_arena *arena, etch_sym *sym, const char *text)
         if (first)
             read_axes(arena, sym, plan, line);
         else
-            read_line(arena, plan, line);
+            read_line(arena, sym, plan, line);
         text += length + (text[length] == '|');
     }
     return plan;

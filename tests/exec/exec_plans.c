@@ -147,6 +147,8 @@ static void write_tensors(composer *c)
         write_shard(c, f->groups, 1u << TP2);
     if (f->inner && !roll(c, 8))
         write_shard(c, f->inner, some(c, OF_TENSORS));
+    if (f->shared && !roll(c, 4))
+        write_shard(c, f->shared, some(c, OF_TENSORS));
     if (!roll(c, 4) && !f->tables)
         write_shard(c, "V", some(c, OF_TENSORS));
 }
@@ -221,9 +223,19 @@ static void write_tower(composer *c)
 
 static void write_zero(composer *c)
 {
+    static const char *const keeps[] = {"false", "microbatch", "step"};
     const uint32_t over = some(c, OF_BATCH | (roll(c, 2) ? OF_SEQUENCE : 0) | (roll(c, 4) ? OF_TENSORS : 0));
-    if (c->axes & over && roll(c, 2))
-        etch_buf_printf(&c->out, "  zero  1 @ %s\n", axes_of(c, over));
+    const uint32_t level = 1 + exec_roll(c->dice, 3), again = some(c, over) & c->axes;
+    if (!(c->axes & over) || !roll(c, 2))
+        return;
+    etch_buf_printf(&c->out, "  zero  %u @ %s", level, axes_of(c, over));
+    if (level > 1 && roll(c, 2))
+        etch_buf_puts(&c->out, ", reduce = step");
+    if (level == 3 && again && !roll(c, 3))
+        etch_buf_printf(&c->out, ", again = %s", axes_of(c, again));
+    else if (level == 3)
+        etch_buf_printf(&c->out, ", keep = %s", keeps[exec_roll(c->dice, 3)]);
+    etch_buf_puts(&c->out, "\n");
 }
 
 static void write_recompute(composer *c)

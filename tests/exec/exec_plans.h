@@ -15,6 +15,7 @@ typedef struct exec_family {
     const char *heads;    /* dim of attention that tp divides */
     const char *groups;   /* a second one, where tp is two axes */
     const char *inner;    /* dim of the MLP */
+    const char *shared;   /* and of that of shared experts */
     const char *pins[2];  /* tags of the residuals */
     const char *seqs[2];  /* the sequences of their tensors */
     const char *core;     /* the module of attention proper, to which all-to-alls bring heads */

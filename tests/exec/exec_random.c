@@ -766,7 +766,11 @@ static void add_pin(planner *p, const char *tag)
 
 static void add_override(planner *p)
 {
-    etch_buf_printf(&p->text, " | for m%u", exec_roll(p->dice, 2));
+    static const char *const parts[] = {"m0", "m1", "loop0",    "loop1", "t0",
+                                        "t1", "t2", "loop0>m0", "m0>t1", "loop1>t2"};
+    const uint32_t part =
+        exec_roll(p->dice, 2) ? exec_roll(p->dice, 2) : exec_roll(p->dice, sizeof parts / sizeof *parts);
+    etch_buf_printf(&p->text, " | for %s", parts[part]);
     uint32_t first = exec_roll(p->dice, INNER);
     etch_dim *some[] = {exec_model_dim(p->m, inner[first]), exec_model_dim(p->m, inner[(first + 3) % INNER])};
     add_shards(p, some, 2);
@@ -817,6 +821,8 @@ const char *exec_random_plan(const exec_model *m, exec_dice *dice)
         add_zero(&p, zero[chosen]);
     if (exec_roll(dice, 6) == 0)
         etch_buf_puts(&p.text, " | contiguous");
+    if (exec_roll(dice, 6) == 0)
+        etch_buf_puts(&p.text, " | each");
     if (exec_roll(dice, 3) == 0)
         etch_buf_puts(&p.text, " | keep");
     return p.text.text;

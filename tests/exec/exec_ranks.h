@@ -40,6 +40,9 @@ exec_cells exec_mesh_cells(const exec_mesh *mesh, const etch_dim *slots, uint32_
 /* Is axis `a` outside `b` on a dim that both divide, and that is none of slots? As the plan's first line that has both says, for the dim
  * or for another that it was renamed from or to; the mesh's order when none does. */
 bool exec_mesh_is_outside(const exec_mesh *mesh, const etch_dim *dim, uint32_t a, uint32_t b);
+/* The size of a dim of `size` elements as the plan pads it. A rank holds a part of that, of which what lies behind the last
+ * element is left out: the last ranks hold less than others. */
+uint32_t exec_mesh_padded(const exec_mesh *mesh, const etch_dim *dim, uint32_t size);
 /* The part of a tensor that a rank holds under `place`, without elements. */
 exec_array exec_mesh_part(const exec_mesh *mesh, const exec_env *env, const etch_tensor *tensor,
                           const etch_state *place, uint32_t rank);

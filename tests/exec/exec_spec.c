@@ -645,6 +645,23 @@ static void write_zero(const etch_plan *plan, etch_buf *out)
     etch_buf_puts(out, "\n");
 }
 
+/* Those that stand in the scope at this place of the list, counted from 1; 0: in the plan. */
+static void write_scopes(const writer *w, etch_buf *out, const etch_plan *plan, uint32_t outer)
+{
+    for (uint32_t i = 0; i < plan->overrides.count; i++) {
+        const etch_override *scope = &plan->overrides.at[i];
+        if (scope->outer != outer)
+            continue;
+        etch_buf_puts(out, "  for ");
+        write_selectors(w, out, scope->selectors, scope->selector_count);
+        etch_buf_puts(out, " {\n");
+        write_map(plan, out, "    ", scope->shards.at, scope->shards.count, scope->pins.at,
+                  scope->pins.count);
+        write_scopes(w, out, plan, i + 1);
+        etch_buf_puts(out, "  }\n");
+    }
+}
+
 static void write_plan(const writer *w, etch_buf *out, const etch_plan *plan)
 {
     etch_buf_printf(out, "parallel %s {\n  mesh [", plan->name);
@@ -655,19 +672,13 @@ static void write_plan(const writer *w, etch_buf *out, const etch_plan *plan)
     write_map(plan, out, "  ", plan->shards.at, plan->shards.count, plan->pins.at, plan->pins.count);
     if (plan->zero.level)
         write_zero(plan, out);
+    if (plan->reduce_each)
+        etch_buf_puts(out, "  reduce = microbatch\n");
     if (plan->contiguous)
         etch_buf_puts(out, "  balance = false\n");
     if (plan->keep_gathers)
         etch_buf_puts(out, "  keep = gathers\n");
-    for (uint32_t i = 0; i < plan->overrides.count; i++) {
-        const etch_override *scope = &plan->overrides.at[i];
-        etch_buf_puts(out, "  for ");
-        write_selectors(w, out, scope->modules, scope->module_count);
-        etch_buf_puts(out, " {\n");
-        write_map(plan, out, "    ", scope->shards.at, scope->shards.count, scope->pins.at,
-                  scope->pins.count);
-        etch_buf_puts(out, "  }\n");
-    }
+    write_scopes(w, out, plan, 0);
     etch_buf_puts(out, "}\n");
 }
 

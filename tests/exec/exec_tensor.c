@@ -152,6 +152,8 @@ exec_walk exec_walk_over(uint32_t count, const exec_array *const *arrays)
             walk.stride[k][walk_dim(&walk, arrays[k], i)] = stride;
             stride *= arrays[k]->count[i];
         }
+        walk.ended =
+            walk.ended || (arrays[k]->rank > 0 && stride == 0); /* a part that is nothing but padding */
     }
     return walk;
 }

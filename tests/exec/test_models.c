@@ -281,7 +281,7 @@ END_TEST
 /* The plan with another zero line, over all of its axes. */
 static const char *with_zero(etch_arena *arena, const char *plan, const char *level, const char *options)
 {
-    const char *old = strstr(plan, " | zero"), *at = plan;
+    const char *old = strstr(plan, " | zero"), *at = plan, *rest = old ? strstr(old + 3, " | ") : NULL;
     const size_t length = old ? (size_t)(old - plan) : strlen(plan);
     etch_buf text = {.arena = arena};
     etch_buf_add(&text, plan, length);
@@ -291,7 +291,7 @@ static const char *with_zero(etch_arena *arena, const char *plan, const char *le
         at += strcspn(at, " |");
         at += strspn(at, " ");
     }
-    etch_buf_printf(&text, " %s", options);
+    etch_buf_printf(&text, " %s%s", options, rest ? rest : "");
     return text.text;
 }
 

@@ -1,12 +1,13 @@
 /* Plans as people write them, in random combinations on models as they are shipped: the loss and all gradients of up to 16 ranks
  * are those of one. ETCH_TEST_SEED chooses the first combination, ETCH_TEST_MULT multiplies their number: 200 makes
- * 100,000. A failure prints its seed, and a spec that is to be saved in models/. */
+ * 100,000; ETCH_TEST_COUNT is their number. A failure prints its seed, and a spec that is to be saved in models/. */
 #include "exec_bind.h"
 #include "exec_check.h"
 #include "exec_minimal.h"
 #include "exec_plans.h"
 #include "suite.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -31,33 +32,33 @@ static void expect_nothing(uint64_t seed, const exec_combination *c, const char 
                  (unsigned long long)seed, failure);
 }
 
+/* The first thing that could be done without. */
+static const char *waste_of(etch_arena *arena, const etch_placed *placed)
+{
+    exec_findings found = {0};
+    exec_find_waste(placed, &found);
+    for (uint32_t i = 0; i < found.count; i++)
+        if (!found.at[i].is_greedy)
+            return etch_text(arena, "%s: %s", exec_waste_names[found.at[i].waste], found.at[i].text);
+    return NULL;
+}
+
 static void check_combination(etch_arena *arena, uint64_t seed, tally *t)
 {
     const exec_combination c = exec_combine(arena, seed);
-    if (getenv("ETCH_TEST_SHOW"))
-        puts(c.text);
     const char *path = etch_text(arena, "%s/models/combination.etch", getenv("ETCH_SOURCE_DIR"));
     const exec_bound bound = exec_bind(arena, path, c.text, "combination", NULL, NULL);
     expect_nothing(seed, &c, bound.training ? NULL : exec_messages(arena, bound.diags));
     etch_placed *placed = etch_place(bound.training, bound.plan, ETCH_GRANULARITY_KERNEL);
     if (!placed) {
-        const char *why = exec_messages(arena, bound.diags);
         expect_nothing(seed, &c, etch_error_count(bound.diags) > 0 ? NULL : "refused without a reason");
-        if (getenv("ETCH_TEST_TALK"))
-            fprintf(stderr, "%llu %s: %s%s", (unsigned long long)seed, c.family->name, why, c.text);
         t->refused++;
         return;
     }
     t->placed++;
-    exec_findings f = {0};
-    exec_find_waste(placed, &f);
-    for (uint32_t i = 0; i < f.count && getenv("ETCH_TEST_WASTE"); i++)
-        fprintf(stderr, "%llu %s WASTE %s: %s\n", (unsigned long long)seed, c.family->name,
-                exec_waste_names[f.at[i].waste], f.at[i].text);
-    if (getenv("ETCH_TEST_WASTE"))
-        return;
+    expect_nothing(seed, &c, waste_of(arena, placed));
     expect_nothing(seed, &c, exec_check_rules(placed));
-    expect_nothing(seed, &c, exec_check_requirements(placed));
+    expect_nothing(seed, &c, exec_requirements_hold(placed) ? NULL : "its sizes do not fit");
     expect_nothing(seed, &c, exec_check_order(placed, seed, seed % 4 ? EXEC_PROGRAM : EXEC_KERNELS));
 }
 
@@ -81,9 +82,53 @@ START_TEST(ranks_compute_what_one_computes)
 }
 END_TEST
 
+/* ---- what is shipped ------------------------------------------------------------------------------------ */
+
+static void check_shipped_plan(etch_arena *arena, const char *path, const char *plan)
+{
+    const exec_bound bound = exec_bind(arena, path, NULL, NULL, plan, NULL);
+    etch_placed *placed =
+        bound.training ? etch_place(bound.training, bound.plan, ETCH_GRANULARITY_KERNEL) : NULL;
+    ck_assert_msg(placed, "%s, plan %s: %s", path, plan, exec_messages(arena, bound.diags));
+    const char *waste = waste_of(arena, placed);
+    ck_assert_msg(!waste, "%s, plan %s: %s", path, plan, waste);
+}
+
+/* `waste_of` all plans of a spec. The number of plans. */
+static uint32_t check_shipped(etch_arena *arena, const char *path)
+{
+    uint32_t count = 0;
+    const char *const *plans = exec_plan_names(arena, path, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        etch_arena *own = etch_arena_new(etch_arena_mem(arena));
+        check_shipped_plan(own, path, plans[i]);
+        etch_arena_free(own);
+    }
+    return count;
+}
+
+static void shipped(etch_arena *arena)
+{
+    const char *folder = etch_text(arena, "%s/models", getenv("ETCH_SOURCE_DIR"));
+    DIR *specs = opendir(folder);
+    uint32_t plans = 0;
+    ck_assert_ptr_nonnull(specs);
+    for (const struct dirent *entry = readdir(specs); entry; entry = readdir(specs))
+        if (entry->d_name[0] != '.')
+            plans += check_shipped(arena, etch_text(arena, "%s/%s", folder, entry->d_name));
+    closedir(specs);
+    ck_assert_uint_gt(plans, 50);
+}
+
+START_TEST(shipped_plans_waste_nothing)
+{
+    etch_with_arena(shipped);
+}
+END_TEST
+
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("plans");
-    ETCH_ADD_TESTS(suite, ranks_compute_what_one_computes);
+    ETCH_ADD_TESTS(suite, ranks_compute_what_one_computes, shipped_plans_waste_nothing);
     return suite;
 }

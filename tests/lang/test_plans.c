@@ -72,8 +72,10 @@ static const char *describe(const spec_scene *s, const etch_plan *plan)
     for (uint32_t i = 0; i < plan->overrides.count; i++) {
         const etch_override *scope = &plan->overrides.at[i];
         etch_buf_puts(&out, "\nfor");
-        for (uint32_t k = 0; k < scope->module_count; k++)
-            etch_buf_printf(&out, " %s", scope->modules[k]);
+        if (scope->outer > 0)
+            etch_buf_printf(&out, " (in %u)", scope->outer);
+        for (uint32_t k = 0; k < scope->selector_count; k++)
+            etch_buf_printf(&out, " %s", scope->selectors[k]);
         etch_buf_puts(&out, ":");
         add_shards(plan, scope->shards.at, scope->shards.count, &out);
         add_pins(plan, scope->pins.at, scope->pins.count, &out);
@@ -168,6 +170,12 @@ static void good(etch_arena *arena)
         {"mesh [dp, cp, tp]\naxis data = (dp, cp)\nzero 1 @ data",
          "p: dp=dp cp=cp tp=tp\naxis data@(dp,cp)\nzero 1 3, whole", ""},
         {"mesh [dp]\nfor core { zero 1 @ dp }", "p: dp=dp\nfor core:\npending zero 1 @ dp 1", ""},
+        {"mesh [a]\nfor (residual, layer, m.core, m.core.x) { shard B @ a\nfor experts { for inner { shard L "
+         "@ a } }\n"
+         "for core { pin inner [B@a] } }",
+         "p: a=a\nfor residual layer m.core m.core.x: B@(a)\nfor (in 1) experts:\nfor (in 2) inner: L@(a)\n"
+         "for (in 1) core:\npin inner B@(a)",
+         ""},
     };
     RUN_ALL(arena, cases);
 }
@@ -191,8 +199,14 @@ static void late(etch_arena *arena)
          "warning E0427 a.etch:5:5 no module is called 'cor': this has no effect\n"
          "  help did you mean 'core'?\n"},
         {"mesh [dp]\nfor expert { shard E @ dp }", "p: dp=dp\nfor expert: E@(dp)",
-         "warning E0427 a.etch:4:5 no module is called 'expert': this has no effect\n"
+         "warning E0427 a.etch:4:5 no loop, tag or module is called 'expert': this has no effect\n"
          "  help did you mean 'experts'?\n"},
+        {"mesh [dp]\nfor (m.cor, m.core.x, cor.x, m.core.xx) { shard E @ dp }",
+         "p: dp=dp\nfor m.cor m.core.x cor.x m.core.xx: E@(dp)",
+         "warning E0427 a.etch:4:6 module 'm' has no tensor 'cor': this has no effect\n"
+         "warning E0427 a.etch:4:23 no module is called 'cor': this has no effect\n"
+         "  help did you mean 'core'?\n"
+         "warning E0427 a.etch:4:30 module 'core' has no tensor 'xx': this has no effect\n"},
     };
     RUN_ALL(arena, cases);
 }
@@ -319,12 +333,11 @@ static void wrong(etch_arena *arena)
          "E0430 a.etch:4:29 offload lists what the optimizer keeps in the memory of the host\n"
          "  help did you mean 'master'?\n" OFFLOAD
          "E0430 a.etch:4:36 offload lists what the optimizer keeps in the memory of the host\n" OFFLOAD},
-        {"mesh [a]\nstream S @ a\npad K = 128\nfor core { dtype act = f8 }\nfor core { recompute = layer "
+        {"mesh [a]\nstream S @ a\npad K = 128\nfor core { dtype act = f8 }\nfor core { keep = none "
          "}\naccumulate = (B, 4)",
          NULL,
-         "E0420 a.etch:4:1 'stream' in a plan" LATER "E0420 a.etch:5:1 'pad' in a plan" LATER
-         "E0420 a.etch:6:12 'dtype' in a scope" LATER "E0420 a.etch:7:12 'recompute' in a scope" LATER
-         "E0420 a.etch:8:1 'accumulate' in a plan" LATER},
+         "E0420 a.etch:4:1 'stream' in a plan" LATER "E0420 a.etch:6:12 'dtype' in a scope" LATER
+         "E0420 a.etch:7:12 'keep' in a scope" LATER "E0420 a.etch:8:1 'accumulate' in a plan" LATER},
         {"mesh [a]\ndtype act = f32, master = none\ndtype gemm = f8, moments = i8, master = f32", NULL,
          "E0244 a.etch:5:7 the dtype of 'gemm'" LATER
          "E0216 a.etch:5:28 i8 is no dtype of real numbers, which moments are\n"
@@ -350,14 +363,23 @@ static void wrong(etch_arena *arena)
          "E0430 a.etch:5:1 'recompute' is given twice\n  note a.etch:4:1 it is given here already\n"},
         {"mesh [a]\nfor core { mesh [b]\nshard B @ b }\nstage layer @ b", NULL,
          "E0420 a.etch:4:12 a mesh of its own for a scope" LATER},
-        {"mesh [a]\nfor core { for experts { shard B @ a } }", NULL,
-         "E0420 a.etch:4:12 a scope inside a scope" LATER},
-        {"mesh [a]\nfor (residual, layer, core.x) { shard B @ a }", NULL,
-         "E0420 a.etch:4:6 a scope of 'residual'" LATER
-         "  help a scope speaks of modules: for MODULE { ... }\n"
-         "E0420 a.etch:4:16 a scope of 'layer'" LATER "  help a scope speaks of modules: for MODULE { ... }\n"
-         "E0420 a.etch:4:23 a scope of 'core.x'" LATER
-         "  help a scope speaks of modules: for MODULE { ... }\n"},
+        {"mesh [a]\nfor core { for experts { mesh [b] } }", NULL,
+         "E0420 a.etch:4:26 a mesh of its own for a scope" LATER},
+        {"mesh [a]\nfor core { reduce = end\nranks = 4\norder = a\nrecompute = none }", NULL,
+         "E0430 a.etch:4:12 gradients are reduced together, those of several modules in one collective: a "
+         "scope cannot "
+         "say when\n  help write it outside of the scope, for the whole plan\n"
+         "E0430 a.etch:5:1 'ranks' is of all ranks: a scope has none of its own\n"
+         "  help write it outside of the scope, for the whole plan\n"
+         "E0430 a.etch:6:1 'order' is of all ranks: a scope has none of its own\n"
+         "  help write it outside of the scope, for the whole plan\n"
+         "E0430 a.etch:7:1 a scope cannot keep what is run again: what is around it is run again as a whole\n"
+         "  help name outside of the scope what is to be run again, without this part\n"},
+        {"mesh [a]\nfor core { recompute = full\nrecompute = full }", NULL,
+         "E0430 a.etch:5:1 'recompute' is given twice\n  note a.etch:4:12 it is given here already\n"},
+        {"mesh [a]\nrecompute = layer\nfor core { recompute = needed }", NULL,
+         "E0430 a.etch:5:12 what nobody reads is left out of all that is run again, or of nothing\n"
+         "  note a.etch:4:1 here it is said otherwise\n  help write needed(..) in both lines, or in none\n"},
     };
     RUN_ALL(arena, cases);
 }
@@ -399,8 +421,9 @@ static void choices(etch_arena *arena)
         {"import \"b.etch\"\nparallel own { }\n--- b.etch\nparallel other { }\n", NULL, true, "own", ""},
         {"import \"b.etch\" as b\n--- b.etch\nparallel other { }\n", "b.other", true, "other", ""},
         /* a plan with what has no meaning yet is in nobody's way until it is needed */
-        {"parallel a { pad K = 2 }\n", NULL, false, NULL, ""},
-        {"parallel a { pad K = 2 }\n", NULL, true, NULL, "E0420 a.etch:2:14 'pad' in a plan" LATER},
+        {"parallel a { mesh [a]; stream S @ a }\n", NULL, false, NULL, ""},
+        {"parallel a { mesh [a]; stream S @ a }\n", NULL, true, NULL,
+         "E0420 a.etch:2:24 'stream' in a plan" LATER},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const choice_case *c = &cases[i];

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 
 #include "etch/etch.h"
+#include "etch/placement.h"
 #include "suite.h"
 
 #include <stdio.h>
@@ -204,6 +205,41 @@ START_TEST(a_check_reports_names_demands_and_verdicts)
     ck_assert_uint_gt(report->verdict_count, 0);
     for (size_t i = 0; i < report->verdict_count; i++)
         ck_assert_str_eq(report->verdicts[i].verdict, "proved");
+    etch_session_close(session);
+}
+END_TEST
+
+START_TEST(a_placement_says_where_tensors_are_and_what_is_moved)
+{
+    char path[4096];
+    const etch_session_options options = {.spec = spec_path(path, "models/llama.etch"),
+                                          .plan = "megatron_sp"};
+    etch_session *session;
+    const etch_placement_report *whole, *part, *none;
+    ck_assert_int_eq(etch_session_open(&options, &session), ETCH_OK);
+    ck_assert_int_eq(etch_session_placement(session, NULL, &whole), ETCH_OK);
+    ck_assert_int_eq(etch_session_placement(session, "mlp", &part), ETCH_OK);
+    ck_assert_int_eq(etch_session_placement(session, "mpl", &none), ETCH_EINPUT);
+    ck_assert_ptr_null(none);
+    ck_assert_str_eq(whole->plan, "megatron_sp");
+    ck_assert_uint_eq(whole->axis_count, 2);
+    ck_assert_uint_eq(whole->stage_count, 1);
+    ck_assert_uint_lt(part->collective_count, whole->collective_count);
+    /* forward the whole sequence is gathered; backward twice: the gradient of the result, and the input again */
+    static const char *const moved[] = {"all_gather", "all_gather", "all_gather", "all_reduce"};
+    ck_assert_uint_eq(part->collective_count, 4);
+    for (size_t i = 0; i < 4; i++) {
+        const etch_view_collective *c = &part->collectives[i];
+        ck_assert_str_eq(c->name, moved[i]);
+        ck_assert_str_eq(c->group, i < 3 ? "tp" : "dp");
+        ck_assert_uint_gt(c->why_count, 1);
+        if (i < 3) {
+            ck_assert_str_eq(c->bytes_by_dims, "2*B*S*H/(micro*dp*tp)");
+            ck_assert_str_eq(part->steps[c->step].name, "all_gather");
+            ck_assert_uint_eq(part->steps[c->step].collective, i);
+            ck_assert_uint_eq(part->values[part->steps[c->step].outs[0]].step, c->step);
+        }
+    }
     etch_session_close(session);
 }
 END_TEST
@@ -425,9 +461,9 @@ Suite *etch_suite(void)
                    a_statement_is_proved_refuted_or_unknown, a_session_answers_again_after_an_error,
                    answers_live_as_long_as_the_session, a_file_that_is_not_there_is_an_io_error,
                    a_check_reports_names_demands_and_verdicts, a_graph_says_what_is_derived_and_kept,
-                   a_dry_run_needs_no_folder, a_cancelled_session_writes_nothing,
-                   a_memory_limit_ends_a_call_and_not_the_process, flops_count_by_a_convention,
-                   a_formula_says_why, traces_need_no_spec, choices_are_those_of_the_lists,
-                   listings_need_no_session);
+                   a_placement_says_where_tensors_are_and_what_is_moved, a_dry_run_needs_no_folder,
+                   a_cancelled_session_writes_nothing, a_memory_limit_ends_a_call_and_not_the_process,
+                   flops_count_by_a_convention, a_formula_says_why, traces_need_no_spec,
+                   choices_are_those_of_the_lists, listings_need_no_session);
     return suite;
 }
