@@ -113,6 +113,8 @@ static void print_summary(const etch_placement_report *r)
         cli_print_field(i ? "" : "dims", "%s %s %s%s", d->name, d->average ? "~" : "=", d->size,
                         d->divided ? ", of which a microbatch has 1/micro" : "");
     }
+    for (size_t i = 0; i < r->pad_count; i++)
+        cli_print_field(i ? "" : "padded", "%s = %s", g->dims[r->pads[i].dim].name, r->pads[i].size);
 }
 
 static bool same_share(const etch_view_share *a, const etch_view_share *b)

@@ -330,6 +330,29 @@ static void add_mesh(etch_plan_viewing *v)
     v->report->stage_count = v->stages.count;
 }
 
+static const etch_pad *pad_of(const etch_plan *plan, const etch_dim *dim)
+{
+    for (uint32_t i = 0; i < plan->pads.count; i++)
+        if (strcmp(plan->pads.at[i].dim, dim->name) == 0)
+            return &plan->pads.at[i];
+    return NULL;
+}
+
+static void add_pads(etch_plan_viewing *v)
+{
+    ETCH_VEC(etch_view_pad) rows = {0};
+    for (uint32_t i = 0; i < v->view.graph->dims.count; i++) {
+        const etch_dim *dim = v->view.graph->dims.at[i];
+        const etch_pad *pad = v->view.dim_at[i] != ETCH_VIEW_NONE ? pad_of(v->placed->plan, dim) : NULL;
+        if (pad)
+            ETCH_PUSH(v->view.arena, &rows,
+                      (etch_view_pad){v->view.dim_at[i], etch_plan_text(v, etch_placed_size(v->placed, dim)),
+                                      etch_locate(v->view.session, pad->span)});
+    }
+    v->report->pads = rows.at;
+    v->report->pad_count = rows.count;
+}
+
 static size_t *no_indices(const etch_plan_viewing *v, size_t count)
 {
     size_t *at = ETCH_NEW_ARRAY(v->view.arena, count, size_t);
@@ -368,6 +391,7 @@ static etch_status view(void *data)
     v->report = ETCH_NEW(session->arena, etch_placement_report);
     v->report->graph = v->view.report;
     add_mesh(v);
+    add_pads(v);
     etch_plan_add_collectives(v);
     add_steps(v);
     etch_remark_open(session);

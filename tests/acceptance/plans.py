@@ -50,7 +50,7 @@ REASONS = ("E0401", "E0402", "E0420", "E0523")
 VARIED = {"hidden": 16, "ffn": 16, "vocab": 16, "expert_ffn": 16, "q_rank": 1, "kv_rank": 1, "buckets": 1, "window": 1}
 LEVELS = (1, 1, 2, 3, 3)  # of zero
 DTYPES = ("act = f32", "weights = f32", "grads = bf16", "moments = bf16", "master = none", "grads_comm = bf16",
-          "weights_comm = f8", "dispatch = f8", "combine = f8")
+          "weights_comm = f8", "dispatch = f8(block = 128)", "combine = f8")
 LAYERS = {"t5": ("enc_layers", "dec_layers")}
 
 
@@ -92,20 +92,22 @@ class Plan:
         data = self.chance.choice((["edp" if self.family.experts else "dp"], ["rep", "part"]))
         self.inside = ["ep"] if self.family.experts and self.likely(0.8) else []
         others = self.chance.sample(["pp", "cp", "tp"], self.chance.randint(0, 3))
+        if "tp" in others and self.family.heads == "K" and self.likely(0.3):  # more ranks than heads with keys
+            others[others.index("tp"):others.index("tp") + 1] = ["kv", "g"]
         names = (data + self.inside + others)[:5]
         if not self.likely(0.6):
             self.chance.shuffle(names)
         else:
-            names.sort(key=["pp", "rep", "part", "dp", "edp", "ep", "cp", "tp"].index)
+            names.sort(key=["pp", "rep", "part", "dp", "edp", "ep", "cp", "tp", "kv", "g"].index)
         while True:
             mesh = {name: self.chance.choice((1, 2, 2, 2, 4)) for name in names}
-            if 2 <= math.prod(mesh.values()) <= 32 and all(mesh.get(axis, 1) <= 4 for axis in ("tp", "cp")):
+            if 2 <= math.prod(mesh.values()) <= 32 and mesh.get("g", 1) <= 2:
                 break
         self.mesh = mesh
         self.batch = [axis for axis in ("rep", "part", "dp", "edp", "ep") if axis in mesh]
         self.inside = [axis for axis in self.inside if axis in mesh]
         self.cp = ["cp"] if "cp" in mesh else []
-        self.tp = ["tp"] if "tp" in mesh else []
+        self.tp = [axis for axis in ("tp", "kv", "g") if axis in mesh]
 
     def stages(self):
         self.schedule, self.chunks = None, 1
@@ -150,21 +152,21 @@ class Plan:
             for dim in (family.heads, *family.inner, "V"):
                 if self.likely(0.9):
                     places[dim] = self.tp
+            if "g" in self.tp and family.heads in places:
+                places["K"] = [axis for axis in self.tp if axis != "g"]
+                places["G"] = ["g"]
         self.lines.append(lambda left: "shard " + ", ".join(self.at(dim, axes, left) for dim, axes in places.items()))
         for tag, dim in family.sequences.items():
             if self.likely(0.5):
                 self.pin(tag, dim, places)
         self.zero()
+        self.recompute()
         self.scopes(places)
-        if self.likely(0.5):
-            again = chance.sample(family.again, chance.randint(1, 2))
-            both = f"({', '.join(again)})"
-            text = chance.choice(("full", "needed", "none", again[0], both, f"needed{both}"))
-            self.lines.append(lambda left: f"recompute = {text}")
         if not self.balanced:
             self.lines.append(lambda left: "balance = false")
         if self.likely(0.3):
-            self.lines.append(lambda left: "reduce = end")
+            when = chance.choice(("end", "microbatch"))
+            self.lines.append(lambda left: f"reduce = {when}")
         if self.likely(0.3):
             bucket = chance.choice(("layer", "step", f"{chance.randint(100, 40000)}"))
             self.lines.append(lambda left: f"bucket = {bucket}")
@@ -220,6 +222,12 @@ class Plan:
 
         self.lines.append(line)
 
+    def recompute(self):
+        again = self.chance.sample(self.family.again, self.chance.randint(1, 2))
+        both = f"({', '.join(again)})"
+        text = self.chance.choice((None, None, None, "full", "needed", "none", again[0], both, f"needed{both}"))
+        self.lines.append(lambda left: text and f"recompute = {text}")
+
     def scopes(self, places):
         """Experts over a part of the ranks, heads over those of the sequence, the MLP as a whole."""
         family, chance = self.family, self.chance
@@ -229,7 +237,7 @@ class Plan:
                 if self.likely(0.3):
                     over.insert(chance.randint(0, len(over)), axis)
             slots = [axis for axis in self.batch if axis not in over]
-            within = self.tp if self.tp and "tp" not in over and self.likely(0.5) else []
+            within = self.tp if not set(self.tp) & set(over) and self.likely(0.5) else []
             self.lines.append(lambda left: "for experts_mlp { shard " + ", ".join(
                 (self.at("E", over, left), self.at("C", slots, left), self.at("I", within, left))) + " }")
         if family.core and self.cp and self.likely(0.3):

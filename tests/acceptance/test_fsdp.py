@@ -68,7 +68,7 @@ def by_hand(name, v, weights, tied=0):
     for elements, divided, count in weights:
         held = elements / v.tp if divided and axis == "fsdp" else elements
         part = math.ceil(held / ranks)
-        units = count + (1 if elements == tied and "keep = " not in way.options.replace("keep = false", "") else 0)
+        units = count + (1 if elements == tied else 0)
         tally["forward", "all_gather", axis] += way.forward(v) * BF16 * part * units
         tally["backward", "all_gather", axis] += way.backward(v) * BF16 * part * units
         tally["sync", "reduce_scatter", axis] += way.reduced(v) * F32 * part * ranks * count

@@ -92,8 +92,11 @@ class Random(Stages):
             manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
             for family in manifest["comm_groups"]["families"]:
                 self.assertLessEqual(set(family["mesh_axes"]), wide)
-            # With stages, also with one, what several of them could read is gathered for each.
-            left = [axis for axis in plan.mesh if axis in wide or axis == "pp" and plan.weights_in_parts]
+            # With stages, also with one, what several of them could read is gathered for each; and axes that divide one dim
+            # together, and others apart, leave it together.
+            stay = {"pp"} if plan.weights_in_parts else set()
+            stay |= {"kv", "g"} if {"kv", "g"} & wide else set()
+            left = [axis for axis in plan.mesh if axis in wide | stay]
             if len(left) == len(plan.mesh):
                 return
             less = self.write(f"{plan.seed}.less.etch", plan.text(left))
