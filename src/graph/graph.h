@@ -500,9 +500,10 @@ typedef struct etch_product {
     etch_span span;
 } etch_product;
 
-/* A line of a plan that has no meaning yet, and no effect as long as its axes are 1. */
+/* What has no effect: a line of a plan without meaning yet, as long as its axes are 1; what a plan of an imported file
+ * speaks of and the spec lacks. */
 typedef struct etch_pending {
-    const char *text; /* as written: "zero 3 @ dp" */
+    const char *text; /* "zero 3 @ dp", as written; "dim A" */
     uint32_t axes;    /* bits of mesh axes */
     etch_span span;
 } etch_pending;
@@ -542,12 +543,6 @@ typedef struct etch_rank_count {
     etch_expr count; /* NULL: it does not say */
     etch_span span;
 } etch_rank_count;
-/* What a plan of another file speaks of and the spec lacks: the rest of the plan holds without it. */
-typedef struct etch_lack {
-    const char *text; /* "dim A" */
-    etch_span span;
-} etch_lack;
-
 /* What of the optimizer's states is kept in the memory of the host instead of the device's. */
 enum { ETCH_OFFLOAD_MASTER = 1, ETCH_OFFLOAD_MOMENTS = 2 };
 
@@ -561,7 +556,7 @@ typedef struct etch_plan {
     etch_rank_count ranks;
     ETCH_VEC(etch_product) products;
     ETCH_VEC(etch_pending) pending;
-    ETCH_VEC(etch_lack) lacks;
+    ETCH_VEC(etch_pending) lacks;
     etch_zero zero;
     bool keep_gathers;   /* backward reads the copies that forward has gathered, which are kept (R8) */
     etch_span keep_span; /* where the plan says so; nowhere when it does not */
