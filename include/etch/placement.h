@@ -91,13 +91,13 @@ typedef struct etch_view_collective {
     size_t axis_count;
     const char *ranks;     /* of the group */
     size_t step;           /* NONE: of the end of a step, or between stages */
-    const size_t *tensors; /* what is moved; of the end of a step the weights, of messages everything */
+    const size_t *tensors; /* what is moved; of the end of a step the weights */
     size_t tensor_count;
     const char *before, *after; /* placements; NULL without a step */
     size_t module, loop;
     const char *bytes; /* payload of one, as comm_size counts it; of buckets of a given size: of a full one */
     const char *dtype; /* of what is sent; NULL without a step */
-    const char *bytes_by_dims;     /* NULL without a step */
+    const char *bytes_by_dims;     /* NULL at the end of a step */
     const etch_view_share *shares; /* by stage */
     const char *rule;              /* "operand", "pin", ...: docs/cli.md lists them */
     const etch_phrase_view *why;

@@ -90,11 +90,14 @@ static layout *layout_of(reading *r, const etch_state *place)
 }
 
 /* A copy that no loop hands on is memory of its own, once for each time that it is made. A weight is there anyway,
- * wherever it is gathered. */
+ * wherever it is gathered, and so is a rank's own shard of an input. */
 static bool is_stray(const reading *r, const etch_value *value)
 {
     const bool made = value->step && value->step->move != ETCH_NO_MOVE && !r->backward[value->id];
-    return made && !r->handed_on[value->id] && value->tensor->kind != ETCH_WEIGHT;
+    const etch_kind kind = value->tensor->kind;
+    const bool given =
+        kind == ETCH_WEIGHT || (kind == ETCH_INPUT && value->step && value->step->move == ETCH_SLICE);
+    return made && !given && !r->handed_on[value->id];
 }
 
 static void note_stray(reading *r, const etch_value *value, const etch_op *reader, etch_home home)

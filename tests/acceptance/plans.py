@@ -50,7 +50,7 @@ REASONS = ("E0401", "E0402", "E0420", "E0523")
 VARIED = {"hidden": 16, "ffn": 16, "vocab": 16, "expert_ffn": 16, "q_rank": 1, "kv_rank": 1, "buckets": 1, "window": 1}
 LEVELS = (1, 1, 2, 3, 3)  # of zero
 DTYPES = ("act = f32", "weights = f32", "grads = bf16", "moments = bf16", "master = none", "grads_comm = bf16",
-          "weights_comm = f8", "dispatch = f8(block = 128)", "combine = f8")
+          "weights_comm = f8", "dispatch = f8", "combine = f8")
 LAYERS = {"t5": ("enc_layers", "dec_layers")}
 
 
@@ -162,11 +162,11 @@ class Plan:
         self.zero()
         self.recompute()
         self.scopes(places)
+        self.pads(places)
         if not self.balanced:
             self.lines.append(lambda left: "balance = false")
         if self.likely(0.3):
-            when = chance.choice(("end", "microbatch"))
-            self.lines.append(lambda left: f"reduce = {when}")
+            self.lines.append(lambda left: "reduce = end")
         if self.likely(0.3):
             bucket = chance.choice(("layer", "step", f"{chance.randint(100, 40000)}"))
             self.lines.append(lambda left: f"bucket = {bucket}")
@@ -226,6 +226,7 @@ class Plan:
         again = self.chance.sample(self.family.again, self.chance.randint(1, 2))
         both = f"({', '.join(again)})"
         text = self.chance.choice((None, None, None, "full", "needed", "none", again[0], both, f"needed{both}"))
+        self.some_needed = text is not None and text.startswith("needed")
         self.lines.append(lambda left: text and f"recompute = {text}")
 
     def scopes(self, places):
@@ -246,9 +247,34 @@ class Plan:
             over = [axis for axis in places.get(heads, []) if axis not in sequence] + self.cp
             self.lines.append(lambda left: f"for {module} {{ shard {self.at('S', sequence, left)}, "
                                            f"{self.at(heads, over, left)} }}")
-        elif "F" in family.inner and self.likely(0.15):
-            over = chance.choice(([], self.tp))
-            self.lines.append(lambda left: f"for mlp {{ shard {self.at('F', over, left)} }}")
+        for _ in range(chance.choice((0, 0, 0, 1, 1, 2))):
+            self.part()
+
+    def part(self):
+        """A part of the model with a placement of its own: of a module, a loop, a tag, or of a module in one of these."""
+        chance, family = self.chance, self.family
+        names = [*family.again, *family.sequences, *(unit for unit in family.units if unit != "depth")]
+        selectors = chance.sample([name for name in names if name != "block"], chance.choice((1, 1, 2)))
+        dims = chance.sample(["H", "V", family.heads, *family.inner], chance.choice((1, 1, 2)))
+        axes = [chance.choice(([], self.tp)) for _ in dims]
+        more = "; recompute = full" if len(selectors) == 1 and not self.some_needed and self.likely(0.2) else ""
+
+        def line(left):
+            text = "shard " + ", ".join(self.at(dim, over, left) for dim, over in zip(dims, axes))
+            for selector in selectors:
+                text = f"for {selector} {{ {text}{more} }}"
+            return text
+
+        self.lines.append(line)
+
+    def pads(self, places):
+        """Sizes that their axes need not divide."""
+        for dim, param in (("V", "vocab"), ("F", "ffn")):
+            if places.get(dim) and self.sets.get(param, 1) > 1 and self.likely(0.2):
+                self.sets[param] += self.chance.randint(1, 15)
+                unit, axes = self.chance.choice((1, 3, 8, 16)), places[dim]
+                self.lines.append(lambda left, dim=dim, unit=unit, axes=axes: (
+                    f"pad {dim} = {'*'.join([str(unit), *(axis for axis in axes if axis in left)])}"))
 
     def stage(self):
         units = list(self.family.units)

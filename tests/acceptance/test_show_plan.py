@@ -477,6 +477,8 @@ parallel p {
         self.assertEqual([str(4 * 10 * 4), "0"], [share["bytes"] for share in rules["tie"]["stages"]][:2])
         self.assertEqual(["emb"], [p.tensors[t]["name"] for t in rules["tie"]["tensors"]])
         forward = [row for row in p.collectives if row["rule"] == "stage" and row["phase"] == "forward"]
+        self.assertEqual(["2*B*S*H/(dp*micro)"] * len(forward), [row["bytes_by_dims"] for row in forward])
+        self.assertEqual(["x"], sorted({p.tensors[t]["name"].split("#")[0] for row in forward for t in row["tensors"]}))
         self.assertEqual([4, 4, 4, 0], [sum(int(row["stages"][s]["times"]) for row in forward) for s in range(4)])
 
     # ---- parts, axes of size 1, other forms ------------------------------------------------------------------------
