@@ -236,8 +236,8 @@ static void run_move(exec_ranks *ranks, const etch_step *step)
                 note_birth(ranks, step->outs[0]->tensor, part, r);
         }
         exec_array *from = exec_ranks_find(ranks, step->ins[0], r);
-        const bool looks = step->move == ETCH_SLICE && step->phase != ETCH_FORWARD;
-        if (from && part && looks)
+        const bool looks = step->move == ETCH_SLICE && step->phase != ETCH_FORWARD && from && from->made_as;
+        if (part && looks)
             part->memory = from; /* what reads the shard reads it */
         else if (from)
             note_read(ranks, step, from, r);
@@ -360,7 +360,7 @@ static void run_on_rank(exec_ranks *ranks, const etch_step *step, exec_array ***
     check_flop(ranks, step, rank, call.flop, statistics);
     track(step, &call);
     for (uint32_t i = 0; i < step->out_count && step->row->role != ROLE_FREE; i++)
-        if (!step->accumulate_into[i])
+        if (!step->accumulate_into[i] && !step->row->stays)
             note_birth(ranks, step->outs[i]->tensor, call.outs[i], rank);
     for (uint32_t i = 0; i < step->in_count && step->row->role != ROLE_FREE; i++)
         note_read(ranks, step, parts[i][rank], rank);

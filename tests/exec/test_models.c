@@ -248,7 +248,7 @@ static void check_plan(etch_arena *arena, const exec_zoo *zoo, const char *text)
         etch_diags_render(m->diags, &dump);
         ck_abort_msg("%s, %s: %s", zoo->name, text, dump.text);
     }
-    const char *failure = exec_check_placed(placed, 1);
+    const char *failure = exec_check_memory(placed, 1);
     etch_placed_dump(placed, &dump);
     if (failure) /* more than fits into a message of Check */
         fprintf(stderr, "%s", dump.text);
