@@ -196,7 +196,7 @@ static void routed(etch_arena *arena)
         EXPECT_LAYER(2, p, phase, ETCH_ALL_TO_ALL, NULL, NULL, NULL);
     }
     EXPECT_LAYER(1, p, ETCH_FORWARD, ETCH_ALL_REDUCE, NULL, NULL, NULL);
-    EXPECT_LAYER(1, p, ETCH_FORWARD, ETCH_ALL_REDUCE, "(edp,ep,tp)", "E", NULL);
+    EXPECT_LAYER(1, p, ETCH_FORWARD, ETCH_ALL_REDUCE, "(dp,tp)", "E", NULL);
     EXPECT_LAYER(0, p, ETCH_BACKWARD, ETCH_ALL_REDUCE, NULL, NULL, NULL);
 }
 
