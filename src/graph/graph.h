@@ -785,6 +785,11 @@ typedef struct etch_placed {
     etch_diags *diags;
 } etch_placed;
 
+/* For a dim of fewer parts than its axis has ranks: lines that let another dim take what is left over, "mesh [.., kv = ..";
+ * NULL where they would not help. `size` and `divisor`: what the demand's are bound to. */
+const char *etch_two_axes_text(const etch_placed *placed, const etch_requirement *requirement, int64_t size,
+                               int64_t divisor);
+
 /* Which steps run as one node. Collectives are nodes of their own in each of them, and FLOP are the same. */
 typedef enum etch_granularity {
     ETCH_GRANULARITY_KERNEL, /* a product, norm, ... with the elementwise steps beside it */

@@ -569,58 +569,15 @@ static void suggest_axis(etch_bound *b, etch_diag *diag, const etch_requirement 
         etch_help(diag, "%s = %" PRId64 " would divide", name, below);
 }
 
-static bool speaks_of(etch_sym *sym, etch_expr size, etch_expr var)
-{
-    const etch_expr *vars;
-    const uint32_t count = etch_vars_of(sym, size, &vars);
-    for (uint32_t i = 0; i < count; i++)
-        if (vars[i] == var)
-            return true;
-    return false;
-}
-
-/* The dim that counts what there is for each of `dim`, in one tensor with it: heads in groups that share keys. NULL: there
- * is none. */
-static const etch_dim *partner_of(const etch_bound *b, const etch_dim *dim)
-{
-    for (uint32_t i = 0; i < b->graph->tensors.count; i++) {
-        const etch_tensor *tensor = b->graph->tensors.at[i];
-        for (uint32_t d = 0; etch_has_dim(tensor, dim) && d < tensor->rank; d++)
-            if (tensor->dims[d] != dim && speaks_of(b->sym, tensor->dims[d]->size, dim->size))
-                return tensor->dims[d];
-    }
-    return NULL;
-}
-
-/* "kv" for a size of kv_heads, "g" for the dim G. */
-static const char *axis_name(const etch_bound *b, const etch_dim *dim)
-{
-    const char *size = etch_var_name(dim->size);
-    if (size)
-        return etch_copy_text(b->arena, size, strcspn(size, "_"));
-    char *name = etch_copy_text(b->arena, dim->name, strcspn(dim->name, "'"));
-    for (char *c = name; *c; c++)
-        *c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
-    return name;
-}
-
-/* A dim of fewer parts than the axis has ranks: a second axis can take what is left, for another dim. */
 static void suggest_two_axes(etch_bound *b, etch_diag *diag, const etch_requirement *r)
 {
     int64_t size, divisor;
-    const char *axis = etch_var_name(r->divisor);
-    if (!axis || !etch_to_i64(etch_bound_value(b, r->size), &size) ||
-        !etch_to_i64(etch_bound_value(b, r->divisor), &divisor) || size < 1 || size >= divisor ||
-        divisor % size != 0)
+    if (!etch_to_i64(etch_bound_value(b, r->size), &size) ||
+        !etch_to_i64(etch_bound_value(b, r->divisor), &divisor))
         return;
-    const etch_dim *partner = partner_of(b, r->dim);
-    const char *parts = etch_expr_text(b->sym, r->size), *one = partner ? axis_name(b, r->dim) : "a";
-    const char *two = partner ? axis_name(b, partner) : "b";
-    etch_help(diag,
-              "or spread two dims over two axes: mesh [.., %s = min(%s, %s), %s = %s/min(%s, %s)], axis %s = "
-              "(%s, %s), shard %s @ %s%s",
-              one, axis, parts, two, axis, axis, parts, axis, one, two, r->dim->name, one,
-              partner ? etch_text(b->arena, ", %s @ %s", partner->name, two) : "");
+    const char *advice = etch_two_axes_text(b->placed, r, size, divisor);
+    if (advice)
+        etch_help(diag, "or spread two dims over two axes: %s", advice);
 }
 
 static bool is_met(etch_bound *b, const etch_requirement *r)

@@ -88,17 +88,31 @@ static void check_excluded(etch_session *session, const etch_pipeline *p, const 
     etch_help(diag, "divide %s otherwise, or leave out the assumption", r->dim->name);
 }
 
-static void check_demand(etch_session *session, const etch_pipeline *p, const etch_requirement *r)
+/* `size`, `divisor`: those of the demand, bound. */
+static void report_contradicted(etch_session *session, const etch_pipeline *p, const etch_requirement *r,
+                                etch_expr size, etch_expr divisor)
 {
     etch_sym *sym = session->sym;
-    etch_expr size, divisor;
-    if (!etch_is_constant(r->size) || !etch_is_constant(r->divisor))
-        check_excluded(session, p, r);
-    if (is_contradicted(session, p, r, &size, &divisor))
+    etch_diag *diag =
         etch_error(session->diags, ETCH_E_NOT_DIVISIBLE, r->span,
                    "%s = %s is not divisible by %s = %s, as plan '%s' demands", etch_expr_text(sym, r->size),
                    etch_expr_text(sym, size), etch_expr_text(sym, r->divisor), etch_expr_text(sym, divisor),
                    p->plan->name);
+    int64_t parts, ranks;
+    const char *advice = etch_to_i64(size, &parts) && etch_to_i64(divisor, &ranks)
+                             ? etch_two_axes_text(p->placed, r, parts, ranks)
+                             : NULL;
+    if (advice)
+        etch_help(diag, "spread two dims over two axes: %s", advice);
+}
+
+static void check_demand(etch_session *session, const etch_pipeline *p, const etch_requirement *r)
+{
+    etch_expr size, divisor;
+    if (!etch_is_constant(r->size) || !etch_is_constant(r->divisor))
+        check_excluded(session, p, r);
+    if (is_contradicted(session, p, r, &size, &divisor))
+        report_contradicted(session, p, r, size, divisor);
 }
 
 static void add_demand(checking *c, const etch_pipeline *p, const char *text, etch_span span)

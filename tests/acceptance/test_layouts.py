@@ -91,6 +91,49 @@ def count(folder, collective):
     return {row["axes"]: row["nodes"] for row in rows}
 
 
+SIX = """
+param dp = 1, tp = 1, virtual = 1
+parallel p1_hsdp {
+  mesh  [rep, fsdp, tp]
+  axis  dp = (rep, fsdp)
+  shard B @ dp, K @ tp, F @ tp, V @ tp
+  pin   residual [B@dp, S@tp, H]
+  zero  3 @ fsdp, unit = layer, keep = false, prefetch = 1
+}
+parallel p2_llama405b {
+  mesh  [dp, pp, cp, tp]
+  shard B @ dp, S @ cp, K @ tp, F @ tp, V @ tp
+  pin   residual [B@dp, S@(cp,tp), H]
+  zero  2 @ (dp,cp)
+  stage (embed, layer, head) @ pp, schedule = interleaved(virtual = virtual)
+}
+parallel p3_folded {
+  mesh  [pp, edp = dp*cp*tp/ep, x = ep/(cp*tp), cp, tp]
+  axis  dp = (edp, x), ep = (x, cp, tp)
+  shard B @ dp, S @ cp, K @ tp, F @ tp, V @ tp
+  pin   residual [B@dp, S@(cp,tp), H]
+  zero  1 @ (dp,cp)
+  for experts_mlp { shard E @ ep, C @ edp }
+}
+parallel p4_usp {
+  mesh  [dp, ring, uly, tp]
+  shard B @ dp, S @ (ring,uly), K @ tp, F @ tp, V @ tp
+  for core { shard S @ ring, K @ (tp,uly) }
+}
+parallel p5_hpz {
+  mesh  [nodes, gpus]
+  shard B @ (nodes,gpus)
+  zero  3 @ (nodes,gpus), unit = layer, again = gpus
+  offload = (optimizer, master)
+}
+parallel p6_kv_replicated {
+  mesh  [dp, kv = min(tp, kv_heads), g = tp/min(tp, kv_heads)]
+  axis  tp = (kv, g)
+  shard B @ dp, K @ kv, G @ g, F @ tp, V @ tp
+}
+"""
+
+
 class Layouts(Case):
     def setUp(self):
         super().setUp()
@@ -109,6 +152,18 @@ class Layouts(Case):
         self.assertFine(folder)
         self.assertTotals(folder, spec, None, plan, sets)
         return folder
+
+    def test_six_plans(self):
+        """Plans of the first design, over models that have all that they name."""
+        spec = self.write("six.etch", 'etch 1\nimport "llama.etch"\nimport "deepseek_v3.etch" (experts_mlp, E, C)\n' + SIX)
+        for plan, mesh in (("p1_hsdp", dict(rep=2, fsdp=2, tp=2)), ("p2_llama405b", dict(dp=2, pp=2, cp=2, tp=2)),
+                           ("p4_usp", dict(dp=1, ring=2, uly=2, tp=2)), ("p5_hpz", dict(nodes=2, gpus=2)),
+                           ("p6_kv_replicated", dict(dp=1, tp=16)), ("p3_folded", dict(pp=1, dp=2, cp=2, tp=2, ep=4))):
+            with self.subTest(plan):
+                done = succeed("check", spec, "--plan", plan)
+                self.assertEqual([], done.errors())
+                sets = {**SIZES, **mesh}
+                self.assertFine(lower(self.scratch / plan, spec, plan=plan, sets=sets))
 
     def test_ulysses(self):
         self.compare(self.llama, "ulysses_tp", lambda v: attention(v, False), ("uly", "(uly,tp)"))
@@ -143,7 +198,11 @@ class Layouts(Case):
         done = run("lower", LLAMA, "--dry-run", "--plan", "megatron", "--set",
                    ",".join(f"{name}={size}" for name, size in {**SIZES, "kv_heads": 2, "dp": 1, "tp": 8}.items()))
         self.assertEqual((1, ["E0523"]), (done.status, [error["code"] for error in done.errors()]), done)
-        self.assertIn("mesh [.., kv = min(tp, kv_heads), g = tp/min(tp, kv_heads)], axis tp = (kv, g), shard K @ kv, G @ g", done.err)
+        told = done.err
+        done = run("check", LLAMA, "--plan", "megatron", "--set", "kv_heads=2,tp=8,heads=8")
+        self.assertEqual(1, done.status)
+        for text in (told, done.err):
+            self.assertIn("mesh [.., kv = min(tp, kv_heads), g = tp/min(tp, kv_heads)], axis tp = (kv, g), shard K @ kv, G @ g", text)
 
     def test_experts_on_the_ranks_of_attention(self):
         """Two all-to-alls forward and two backward, over all axes of ep at once; FLOP do not know of ep; gradients of experts

@@ -134,7 +134,7 @@ static uint32_t axes_of_microbatch(const ending *e, uint32_t weight)
 static void begin_in_parts(const ending *e, instance *x)
 {
     const uint32_t weight = x->gradient->of->id, zero = e->ranks->placed->zero_axes[weight];
-    x->size = part_of(e, x->gradient->of, 0, weights_of(e, x))->size;
+    x->size = held_size(e, x->gradient->of);
     x->parts = ranks_of(e, zero);
     x->done = axes_of_microbatch(e, weight);
     for (uint32_t r = 0; r < e->ranks->mesh.ranks; r++) {

@@ -164,6 +164,11 @@ static void padding(etch_arena *arena)
          "mesh [dp, tp]\nshard B @ dp, F @ tp, V @ tp\npin residual [B@dp, S@tp, H]\nzero 1 @ dp\n"
          "pad V = 2*tp\npad F = 2*tp",
          {ODD ", ffn = 7, vocab = 13, dp = 2, tp = 4", ODD ", ffn = 9, vocab = 3, dp = 2, tp = 4"}},
+        {"llama", /* weights themselves in parts */
+         "mesh [copies, dp, tp]\nshard B @ (copies,dp), F @ tp, V @ tp\nzero 3 @ dp\npad V = 8*tp, F = 4*tp",
+         {ODD ", ffn = 7, vocab = 13, copies = 1, dp = 2, tp = 2",
+          "batch = 8, seq = 8, layers = 2, hidden = 4, head_dim = 2, heads = 4, kv_heads = 2, micro = 2, ffn "
+          "= 5, vocab = 9, copies = 2, dp = 2, tp = 1"}},
         {"mixtral", /* experts that the slots do not care about */
          "mesh [dp, tp]\nshard B @ dp, I @ tp, V @ tp\npad I = 4*tp, V = tp",
          {"batch = 4, seq = 4, layers = 1, hidden = 4, heads = 4, kv_heads = 2, head_dim = 2, ffn = 1, vocab "
@@ -192,6 +197,13 @@ static void parts(etch_arena *arena)
          "tp } }\n"
          "for head { shard S @ tp, V @ () }",
          {DECODER ", heads = 4, kv_heads = 2, dp = 2, tp = 2"}},
+        {"llama",
+         "mesh [dp, tp]\nshard B @ dp, V @ tp\nfor layer { shard B @ (dp,tp)\nfor mlp { shard F @ tp, B @ dp "
+         "} }\n"
+         "zero 3 @ (dp,tp)",
+         {"batch = 8, seq = 8, layers = 2, hidden = 4, head_dim = 2, ffn = 8, vocab = 8, micro = 2, heads = "
+          "4, "
+          "kv_heads = 2, dp = 2, tp = 2"}},
         {"llama",
          "mesh [dp, tp]\nshard B @ dp, K @ tp, F @ tp\nfor (embed, head) { shard V @ (tp,dp), B @ () }\n"
          "for attention { recompute = core }",
