@@ -14,6 +14,7 @@
 #include "graph/cause.h"
 #include "graph/count.h"
 #include "graph/dtype.h"
+#include "graph/options.h"
 #include "graph/schedule.h"
 #include "graph/table.h"
 #include "graph/zero.h"
@@ -524,13 +525,6 @@ typedef struct etch_stage_line {
     etch_span span;
 } etch_stage_line;
 
-/* What one collective reduces of the gradients, and gathers of the weights that follow from them. */
-typedef enum etch_bucketing {
-    ETCH_BUCKET_BY_LAYER, /* those of a unit */
-    ETCH_BUCKET_BY_STEP,  /* all over the same axes */
-    ETCH_BUCKET_BY_SIZE   /* so many bytes */
-} etch_bucketing;
-
 /* `pad V = 128*tp`: ranks hold the dim as if its size were a multiple of that. */
 typedef struct etch_pad {
     const char *dim;
@@ -543,8 +537,6 @@ typedef struct etch_rank_count {
     etch_expr count; /* NULL: it does not say */
     etch_span span;
 } etch_rank_count;
-/* What of the optimizer's states is kept in the memory of the host instead of the device's. */
-enum { ETCH_OFFLOAD_MASTER = 1, ETCH_OFFLOAD_MOMENTS = 2 };
 
 typedef struct etch_plan {
     const char *name;
