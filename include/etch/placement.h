@@ -15,6 +15,13 @@ extern "C" {
  * of the first one, totals those of all. Axes that are bound to 1 divide nothing and have no collectives: values and
  * steps do not mention them. */
 
+/* A dim that ranks hold as if it were longer: formulas over dims mean this size. */
+typedef struct etch_view_pad {
+    size_t dim;
+    const char *size;
+    etch_location location; /* of the plan's line */
+} etch_view_pad;
+
 typedef struct etch_view_axis {
     const char *name, *size;
     etch_location location;
@@ -84,13 +91,13 @@ typedef struct etch_view_collective {
     size_t axis_count;
     const char *ranks;     /* of the group */
     size_t step;           /* NONE: of the end of a step, or between stages */
-    const size_t *tensors; /* what is moved; of the end of a step the weights, of messages everything */
+    const size_t *tensors; /* what is moved; of the end of a step the weights */
     size_t tensor_count;
     const char *before, *after; /* placements; NULL without a step */
     size_t module, loop;
     const char *bytes; /* payload of one, as comm_size counts it; of buckets of a given size: of a full one */
     const char *dtype; /* of what is sent; NULL without a step */
-    const char *bytes_by_dims;     /* NULL without a step */
+    const char *bytes_by_dims;     /* NULL at the end of a step */
     const etch_view_share *shares; /* by stage */
     const char *rule;              /* "operand", "pin", ...: docs/cli.md lists them */
     const etch_phrase_view *why;
@@ -107,7 +114,8 @@ typedef struct etch_placement_report {
     const etch_graph_report *graph; /* the same part of the graph: names, dims, modules, loops */
     const char *plan;
     etch_location location;
-    const etch_view_axis *axes;     /* outermost first */
+    const etch_view_axis *axes; /* outermost first */
+    const etch_view_pad *pads;
     const char *const *stages;      /* labels: "whole", or "first", "middle", "last", or "0", "1", ... */
     const etch_view_value *values;  /* those of weights and inputs first, then in the order of steps */
     const etch_view_step *steps;    /* in the order of the program: forward, then backward */
@@ -116,7 +124,8 @@ typedef struct etch_placement_report {
     const etch_view_comm
         *totals; /* by kind and group, in that order; without a part they are comm(step) and wire(step) */
     const etch_view_share *sums; /* of all, by stage */
-    size_t axis_count, stage_count, value_count, step_count, handed_count, collective_count, total_count;
+    size_t axis_count, pad_count, stage_count, value_count, step_count, handed_count, collective_count,
+        total_count;
 } etch_placement_report;
 
 /* Places the plan that the options name (or the spec's only one). `part` as for `etch_session_graph`: only its steps

@@ -84,8 +84,7 @@ static json_t *names_json(const char *const *names, size_t count, bool *failed)
 static bool print_json(const etch_check_report *report)
 {
     bool failed = false;
-    json_t *root = json_object(), *demands = json_array(), *absences = json_array(),
-           *verdicts = json_array();
+    json_t *root = json_object(), *demands = json_array(), *absences = json_array(), *verdicts = json_array();
     for (size_t i = 0; i < report->demand_count; i++) {
         json_t *row = json_object();
         cli_json_set(row, "plan", cli_json_text(report->demands[i].plan), &failed);

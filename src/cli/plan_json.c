@@ -11,6 +11,16 @@ static json_t *axis_json(const etch_view_axis *axis, bool *failed)
     return row;
 }
 
+static json_t *pad_json(const etch_placement_report *r, const etch_view_pad *pad, bool *failed)
+{
+    json_t *row = json_object();
+    (void)r;
+    cli_json_set(row, "dim", cli_json_index(pad->dim), failed);
+    cli_json_set(row, "size", cli_json_text(pad->size), failed);
+    cli_json_set(row, "location", cli_json_location(&pad->location, failed), failed);
+    return row;
+}
+
 static json_t *axes_json(const etch_placement_report *r, const size_t *axes, size_t count, bool *failed)
 {
     json_t *list = json_array();
@@ -148,6 +158,7 @@ bool cli_print_plan_json(const etch_placement_report *report)
     cli_json_set(root, "stages", stages, &failed);
     cli_json_tensors(root, graph, &failed);
     cli_json_modules(root, graph, &failed);
+    LIST(pad, pads, pad_count);
     LIST(value, values, value_count);
     LIST(step, steps, step_count);
     LIST(handed, handed, handed_count);

@@ -113,6 +113,8 @@ static void print_summary(const etch_placement_report *r)
         cli_print_field(i ? "" : "dims", "%s %s %s%s", d->name, d->average ? "~" : "=", d->size,
                         d->divided ? ", of which a microbatch has 1/micro" : "");
     }
+    for (size_t i = 0; i < r->pad_count; i++)
+        cli_print_field(i ? "" : "padded", "%s = %s", g->dims[r->pads[i].dim].name, r->pads[i].size);
 }
 
 static bool same_share(const etch_view_share *a, const etch_view_share *b)
@@ -231,21 +233,18 @@ enum { COLUMNS = 6 };
 
 static void put_moved(printer *p, const etch_view_collective *c)
 {
-    const bool gathers = strcmp(c->name, "all_gather") == 0;
-    if (c->step != ETCH_VIEW_NONE && c->tensor_count == 1) {
-        put_name(p, c->tensors[0]);
-        put(p, "%s", c->before);
-    } else if (c->tensor_count > 1) {
+    const bool is_send = strcmp(c->name, "send") == 0, gathers = strcmp(c->name, "all_gather") == 0;
+    if (c->tensor_count == 0)
+        put(p, "%s", is_send ? "nothing" : "one number");
+    else if (c->tensor_count > 1 && !is_send)
         put(p, "%s%zu weights", gathers ? "" : "gradients of ", c->tensor_count);
-    } else if (c->tensor_count == 1) {
-        put(p, "%s", gathers ? "" : "gradient of ");
-        put_name(p, c->tensors[0]);
-    } else {
-        put(p, "%s",
-            strcmp(c->name, "send") != 0       ? "one number"
-            : strcmp(c->phase, "forward") == 0 ? "what is alive there"
-                                               : "its gradients");
-    }
+    else
+        for (size_t i = 0; i < c->tensor_count; i++) {
+            put(p, "%s", i ? ", " : c->step == ETCH_VIEW_NONE && !is_send && !gathers ? "gradient of " : "");
+            put_name(p, c->tensors[i]);
+        }
+    if (c->step != ETCH_VIEW_NONE && c->tensor_count == 1)
+        put(p, "%s", c->before);
 }
 
 static const char *bytes_of(const etch_view_collective *c)
@@ -391,7 +390,7 @@ static void print_phrases(printer *p, const etch_view_collective *c, const char 
 
 static void print_weights(printer *p, const etch_view_collective *c)
 {
-    if (c->tensor_count < 2)
+    if (c->tensor_count < 2 || strcmp(c->name, "send") == 0)
         return;
     begin_line(p, 4);
     for (size_t i = 0; i < c->tensor_count; i++) {

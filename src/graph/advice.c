@@ -44,7 +44,7 @@ const char *etch_two_axes_text(const etch_placed *placed, const etch_requirement
     const etch_graph *graph = placed->training->graph;
     etch_arena *arena = placed->arena;
     const char *axis = etch_var_name(r->divisor);
-    if (!axis || size < 1 || size >= divisor || divisor % size != 0)
+    if (!axis || size <= 1 || size >= divisor || divisor % size != 0)
         return NULL;
     const etch_dim *partner = partner_of(graph, r->dim);
     if (!partner)

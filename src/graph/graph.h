@@ -14,6 +14,7 @@
 #include "graph/cause.h"
 #include "graph/count.h"
 #include "graph/dtype.h"
+#include "graph/options.h"
 #include "graph/schedule.h"
 #include "graph/table.h"
 #include "graph/zero.h"
@@ -500,9 +501,10 @@ typedef struct etch_product {
     etch_span span;
 } etch_product;
 
-/* A line of a plan that has no meaning yet, and no effect as long as its axes are 1. */
+/* What has no effect: a line of a plan without meaning yet, as long as its axes are 1; what a plan of an imported file
+ * speaks of and the spec lacks. */
 typedef struct etch_pending {
-    const char *text; /* as written: "zero 3 @ dp" */
+    const char *text; /* "zero 3 @ dp", as written; "dim A" */
     uint32_t axes;    /* bits of mesh axes */
     etch_span span;
 } etch_pending;
@@ -523,13 +525,6 @@ typedef struct etch_stage_line {
     etch_span span;
 } etch_stage_line;
 
-/* What one collective reduces of the gradients, and gathers of the weights that follow from them. */
-typedef enum etch_bucketing {
-    ETCH_BUCKET_BY_LAYER, /* those of a unit */
-    ETCH_BUCKET_BY_STEP,  /* all over the same axes */
-    ETCH_BUCKET_BY_SIZE   /* so many bytes */
-} etch_bucketing;
-
 /* `pad V = 128*tp`: ranks hold the dim as if its size were a multiple of that. */
 typedef struct etch_pad {
     const char *dim;
@@ -542,14 +537,6 @@ typedef struct etch_rank_count {
     etch_expr count; /* NULL: it does not say */
     etch_span span;
 } etch_rank_count;
-/* What a plan of another file speaks of and the spec lacks: the rest of the plan holds without it. */
-typedef struct etch_lack {
-    const char *text; /* "dim A" */
-    etch_span span;
-} etch_lack;
-
-/* What of the optimizer's states is kept in the memory of the host instead of the device's. */
-enum { ETCH_OFFLOAD_MASTER = 1, ETCH_OFFLOAD_MOMENTS = 2 };
 
 typedef struct etch_plan {
     const char *name;
@@ -561,7 +548,7 @@ typedef struct etch_plan {
     etch_rank_count ranks;
     ETCH_VEC(etch_product) products;
     ETCH_VEC(etch_pending) pending;
-    ETCH_VEC(etch_lack) lacks;
+    ETCH_VEC(etch_pending) lacks;
     etch_zero zero;
     bool keep_gathers;   /* backward reads the copies that forward has gathered, which are kept (R8) */
     etch_span keep_span; /* where the plan says so; nowhere when it does not */

@@ -148,22 +148,6 @@ static etch_state factor_of_route(placer *p, const etch_op *op, uint32_t axis, e
     return (of_tokens || of_slots) && can_divide(op, *token) ? *token : state;
 }
 
-static etch_state choose_factor(placer *p, const placing *pl, uint32_t axis)
-{
-    const etch_op *op = pl->op;
-    if (pl->barred & (1u << axis))
-        return NULL;
-    if (op->forward) {
-        etch_state state = p->steps[op->forward->id]->factor[axis];
-        return can_divide(op, state) ? state : NULL;
-    }
-    etch_state lead = op->row->lead ? pl->ins[op->row->lead]->place[axis] : NULL;
-    etch_state state = can_divide(op, lead) ? lead : factor_of_operands(pl, axis, true);
-    if (!state)
-        state = factor_of_operands(pl, axis, false);
-    return factor_of_route(p, op, axis, state ? state : factor_of_demand(p, pl, axis));
-}
-
 /* Does the operand have `dim`, under either of its names where the op maps dims (the gradient of a slice)? */
 static bool operand_has(const etch_op *op, const etch_tensor *operand, const etch_dim *dim)
 {
@@ -177,6 +161,43 @@ static bool has_result_dims(const etch_op *op, const etch_tensor *operand)
         if (!operand_has(op, operand, op->outs[0]->dims[d]))
             return false;
     return true;
+}
+
+/* Is the only partial operand summed down, with nothing but what is smaller? Then its summands are added behind the op, in a
+ * smaller tensor: rows of tables when they are pooled. */
+static bool sums_later(const placing *pl, uint32_t axis)
+{
+    const etch_op *op = pl->op;
+    const etch_tensor *sum = NULL;
+    for (uint32_t i = 0; i < op->in_count; i++)
+        if (pl->ins[i]->place[axis] == ETCH_PARTIAL)
+            sum = op->ins[i];
+    if (op->row->linear != LINEAR_EACH || count_partial(pl, axis) != 1 || !has_result_dims(op, sum) ||
+        op->outs[0]->rank >= sum->rank)
+        return false;
+    for (uint32_t i = 0; i < op->in_count; i++)
+        if (op->ins[i] != sum && (op->ins[i]->rank >= sum->rank || !etch_covers(sum, op->ins[i]) ||
+                                  (op->ins[i]->kind == ETCH_WEIGHT && pl->ins[i]->place[axis])))
+            return false;
+    return true;
+}
+
+static etch_state choose_factor(placer *p, const placing *pl, uint32_t axis)
+{
+    const etch_op *op = pl->op;
+    if (pl->barred & (1u << axis))
+        return NULL;
+    if (op->forward) {
+        etch_state state = p->steps[op->forward->id]->factor[axis];
+        return can_divide(op, state) ? state : NULL;
+    }
+    if (sums_later(pl, axis))
+        return NULL;
+    etch_state lead = op->row->lead ? pl->ins[op->row->lead]->place[axis] : NULL;
+    etch_state state = can_divide(op, lead) ? lead : factor_of_operands(pl, axis, true);
+    if (!state)
+        state = factor_of_operands(pl, axis, false);
+    return factor_of_route(p, op, axis, state ? state : factor_of_demand(p, pl, axis));
 }
 
 /* Which partial operands of this axis go through the op, as bits: all of them, or one. Of several the last one that
@@ -614,13 +635,14 @@ static uint32_t add_alike(placer *p, etch_op *op, etch_value **parts, uint32_t c
     return left;
 }
 
-/* Moves a cotangent to `goal`, except that it may stay partial where `goal` is replicated. */
-static etch_value *bring_cotangent(placer *p, etch_op *op, etch_value *value, const etch_state *goal)
+/* Moves a cotangent to `goal`, except that it may stay partial where `goal` is replicated; on the axes `whole` it may not. */
+static etch_value *bring_cotangent(placer *p, etch_op *op, etch_value *value, const etch_state *goal,
+                                   uint32_t whole)
 {
     etch_tensor *of = op->outs[0]->of;
     uint32_t mask = 0, moved = 0, summed = 0;
     for (uint32_t a = 0; a < p->axis_count; a++) {
-        if (goal[a] || value->place[a] != ETCH_PARTIAL)
+        if (goal[a] || value->place[a] != ETCH_PARTIAL || whole & (1u << a))
             mask |= 1u << a;
         if (mask >> a & 1 && goal[a] != value->place[a])
             moved |= 1u << a;
@@ -648,12 +670,29 @@ static void level(placer *p, etch_op *op, etch_value **a, etch_value **b)
     *b = bring(p, *b, none, of_b, op->phase, op->scope, cause);
 }
 
-/* Is the tensor another look at one, as it is or moved at the border of a scope? Then its cotangent goes on to that one as
- * it is, to be added there before anything moves, and to be moved once. */
-static bool is_seen_through(const placer *p, const etch_tensor *tensor)
+/* Is the tensor another look at one, as it is or moved by a pin or the border of a scope? Then its cotangent goes on to
+ * that one as it is, to be added there before anything moves, and to be moved once. */
+static bool is_seen_through(const etch_tensor *tensor)
 {
     const etch_op *op = tensor->producer;
-    return op && etch_op_is_view(op) && !p->pinned[tensor->id];
+    return op && etch_op_is_view(op);
+}
+
+/* The sum of parts that are held differently; what is moved for that goes to `place`. */
+static etch_value *meet(placer *p, etch_op *op, etch_value **parts, uint32_t count, const etch_state *place)
+{
+    for (uint32_t i = 0; i < count; i++)
+        parts[i] = bring_cotangent(p, op, parts[i], place, 0);
+    count = add_alike(p, op, parts, count);
+    while (count > 1) {
+        level(p, op, &parts[0], &parts[count - 1]);
+        if (!etch_place_equal(p, parts[0]->place, parts[count - 1]->place))
+            break;
+        etch_value *pair[] = {parts[0], parts[count - 1]};
+        parts[0] = add_values(p, op, pair, 2);
+        count--;
+    }
+    return parts[0];
 }
 
 static void place_total(placer *p, etch_op *op)
@@ -672,26 +711,8 @@ static void place_total(placer *p, etch_op *op)
     for (uint32_t i = 0; i < op->in_count; i++)
         parts[i] = value_for(p, op->ins[i], op->phase);
     uint32_t count = add_alike(p, op, parts, op->in_count);
-    if (count == 1 && is_seen_through(p, of)) {
-        p->made[op->outs[0]->id] = parts[0];
-        return;
-    }
-    for (uint32_t i = 0; i < count; i++)
-        parts[i] = bring_cotangent(p, op, parts[i], first);
-    count = add_alike(p, op, parts, count);
-    while (count > 1) {
-        level(p, op, &parts[0], &parts[count - 1]);
-        if (!etch_place_equal(p, parts[0]->place, parts[count - 1]->place))
-            break;
-        etch_value *pair[] = {parts[0], parts[count - 1]};
-        parts[0] = add_values(p, op, pair, 2);
-        count--;
-    }
-    etch_value *sum = bring_cotangent(p, op, parts[0], goal);
-    const etch_state none[ETCH_MAX_AXES] = {NULL};
-    sum = bring(p, sum, none, partial, op->phase, op->scope,
-                (etch_cause){ETCH_RULE_SUMMAND, .op = op, .tensor = of});
-    p->made[op->outs[0]->id] = sum;
+    etch_value *sum = count > 1 ? meet(p, op, parts, count, first) : parts[0];
+    p->made[op->outs[0]->id] = is_seen_through(of) ? sum : bring_cotangent(p, op, sum, goal, partial);
 }
 
 /* ---- loops ------------------------------------------------------------------------------------------ */

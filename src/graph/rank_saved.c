@@ -15,7 +15,7 @@ typedef struct layout {
     etch_readings readings;
 } layout;
 
-/* A copy that lives where its tensor does not: of an input, of a part of a value, or made anew in each iteration. */
+/* A copy that is no link of a chain that a loop hands on. */
 typedef struct strayed {
     const etch_value *value;
     const etch_op *reader;
@@ -28,10 +28,24 @@ typedef struct reading {
     etch_arena *arena;
     uint32_t axes;
     bool *backward;             /* by value id: made by the backward pass, or run again in it */
+    bool *handed_on;            /* by value id: enters a loop of the forward pass, or the next iteration */
     const etch_region **region; /* by value id: of the forward pass, where a step makes it */
     ETCH_VEC(layout) layouts;
     ETCH_VEC(strayed) strays;
 } reading;
+
+static bool is_view(const etch_step *step)
+{
+    return step && step->move == ETCH_NO_MOVE && step->row->role == ROLE_FREE;
+}
+
+static void hand_on(reading *r, const etch_value *value)
+{
+    while (value && is_view(value->step))
+        value = value->step->ins[0];
+    if (value)
+        r->handed_on[value->id] = true;
+}
 
 /* Goes as deep as loops are nested. */
 static void find_makers(reading *r, const etch_placed_region *region, bool backward)
@@ -43,14 +57,13 @@ static void find_makers(reading *r, const etch_placed_region *region, bool backw
             r->backward[step->outs[k]->id] = backward;
             r->region[step->outs[k]->id] = region->of;
         }
+        for (uint32_t k = 0; loop && !backward && k < etch_loop_carries(loop)->count; k++)
+            hand_on(r, etch_loop_carries(loop)->at[k].init);
         for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
             find_makers(r, loop->bodies.at[k], backward);
     }
-}
-
-static bool is_view(const etch_step *step)
-{
-    return step && step->move == ETCH_NO_MOVE && step->row->role == ROLE_FREE;
+    for (uint32_t k = 0; !backward && k < region->carries.count; k++)
+        hand_on(r, region->carries.at[k].out);
 }
 
 /* What is in memory when the value is read: behind views, and behind what backward itself has moved. */
@@ -76,25 +89,15 @@ static layout *layout_of(reading *r, const etch_state *place)
     return &r->layouts.at[r->layouts.count - 1];
 }
 
-/* Is the tensor a part of the value whose memory it is? */
-static bool is_part(const reading *r, const etch_tensor *tensor)
-{
-    const etch_training *training = r->placed->training;
-    const etch_tensor *whole = tensor;
-    while (whole->producer && whole->producer->row->role == ROLE_FREE)
-        whole = whole->producer->ins[0];
-    return whole != tensor && etch_elements(r->sym, whole, etch_size_in_training, training) !=
-                                  etch_elements(r->sym, tensor, etch_size_in_training, training);
-}
-
-/* A weight is there anyway, wherever it is gathered. */
+/* A copy that no loop hands on is memory of its own, once for each time that it is made. A weight is there anyway,
+ * wherever it is gathered, and so is a rank's own shard of an input. */
 static bool is_stray(const reading *r, const etch_value *value)
 {
     const bool made = value->step && value->step->move != ETCH_NO_MOVE && !r->backward[value->id];
-    const etch_tensor *tensor = value->tensor;
-    return made &&
-           (tensor->kind == ETCH_INPUT ||
-            (tensor->kind == ETCH_ACT && (tensor->region != r->region[value->id] || is_part(r, tensor))));
+    const etch_kind kind = value->tensor->kind;
+    const bool given =
+        kind == ETCH_WEIGHT || (kind == ETCH_INPUT && value->step && value->step->move == ETCH_SLICE);
+    return made && !given && !r->handed_on[value->id];
 }
 
 static void note_stray(reading *r, const etch_value *value, const etch_op *reader, etch_home home)
@@ -163,6 +166,7 @@ void etch_placed_saved(const etch_placed *placed, const etch_stage_view *view, e
         .arena = placed->arena,
         .axes = placed->plan->mesh.count,
         .backward = ETCH_NEW_ARRAY(placed->arena, placed->value_count, bool),
+        .handed_on = ETCH_NEW_ARRAY(placed->arena, placed->value_count, bool),
         .region = ETCH_NEW_ARRAY(placed->arena, placed->value_count, const etch_region *),
     };
     if (!placed->backward)

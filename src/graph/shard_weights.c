@@ -6,9 +6,8 @@
  * A unit is an iteration of an outermost loop, or what lies between two of them and runs in one stage. Where it
  * begins there is one all-gather for each set of axes, of all weights that the unit reads. Backward has units of
  * its own, which gather again, unless copies last longer: what they read, and the weights whose gradients they
- * make. A weight of the top level that iterations of a loop
- * read belongs to each of them; where copies last, and there is one stage, it is gathered in front of the loop,
- * once. */
+ * make. Units have copies of their own; only what iterations of a loop share is gathered once, in front of the
+ * loop, where copies last and there is one stage. */
 #include "graph/kernel_int.h"
 
 /* A weight whose whole copy is at hand. */
@@ -49,6 +48,7 @@ typedef struct sharder {
     etch_arena *arena, *scratch;
     bool backward;
     etch_value **parts;     /* by tensor id: the rank's own part of a weight, once it is asked for */
+    bool *shared;           /* by the same: iterations of a loop read a weight of the top level */
     ETCH_VEC(at_hand) kept; /* what forward has gathered */
     /* of the region at work */
     item_list items; /* made anew */
@@ -107,10 +107,10 @@ static etch_value *set_result(etch_step *step, uint32_t result, etch_value *valu
 
 /* ---- what units read ----------------------------------------------------------------------------------- */
 
-/* Are copies of the weight made once, for all that reads it? */
+/* Are copies of the weight made once, for all that reads it? Else each unit has its own. */
 static bool is_common(const sharder *s, const etch_tensor *weight)
 {
-    return s->zero->keep != ETCH_KEEP_UNIT && !s->placed->stages && !weight->region->loop;
+    return s->zero->keep != ETCH_KEEP_UNIT && !s->placed->stages && s->shared[weight->id];
 }
 
 static void want(const sharder *s, unit *u, etch_value *value, etch_phase phase)
@@ -497,12 +497,28 @@ static void shard_top(sharder *s, etch_placed_region *region)
 
 /* ---- the door ------------------------------------------------------------------------------------------ */
 
+/* Finds the weights of the top level that iterations of loops read. */
+static void find_shared(sharder *s, const etch_placed_region *region)
+{
+    unit all = {0};
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            want_body(s, &all, loop->bodies.at[k]);
+    }
+    for (uint32_t i = 0; i < all.wants.count; i++)
+        if (!all.wants.at[i].weight->tensor->region->loop)
+            s->shared[all.wants.at[i].weight->tensor->id] = true;
+}
+
 void etch_shard_weights(etch_placed *placed)
 {
     etch_arena *scratch = etch_arena_new(etch_arena_mem(placed->arena));
     sharder s = {.placed = placed, .zero = &placed->plan->zero, .arena = placed->arena, .scratch = scratch};
     if (s.zero->level == 3) {
         s.parts = ETCH_NEW_ARRAY(scratch, placed->training->graph->tensors.count, etch_value *);
+        s.shared = ETCH_NEW_ARRAY(scratch, placed->training->graph->tensors.count, bool);
+        find_shared(&s, placed->forward);
         shard_top(&s, placed->forward);
         s.backward = true;
         if (placed->backward)

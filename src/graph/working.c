@@ -184,6 +184,8 @@ static bool is_reduced_soon(const sweep *s, const etch_tensor *gradient)
 static void bear_step(sweep *s, const etch_step *step, stretch *here)
 {
     const etch_gathering *g = gathering_of(s, step);
+    if (step->row->stays) /* a cache, which is counted by itself */
+        return;
     if (g) {
         bear_copies(s, step, g, here);
         return;

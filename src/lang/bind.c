@@ -137,7 +137,8 @@ static int32_t find_slot(binder *b, const etch_namespace *space, etch_ast_name n
     if (b->plan && etch_plan_value(spec, b->plan, name.text)) {
         report_computed(b, name);
     } else if (etch_plans_mention(spec, name.text)) {
-        if (!b->plan || etch_named_plans_mention(spec, name.text)) { /* the value waits for a plan that has it */
+        if (!b->plan ||
+            etch_named_plans_mention(spec, name.text)) { /* the value waits for a plan that has it */
             ETCH_PUSH(
                 spec->arena, &b->slots,
                 (slot){.var = etch_var(spec->sym, name.text), .name = name.text, .range = {.least = 1}});

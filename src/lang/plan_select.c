@@ -77,7 +77,7 @@ static bool note_lack(etch_spec *spec, etch_span span, const char *kind, const c
     for (uint32_t i = 0; i < plan->lacks.count; i++)
         if (strcmp(plan->lacks.at[i].text, text) == 0)
             return true;
-    ETCH_PUSH(spec->arena, &plan->lacks, (etch_lack){text, span});
+    ETCH_PUSH(spec->arena, &plan->lacks, (etch_pending){.text = text, .span = span});
     return true;
 }
 

@@ -393,6 +393,14 @@ void etch_gather_runs_find(etch_arena *arena, const etch_outline *outline, uint3
 etch_window etch_part_turns(const etch_part *part, etch_window chunk);
 const etch_body *etch_body_at(const etch_repeat *repeat, uint64_t iteration);
 
+/* ---- text.c: adds to a text of so many bytes, without the NUL at its end ---- */
+
+void etch_text_add(char *text, uint32_t *length, const char *bytes, uint32_t count);
+void etch_text_add_number(char *text, uint32_t *length, uint64_t number);
+void etch_text_add_word(char *text, uint32_t *length, const char *word);
+/* As the timeline tool of Chakra tells types of nodes apart: by these words in a name. */
+const char *etch_type_word(uint8_t type);
+
 /* ---- unroll.c ------------------------------------------------------------------------------------------ */
 
 typedef struct etch_sums {

@@ -87,29 +87,7 @@ typedef struct unroller {
     bool ending;      /* the last microbatch goes back through the chunk */
 } unroller;
 
-/* ---- text ---------------------------------------------------------------------------------------------- */
-
-static void add_bytes(char *text, uint32_t *length, const char *bytes, uint32_t count)
-{
-    memcpy(text + *length, bytes, count);
-    *length += count;
-}
-
-static void add_number(char *text, uint32_t *length, uint64_t number)
-{
-    char digits[20];
-    uint32_t count = 0;
-    do {
-        digits[sizeof digits - ++count] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number > 0);
-    add_bytes(text, length, digits + sizeof digits - count, count);
-}
-
-static void add_text(char *text, uint32_t *length, const char *more)
-{
-    add_bytes(text, length, more, (uint32_t)strlen(more));
-}
+/* ---- names -------------------------------------------------------------------------------------------- */
 
 /* "0.", or ".mb0.stage1." of a full name. */
 static void begin_prefix(unroller *u, bool in_microbatch, uint64_t microbatch)
@@ -121,12 +99,12 @@ static void begin_prefix(unroller *u, bool in_microbatch, uint64_t microbatch)
     p->in_layer = false;
     p->microbatch = microbatch;
     if (full && in_microbatch)
-        add_text(p->text, &p->length, ".mb");
+        etch_text_add_word(p->text, &p->length, ".mb");
     if (in_microbatch)
-        add_number(p->text, &p->length, microbatch);
+        etch_text_add_number(p->text, &p->length, microbatch);
     if (full) {
-        add_text(p->text, &p->length, ".stage");
-        add_number(p->text, &p->length, u->stage);
+        etch_text_add_word(p->text, &p->length, ".stage");
+        etch_text_add_number(p->text, &p->length, u->stage);
     }
     p->text[p->length++] = '.';
 }
@@ -137,8 +115,8 @@ static void extend_prefix(prefix *p, const char *loop_name, uint32_t loop_name_l
     if (!p->in_layer)
         p->layer = iteration;
     p->in_layer = true;
-    add_bytes(p->text, &p->length, loop_name, loop_name_length);
-    add_number(p->text, &p->length, iteration);
+    etch_text_add(p->text, &p->length, loop_name, loop_name_length);
+    etch_text_add_number(p->text, &p->length, iteration);
     p->text[p->length++] = '.';
 }
 
@@ -148,16 +126,6 @@ static char phase_letter(etch_phase phase)
     return (char)(etch_phase_name(phase)[0] - 'a' + 'A');
 }
 
-/* As the timeline tool of Chakra tells types apart: by these words in a name. */
-static const char *type_word(uint8_t type)
-{
-    static const char *const words[] = {[ETCH_NODE_COMP] = "COMP_NODE",
-                                        [ETCH_NODE_SEND] = "COMM_SEND_NODE",
-                                        [ETCH_NODE_RECV] = "COMM_RECV_NODE",
-                                        [ETCH_NODE_COLL] = "COMM_COLL_NODE"};
-    return words[type];
-}
-
 static uint32_t add_name(unroller *u, const etch_task *task)
 {
     uint32_t start = u->name_bytes;
@@ -165,17 +133,17 @@ static uint32_t add_name(unroller *u, const etch_task *task)
     case ETCH_NAMES_NONE:
         return 0; /* where an empty one stands */
     case ETCH_NAMES_FULL:
-        add_text(u->names, &u->name_bytes, type_word(task->type));
+        etch_text_add_word(u->names, &u->name_bytes, etch_type_word(task->type));
         u->names[u->name_bytes++] = '.';
-        add_text(u->names, &u->name_bytes, etch_phase_name(task->phase));
+        etch_text_add_word(u->names, &u->name_bytes, etch_phase_name(task->phase));
         break;
     case ETCH_NAMES_SHORT:
     case ETCH_NAMING_COUNT:
         u->names[u->name_bytes++] = phase_letter(task->phase);
         break;
     }
-    add_bytes(u->names, &u->name_bytes, u->prefix.text, u->prefix.length);
-    add_bytes(u->names, &u->name_bytes, task->name, task->name_length);
+    etch_text_add(u->names, &u->name_bytes, u->prefix.text, u->prefix.length);
+    etch_text_add(u->names, &u->name_bytes, task->name, task->name_length);
     u->names[u->name_bytes++] = '\0';
     return start;
 }

@@ -165,7 +165,7 @@ static void list_absences(checking *c, const etch_plan *plan)
         if (strcmp(c->absences.at[i].plan, plan->name) == 0)
             return;
     for (uint32_t i = 0; i < plan->lacks.count; i++) {
-        const etch_lack *lack = &plan->lacks.at[i];
+        const etch_pending *lack = &plan->lacks.at[i];
         ETCH_PUSH(c->session->arena, &c->absences,
                   (etch_absence){plan->name, lack->text, etch_locate(c->session, lack->span)});
     }

@@ -320,16 +320,15 @@ static etch_expr amount_of(etch_sym *sym, const filter *f, const etch_cost *cost
                                                : cost->each;
 }
 
-/* Of all steps of a served model; a cache holds what it does behind the last. */
+/* Of all steps of a served model; memory is that of the last. */
 static etch_expr of_all_steps(etch_sym *sym, const etch_graph *graph, const etch_cost *cost, etch_expr amount)
 {
-    const bool once =
-        cost->measure == ETCH_PARAMS || cost->measure == ETCH_RANK_PARAMS || cost->measure == ETCH_HELD;
-    if (!graph->steps || !amount || once)
+    if (!graph->steps || !amount || cost->measure == ETCH_PARAMS || cost->measure == ETCH_RANK_PARAMS)
         return amount;
     const etch_expr last = etch_sub(sym, graph->steps, etch_int(sym, 1));
-    return cost->measure == ETCH_CACHED ? etch_subst(sym, amount, 1, &graph->step, &last)
-                                        : etch_sum_over(sym, graph->step, etch_int(sym, 0), last, amount);
+    const bool held = cost->measure == ETCH_CACHED || cost->measure == ETCH_HELD;
+    return held ? etch_subst(sym, amount, 1, &graph->step, &last)
+                : etch_sum_over(sym, graph->step, etch_int(sym, 0), last, amount);
 }
 
 etch_expr etch_cost_total(etch_session *session, const etch_pipeline *p, const etch_cost *cost,

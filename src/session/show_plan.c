@@ -42,11 +42,15 @@ static etch_expr elements_by_dims(const etch_plan_viewing *v, const etch_value *
     return elements;
 }
 
-const char *etch_plan_bytes_by_dims(const etch_plan_viewing *v, const etch_value *value)
+const char *etch_plan_bytes_by_dims(const etch_plan_viewing *v, etch_value *const *values, uint32_t count)
 {
-    return etch_view_dim_text(&v->view,
-                              etch_mul(v->view.sym, elements_by_dims(v, value),
-                                       etch_int(v->view.sym, etch_dtype_bytes(value->tensor->dtype))));
+    etch_sym *sym = v->view.sym;
+    etch_expr bytes = etch_int(sym, 0);
+    for (uint32_t i = 0; i < count; i++)
+        bytes = etch_add(sym, bytes,
+                         etch_mul(sym, elements_by_dims(v, values[i]),
+                                  etch_int(sym, etch_dtype_bytes(values[i]->tensor->dtype))));
+    return etch_view_dim_text(&v->view, bytes);
 }
 
 const char *etch_plan_payload_by_dims(const etch_plan_viewing *v, const etch_step *move)
@@ -197,7 +201,7 @@ static const char *source_of(const etch_plan_viewing *v, const etch_value *value
     return line->start ? "pin" : "inferred";
 }
 
-static const etch_value *behind_nothing(const etch_plan_viewing *v, const etch_value *value)
+static etch_value *behind_nothing(const etch_plan_viewing *v, etch_value *value)
 {
     while (value->step && value->step->move != ETCH_NO_MOVE && !moves(v, value->step))
         value = etch_value_before(value);
@@ -213,7 +217,7 @@ static uint32_t partial_axes(const etch_plan_viewing *v, const etch_value *value
     return axes;
 }
 
-static size_t value_index(etch_plan_viewing *v, const etch_value *value)
+static size_t value_index(etch_plan_viewing *v, etch_value *value)
 {
     value = behind_nothing(v, value);
     if (v->value_at[value->id] != ETCH_VIEW_NONE)
@@ -221,7 +225,7 @@ static size_t value_index(etch_plan_viewing *v, const etch_value *value)
     etch_view_value row = {.tensor = v->view.tensor_at[value->tensor->id],
                            .place = etch_value_text(v->placed, &v->how, value),
                            .bytes = etch_plan_text(v, etch_value_bytes(v->placed, value)),
-                           .bytes_by_dims = etch_plan_bytes_by_dims(v, value),
+                           .bytes_by_dims = etch_plan_bytes_by_dims(v, &value, 1),
                            .step = ETCH_VIEW_NONE};
     etch_span line;
     row.shards = shards_of(v, value, &row.shard_count);
@@ -239,7 +243,7 @@ static void add_sources(etch_plan_viewing *v)
 {
     for (uint32_t i = 0; i < v->steps.count; i++)
         for (uint32_t k = 0; k < v->steps.at[i].step->in_count; k++) {
-            const etch_value *in = v->steps.at[i].step->ins[k];
+            etch_value *in = v->steps.at[i].step->ins[k];
             if (!in->step && (in->tensor->kind == ETCH_WEIGHT || in->tensor->kind == ETCH_INPUT))
                 value_index(v, in);
         }
@@ -330,6 +334,29 @@ static void add_mesh(etch_plan_viewing *v)
     v->report->stage_count = v->stages.count;
 }
 
+static const etch_pad *pad_of(const etch_plan *plan, const etch_dim *dim)
+{
+    for (uint32_t i = 0; i < plan->pads.count; i++)
+        if (strcmp(plan->pads.at[i].dim, dim->name) == 0)
+            return &plan->pads.at[i];
+    return NULL;
+}
+
+static void add_pads(etch_plan_viewing *v)
+{
+    ETCH_VEC(etch_view_pad) rows = {0};
+    for (uint32_t i = 0; i < v->view.graph->dims.count; i++) {
+        const etch_dim *dim = v->view.graph->dims.at[i];
+        const etch_pad *pad = v->view.dim_at[i] != ETCH_VIEW_NONE ? pad_of(v->placed->plan, dim) : NULL;
+        if (pad)
+            ETCH_PUSH(v->view.arena, &rows,
+                      (etch_view_pad){v->view.dim_at[i], etch_plan_text(v, etch_placed_size(v->placed, dim)),
+                                      etch_locate(v->view.session, pad->span)});
+    }
+    v->report->pads = rows.at;
+    v->report->pad_count = rows.count;
+}
+
 static size_t *no_indices(const etch_plan_viewing *v, size_t count)
 {
     size_t *at = ETCH_NEW_ARRAY(v->view.arena, count, size_t);
@@ -368,6 +395,7 @@ static etch_status view(void *data)
     v->report = ETCH_NEW(session->arena, etch_placement_report);
     v->report->graph = v->view.report;
     add_mesh(v);
+    add_pads(v);
     etch_plan_add_collectives(v);
     add_steps(v);
     etch_remark_open(session);

@@ -60,6 +60,27 @@ static etch_expr copies_of(const etch_plan_viewing *v, const etch_cost *cost)
     return etch_int(v->view.sym, 1);
 }
 
+typedef struct value_range {
+    etch_value *const *at;
+    uint32_t count;
+} value_range;
+
+/* What a message between stages takes: what is alive where the chain is cut, or its gradients. */
+static value_range alive_at(const etch_cost *cost)
+{
+    const etch_cut *cut = cost->cause.cut;
+    if (!cut)
+        return (value_range){0};
+    return cost->phase == ETCH_FORWARD ? (value_range){cut->forward.at, cut->forward.count}
+                                       : (value_range){cut->backward.at, cut->backward.count};
+}
+
+static void add_moved(etch_plan_viewing *v, etch_shown_collective *row, const etch_tensor *tensor)
+{
+    ETCH_PUSH(v->view.arena, &row->tensors, tensor);
+    etch_view_mention(&v->view, tensor);
+}
+
 /* All items of a collective happen equally often. */
 static void add_item(etch_plan_viewing *v, const etch_cost *cost, uint32_t stage)
 {
@@ -79,10 +100,11 @@ static void add_item(etch_plan_viewing *v, const etch_cost *cost, uint32_t stage
     if (row->stage != stage)
         return;
     row->each = etch_add(sym, row->each, etch_mul(sym, cost->each, copies));
-    if (cost->tensor) {
-        ETCH_PUSH(v->view.arena, &row->tensors, cost->tensor);
-        etch_view_mention(&v->view, cost->tensor);
-    }
+    if (cost->tensor)
+        add_moved(v, row, cost->tensor);
+    const value_range alive = alive_at(cost);
+    for (uint32_t i = 0; i < alive.count; i++)
+        add_moved(v, row, alive.at[i]->tensor);
     etch_view_mention_scope(&v->view, etch_view_scope(&v->view, cost->scope));
 }
 
@@ -228,6 +250,9 @@ static etch_view_collective view_of(const etch_plan_viewing *v, const etch_shown
     add_tensors(v, shown, &row);
     if (cost->body)
         row.loop = etch_view_loop_at(&v->view, cost->body);
+    const value_range alive = alive_at(cost);
+    if (alive.count)
+        row.bytes_by_dims = etch_plan_bytes_by_dims(v, alive.at, alive.count);
     if (!step)
         return row;
     row.before = etch_value_text(v->placed, &v->how, step->ins[0]);

@@ -48,8 +48,8 @@ void etch_plan_add_collectives(etch_plan_viewing *v);
 const size_t *etch_plan_axis_list(const etch_plan_viewing *v, uint32_t axes, size_t *count);
 /* With the values in force; "undefined" where a divisor is 0. */
 const char *etch_plan_text(const etch_plan_viewing *v, etch_expr value);
-/* Over dims and mesh axes: bytes of a value on one rank, payload of a collective. */
-const char *etch_plan_bytes_by_dims(const etch_plan_viewing *v, const etch_value *value);
+/* Over dims and mesh axes: bytes of values on one rank, payload of a collective. */
+const char *etch_plan_bytes_by_dims(const etch_plan_viewing *v, etch_value *const *values, uint32_t count);
 const char *etch_plan_payload_by_dims(const etch_plan_viewing *v, const etch_step *move);
 
 #endif

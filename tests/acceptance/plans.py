@@ -41,14 +41,14 @@ FAMILIES = (
            units=("embed", "layer", "head", "depth"), experts=True),
     Family(("t5",), "A", T5, ("enc", "dec", "mlp", "attention", "norm"), sequences={"residual": "S", "answer": "U"},
            units=("enc", "dec")),
-    Family(("mamba2",), "K", MAMBA, ("layer", "mixer", "norm"), inner=(), whole=("mamba2",)),
+    Family(("mamba2",), "G", MAMBA, ("layer", "mixer", "norm"), inner=(), whole=("mamba2",)),
 )
 # Codes of what a plan may be refused for: an axis twice on one tensor, a move that cannot be, no meaning yet, a size that
 # is not divided.
 REASONS = ("E0401", "E0402", "E0420", "E0523")
 # Sizes that may be any multiple of some number; with 1, of what no plan here divides.
 VARIED = {"hidden": 16, "ffn": 16, "vocab": 16, "expert_ffn": 16, "q_rank": 1, "kv_rank": 1, "buckets": 1, "window": 1}
-LEVELS = (1, 2, 3, 3)  # of zero
+LEVELS = (1, 1, 2, 3, 3)  # of zero
 DTYPES = ("act = f32", "weights = f32", "grads = bf16", "moments = bf16", "master = none", "grads_comm = bf16",
           "weights_comm = f8", "dispatch = f8", "combine = f8")
 LAYERS = {"t5": ("enc_layers", "dec_layers")}
@@ -92,20 +92,22 @@ class Plan:
         data = self.chance.choice((["edp" if self.family.experts else "dp"], ["rep", "part"]))
         self.inside = ["ep"] if self.family.experts and self.likely(0.8) else []
         others = self.chance.sample(["pp", "cp", "tp"], self.chance.randint(0, 3))
+        if "tp" in others and self.family.heads == "K" and self.likely(0.3):  # more ranks than heads with keys
+            others[others.index("tp"):others.index("tp") + 1] = ["kv", "g"]
         names = (data + self.inside + others)[:5]
         if not self.likely(0.6):
             self.chance.shuffle(names)
         else:
-            names.sort(key=["pp", "rep", "part", "dp", "edp", "ep", "cp", "tp"].index)
+            names.sort(key=["pp", "rep", "part", "dp", "edp", "ep", "cp", "tp", "kv", "g"].index)
         while True:
             mesh = {name: self.chance.choice((1, 2, 2, 2, 4)) for name in names}
-            if 2 <= math.prod(mesh.values()) <= 32 and all(mesh.get(axis, 1) <= 4 for axis in ("tp", "cp")):
+            if 2 <= math.prod(mesh.values()) <= 32 and mesh.get("g", 1) <= 2:
                 break
         self.mesh = mesh
         self.batch = [axis for axis in ("rep", "part", "dp", "edp", "ep") if axis in mesh]
         self.inside = [axis for axis in self.inside if axis in mesh]
         self.cp = ["cp"] if "cp" in mesh else []
-        self.tp = ["tp"] if "tp" in mesh else []
+        self.tp = [axis for axis in ("tp", "kv", "g") if axis in mesh]
 
     def stages(self):
         self.schedule, self.chunks = None, 1
@@ -150,17 +152,17 @@ class Plan:
             for dim in (family.heads, *family.inner, "V"):
                 if self.likely(0.9):
                     places[dim] = self.tp
+            if "g" in self.tp and family.heads in places:
+                places["K"] = [axis for axis in self.tp if axis != "g"]
+                places["G"] = ["g"]
         self.lines.append(lambda left: "shard " + ", ".join(self.at(dim, axes, left) for dim, axes in places.items()))
         for tag, dim in family.sequences.items():
             if self.likely(0.5):
                 self.pin(tag, dim, places)
         self.zero()
+        self.recompute()
         self.scopes(places)
-        if self.likely(0.5):
-            again = chance.sample(family.again, chance.randint(1, 2))
-            both = f"({', '.join(again)})"
-            text = chance.choice(("full", "needed", "none", again[0], both, f"needed{both}"))
-            self.lines.append(lambda left: f"recompute = {text}")
+        self.pads(places)
         if not self.balanced:
             self.lines.append(lambda left: "balance = false")
         if self.likely(0.3):
@@ -196,6 +198,7 @@ class Plan:
                                        f"{self.at('H', width, left)}]")
 
     def zero(self):
+        self.weights_in_parts = False
         if not self.likely(0.6):
             return
         axes = [axis for axis in (*self.batch, *self.cp, *self.tp) if self.likely(0.7)]
@@ -203,12 +206,14 @@ class Plan:
             self.chance.shuffle(axes)
 
         level = self.chance.choice(LEVELS)
+        self.weights_in_parts = level > 2
         again = [axis for axis in axes if self.likely(0.6)]
         texts = [f"keep = {self.chance.choice(('false', 'microbatch', 'step'))}", f"prefetch = {self.chance.randint(0, 3)}",
                  f"unit = {self.family.loops}"] if level > 2 else []
         texts += [f"reduce = {self.chance.choice(('microbatch', 'step'))}"] if level > 1 else []
         texts = [text for text in texts if self.likely(0.4)]
         with_again = level > 2 and self.likely(0.4) and not {"keep = microbatch", "keep = step"} & set(texts)
+        with_again = with_again and any(self.mesh[axis] > 1 for axis in again)  # else backward would gather nothing
 
         def line(left):
             found, some = ([axis for axis in which if axis in left] for which in (axes, again))
@@ -216,6 +221,13 @@ class Plan:
             return ", ".join((f"zero {level} @ ({','.join(found)})", *more)) if found else None
 
         self.lines.append(line)
+
+    def recompute(self):
+        again = self.chance.sample(self.family.again, self.chance.randint(1, 2))
+        both = f"({', '.join(again)})"
+        text = self.chance.choice((None, None, None, "full", "needed", "none", again[0], both, f"needed{both}"))
+        self.some_needed = text is not None and text.startswith("needed")
+        self.lines.append(lambda left: text and f"recompute = {text}")
 
     def scopes(self, places):
         """Experts over a part of the ranks, heads over those of the sequence, the MLP as a whole."""
@@ -226,7 +238,7 @@ class Plan:
                 if self.likely(0.3):
                     over.insert(chance.randint(0, len(over)), axis)
             slots = [axis for axis in self.batch if axis not in over]
-            within = self.tp if self.tp and "tp" not in over and self.likely(0.5) else []
+            within = self.tp if not set(self.tp) & set(over) and self.likely(0.5) else []
             self.lines.append(lambda left: "for experts_mlp { shard " + ", ".join(
                 (self.at("E", over, left), self.at("C", slots, left), self.at("I", within, left))) + " }")
         if family.core and self.cp and self.likely(0.3):
@@ -235,9 +247,34 @@ class Plan:
             over = [axis for axis in places.get(heads, []) if axis not in sequence] + self.cp
             self.lines.append(lambda left: f"for {module} {{ shard {self.at('S', sequence, left)}, "
                                            f"{self.at(heads, over, left)} }}")
-        elif "F" in family.inner and self.likely(0.15):
-            over = chance.choice(([], self.tp))
-            self.lines.append(lambda left: f"for mlp {{ shard {self.at('F', over, left)} }}")
+        for _ in range(chance.choice((0, 0, 0, 1, 1, 2))):
+            self.part()
+
+    def part(self):
+        """A part of the model with a placement of its own: of a module, a loop, a tag, or of a module in one of these."""
+        chance, family = self.chance, self.family
+        names = [*family.again, *family.sequences, *(unit for unit in family.units if unit != "depth")]
+        selectors = chance.sample([name for name in names if name != "block"], chance.choice((1, 1, 2)))
+        dims = chance.sample(["H", "V", family.heads, *family.inner], chance.choice((1, 1, 2)))
+        axes = [chance.choice(([], self.tp)) for _ in dims]
+        more = "; recompute = full" if len(selectors) == 1 and not self.some_needed and self.likely(0.2) else ""
+
+        def line(left):
+            text = "shard " + ", ".join(self.at(dim, over, left) for dim, over in zip(dims, axes))
+            for selector in selectors:
+                text = f"for {selector} {{ {text}{more} }}"
+            return text
+
+        self.lines.append(line)
+
+    def pads(self, places):
+        """Sizes that their axes need not divide."""
+        for dim, param in (("V", "vocab"), ("F", "ffn")):
+            if places.get(dim) and self.sets.get(param, 1) > 1 and self.likely(0.2):
+                self.sets[param] += self.chance.randint(1, 15)
+                unit, axes = self.chance.choice((1, 3, 8, 16)), places[dim]
+                self.lines.append(lambda left, dim=dim, unit=unit, axes=axes: (
+                    f"pad {dim} = {'*'.join([str(unit), *(axis for axis in axes if axis in left)])}"))
 
     def stage(self):
         units = list(self.family.units)

@@ -144,16 +144,16 @@ class Table(Case):
     def test_weights_in_parts(self):
         """FSDP: a gather forward, one backward, a reduce-scatter, in each microbatch; HSDP adds the parts of the copies up, once."""
         spec = self.write("hsdp.etch", self.llama("dtype grads = bf16\n").read_text(encoding="utf-8")
-                          + "param fsdp\nassume fsdp*tp | hidden\n")
+                          + "param part\nassume part*tp | hidden\n")
         psi = f"({ask(spec, 'params(model)')})"
         self.proved(spec, LLAMA_DIMS, "wire(step, plan = fsdp)", f"micro*3*{psi}*(dp - 1)/dp")
         for phase in ("forward", "backward"):
             self.proved(spec, LLAMA_DIMS, f"wire({phase}, op = all_gather, plan = fsdp)", f"micro*{psi}*(dp - 1)/dp")
         self.proved(spec, LLAMA_DIMS, "wire(step, op = reduce_scatter, plan = fsdp)", f"micro*{psi}*(dp - 1)/dp")
         self.proved(spec, LLAMA_DIMS, "wire(step, plan = zero_3)", f"2*{psi}*(dp - 1)/dp")
-        self.proved(spec, LLAMA_DIMS, "wire(step, axis = fsdp, plan = hsdp)", f"micro*3*{psi}*(fsdp - 1)/fsdp")
-        self.proved(spec, LLAMA_DIMS, "comm(step, axis = rep, op = all_reduce, plan = hsdp)", f"{psi}/fsdp")
-        self.proved(spec, LLAMA_DIMS, "wire(step, axis = rep, plan = hsdp)", f"2*{psi}/fsdp*(rep - 1)/rep")
+        self.proved(spec, LLAMA_DIMS, "wire(step, axis = part, plan = hsdp)", f"micro*3*{psi}*(part - 1)/part")
+        self.proved(spec, LLAMA_DIMS, "comm(step, axis = rep, op = all_reduce, plan = hsdp)", f"{psi}/part")
+        self.proved(spec, LLAMA_DIMS, "wire(step, axis = rep, plan = hsdp)", f"2*{psi}/part*(rep - 1)/rep")
 
     # ---- stages ------------------------------------------------------------------------------------------------
 

@@ -68,7 +68,7 @@ def by_hand(name, v, weights, tied=0):
     for elements, divided, count in weights:
         held = elements / v.tp if divided and axis == "fsdp" else elements
         part = math.ceil(held / ranks)
-        units = count + (1 if elements == tied and "keep = " not in way.options.replace("keep = false", "") else 0)
+        units = count + (1 if elements == tied else 0)
         tally["forward", "all_gather", axis] += way.forward(v) * BF16 * part * units
         tally["backward", "all_gather", axis] += way.backward(v) * BF16 * part * units
         tally["sync", "reduce_scatter", axis] += way.reduced(v) * F32 * part * ranks * count
@@ -184,17 +184,17 @@ class Proofs(Case):
     ring, as without; with ZeRO-3 3 Psi (d - 1)/d. Psi are the weights."""
 
     def test_ring_traffic(self):
-        facts = "param dp, rep, fsdp\nassume dp | hidden, fsdp | hidden\ndtype grads = bf16\n"
-        hybrid = SHARDED.replace("mesh  [dp]", "mesh  [rep, fsdp]").replace("@ dp", "@ (rep,fsdp)", 1)
-        hybrid = hybrid.replace("zero  {level} @ dp", "zero  {level} @ fsdp")
+        facts = "param dp, rep, part\nassume dp | hidden, part | hidden\ndtype grads = bf16\n"
+        hybrid = SHARDED.replace("mesh  [dp]", "mesh  [rep, part]").replace("@ dp", "@ (rep,part)", 1)
+        hybrid = hybrid.replace("zero  {level} @ dp", "zero  {level} @ part")
         checks = """
 check wire(step, plan = z2_step) == 2*2*params(model)*(dp - 1)/dp
 check wire(step, plan = z2) == (1 + micro)*2*params(model)*(dp - 1)/dp
 check wire(step, plan = z3) == micro*3*2*params(model)*(dp - 1)/dp
 check wire(step, plan = z3_kept) == micro*2*2*params(model)*(dp - 1)/dp
 check wire(step, plan = z3_always) == 2*2*params(model)*(dp - 1)/dp
-check wire(step, plan = hybrid) == 2*params(model)*(3*micro*(fsdp - 1)/fsdp + 2*(rep - 1)/rep/fsdp)
-check comm(step, axis = rep, plan = hybrid) == 2*params(model)/fsdp
+check wire(step, plan = hybrid) == 2*params(model)*(3*micro*(part - 1)/part + 2*(rep - 1)/rep/part)
+check comm(step, axis = rep, plan = hybrid) == 2*params(model)/part
 """
         spec = self.write("proofs.etch", edited(plans() + hybrid.format(name="hybrid", level=3, options="") + facts + checks))
         done = succeed("check", spec)

@@ -10,7 +10,7 @@ QUERIES = ("params(model)", "trainable(model)", "flops(step)", "matmul_flops(ste
 BOUND = {("t5.etch", "encoder_decoder"): "pp=3,enc_layers=4,dec_layers=2"}  # a chain of two loops has numbers only
 PLACED = ("rank_flops(step)", "traffic(step)", "comm(step)")
 # Where two operands are divided on dims of their own over one axis, the first says how the work is divided (R2).
-ORDER_COUNTS = {("gpt.etch", "context_gather", "operands swapped")}
+ORDER_COUNTS = {("gpt.etch", plan, "operands swapped") for plan in ("context_gather", "long_context_pp")}
 NAME = r"[A-Za-z_]\w*"
 SPECS = sorted(path.name for path in MODELS.glob("*.etch") if re.search(r"^model ", path.read_text(encoding="utf-8"), re.M))
 

@@ -87,11 +87,16 @@ class Random(Stages):
         """Of groups and collectives nothing of them is left: they are those of the plan without these axes. What stays is
         where kernels end, and that a gradient's part which would be moved is added by a node of its own."""
         def check(plan, spec, sets):
-            left = [axis for axis, size in plan.mesh.items() if size > 1]
+            wide = {axis for axis, size in plan.mesh.items() if size > 1}
             folder = self.lowered(plan, spec)
             manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
             for family in manifest["comm_groups"]["families"]:
-                self.assertLessEqual(set(family["mesh_axes"]), set(left))
+                self.assertLessEqual(set(family["mesh_axes"]), wide)
+            # With stages, also with one, what several of them could read is gathered for each; and axes that divide one dim
+            # together, and others apart, leave it together.
+            stay = {"pp"} if plan.weights_in_parts else set()
+            stay |= {"kv", "g"} if {"kv", "g"} & wide else set()
+            left = [axis for axis in plan.mesh if axis in wide | stay]
             if len(left) == len(plan.mesh):
                 return
             less = self.write(f"{plan.seed}.less.etch", plan.text(left))

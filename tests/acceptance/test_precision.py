@@ -123,6 +123,31 @@ parallel p {{
         self.assertEqual(2 * 52 * 24, value(spec, "comm(sync, axis = pp, stage = first)", None, "p", sets))
 
 
+class InParts(Case):
+    """Weights and gradients that ranks hold in parts travel in the same classes."""
+
+    def test_zero_2_and_3(self):
+        spec = self.write("parts.etch", f"""etch 1
+import "{LLAMA}"
+parallel two {{ mesh [dp]; shard B @ dp; zero 2 @ dp; dtype grads_comm = bf16, weights_comm = f8 }}
+parallel three {{ mesh [dp]; shard B @ dp; zero 3 @ dp }}
+parallel small {{ mesh [dp]; shard B @ dp; zero 3 @ dp; dtype grads_comm = bf16, weights_comm = f8 }}
+""")
+        self.assertFormula(lambda v: v.micro * 2 * v.dp * parts(v), ask(spec, "comm(sync, op = reduce_scatter)", plan="two"),
+                           LLAMA_DIMS)
+        self.assertFormula(lambda v: parts(v), ask(spec, "comm(sync, op = all_gather)", plan="two"), LLAMA_DIMS)
+        self.assertFormula(lambda v: v.micro * parts(v), ask(spec, "comm(forward, op = all_gather)", plan="small"), LLAMA_DIMS)
+        for claim in ("comm(forward, plan = three) == 2*comm(forward, plan = small)",
+                      "comm(backward, plan = three) == 2*comm(backward, plan = small)",
+                      "comm(sync, plan = three) == 2*comm(sync, plan = small)"):
+            self.assertIn("proved", succeed("prove", spec, claim).out, claim)
+        sets = dict(layers=2, hidden=20, heads=4, kv_heads=2, head_dim=4, ffn=28, vocab=44, batch=8, seq=8, micro=2, dp=4)
+        for plan in ("two", "small"):
+            folder = lower(self.scratch / plan, spec, plan=plan, sets=sets)
+            self.assertFine(folder)
+            self.assertTotals(folder, spec, None, plan, sets)
+
+
 class Memory(Case):
     """What a rank holds of one element of a weight: the copy that the optimizer works on, and its two moments."""
 

@@ -11,7 +11,7 @@ SMALL = dict(batch=16, seq=32, src=32, tgt=16, layers=4, enc_layers=3, dec_layer
              kv_heads=4, head_dim=8, ffn=96, vocab=128, positions=64, micro=2, experts=8, topk=2, expert_ffn=32, shared=1,
              groups=4, top_groups=2, q_rank=24, kv_rank=16, nope=8, rope_dim=8, v_dim=8, window=8, buckets=8,
              context=16, new=8, gen=4, inner=128, m_heads=8, m_state=16, state=16, m_groups=4, conv=4, chunk=8,
-             dp=2, tp=2, pp=2, cp=2, ep=2, edp=1, etp=1, rep=2, fsdp=2)
+             dp=2, tp=2, pp=2, cp=2, ep=2, edp=1, etp=1, rep=2, part=2)
 SPECS = sorted(path for path in MODELS.glob("*.etch") if re.search(r"^model |^import ", path.read_text(encoding="utf-8"), re.M))
 
 

@@ -30,6 +30,7 @@ class Placement:
         self.report = json.loads(succeed("show", spec, *arguments, "--format", "json").out)
         for key in ("dims", "tensors", "loops", "modules", "values", "steps", "handed", "collectives", "totals", "stages"):
             setattr(self, key, self.report[key])
+        self.padded = {pad["dim"]: pad["size"] for pad in self.report["pads"]}
         self.axes = {axis["name"]: axis["size"] for axis in self.report["mesh"]}
 
     def shards(self, value):
@@ -49,7 +50,7 @@ class Placement:
         tensor = self.tensors[self.values[value]["tensor"]]
         count = Fraction(1)
         for dim in tensor["dims"]:
-            count *= Fraction(self.dims[dim]["size"])
+            count *= Fraction(self.padded.get(dim, self.dims[dim]["size"]))
             if self.dims[dim]["divided"]:
                 count /= int(self.report["micro"])
         for axes in self.shards(value).values():
@@ -63,12 +64,13 @@ class Placement:
 # Ways to hold weights and gradients, and to send them, that no shipped plan has alone.
 MORE = f"""etch 1
 import "{LLAMA}"
-parallel fsdp     {{ mesh [dp]; shard B @ dp; zero 3 @ dp }}
-parallel hsdp     {{ mesh [dp, tp]; shard B @ (dp,tp); zero 3 @ tp }}
-parallel parts    {{ mesh [dp, tp]; shard B @ dp, K @ tp, F @ tp, V @ tp; zero 2 @ dp; bucket = step }}
-parallel small    {{ mesh [dp, tp]; shard B @ dp, K @ tp, F @ tp; pin residual [B@dp, S@tp, H]; bucket = 1000 }}
-parallel kept     {{ mesh [dp, tp]; shard B @ dp, K @ tp, F @ tp; pin residual [B@dp, S@tp, H]; keep = gathers }}
-parallel fsdp_all {{ mesh [pp, dp, cp]; shard B @ dp, S @ cp; zero 3 @ (dp,cp); stage (embed, layer, head) @ pp }}
+parallel gathered {{ mesh [dp]; shard B @ dp; zero 3 @ dp }}
+parallel copied   {{ mesh [dp, tp]; shard B @ (dp,tp); zero 3 @ tp }}
+parallel grads    {{ mesh [dp, tp]; shard B @ dp, K @ tp, F @ tp, V @ tp; zero 2 @ dp; bucket = step }}
+parallel buckets  {{ mesh [dp, tp]; shard B @ dp, K @ tp, F @ tp; pin residual [B@dp, S@tp, H]; bucket = 1000 }}
+parallel keeping  {{ mesh [dp, tp]; shard B @ dp, K @ tp, F @ tp; pin residual [B@dp, S@tp, H]; keep = gathers }}
+parallel padded   {{ mesh [dp, tp]; shard B @ dp, V @ tp; pad V = 100*tp }}
+parallel staged   {{ mesh [pp, dp, cp]; shard B @ dp, S @ cp; zero 3 @ (dp,cp); stage (embed, layer, head) @ pp }}
 """
 
 
@@ -281,6 +283,38 @@ parallel narrow {{
                         self.assertNotEqual(*same_reason)
                     before = p.values[p.steps[before]["ins"][0]]["step"]
 
+    def test_sizes_shrink_along_a_chain(self):
+        """What becomes smaller comes first; where one axis leaves a dim that another joins, what leaves (R5)."""
+        order = ["reduce_scatter", "all_to_all", "all_reduce", "all_gather"]
+        longest = 0
+        for _, _, p in shipped():
+            chains = {}  # by the last step: kinds of a chain that one need asks for
+            for i, step in enumerate(p.steps):
+                if step["collective"] is None or p.collectives[step["collective"]]["rule"] == "statistic":
+                    continue
+                need = [w["text"].split(" ")[-3:] for w in p.collectives[step["collective"]]["why"] if w["part"] == "needed"]
+                before = p.values[step["ins"][0]]["step"]
+                chain, asked = chains.pop(before, ([], need))
+                kinds = [*chain, order.index(step["name"])] if asked == need else [order.index(step["name"])]
+                chains[i] = kinds, need
+                longest = max(longest, len(kinds))
+                self.assertIn(kinds, (sorted(set(kinds)), sorted(set(kinds), reverse=True)))
+        self.assertGreater(longest, 1)
+
+    def test_queries_name_lines_of_the_plan(self):
+        for plan in ("megatron_sp", "megatron_zero", "ulysses"):
+            answer = json.loads(succeed("query", LLAMA, "comm(step)", "--plan", plan, "--why", "--format", "json").out)
+            count = 0
+            for term in answer["terms"]:
+                for reason in term["from"]:
+                    count += 1
+                    said = [phrase for phrase in reason["why"] if phrase["of_plan"]]
+                    self.assertTrue(said)
+                    for phrase in said:
+                        self.assertTrue(phrase["location"]["file"].endswith("plans.etch"))
+                        self.assertTrue(self.line(phrase["location"]).strip())
+            self.assertGreater(count, 20)
+
     def test_products_hold_what_follows_from_their_operands(self):
         """An axis that divides a dim which is summed leaves a partial sum, one that divides a dim which is kept divides
         the result; an operand that has the dim is divided along it, another is whole."""
@@ -443,6 +477,8 @@ parallel p {
         self.assertEqual([str(4 * 10 * 4), "0"], [share["bytes"] for share in rules["tie"]["stages"]][:2])
         self.assertEqual(["emb"], [p.tensors[t]["name"] for t in rules["tie"]["tensors"]])
         forward = [row for row in p.collectives if row["rule"] == "stage" and row["phase"] == "forward"]
+        self.assertEqual(["2*B*S*H/(dp*micro)"] * len(forward), [row["bytes_by_dims"] for row in forward])
+        self.assertEqual(["x"], sorted({p.tensors[t]["name"].split("#")[0] for row in forward for t in row["tensors"]}))
         self.assertEqual([4, 4, 4, 0], [sum(int(row["stages"][s]["times"]) for row in forward) for s in range(4)])
 
     # ---- parts, axes of size 1, other forms ------------------------------------------------------------------------

@@ -236,16 +236,26 @@ const char *exec_check_order(const etch_placed *placed, uint64_t seed, exec_orde
     return check_order(placed, exec_data_new(placed->arena, placed->training, seed), order, false);
 }
 
-const char *exec_check_placed(const etch_placed *placed, uint64_t seed)
+static const char *check_placed(const etch_placed *placed, uint64_t seed, bool memory)
 {
     exec_data *data = exec_data_new(placed->arena, placed->training, seed);
     const char *failure = exec_check_rules(placed);
     if (!failure)
-        failure = check_order(placed, data, EXEC_PROGRAM, true);
+        failure = check_order(placed, data, EXEC_PROGRAM, memory);
     if (failure)
         return failure;
     failure = check_order(placed, data, EXEC_KERNELS, false);
     return failure ? etch_text(placed->arena, "in the order of kernels: %s", failure) : NULL;
+}
+
+const char *exec_check_placed(const etch_placed *placed, uint64_t seed)
+{
+    return check_placed(placed, seed, false);
+}
+
+const char *exec_check_memory(const etch_placed *placed, uint64_t seed)
+{
+    return check_placed(placed, seed, true);
 }
 
 /* ---- requirements ----------------------------------------------------------------------------------- */

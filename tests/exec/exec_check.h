@@ -16,8 +16,10 @@ const char *exec_check_gradients(const etch_training *training, uint64_t seed, b
 const char *exec_check_saved(const etch_training *training, uint64_t seed, bool exact);
 
 /* Runs a step on all ranks, in program order and in the order of kernels, against one rank; checks the rules
- * first, and what a rank keeps of a microbatch. NULL, or what is wrong. */
+ * first. NULL, or what is wrong. */
 const char *exec_check_placed(const etch_placed *placed, uint64_t seed);
+/* The same, and what a rank has of a microbatch: it keeps what is said, and has no more at a time beside that than is said. */
+const char *exec_check_memory(const etch_placed *placed, uint64_t seed);
 
 /* The same in one order, without the rules and what is kept. */
 const char *exec_check_order(const etch_placed *placed, uint64_t seed, exec_order order);

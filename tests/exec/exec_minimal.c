@@ -217,9 +217,13 @@ static bool could_wait(const search *s, const etch_step *move, const etch_step *
             return false; /* a square */
         if (is_it)
             sum = in;
+        const bool weight = in->tensor->kind == ETCH_WEIGHT;
         for (uint32_t a = 0; a < s->placed->plan->mesh.count; a++)
-            if (move->axes & (1u << a) && in->place[a] != (is_it ? move->outs[0]->place[a] : NULL))
+            if (move->axes & (1u << a) && !is_it &&
+                (in->place[a] == ETCH_PARTIAL || (in->place[a] && weight)))
                 return false;
+        if (!is_it && in->tensor->rank >= move->outs[0]->tensor->rank)
+            return false; /* no less is to be sent for it */
     }
     if (!sum)
         return false;
@@ -251,7 +255,9 @@ static void find_in_move(search *s, const etch_step *step)
     if (follows && step->move == ETCH_REDUCE_SCATTER && next->move == ETCH_ALL_GATHER &&
         (next->axes & step->axes & s->axes))
         find(s, EXEC_BACK, step, next);
-    if (step->move == ETCH_ALL_REDUCE && could_wait(s, step, next))
+    /* Backward divides its work as forward did. */
+    const bool scattered = step->move == ETCH_REDUCE_SCATTER && step->phase != ETCH_BACKWARD;
+    if ((step->move == ETCH_ALL_REDUCE || scattered) && could_wait(s, step, next))
         find(s, EXEC_EARLY, step, next);
 }
 

@@ -153,11 +153,18 @@ static void check_value(exec_ranks *ranks, const etch_step *step, const etch_val
 
 /* ---- what backward reads of forward ---------------------------------------------------------------------- */
 
+/* It is there anyway. */
+static bool is_shard_of_input(const etch_step *step)
+{
+    return step->move == ETCH_SLICE && step->outs[0]->tensor->kind == ETCH_INPUT;
+}
+
 /* A rank's array is memory of its own where an op or a move of the forward pass has made it. */
 static void note_made(const etch_step *step, exec_array *array, uint32_t output)
 {
     const etch_tensor *tensor = step->outs[output]->tensor;
-    if (step->phase == ETCH_FORWARD && tensor->kind != ETCH_WEIGHT && !array->made_as)
+    const bool given = tensor->kind == ETCH_WEIGHT || is_shard_of_input(step);
+    if (step->phase == ETCH_FORWARD && !given && !array->made_as)
         array->made_as = tensor;
 }
 
@@ -225,10 +232,14 @@ static void run_move(exec_ranks *ranks, const etch_step *step)
             set(ranks, step->outs[0], r, part);
         if (part && !statistic) {
             note_made(step, part, 0);
-            note_birth(ranks, step->outs[0]->tensor, part, r);
+            if (!is_shard_of_input(step))
+                note_birth(ranks, step->outs[0]->tensor, part, r);
         }
         exec_array *from = exec_ranks_find(ranks, step->ins[0], r);
-        if (from)
+        const bool looks = step->move == ETCH_SLICE && step->phase != ETCH_FORWARD && from && from->made_as;
+        if (part && looks)
+            part->memory = from; /* what reads the shard reads it */
+        else if (from)
             note_read(ranks, step, from, r);
     }
     if (statistic) /* the op has made the whole statistic already */
@@ -349,7 +360,7 @@ static void run_on_rank(exec_ranks *ranks, const etch_step *step, exec_array ***
     check_flop(ranks, step, rank, call.flop, statistics);
     track(step, &call);
     for (uint32_t i = 0; i < step->out_count && step->row->role != ROLE_FREE; i++)
-        if (!step->accumulate_into[i])
+        if (!step->accumulate_into[i] && !step->row->stays)
             note_birth(ranks, step->outs[i]->tensor, call.outs[i], rank);
     for (uint32_t i = 0; i < step->in_count && step->row->role != ROLE_FREE; i++)
         note_read(ranks, step, parts[i][rank], rank);

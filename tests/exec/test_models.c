@@ -248,7 +248,7 @@ static void check_plan(etch_arena *arena, const exec_zoo *zoo, const char *text)
         etch_diags_render(m->diags, &dump);
         ck_abort_msg("%s, %s: %s", zoo->name, text, dump.text);
     }
-    const char *failure = exec_check_placed(placed, 1);
+    const char *failure = exec_check_memory(placed, 1);
     etch_placed_dump(placed, &dump);
     if (failure) /* more than fits into a message of Check */
         fprintf(stderr, "%s", dump.text);
@@ -366,6 +366,29 @@ static void kept(etch_arena *arena)
 START_TEST(ranks_compute_it_with_the_copies_that_forward_has_gathered)
 {
     etch_with_arena(kept);
+}
+END_TEST
+
+/* What is computed in front of a loop from weights that are gathered there does not wait for a product behind it. */
+static void in_front(etch_arena *arena)
+{
+    exec_model *m = exec_model_new(arena, "B=4 H=4 F=2", 2);
+    etch_tensor *early = exec_product(m, "early", exec_input(m, "x", "B H"), exec_weight(m, "g", "H"), "B H");
+    etch_tensor *y = exec_product(m, "y", exec_input(m, "y", "B H"), exec_weight(m, "w", "H"), "B H");
+    y = exec_repeat(m, "loop", 2, y);
+    y = exec_end(m, exec_product(m, "y", y, exec_weight(m, "u", "H"), "B H"));
+    etch_tensor *late = exec_product(m, "late", early, exec_weight(m, "v", "H F"), "B F");
+    exec_sum_loss(m, exec_sum(m, "s", exec_reduce(m, "r", late, "B"), exec_reduce(m, "r", y, "B")), "B");
+    etch_placed *placed = etch_place(exec_train(m, NULL), exec_plan(arena, m->sym, "a=2 | B@a | zero 3 a"),
+                                     ETCH_GRANULARITY_KERNEL);
+    ck_assert_ptr_nonnull(placed);
+    const char *failure = exec_check_placed(placed, 1);
+    ck_assert_msg(!failure, "%s", failure);
+}
+
+START_TEST(copies_of_weights_do_not_last_over_a_loop)
+{
+    etch_with_arena(in_front);
 }
 END_TEST
 
@@ -568,10 +591,10 @@ Suite *etch_suite(void)
                    what_is_saved_is_what_backward_reads, what_another_iteration_made_is_saved,
                    the_version_before_is_saved_once, microbatches_change_nothing,
                    ranks_compute_what_one_computes, parts_of_weights_and_gradients_change_nothing,
-                   renamed_dims_keep_the_order_of_their_axes, ranks_serve_what_one_serves,
-                   shards_of_slots_mean_the_same_everywhere, merged_dims_have_no_positions,
-                   shared_queries_are_divided_into_chunks, a_loop_of_a_loop_keeps_what_enters_it,
-                   what_a_loop_hands_on_is_kept_when_it_is_run_again);
+                   copies_of_weights_do_not_last_over_a_loop, renamed_dims_keep_the_order_of_their_axes,
+                   ranks_serve_what_one_serves, shards_of_slots_mean_the_same_everywhere,
+                   merged_dims_have_no_positions, shared_queries_are_divided_into_chunks,
+                   a_loop_of_a_loop_keeps_what_enters_it, what_a_loop_hands_on_is_kept_when_it_is_run_again);
     ETCH_ADD_TESTS(suite, ranks_compute_it_with_the_copies_that_forward_has_gathered);
     return suite;
 }
