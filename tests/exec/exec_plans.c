@@ -251,6 +251,18 @@ static void write_recompute(composer *c)
         etch_buf_printf(&c->out, "  recompute = %s\n", selector);
 }
 
+/* What else a plan says beside placement. */
+static void write_options(composer *c)
+{
+    static const char *const reduce[] = {"end", "layer", "microbatch"};
+    if (roll(c, 3))
+        etch_buf_printf(&c->out, "  reduce = %s\n", reduce[exec_roll(c->dice, 3)]);
+    if (roll(c, 3))
+        etch_buf_puts(&c->out, "  keep = gathers\n");
+    if (roll(c, 4))
+        etch_buf_puts(&c->out, "  balance = false\n");
+}
+
 /* ---- the spec ------------------------------------------------------------------------------------------- */
 
 static uint32_t larger(uint32_t a, uint32_t b)
@@ -312,8 +324,7 @@ exec_combination exec_combine(etch_arena *arena, uint64_t seed)
     write_tower(&c);
     write_zero(&c);
     write_recompute(&c);
-    if (roll(&c, 3))
-        etch_buf_puts(&c.out, "  reduce = end\n");
+    write_options(&c);
     etch_buf_puts(&c.out, "}\n");
     exec_combination made = {.family = c.family, .ranks = product(&c, UINT32_MAX)};
     for (uint32_t r = 0; r < ROLES; r++)
