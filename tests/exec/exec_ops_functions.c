@@ -149,12 +149,18 @@ static double elements_of(const exec_array *x)
     return count;
 }
 
+/* log(1 + e^z), of large z as well. */
+static double softened(double z)
+{
+    return fmax(z, 0) + log1p(exp(-fabs(z)));
+}
+
 static void run_bce(exec_call *call)
 {
     exec_walk w = walk(call, 1);
     while (exec_walk_next(&w)) {
-        double z = call->ins[0]->at[w.at[0]], label = call->ins[1]->at[w.at[1]], p = 1 / (1 + exp(-z));
-        call->outs[0]->at[0] -= (label * log(p) + (1 - label) * log(1 - p)) / elements_of(call->ins[0]);
+        double z = call->ins[0]->at[w.at[0]], label = call->ins[1]->at[w.at[1]];
+        call->outs[0]->at[0] += (softened(z) - label * z) / elements_of(call->ins[0]);
     }
 }
 

@@ -22,12 +22,17 @@ static etch_status run_body(void *data)
     return ETCH_OK;
 }
 
-void etch_with_arena(void (*body)(etch_arena *arena))
+void etch_with_memory(size_t bytes, void (*body)(etch_arena *arena))
 {
-    run r = {etch_mem_new((size_t)256 << 20), body};
+    run r = {etch_mem_new(bytes), body};
     ck_assert_ptr_nonnull(r.mem);
     ck_assert_int_eq(etch_guard(r.mem, run_body, &r), ETCH_OK);
     etch_mem_free(r.mem);
+}
+
+void etch_with_arena(void (*body)(etch_arena *arena))
+{
+    etch_with_memory((size_t)256 << 20, body);
 }
 
 int main(void)
