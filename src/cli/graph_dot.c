@@ -62,29 +62,15 @@ static size_t drawn(const drawing *d, size_t tensor)
 
 /* ---- text ------------------------------------------------------------------------------------------- */
 
-static void put_escaped(const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            putchar('\\');
-        putchar(*text);
-    }
-}
-
 static void put_type(const etch_graph_report *r, const etch_view_tensor *t)
 {
-    put_escaped(t->name);
+    cli_dot_text(t->name);
     putchar('[');
     for (size_t i = 0; i < t->dim_count; i++) {
         fputs(i ? "," : "", stdout);
-        put_escaped(r->dims[t->dims[i]].name);
+        cli_dot_text(r->dims[t->dims[i]].name);
     }
     printf("]: %s", t->dtype);
-}
-
-static void indent(size_t depth)
-{
-    printf("%*s", 2 * (int)(depth + 2), "");
 }
 
 /* ---- nodes ------------------------------------------------------------------------------------------ */
@@ -96,7 +82,7 @@ static void draw_tensor(drawing *d, size_t index, size_t depth)
     if (d->is_drawn[index])
         return;
     d->is_drawn[index] = true;
-    indent(depth);
+    cli_dot_indent(depth);
     printf("t%zu [shape=%s label=\"", index, is_kept ? "cylinder" : "ellipse");
     put_type(d->report, t);
     fputs("\"]\n", stdout);
@@ -116,39 +102,15 @@ static void draw_beginning(drawing *d, size_t depth, char section)
 
 static void open_cluster(drawing *d, size_t depth, char section)
 {
-    const cli_step *step = &d->way.steps[depth];
-    const etch_graph_report *r = d->report;
-    printf("%*ssubgraph cluster_%c%c%zu", 2 * (int)(depth + 2), "", section, step->is_loop ? 'r' : 'm',
-           step->module);
-    if (step->loop != ETCH_VIEW_NONE)
-        printf("_%zu", step->loop);
-    fputs(" { label=\"", stdout);
-    if (step->is_loop) {
-        const etch_view_loop *loop = &r->loops[step->loop];
-        fputs("repeat ", stdout);
-        put_escaped(loop->total);
-        fputs(" as ", stdout);
-        put_escaped(loop->name);
-        fputs(loop->iterations ? ", " : "", stdout);
-        put_escaped(loop->iterations ? loop->iterations : "");
-    } else {
-        put_escaped(r->modules[step->module].name);
-    }
-    fputs("\"\n", stdout);
+    cli_dot_open(&d->way, depth, section);
     draw_beginning(d, depth, section);
-}
-
-static void close_clusters(size_t from, size_t to)
-{
-    while (from-- > to)
-        printf("%*s}\n", 2 * (int)(from + 2), "");
 }
 
 static void go_to(drawing *d, size_t module, size_t loop, char section)
 {
     const size_t before = d->way.depth;
     cli_way_to(&d->way, module, loop);
-    close_clusters(before, d->way.common);
+    cli_dot_close(before, d->way.common);
     for (size_t i = d->way.common; i < d->way.depth; i++)
         open_cluster(d, i, section);
 }
@@ -161,7 +123,7 @@ static void draw_op(drawing *d, size_t index)
         if (d->producer[in] == ETCH_VIEW_NONE)
             draw_tensor(d, in, d->way.depth);
     }
-    indent(d->way.depth);
+    cli_dot_indent(d->way.depth);
     printf("o%zu [label=\"%s", index, op->name);
     for (size_t i = 0; i < op->out_count; i++) {
         fputs("\\n", stdout);
@@ -187,7 +149,7 @@ static void draw_section(drawing *d, bool forward)
         go_to(d, op->module, op->loop, forward ? 'f' : 'b');
         draw_op(d, i);
     }
-    close_clusters(d->way.depth, 0);
+    cli_dot_close(d->way.depth, 0);
     d->way.depth = 0;
     if (any)
         fputs("  }\n", stdout);
@@ -281,7 +243,7 @@ bool cli_print_graph_dot(const etch_graph_report *report)
     if (fine) {
         find_producers(&d);
         fputs("digraph \"", stdout);
-        put_escaped(report->model);
+        cli_dot_text(report->model);
         fputs("\" {\n  rankdir=TB\n  node [shape=box]\n", stdout);
         draw_section(&d, true);
         draw_section(&d, false);

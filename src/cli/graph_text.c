@@ -1,12 +1,11 @@
 /* A graph for people: one line for each op, in the order of the program, in the modules and loops that it stands in. */
 #include "graph_int.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { INDENT = 2, FLOP_COLUMN = 60, NOTE_COLUMN = 92 };
+enum { FLOP_COLUMN = 60, NOTE_COLUMN = 92 };
 
 /* ---- one line --------------------------------------------------------------------------------------- */
 
@@ -16,50 +15,29 @@ typedef struct printer {
     size_t module;    /* in whose terms names are said */
     size_t *producer; /* by tensor: the op that gives it, or NONE */
     bool *is_read;    /* by tensor: by an op that does something, or a loop */
-    int column;
+    cli_line line;
 } printer;
-
-static void put(printer *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put(printer *p, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    p->column += vprintf(format, args);
-    va_end(args);
-}
-
-static void begin_line(printer *p, size_t depth)
-{
-    p->column = 0;
-    put(p, "%*s", (int)depth * INDENT, "");
-}
-
-/* At least two spaces, and up to the column. */
-static void go_to(printer *p, int column)
-{
-    put(p, "%*s", column - p->column > 2 ? column - p->column : 2, "");
-}
 
 static void put_place(printer *p, const etch_location *location)
 {
     if (location->path)
-        put(p, "%s:%u", location->path, (unsigned)location->line);
+        cli_put(&p->line, "%s:%u", location->path, (unsigned)location->line);
 }
 
 static void end_line_at(printer *p, const etch_location *location)
 {
     if (location->path)
-        go_to(p, NOTE_COLUMN);
+        cli_put_to(&p->line, NOTE_COLUMN);
     put_place(p, location);
     putchar('\n');
 }
 
 static void put_dim_list(printer *p, const etch_view_tensor *t)
 {
-    put(p, "[");
+    cli_put(&p->line, "[");
     for (size_t i = 0; i < t->dim_count; i++)
-        put(p, "%s%s", i ? "," : "", p->report->dims[t->dims[i]].name);
-    put(p, "]");
+        cli_put(&p->line, "%s%s", i ? "," : "", p->report->dims[t->dims[i]].name);
+    cli_put(&p->line, "]");
 }
 
 /* A name as the module at hand would say it; of another one's tensor, with the way there. */
@@ -69,9 +47,9 @@ static void put_name(printer *p, size_t index)
     if (t->added_to != ETCH_VIEW_NONE)
         t = &p->report->tensors[t->added_to];
     if (t->module == p->module)
-        put(p, "%s", t->name);
+        cli_put(&p->line, "%s", t->name);
     else
-        put(p, "%s.%s", p->report->modules[t->module].path, t->name);
+        cli_put(&p->line, "%s.%s", p->report->modules[t->module].path, t->name);
 }
 
 /* q[B,S,H]: bf16 */
@@ -79,13 +57,13 @@ static void put_typed(printer *p, size_t index)
 {
     put_name(p, index);
     put_dim_list(p, &p->report->tensors[index]);
-    put(p, ": %s", p->report->tensors[index].dtype);
+    cli_put(&p->line, ": %s", p->report->tensors[index].dtype);
 }
 
 static void put_names(printer *p, const size_t *tensors, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        put(p, "%s", i ? ", " : "");
+        cli_put(&p->line, "%s", i ? ", " : "");
         put_name(p, tensors[i]);
     }
 }
@@ -93,7 +71,7 @@ static void put_names(printer *p, const size_t *tensors, size_t count)
 static void put_all_typed(printer *p, const size_t *tensors, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        put(p, "%s", i ? ", " : "");
+        cli_put(&p->line, "%s", i ? ", " : "");
         put_typed(p, tensors[i]);
     }
 }
@@ -119,8 +97,8 @@ static void print_declared(printer *p, const cli_step *step, size_t depth)
         const etch_view_tensor *t = &p->report->tensors[i];
         if (!cli_is_declared_at(p->report, t, step))
             continue;
-        begin_line(p, depth);
-        put(p, "%s%s ", t->frozen ? "frozen " : "", t->kind);
+        cli_begin_line(&p->line, depth);
+        cli_put(&p->line, "%s%s ", t->frozen ? "frozen " : "", t->kind);
         put_typed(p, i);
         end_line_at(p, &t->location);
     }
@@ -130,16 +108,16 @@ static void print_module(printer *p, size_t index, size_t depth, bool forward)
 {
     const etch_view_module *m = &p->report->modules[index];
     p->module = m->parent == ETCH_VIEW_NONE ? index : m->parent;
-    begin_line(p, depth);
+    cli_begin_line(&p->line, depth);
     if (forward && m->result_count > 0) {
         put_all_typed(p, m->results, m->result_count);
-        put(p, " = ");
+        cli_put(&p->line, " = ");
     }
-    put(p, "%s", m->name);
+    cli_put(&p->line, "%s", m->name);
     if (forward && m->argument_count > 0) {
-        put(p, "(");
+        cli_put(&p->line, "(");
         put_names(p, m->arguments, m->argument_count);
-        put(p, ")");
+        cli_put(&p->line, ")");
     }
     end_line_at(p, &m->location);
 }
@@ -152,7 +130,7 @@ static void put_handed_on(printer *p, const etch_view_loop *loop, size_t carry)
         const etch_view_loop *other = &p->report->loops[i];
         if (other->number != loop->number)
             continue;
-        put(p, "%s", any ? " or " : "");
+        cli_put(&p->line, "%s", any ? " or " : "");
         put_name(p, other->carries[carry].out);
         any = true;
     }
@@ -162,25 +140,25 @@ static void print_loop(printer *p, size_t index, size_t depth)
 {
     const etch_view_loop *l = &p->report->loops[index];
     p->module = l->module;
-    begin_line(p, depth);
-    put(p, "repeat %s as %s", l->total, l->name);
+    cli_begin_line(&p->line, depth);
+    cli_put(&p->line, "repeat %s as %s", l->total, l->name);
     if (l->iterations)
-        put(p, ", %s", l->iterations);
+        cli_put(&p->line, ", %s", l->iterations);
     if (l->undoes != ETCH_VIEW_NONE)
-        put(p, ", the last iteration first");
+        cli_put(&p->line, ", the last iteration first");
     end_line_at(p, &l->location);
     for (size_t i = 0; i < l->carry_count; i++) {
         const etch_view_carry *c = &l->carries[i];
-        begin_line(p, depth + 1);
+        cli_begin_line(&p->line, depth + 1);
         put_typed(p, c->in);
-        put(p, ": at first ");
+        cli_put(&p->line, ": at first ");
         if (c->init == ETCH_VIEW_NONE)
-            put(p, "zeros");
+            cli_put(&p->line, "zeros");
         else
             put_name(p, c->init);
-        put(p, ", then ");
+        cli_put(&p->line, ", then ");
         put_handed_on(p, l, i);
-        put(p, " of the iteration before; the last one gives ");
+        cli_put(&p->line, " of the iteration before; the last one gives ");
         put_name(p, c->result);
         putchar('\n');
     }
@@ -213,11 +191,11 @@ static bool same_name(const printer *p, size_t a, size_t b)
 static void put_reason(printer *p, const char *phase, const char *derives)
 {
     if (*phase == 'r')
-        put(p, "%s again, ", derives);
+        cli_put(&p->line, "%s again, ", derives);
     else if (*phase == 'b' && derives)
-        put(p, "gradient of %s, ", derives);
+        cli_put(&p->line, "gradient of %s, ", derives);
     else if (*phase == 'b')
-        put(p, "gradients of all uses, ");
+        cli_put(&p->line, "gradients of all uses, ");
 }
 
 /* The gradient of a value with one use is that of the use. */
@@ -248,25 +226,25 @@ static bool adds_all(const printer *p, const etch_view_op *op)
 static void print_op(printer *p, const etch_view_op *op)
 {
     const bool adds = adds_all(p, op);
-    begin_line(p, p->way.depth + 1);
+    cli_begin_line(&p->line, p->way.depth + 1);
     for (size_t i = 0; i < op->out_count; i++) {
-        put(p, "%s%s", i ? ", " : "", is_added(p, op->outs[i]) && !adds ? "+" : "");
+        cli_put(&p->line, "%s%s", i ? ", " : "", is_added(p, op->outs[i]) && !adds ? "+" : "");
         put_typed(p, op->outs[i]);
     }
     if (op->passes) {
-        put(p, " = ");
+        cli_put(&p->line, " = ");
         put_name(p, origin(p, op->ins[0]));
         putchar('\n');
         return;
     }
-    put(p, " %s %s(", adds ? "+=" : "=", op->name);
+    cli_put(&p->line, " %s %s(", adds ? "+=" : "=", op->name);
     put_names(p, op->ins, op->in_count);
-    put(p, "%s%s)", *op->arguments ? ", " : "", op->arguments);
+    cli_put(&p->line, "%s%s)", *op->arguments ? ", " : "", op->arguments);
     if (strcmp(op->flop, "0") != 0) {
-        go_to(p, FLOP_COLUMN);
-        put(p, "%s FLOP", shortest(op->flop, op->flop_by_dims));
+        cli_put_to(&p->line, FLOP_COLUMN);
+        cli_put(&p->line, "%s FLOP", shortest(op->flop, op->flop_by_dims));
     }
-    go_to(p, NOTE_COLUMN);
+    cli_put_to(&p->line, NOTE_COLUMN);
     put_reason(p, op->phase, op->derives);
     put_place(p, &op->location);
     putchar('\n');
@@ -307,16 +285,16 @@ static void print_saved(printer *p)
     p->module = 0;
     for (size_t i = 0; i < p->report->saved_count; i++) {
         const etch_view_saved *s = &p->report->saved[i];
-        begin_line(p, 1);
+        cli_begin_line(&p->line, 1);
         put_typed(p, s->tensor);
-        go_to(p, FLOP_COLUMN);
+        cli_put_to(&p->line, FLOP_COLUMN);
         if (is_number(s->bytes))
-            put(p, "%s", s->bytes);
+            cli_put(&p->line, "%s", s->bytes);
         else if (strcmp(s->runs, "1") == 0)
-            put(p, "%s", s->bytes_by_dims);
+            cli_put(&p->line, "%s", s->bytes_by_dims);
         else
-            put(p, "%s times %s", s->runs, s->bytes_by_dims);
-        go_to(p, NOTE_COLUMN);
+            cli_put(&p->line, "%s times %s", s->runs, s->bytes_by_dims);
+        cli_put_to(&p->line, NOTE_COLUMN);
         put_reason(p, s->reader_phase, s->reader_derives);
         put_place(p, &s->reader_location);
         putchar('\n');

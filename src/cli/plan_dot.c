@@ -71,39 +71,25 @@ static size_t drawn(const drawing *d, size_t value)
 
 /* ---- text ----------------------------------------------------------------------------------------------- */
 
-static void put_escaped(const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            putchar('\\');
-        putchar(*text);
-    }
-}
-
 static void put_value(const drawing *d, size_t index)
 {
     const etch_view_value *v = &d->report->values[index];
-    put_escaped(d->graph->tensors[v->tensor].name);
-    put_escaped(v->place);
-}
-
-static void indent(size_t depth)
-{
-    printf("%*s", 2 * (int)(depth + 2), "");
+    cli_dot_text(d->graph->tensors[v->tensor].name);
+    cli_dot_text(v->place);
 }
 
 static void put_collective(const drawing *d, size_t index)
 {
     const etch_view_collective *c = &d->report->collectives[index];
     printf("#%zu %s over ", index + 1, c->name);
-    put_escaped(c->group);
+    cli_dot_text(c->group);
     fputs("\\n", stdout);
-    put_escaped(c->bytes_by_dims && c->bytes[strspn(c->bytes, "0123456789")] ? c->bytes_by_dims : c->bytes);
+    cli_dot_text(c->bytes_by_dims && c->bytes[strspn(c->bytes, "0123456789")] ? c->bytes_by_dims : c->bytes);
     fputs(" bytes", stdout);
     for (size_t i = 0; i < c->why_count; i++)
         if (strcmp(c->why[i].part, "needed") == 0) {
             fputs("\\n", stdout);
-            put_escaped(c->why[i].text);
+            cli_dot_text(c->why[i].text);
         }
 }
 
@@ -116,7 +102,7 @@ static void draw_source(drawing *d, size_t value, size_t depth)
     if (d->is_drawn[value] || d->report->values[value].step != ETCH_VIEW_NONE)
         return;
     d->is_drawn[value] = true;
-    indent(depth);
+    cli_dot_indent(depth);
     printf("v%zu [shape=%s label=\"", value, is_weight ? "cylinder" : "ellipse");
     put_value(d, value);
     fputs("\"]\n", stdout);
@@ -127,48 +113,26 @@ static void draw_gradient(drawing *d, size_t tensor, size_t depth)
     if (d->has_gradient[tensor])
         return;
     d->has_gradient[tensor] = true;
-    indent(depth);
+    cli_dot_indent(depth);
     printf("t%zu [shape=cylinder label=\"", tensor);
-    put_escaped(d->graph->tensors[tensor].name);
+    cli_dot_text(d->graph->tensors[tensor].name);
     fputs("\"]\n", stdout);
 }
 
 static void open_cluster(drawing *d, size_t depth, char section)
 {
     const cli_step *at = &d->way.steps[depth];
-    printf("%*ssubgraph cluster_%c%c%zu", 2 * (int)(depth + 2), "", section, at->is_loop ? 'r' : 'm',
-           at->module);
-    if (at->loop != ETCH_VIEW_NONE)
-        printf("_%zu", at->loop);
-    fputs(" { label=\"", stdout);
-    if (at->is_loop) {
-        const etch_view_loop *loop = &d->graph->loops[at->loop];
-        fputs("repeat ", stdout);
-        put_escaped(loop->total);
-        fputs(" as ", stdout);
-        put_escaped(loop->name);
-        fputs(loop->iterations ? ", " : "", stdout);
-        put_escaped(loop->iterations ? loop->iterations : "");
-    } else {
-        put_escaped(d->graph->modules[at->module].name);
-    }
-    fputs("\"\n", stdout);
+    cli_dot_open(&d->way, depth, section);
     for (size_t i = 0; at->is_loop && i < d->report->handed_count; i++)
         if (d->report->handed[i].loop == at->loop)
             draw_source(d, d->report->handed[i].in, depth + 1);
-}
-
-static void close_clusters(size_t from, size_t to)
-{
-    while (from-- > to)
-        printf("%*s}\n", 2 * (int)(from + 2), "");
 }
 
 static void go_to(drawing *d, size_t module, size_t loop, char section)
 {
     const size_t before = d->way.depth;
     cli_way_to(&d->way, module, loop);
-    close_clusters(before, d->way.common);
+    cli_dot_close(before, d->way.common);
     for (size_t i = d->way.common; i < d->way.depth; i++)
         open_cluster(d, i, section);
 }
@@ -180,7 +144,7 @@ static void draw_step(drawing *d, size_t index)
         draw_source(d, drawn(d, s->ins[i]), d->way.depth);
     if (s->adds_to != ETCH_VIEW_NONE)
         draw_gradient(d, s->adds_to, d->way.depth);
-    indent(d->way.depth);
+    cli_dot_indent(d->way.depth);
     printf("s%zu [", index);
     if (s->collective != ETCH_VIEW_NONE) {
         fputs("shape=hexagon style=filled fillcolor=orange label=\"", stdout);
@@ -214,7 +178,7 @@ static void draw_section(drawing *d, bool forward)
         go_to(d, s->module, s->loop, forward ? 'f' : 'b');
         draw_step(d, i);
     }
-    close_clusters(d->way.depth, 0);
+    cli_dot_close(d->way.depth, 0);
     d->way.depth = 0;
     if (any)
         fputs("  }\n", stdout);
@@ -319,9 +283,9 @@ bool cli_print_plan_dot(const etch_placement_report *report)
     if (fine) {
         find_ends(&d);
         fputs("digraph \"", stdout);
-        put_escaped(report->graph->model);
+        cli_dot_text(report->graph->model);
         putchar(' ');
-        put_escaped(report->plan);
+        cli_dot_text(report->plan);
         fputs("\" {\n  rankdir=TB\n  node [shape=box]\n", stdout);
         draw_section(&d, true);
         draw_section(&d, false);

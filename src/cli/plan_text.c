@@ -2,12 +2,11 @@
  * where every tensor is, in the order of the program. */
 #include "graph_int.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { INDENT = 2, NOTE_COLUMN = 92 };
+enum { NOTE_COLUMN = 92 };
 
 typedef struct printer {
     const etch_placement_report *report;
@@ -15,30 +14,8 @@ typedef struct printer {
     cli_way way;
     size_t module; /* in whose terms names are said */
     bool *is_told; /* by value: has its placement been printed? */
-    int column;
-    bool measures; /* nothing is printed, only counted */
+    cli_line line;
 } printer;
-
-static void put(printer *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put(printer *p, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    p->column += p->measures ? vsnprintf(NULL, 0, format, args) : vprintf(format, args);
-    va_end(args);
-}
-
-static void begin_line(printer *p, size_t depth)
-{
-    p->column = 0;
-    put(p, "%*s", (int)depth * INDENT, "");
-}
-
-/* At least two spaces, and up to the column. */
-static void go_to(printer *p, int column)
-{
-    put(p, "%*s", column - p->column > 2 ? column - p->column : 2, "");
-}
 
 static bool is_nowhere(const etch_location *at)
 {
@@ -48,13 +25,13 @@ static bool is_nowhere(const etch_location *at)
 static void put_place(printer *p, const etch_location *at)
 {
     if (!is_nowhere(at))
-        put(p, "%s:%u", at->path, (unsigned)at->line);
+        cli_put(&p->line, "%s:%u", at->path, (unsigned)at->line);
 }
 
 static void end_line_at(printer *p, const etch_location *at)
 {
     if (!is_nowhere(at))
-        go_to(p, NOTE_COLUMN);
+        cli_put_to(&p->line, NOTE_COLUMN);
     put_place(p, at);
     putchar('\n');
 }
@@ -73,15 +50,15 @@ static void put_name(printer *p, size_t index)
     if (t->added_to != ETCH_VIEW_NONE)
         t = &p->graph->tensors[t->added_to];
     if (t->module == p->module)
-        put(p, "%s", t->name);
+        cli_put(&p->line, "%s", t->name);
     else
-        put(p, "%s.%s", p->graph->modules[t->module].path, t->name);
+        cli_put(&p->line, "%s.%s", p->graph->modules[t->module].path, t->name);
 }
 
 static void put_value(printer *p, size_t index)
 {
     put_name(p, p->report->values[index].tensor);
-    put(p, "%s", p->report->values[index].place);
+    cli_put(&p->line, "%s", p->report->values[index].place);
 }
 
 /* ---- the first screen ----------------------------------------------------------------------------------- */
@@ -142,9 +119,9 @@ static size_t stages_alike(const etch_placement_report *r, size_t first)
 
 static void put_stages(printer *p, size_t first, size_t end)
 {
-    put(p, "stage %s", p->report->stages[first]);
+    cli_put(&p->line, "stage %s", p->report->stages[first]);
     if (end > first + 1)
-        put(p, " to %s", p->report->stages[end - 1]);
+        cli_put(&p->line, " to %s", p->report->stages[end - 1]);
 }
 
 static void widen(int *width, int length)
@@ -161,30 +138,30 @@ static void put_total_cell(printer *p, const etch_view_comm *c, size_t stage, in
     const etch_view_share *s = &c->shares[stage];
     switch (column) {
     case 0:
-        put(p, "%s", c->name);
+        cli_put(&p->line, "%s", c->name);
         break;
     case 1:
-        put(p, "%s", c->group);
+        cli_put(&p->line, "%s", c->group);
         break;
     case 2:
-        put(p, "%s", s->times);
+        cli_put(&p->line, "%s", s->times);
         break;
     case 3:
-        put(p, s->bytes_human ? "%s (%s)" : "%s", s->bytes, s->bytes_human ? s->bytes_human : "");
+        cli_put(&p->line, s->bytes_human ? "%s (%s)" : "%s", s->bytes, s->bytes_human ? s->bytes_human : "");
         break;
     default:
         if (s->wire_human)
-            put(p, "%s (%s)", s->wire, s->wire_human);
+            cli_put(&p->line, "%s (%s)", s->wire, s->wire_human);
     }
 }
 
 static void print_total_row(printer *p, const etch_view_comm *c, size_t stage, const int *widths)
 {
-    begin_line(p, 1);
-    int column = p->column;
+    cli_begin_line(&p->line, 1);
+    int column = p->line.column;
     for (int k = 0; k < TOTAL_COLUMNS; k++) {
         if (k < TOTAL_COLUMNS - 1 || c->shares[stage].wire_human)
-            put(p, "%*s", column > p->column ? column - p->column : 0, "");
+            cli_put(&p->line, "%*s", column > p->line.column ? column - p->line.column : 0, "");
         put_total_cell(p, c, stage, k);
         column += widths[k] + 2;
     }
@@ -196,22 +173,22 @@ static void print_totals_of(printer *p, size_t first, size_t end)
     const etch_placement_report *r = p->report;
     const etch_view_comm sum = {"total", "", r->sums};
     int widths[TOTAL_COLUMNS] = {0};
-    p->measures = true;
+    p->line.measures = true;
     for (size_t i = 0; i <= r->total_count; i++)
         for (int k = 0; k < TOTAL_COLUMNS; k++) {
-            p->column = 0;
+            p->line.column = 0;
             put_total_cell(p, i < r->total_count ? &r->totals[i] : &sum, first, k);
-            widen(&widths[k], p->column);
+            widen(&widths[k], p->line.column);
         }
-    p->measures = false;
-    begin_line(p, 0);
-    put(p, "\none rank");
+    p->line.measures = false;
+    cli_begin_line(&p->line, 0);
+    cli_put(&p->line, "\none rank");
     if (r->stage_count > 1) {
-        put(p, " of ");
+        cli_put(&p->line, " of ");
         put_stages(p, first, end);
     }
-    put(p, " in a step: collectives, how often, bytes of payload%s\n",
-        sum.shares[first].wire_human ? ", bytes that rings send" : "");
+    cli_put(&p->line, " in a step: collectives, how often, bytes of payload%s\n",
+            sum.shares[first].wire_human ? ", bytes that rings send" : "");
     for (size_t i = 0; i < r->total_count; i++)
         if (strcmp(r->totals[i].shares[first].times, "0") != 0)
             print_total_row(p, &r->totals[i], first, widths);
@@ -235,16 +212,19 @@ static void put_moved(printer *p, const etch_view_collective *c)
 {
     const bool is_send = strcmp(c->name, "send") == 0, gathers = strcmp(c->name, "all_gather") == 0;
     if (c->tensor_count == 0)
-        put(p, "%s", is_send ? "nothing" : "one number");
+        cli_put(&p->line, "%s", is_send ? "nothing" : "one number");
     else if (c->tensor_count > 1 && !is_send)
-        put(p, "%s%zu weights", gathers ? "" : "gradients of ", c->tensor_count);
+        cli_put(&p->line, "%s%zu weights", gathers ? "" : "gradients of ", c->tensor_count);
     else
         for (size_t i = 0; i < c->tensor_count; i++) {
-            put(p, "%s", i ? ", " : c->step == ETCH_VIEW_NONE && !is_send && !gathers ? "gradient of " : "");
+            cli_put(&p->line, "%s",
+                    i                                                   ? ", "
+                    : c->step == ETCH_VIEW_NONE && !is_send && !gathers ? "gradient of "
+                                                                        : "");
             put_name(p, c->tensors[i]);
         }
     if (c->step != ETCH_VIEW_NONE && c->tensor_count == 1)
-        put(p, "%s", c->before);
+        cli_put(&p->line, "%s", c->before);
 }
 
 static const char *bytes_of(const etch_view_collective *c)
@@ -273,7 +253,7 @@ static void put_times(printer *p, const etch_view_collective *c)
     const etch_placement_report *r = p->report;
     bool any = false;
     if (stages_alike(r, 0) == r->stage_count) {
-        put(p, "%s", c->shares[0].times);
+        cli_put(&p->line, "%s", c->shares[0].times);
         return;
     }
     for (size_t first = 0; first < r->stage_count;) {
@@ -281,8 +261,8 @@ static void put_times(printer *p, const etch_view_collective *c)
         while (end < r->stage_count && same_share(&c->shares[first], &c->shares[end]))
             end++;
         if (strcmp(c->shares[first].times, "0") != 0) {
-            put(p, "%s%s", any ? "; " : "", c->shares[first].times);
-            put(p, " in ");
+            cli_put(&p->line, "%s%s", any ? "; " : "", c->shares[first].times);
+            cli_put(&p->line, " in ");
             put_stages(p, first, end);
             any = true;
         }
@@ -295,10 +275,10 @@ static void put_cell(printer *p, size_t index, int column)
     const etch_view_collective *c = &p->report->collectives[index];
     switch (column) {
     case 0:
-        put(p, "#%zu", index + 1);
+        cli_put(&p->line, "#%zu", index + 1);
         break;
     case 1:
-        put(p, "%s over %s", c->name, c->group);
+        cli_put(&p->line, "%s over %s", c->name, c->group);
         break;
     case 2:
         put_moved(p, c);
@@ -307,22 +287,22 @@ static void put_cell(printer *p, size_t index, int column)
         put_times(p, c);
         break;
     case 4:
-        put(p, "%s%s", c->rule, asks(c) ? ", " : "");
+        cli_put(&p->line, "%s%s", c->rule, asks(c) ? ", " : "");
         if (asks(c))
             put_place(p, asks(c));
         break;
     default:
-        put(p, "%s", bytes_of(c));
+        cli_put(&p->line, "%s", bytes_of(c));
     }
 }
 
 static void print_collective(printer *p, size_t index, const int widths[COLUMNS])
 {
-    begin_line(p, 1);
-    int column = p->column;
+    cli_begin_line(&p->line, 1);
+    int column = p->line.column;
     for (int i = 0; i < COLUMNS; i++) {
         if (i > 0)
-            put(p, "%*s", column - p->column, "");
+            cli_put(&p->line, "%*s", column - p->line.column, "");
         put_cell(p, index, i);
         column += widths[i] + 2;
     }
@@ -331,14 +311,14 @@ static void print_collective(printer *p, size_t index, const int widths[COLUMNS]
 
 static void measure_columns(printer *p, int widths[COLUMNS])
 {
-    p->measures = true;
+    p->line.measures = true;
     for (size_t i = 0; i < p->report->collective_count; i++)
         for (int k = 0; k < COLUMNS; k++) {
-            p->column = 0;
+            p->line.column = 0;
             put_cell(p, i, k);
-            widen(&widths[k], p->column);
+            widen(&widths[k], p->line.column);
         }
-    p->measures = false;
+    p->line.measures = false;
 }
 
 static void print_collectives(printer *p)
@@ -374,15 +354,15 @@ static void print_phrases(printer *p, const etch_view_collective *c, const char 
         if (!is_line && told)
             putchar('\n');
         if (!is_line) {
-            begin_line(p, 4);
+            cli_begin_line(&p->line, 4);
             told = true;
         }
-        put(p, "%s%s", is_line ? "; " : "", w->text);
+        cli_put(&p->line, "%s%s", is_line ? "; " : "", w->text);
         if (is_nowhere(&w->location))
             continue;
-        put(p, is_line ? ", " : " (");
+        cli_put(&p->line, is_line ? ", " : " (");
         put_place(p, &w->location);
-        put(p, is_line ? "" : ")");
+        cli_put(&p->line, is_line ? "" : ")");
     }
     if (told)
         putchar('\n');
@@ -392,9 +372,9 @@ static void print_weights(printer *p, const etch_view_collective *c)
 {
     if (c->tensor_count < 2 || strcmp(c->name, "send") == 0)
         return;
-    begin_line(p, 4);
+    cli_begin_line(&p->line, 4);
     for (size_t i = 0; i < c->tensor_count; i++) {
-        put(p, "%s", i ? ", " : "");
+        cli_put(&p->line, "%s", i ? ", " : "");
         put_name(p, c->tensors[i]);
     }
     putchar('\n');
@@ -416,14 +396,14 @@ static void print_reason(printer *p, size_t first, size_t end)
 {
     const etch_view_collective *c = &p->report->collectives[first];
     p->module = 0;
-    begin_line(p, 1);
-    put(p, "#%zu", first + 1);
+    cli_begin_line(&p->line, 1);
+    cli_put(&p->line, "#%zu", first + 1);
     if (end > first + 1)
-        put(p, " to #%zu", end);
-    put(p, " %s over %s of ", c->name, c->group);
+        cli_put(&p->line, " to #%zu", end);
+    cli_put(&p->line, " %s over %s of ", c->name, c->group);
     put_moved(p, c);
     if (c->after && c->tensor_count == 1 && strcmp(c->before, c->after) != 0)
-        put(p, " to %s", c->after);
+        cli_put(&p->line, " to %s", c->after);
     putchar('\n');
     print_weights(p, c);
     print_phrases(p, c, "made");
@@ -457,17 +437,17 @@ static void put_source(printer *p, size_t index)
     const etch_view_value *v = &p->report->values[index];
     if (strcmp(v->source, "inferred") == 0 || strcmp(v->source, "moved") == 0)
         return;
-    go_to(p, NOTE_COLUMN);
+    cli_put_to(&p->line, NOTE_COLUMN);
     if (strcmp(v->source, "map") == 0) {
         for (size_t i = 0; i < v->shard_count; i++)
             if (!is_nowhere(&v->shards[i].line)) {
-                put(p, "plan ");
+                cli_put(&p->line, "plan ");
                 put_place(p, &v->shards[i].line);
                 return;
             }
-        put(p, "whole: no line of the plan divides it");
+        cli_put(&p->line, "whole: no line of the plan divides it");
     } else {
-        put(p, "%s%s", v->source, is_nowhere(&v->line) ? "" : " ");
+        cli_put(&p->line, "%s%s", v->source, is_nowhere(&v->line) ? "" : " ");
         put_place(p, &v->line);
     }
 }
@@ -482,8 +462,8 @@ static void print_declared(printer *p, const cli_step *at, size_t depth)
         if (v->step != ETCH_VIEW_NONE || p->is_told[i] || !cli_is_declared_at(p->graph, t, at))
             continue;
         p->is_told[i] = true;
-        begin_line(p, depth);
-        put(p, "%s ", t->kind);
+        cli_begin_line(&p->line, depth);
+        cli_put(&p->line, "%s ", t->kind);
         put_value(p, i);
         put_source(p, i);
         putchar('\n');
@@ -493,15 +473,15 @@ static void print_declared(printer *p, const cli_step *at, size_t depth)
 static void print_way_step(printer *p, const cli_step *at, size_t depth, bool forward)
 {
     const etch_view_module *m = &p->graph->modules[at->module];
-    begin_line(p, depth);
+    cli_begin_line(&p->line, depth);
     if (at->is_loop) {
         const etch_view_loop *l = &p->graph->loops[at->loop];
-        put(p, "repeat %s as %s%s%s", l->total, l->name, l->iterations ? ", " : "",
-            l->iterations ? l->iterations : "");
-        put(p, "%s", l->undoes != ETCH_VIEW_NONE ? ", the last iteration first" : "");
+        cli_put(&p->line, "repeat %s as %s%s%s", l->total, l->name, l->iterations ? ", " : "",
+                l->iterations ? l->iterations : "");
+        cli_put(&p->line, "%s", l->undoes != ETCH_VIEW_NONE ? ", the last iteration first" : "");
         end_line_at(p, &l->location);
     } else {
-        put(p, "%s", m->name);
+        cli_put(&p->line, "%s", m->name);
         end_line_at(p, &m->location);
     }
     if (forward)
@@ -524,8 +504,8 @@ static void print_handed(printer *p, const etch_view_step *s)
         if (p->report->values[in].step != ETCH_VIEW_NONE || p->is_told[in])
             continue;
         p->is_told[in] = true;
-        begin_line(p, p->way.depth + 1);
-        put(p, "%s ", p->graph->tensors[p->report->values[in].tensor].kind);
+        cli_begin_line(&p->line, p->way.depth + 1);
+        cli_put(&p->line, "%s ", p->graph->tensors[p->report->values[in].tensor].kind);
         put_value(p, in);
         put_source(p, in);
         putchar('\n');
@@ -534,23 +514,23 @@ static void print_handed(printer *p, const etch_view_step *s)
 
 static void print_step(printer *p, const etch_view_step *s)
 {
-    begin_line(p, p->way.depth + 1);
+    cli_begin_line(&p->line, p->way.depth + 1);
     if (s->collective != ETCH_VIEW_NONE && s->out_count > 1) { /* their names stand with the reasons */
-        put(p, "%zu weights, whole = %s  #%zu\n", s->out_count, s->name, s->collective + 1);
+        cli_put(&p->line, "%zu weights, whole = %s  #%zu\n", s->out_count, s->name, s->collective + 1);
         return;
     }
     for (size_t i = 0; i < s->out_count; i++) {
-        put(p, "%s", i ? ", " : "");
+        cli_put(&p->line, "%s", i ? ", " : "");
         put_value(p, s->outs[i]);
     }
-    put(p, " %s %s(", s->adds_to != ETCH_VIEW_NONE ? "+=" : "=", s->name);
+    cli_put(&p->line, " %s %s(", s->adds_to != ETCH_VIEW_NONE ? "+=" : "=", s->name);
     for (size_t i = 0; i < s->in_count; i++) {
-        put(p, "%s", i ? ", " : "");
+        cli_put(&p->line, "%s", i ? ", " : "");
         put_name(p, p->report->values[s->ins[i]].tensor);
     }
-    put(p, ")");
+    cli_put(&p->line, ")");
     if (s->collective != ETCH_VIEW_NONE)
-        put(p, "  #%zu", s->collective + 1);
+        cli_put(&p->line, "  #%zu", s->collective + 1);
     const char *source = p->report->values[s->outs[0]].source;
     if (strcmp(source, "pin") == 0 || strcmp(source, "scope") == 0)
         put_source(p, s->outs[0]);

@@ -21,16 +21,6 @@ etch_value *etch_value_memory(etch_value *value, bool *sharded)
     return value;
 }
 
-etch_expr etch_group_size(const etch_placed *placed, uint32_t axes)
-{
-    etch_sym *sym = placed->training->graph->sym;
-    etch_expr size = etch_int(sym, 1);
-    for (uint32_t i = 0; i < placed->plan->mesh.count; i++)
-        if (axes >> i & 1)
-            size = etch_mul(sym, size, placed->plan->mesh.at[i].size);
-    return size;
-}
-
 typedef struct local {
     const etch_placed *placed;
     const etch_step *step;

@@ -87,3 +87,13 @@ const char *etch_axes_label(const etch_placed *placed, uint32_t axes)
         return "";
     return count > 1 ? etch_text(placed->arena, "(%s)", buf.text) : buf.text;
 }
+
+etch_expr etch_group_size(const etch_placed *placed, uint32_t axes)
+{
+    etch_sym *sym = placed->training->graph->sym;
+    etch_expr size = etch_int(sym, 1);
+    for (uint32_t i = 0; i < placed->plan->mesh.count; i++)
+        if (axes >> i & 1)
+            size = etch_mul(sym, size, placed->plan->mesh.at[i].size);
+    return size;
+}

@@ -104,3 +104,16 @@ void etch_plan_read_offload(etch_plan_builder *b, const etch_ast_def *def)
     for (uint32_t i = 0; i < value->items.count; i++)
         b->plan->offloaded |= bits_of(b, value->items.at[i]);
 }
+
+bool etch_plan_given_before(etch_plan_builder *b, const etch_ast_line *line, uint32_t index)
+{
+    for (uint32_t i = 0; i < index; i++) {
+        if (line->defs.at[i].name.text != line->defs.at[index].name.text)
+            continue;
+        etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, line->defs.at[index].span,
+                                     "'%s' is given twice", line->defs.at[index].name.text);
+        etch_note(diag, line->defs.at[i].span, "it is given here already");
+        return true;
+    }
+    return false;
+}

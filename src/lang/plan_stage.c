@@ -111,19 +111,6 @@ static void read_option(etch_plan_builder *b, const etch_ast_def *def, etch_stag
     etch_suggest_name(diag, def->name.text, names, OPTION_COUNT);
 }
 
-static bool given_before(etch_plan_builder *b, const etch_ast_line *line, uint32_t index)
-{
-    for (uint32_t i = 0; i < index; i++) {
-        if (line->defs.at[i].name.text != line->defs.at[index].name.text)
-            continue;
-        etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, line->defs.at[index].span,
-                                     "'%s' is given twice", line->defs.at[index].name.text);
-        etch_note(diag, line->defs.at[i].span, "it is given here already");
-        return true;
-    }
-    return false;
-}
-
 static bool listed_before(etch_plan_builder *b, const etch_ast_line *line, uint32_t index)
 {
     for (uint32_t i = 0; i < index; i++) {
@@ -159,7 +146,7 @@ const etch_stage_line *etch_stage_read(etch_plan_builder *b, const etch_ast_line
                              .span = line->span};
     memcpy(out->axes, axes->at, sizeof axes->at);
     for (uint32_t i = 0; i < line->defs.count; i++)
-        if (!given_before(b, line, i))
+        if (!etch_plan_given_before(b, line, i))
             read_option(b, &line->defs.at[i], out);
     return out;
 }

@@ -121,19 +121,6 @@ static const struct option *option_named(const char *name)
     return NULL;
 }
 
-static bool given_before(etch_plan_builder *b, const etch_ast_line *line, uint32_t index)
-{
-    for (uint32_t i = 0; i < index; i++) {
-        if (line->defs.at[i].name.text != line->defs.at[index].name.text)
-            continue;
-        etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, line->defs.at[index].span,
-                                     "'%s' is given twice", line->defs.at[index].name.text);
-        etch_note(diag, line->defs.at[i].span, "it is given here already");
-        return true;
-    }
-    return false;
-}
-
 static void read_option(etch_plan_builder *b, const etch_ast_def *def, etch_zero *out)
 {
     const struct option *option = option_named(def->name.text);
@@ -170,7 +157,7 @@ bool etch_zero_read(etch_plan_builder *b, const etch_ast_line *line, etch_zero *
                        .ahead = AHEAD,
                        .span = line->span};
     for (uint32_t i = 0; i < line->defs.count; i++)
-        if (fine && !given_before(b, line, i))
+        if (fine && !etch_plan_given_before(b, line, i))
             read_option(b, &line->defs.at[i], out);
     if (fine && out->again && out->keep != ETCH_KEEP_UNIT)
         etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, line->span,
