@@ -101,7 +101,7 @@ etch_expr etch_saved_stage_ends(const etch_saved_stage *stage, etch_sym *sym, co
         etch_smaller(sym, body->loop->count, etch_int(sym, 1)); /* 0: no iteration at all */
     if (result->region->loop)                                   /* as often as the loop around it runs */
         return etch_mul(sym, some, etch_saved_stage_times(stage, sym, result));
-    return stage ? presence(stage, etch_saved_stage_side(stage, body, side)) : some;
+    return stage ? etch_mul(sym, some, presence(stage, etch_saved_stage_side(stage, body, side))) : some;
 }
 
 etch_expr etch_saved_stage_stretches(const etch_saved_stage *stage, etch_sym *sym, const etch_region *body)

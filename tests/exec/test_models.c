@@ -179,6 +179,43 @@ START_TEST(the_version_before_is_saved_once)
 }
 END_TEST
 
+/* A loop that has no iteration reads nothing of what would enter it: what is read in front of it is kept all the same. */
+static void saved_beside(etch_arena *arena, const char *choice, uint32_t count)
+{
+    exec_model *m = exec_model_new(arena, "B=2 S=4", 1);
+    etch_tensor *x = exec_product(m, "x", exec_input(m, "given", "B S"), exec_weight(m, "w", "S"), "B S");
+    x = exec_repeat(m, "layer", 2, x); /* iterations of two classes */
+    x = exec_call_row(m, "one", "tanh", "", exec_product(m, "one", x, exec_weight(m, "v", "S"), "B S"), NULL,
+                      NULL);
+    x = exec_or(m, x);
+    x = exec_call_row(m, "two", "square", "", exec_product(m, "two", x, exec_weight(m, "u", "S"), "B S"),
+                      NULL, NULL);
+    exec_classes(m, "01");
+    x = exec_end(m, x);
+    exec_sum_loss(m, exec_call_row(m, "read", "square", "", x, NULL, NULL), "B S");
+    x = exec_repeat(m, "depth", count, x);
+    x = exec_call_row(m, "further", "square", "", x, NULL, NULL);
+    exec_sum_loss(m, x, "B S");
+    exec_end(m, x);
+    const char *failure = exec_check_saved(exec_train(m, choice), 1, true);
+    ck_assert_msg(!failure, "%u iterations, recompute %s: %s", count, choice ? choice : "none", failure);
+}
+
+static void saved_of_none(etch_arena *arena)
+{
+    for (uint32_t count = 0; count < 3; count++) {
+        saved_beside(arena, NULL, count);
+        saved_beside(arena, "all", count);
+        saved_beside(arena, "needed", count);
+    }
+}
+
+START_TEST(a_loop_without_iterations_shares_nothing)
+{
+    etch_with_arena(saved_of_none);
+}
+END_TEST
+
 START_TEST(what_another_iteration_made_is_saved)
 {
     etch_with_arena(saved_of_classes);
@@ -595,6 +632,7 @@ Suite *etch_suite(void)
                    ranks_serve_what_one_serves, shards_of_slots_mean_the_same_everywhere,
                    merged_dims_have_no_positions, shared_queries_are_divided_into_chunks,
                    a_loop_of_a_loop_keeps_what_enters_it, what_a_loop_hands_on_is_kept_when_it_is_run_again);
-    ETCH_ADD_TESTS(suite, ranks_compute_it_with_the_copies_that_forward_has_gathered);
+    ETCH_ADD_TESTS(suite, ranks_compute_it_with_the_copies_that_forward_has_gathered,
+                   a_loop_without_iterations_shares_nothing);
     return suite;
 }
