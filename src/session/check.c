@@ -106,6 +106,24 @@ static void report_contradicted(etch_session *session, const etch_pipeline *p, c
         etch_help(diag, "spread two dims over two axes: %s", advice);
 }
 
+bool etch_pipeline_fit(etch_session *session, etch_pipeline *p)
+{
+    if (!etch_pipeline_place(session, p))
+        return false;
+    if (p->tried_to_fit)
+        return p->fits;
+    p->tried_to_fit = p->fits = true;
+    for (uint32_t i = 0; i < p->placed->requirements.count; i++) {
+        const etch_requirement *r = &p->placed->requirements.at[i];
+        etch_expr size, divisor;
+        if (!is_contradicted(session, p, r, &size, &divisor))
+            continue;
+        report_contradicted(session, p, r, size, divisor);
+        p->fits = false;
+    }
+    return p->fits;
+}
+
 static void check_demand(etch_session *session, const etch_pipeline *p, const etch_requirement *r)
 {
     etch_expr size, divisor;

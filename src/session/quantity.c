@@ -503,10 +503,10 @@ static bool pick_stages(etch_session *session, etch_pipeline *p, const etch_quan
                         etch_shares *out)
 {
     etch_stage_list stages = {0};
-    if (part_of(q, f->row)) {
-        return etch_pipeline_place(session, p) &&
-               pick_share(session, p, items_of(session, p, f, NULL), q, f, "", out);
-    }
+    if (!etch_pipeline_fit(session, p))
+        return false;
+    if (part_of(q, f->row))
+        return pick_share(session, p, items_of(session, p, f, NULL), q, f, "", out);
     const char *wanted = q->stage ? q->stage : session->options.stage;
     if (!etch_session_stages(session, p, wanted, q->stage ? q->stage_span : q->span, &stages))
         return false;

@@ -34,6 +34,7 @@ typedef struct etch_pipeline {
     etch_training *training; /* without a backward pass when the model is not trained */
     etch_placed *placed;     /* NULL until asked for, or when it could not be placed */
     bool tried_to_place;
+    bool tried_to_fit, fits; /* do the values meet what the plan demands of sizes? */
     const etch_marks *marks; /* NULL until asked for */
     etch_cost_list graph_costs;
     ETCH_VEC(etch_stage_costs *) stage_costs;   /* of one rank, as far as they were asked for */
@@ -97,6 +98,9 @@ etch_pipeline *etch_pipeline_get(etch_session *session, const char *run, const c
                                  etch_span asked);
 /* Places the pipeline's plan. False after a reported error. */
 bool etch_pipeline_place(etch_session *session, etch_pipeline *pipeline);
+/* Places it, too. Do the values meet what the plan demands of sizes? What has no value yet contradicts nothing. False
+ * after a reported error. */
+bool etch_pipeline_fit(etch_session *session, etch_pipeline *pipeline);
 /* A stage that a quantity may be of. */
 typedef struct etch_stage_item {
     const char *label;           /* "0", "1", ...; or "first", "middle", "last"; "whole" where there is one */

@@ -10,7 +10,7 @@ QUERIES = ("params(model)", "flops(step)", "matmul_flops(backward)", "rank_flops
            "comm(backward, axis = tp)", "wire(sync)")
 SPECS = {
     "llama": ([LLAMA, BASE, COMMON], "llama3_8b", dict(layers=2, hidden=32, heads=8, kv_heads=4, head_dim=4, ffn=56, vocab=40)),
-    "gpt": ([GPT, COMMON], "gpt2", dict(layers=2, hidden=32, heads=8, vocab=40, positions=24)),
+    "gpt": ([GPT, COMMON], "gpt3_175b", dict(layers=2, hidden=32, heads=8, vocab=40, positions=24)),
 }
 MESH = dict(dp=2, tp=2, micro=2, batch=8, seq=16)
 
