@@ -140,7 +140,7 @@ static void draw_section(drawing *d, bool forward)
     bool any = false;
     for (size_t i = 0; i < d->report->op_count; i++) {
         const etch_view_op *op = &d->report->ops[i];
-        if (cli_is_forward(op) != forward || op->passes)
+        if (cli_is_forward(op->phase) != forward || op->passes)
             continue;
         if (!any)
             printf("  subgraph cluster_%c { label=\"%s\"\n", forward ? 'f' : 'b',
@@ -183,7 +183,7 @@ static void put_end(const drawing *d, size_t tensor)
 static bool crosses(const drawing *d, size_t in, const etch_view_op *reader)
 {
     const size_t op = d->producer[drawn(d, in)];
-    return op != ETCH_VIEW_NONE && cli_is_forward(&d->report->ops[op]) && !cli_is_forward(reader);
+    return op != ETCH_VIEW_NONE && cli_is_forward(d->report->ops[op].phase) && !cli_is_forward(reader->phase);
 }
 
 static void draw_op_edges(const drawing *d, size_t index)

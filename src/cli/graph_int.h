@@ -28,9 +28,10 @@ void cli_way_to(cli_way *way, size_t module, size_t loop);
 /* Is it an input or a weight that is declared there: in the module, or in a loop of it? */
 bool cli_is_declared_at(const etch_graph_report *report, const etch_view_tensor *tensor,
                         const cli_step *step);
-static inline bool cli_is_forward(const etch_view_op *op)
+/* Of the names of phases. */
+static inline bool cli_is_forward(const char *phase)
 {
-    return *op->phase == 'f';
+    return *phase == 'f';
 }
 
 /* ---- graph_print.c ---- */

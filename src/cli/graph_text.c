@@ -172,8 +172,8 @@ static void go_to_op(printer *p, const etch_view_op *op)
         if (step->is_loop)
             print_loop(p, step->loop, i + 1);
         else
-            print_module(p, step->module, i + 1, cli_is_forward(op));
-        if (cli_is_forward(op))
+            print_module(p, step->module, i + 1, cli_is_forward(op->phase));
+        if (cli_is_forward(op->phase))
             print_declared(p, step, i + 2);
     }
     p->module = op->module;
@@ -264,7 +264,7 @@ static void print_ops(printer *p, bool forward)
     bool any = false;
     for (size_t i = 0; i < p->report->op_count; i++) {
         const etch_view_op *op = &p->report->ops[i];
-        if (cli_is_forward(op) != forward || (is_silent(p, op) && !forward))
+        if (cli_is_forward(op->phase) != forward || (is_silent(p, op) && !forward))
             continue;
         if (!any)
             printf("\n%s\n", forward ? "forward" : "backward");

@@ -159,17 +159,12 @@ static void draw_step(drawing *d, size_t index)
     fputs("\"]\n", stdout);
 }
 
-static bool is_forward(const etch_view_step *s)
-{
-    return *s->phase == 'f';
-}
-
 static void draw_section(drawing *d, bool forward)
 {
     bool any = false;
     for (size_t i = 0; i < d->report->step_count; i++) {
         const etch_view_step *s = &d->report->steps[i];
-        if (is_forward(s) != forward || s->passes)
+        if (cli_is_forward(s->phase) != forward || s->passes)
             continue;
         if (!any)
             printf("  subgraph cluster_%c { label=\"%s\"\n", forward ? 'f' : 'b',
@@ -230,8 +225,8 @@ static void draw_step_edges(const drawing *d, size_t index)
     const etch_view_step *s = &d->report->steps[index];
     for (size_t i = 0; !s->passes && i < s->in_count; i++) {
         const size_t maker = d->report->values[drawn(d, s->ins[i])].step;
-        const bool crosses =
-            maker != ETCH_VIEW_NONE && is_forward(&d->report->steps[maker]) && !is_forward(s);
+        const bool crosses = maker != ETCH_VIEW_NONE && cli_is_forward(d->report->steps[maker].phase) &&
+                             !cli_is_forward(s->phase);
         fputs("  ", stdout);
         put_end(d, s->ins[i]);
         printf(" -> s%zu%s\n", index, crosses ? " [style=dashed]" : "");

@@ -426,11 +426,6 @@ static void print_reasons(printer *p)
 
 /* ---- placements ----------------------------------------------------------------------------------------- */
 
-static bool is_forward(const etch_view_step *s)
-{
-    return *s->phase == 'f';
-}
-
 /* Behind a value: what states where it is. */
 static void put_source(printer *p, size_t index)
 {
@@ -492,7 +487,7 @@ static void go_to_step(printer *p, const etch_view_step *s)
 {
     cli_way_to(&p->way, s->module, s->loop);
     for (size_t i = p->way.common; i < p->way.depth; i++)
-        print_way_step(p, &p->way.steps[i], i + 1, is_forward(s));
+        print_way_step(p, &p->way.steps[i], i + 1, cli_is_forward(s->phase));
     p->module = s->module;
 }
 
@@ -553,7 +548,7 @@ static void print_steps(printer *p, bool forward)
     bool any = false;
     for (size_t i = 0; i < p->report->step_count; i++) {
         const etch_view_step *s = &p->report->steps[i];
-        if (is_forward(s) != forward || is_silent(p, s))
+        if (cli_is_forward(s->phase) != forward || is_silent(p, s))
             continue;
         if (!any)
             printf("\nwhere tensors are, %s\n", forward ? "forward" : "backward");

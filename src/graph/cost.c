@@ -142,17 +142,31 @@ static void list_saved(const listing *l)
 
 /* ---- weights: parameters, and what the end of a step does with them ------------------------------------ */
 
-static place place_of_weight(const listing *l, const etch_tensor *weight)
+etch_cost etch_cost_of_weight(etch_measure measure, const etch_tensor *weight, etch_expr each,
+                              etch_expr times)
 {
-    place at = outermost(l);
-    for (const etch_region *region = weight->region; region; region = region->parent) {
-        if (!region->loop)
-            continue;
-        at.runs = etch_mul(l->sym, at.runs, region->count);
-        if (!at.body)
-            at.body = region;
-    }
-    return at;
+    const etch_region *body = weight->region;
+    while (body && !body->loop)
+        body = body->parent;
+    return (etch_cost){
+        .measure = measure,
+        .each = each,
+        .times = times,
+        .scope = weight->scope,
+        .loop = body ? body->loop : NULL,
+        .body = body,
+        .tensor = weight,
+        .span = weight->span,
+    };
+}
+
+static etch_expr copies_of_weight(const listing *l, const etch_tensor *weight)
+{
+    etch_expr copies = etch_int(l->sym, 1);
+    for (const etch_region *region = weight->region; region; region = region->parent)
+        if (region->loop)
+            copies = etch_mul(l->sym, copies, region->count);
+    return copies;
 }
 
 static void list_params(const listing *l)
@@ -161,18 +175,9 @@ static void list_params(const listing *l)
     const etch_expr *active = etch_active_shares(graph, l->arena);
     for (uint32_t i = 0; i < graph->weights.count; i++) {
         const etch_tensor *weight = graph->weights.at[i];
-        place at = place_of_weight(l, weight);
-        etch_cost item = {
-            .measure = ETCH_PARAMS,
-            .each = etch_elements(l->sym, weight, etch_size_in_training, l->training),
-            .times = at.runs,
-            .trainable = l->training->backward ? l->gradients[weight->id] != NULL : !weight->frozen,
-            .scope = weight->scope,
-            .loop = loop_of(at),
-            .body = at.body,
-            .tensor = weight,
-            .span = weight->span,
-        };
+        const etch_expr elements = etch_elements(l->sym, weight, etch_size_in_training, l->training);
+        etch_cost item = etch_cost_of_weight(ETCH_PARAMS, weight, elements, copies_of_weight(l, weight));
+        item.trainable = l->training->backward ? l->gradients[weight->id] != NULL : !weight->frozen;
         push(l, item);
         item.measure = ETCH_ACTIVE;
         if (active[weight->id])
@@ -195,19 +200,11 @@ typedef struct ending {
 static etch_cost item_of_weight(const listing *l, etch_measure measure, const ending *e, const etch_row *row,
                                 uint32_t constant)
 {
-    const place at = place_of_weight(l, e->weight);
-    return (etch_cost){
-        .measure = measure,
-        .each = etch_mul(l->sym, e->elements, etch_int(l->sym, constant)),
-        .times = e->copies,
-        .phase = ETCH_OPTIMIZER,
-        .row = row,
-        .scope = e->weight->scope,
-        .loop = loop_of(at),
-        .body = at.body,
-        .tensor = e->weight,
-        .span = e->weight->span,
-    };
+    const etch_expr each = etch_mul(l->sym, e->elements, etch_int(l->sym, constant));
+    etch_cost item = etch_cost_of_weight(measure, e->weight, each, e->copies);
+    item.phase = ETCH_OPTIMIZER;
+    item.row = row;
+    return item;
 }
 
 static etch_cost item_of_norm(const listing *l, etch_measure measure, const ending *e, uint32_t constant)

@@ -42,6 +42,8 @@ etch_phase etch_loop_phase(const etch_loop *loop);
 
 /* The role of a step's op; ROLE_MOVE for collectives, ROLE_FREE for a rank's own shard of a value. */
 etch_role etch_step_role(const etch_step *step);
+/* Is it an op whose result is its operand's memory: a view, or a slice of it? False for NULL. */
+bool etch_step_shows(const etch_step *step);
 /* The value whose memory `value` is, or is a part of: behind renames, identities and slices. `*sharded`
  * (may be NULL) is set when a rank's own shard was taken on the way. */
 etch_value *etch_value_memory(etch_value *value, bool *sharded);
@@ -55,6 +57,9 @@ etch_expr etch_group_size(const etch_placed *placed, uint32_t axes);
 
 /* What a kept value is as an item. */
 etch_cost etch_cost_of_saved(etch_sym *sym, etch_measure measure, const etch_saved *saved);
+/* What there is for a weight: `each` for one copy, of `times` copies. */
+etch_cost etch_cost_of_weight(etch_measure measure, const etch_tensor *weight, etch_expr each,
+                              etch_expr times);
 
 /* The most bytes that a rank of a stage (NULL: of all) holds at a time beside states and what is kept. */
 etch_expr etch_working_set(const etch_placed *placed, const etch_stage_view *stage);

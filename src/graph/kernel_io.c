@@ -11,6 +11,11 @@ etch_role etch_step_role(const etch_step *step)
     return etch_op_role(step->op);
 }
 
+bool etch_step_shows(const etch_step *step)
+{
+    return step && step->move == ETCH_NO_MOVE && step->row->role == ROLE_FREE;
+}
+
 etch_value *etch_value_memory(etch_value *value, bool *sharded)
 {
     while (value->step && etch_step_role(value->step) == ROLE_FREE) {

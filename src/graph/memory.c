@@ -57,27 +57,12 @@ static etch_expr copies_of(const listing *l, const etch_tensor *weight)
                     etch_stage_presence(l->sym, l->stage, &l->placed->stages->uses[weight->id]));
 }
 
-static etch_cost item_of_weight(const etch_tensor *weight, etch_expr each, etch_expr times)
-{
-    const etch_region *body = weight->region->loop ? weight->region : NULL;
-    return (etch_cost){
-        .each = each,
-        .times = times,
-        .phase = ETCH_OPTIMIZER,
-        .scope = weight->scope,
-        .loop = body ? body->loop : NULL,
-        .body = body,
-        .tensor = weight,
-        .span = weight->span,
-    };
-}
-
 static void push_held(const listing *l, const etch_tensor *weight, etch_expr copies, etch_memory memory,
                       uint32_t bytes)
 {
-    etch_cost item = item_of_weight(
-        weight, etch_mul(l->sym, held_elements(l, weight, memory), etch_int(l->sym, bytes)), copies);
-    item.measure = ETCH_HELD;
+    const etch_expr each = etch_mul(l->sym, held_elements(l, weight, memory), etch_int(l->sym, bytes));
+    etch_cost item = etch_cost_of_weight(ETCH_HELD, weight, each, copies);
+    item.phase = ETCH_OPTIMIZER;
     item.memory = memory;
     push(l, item);
 }
@@ -86,8 +71,9 @@ static void list_weight(const listing *l, const etch_tensor *weight)
 {
     const etch_dtypes *dtypes = &l->training->graph->dtypes;
     const etch_expr copies = copies_of(l, weight);
-    etch_cost item = item_of_weight(weight, held_elements(l, weight, ETCH_MEMORY_WEIGHTS), copies);
-    item.measure = ETCH_RANK_PARAMS;
+    etch_cost item =
+        etch_cost_of_weight(ETCH_RANK_PARAMS, weight, held_elements(l, weight, ETCH_MEMORY_WEIGHTS), copies);
+    item.phase = ETCH_OPTIMIZER;
     item.trainable = l->gradients && l->gradients[weight->id];
     push(l, item);
     push_held(l, weight, copies, ETCH_MEMORY_WEIGHTS, etch_dtype_bytes(weight->dtype));

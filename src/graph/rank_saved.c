@@ -34,14 +34,9 @@ typedef struct reading {
     ETCH_VEC(strayed) strays;
 } reading;
 
-static bool is_view(const etch_step *step)
-{
-    return step && step->move == ETCH_NO_MOVE && step->row->role == ROLE_FREE;
-}
-
 static void hand_on(reading *r, const etch_value *value)
 {
-    while (value && is_view(value->step))
+    while (value && etch_step_shows(value->step))
         value = value->step->ins[0];
     if (value)
         r->handed_on[value->id] = true;
@@ -69,7 +64,7 @@ static void find_makers(reading *r, const etch_placed_region *region, bool backw
 /* What is in memory when the value is read: behind views, and behind what backward itself has moved. */
 static const etch_value *memory_of(const reading *r, const etch_value *value)
 {
-    while (is_view(value->step) ||
+    while (etch_step_shows(value->step) ||
            (value->step && value->step->move != ETCH_NO_MOVE && r->backward[value->id]))
         value = etch_value_before(value);
     return value;
@@ -129,7 +124,7 @@ static void read_region(reading *r, const etch_placed_region *region, etch_home 
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_step *step = region->items.at[i].step;
         const etch_placed_loop *loop = region->items.at[i].loop;
-        const bool reads = step && step->move == ETCH_NO_MOVE && !is_view(step);
+        const bool reads = step && step->move == ETCH_NO_MOVE && !etch_step_shows(step);
         for (uint32_t k = 0; reads && k < step->in_count; k++)
             note(r, step->ins[k], step->op, staged && !region->loop ? step->home : home);
         for (uint32_t k = 0; loop && k < loop->bodies.count; k++)

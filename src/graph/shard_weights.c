@@ -226,12 +226,6 @@ static etch_value *part_of(const sharder *s, const wanted *w)
     return s->parts[id];
 }
 
-static etch_expr bytes_of(const sharder *s, const etch_step *step, uint32_t operand)
-{
-    etch_sym *sym = s->placed->training->graph->sym;
-    return etch_mul(sym, step->copies[operand], etch_value_bytes(s->placed, step->ins[operand]));
-}
-
 /* How long copies last that are gathered over `axes`: forward's for backward, when it gathers them over nothing. */
 static etch_keep lasting(const sharder *s, uint32_t axes)
 {
@@ -241,13 +235,7 @@ static etch_keep lasting(const sharder *s, uint32_t axes)
 
 static void note_gather(sharder *s, unit *u, const etch_placed_region *region, etch_step *gather)
 {
-    etch_sym *sym = s->placed->training->graph->sym;
-    etch_gathering g = {.step = gather,
-                        .region = region,
-                        .backward = s->backward,
-                        .lasts = lasting(s, gather->axes),
-                        .bytes = etch_int(sym, 0),
-                        .left = etch_int(sym, 0)};
+    const etch_gathering g = {.step = gather, .lasts = lasting(s, gather->axes)};
     for (uint32_t i = 0; i < gather->in_count; i++) {
         const at_hand copy = {.weight = gather->outs[i]->tensor,
                               .whole = gather->outs[i],
@@ -257,12 +245,7 @@ static void note_gather(sharder *s, unit *u, const etch_placed_region *region, e
         ETCH_PUSH(s->scratch, &u->copies, copy);
         if (!s->backward)
             ETCH_PUSH(s->scratch, &s->kept, copy);
-        g.bytes = etch_add(sym, g.bytes, bytes_of(s, gather, i));
-        if (copy.part)
-            g.left = etch_add(sym, g.left,
-                              etch_mul(sym, gather->copies[i], etch_value_bytes(s->placed, copy.part)));
     }
-    g.bytes = etch_mul(sym, g.bytes, etch_group_size(s->placed, gather->axes));
     ETCH_PUSH(s->arena, &s->placed->gatherings, g);
 }
 

@@ -45,14 +45,9 @@ typedef struct sweep {
 
 /* ---- lives -------------------------------------------------------------------------------------------------- */
 
-static bool is_view(const etch_step *step)
-{
-    return step && step->move == ETCH_NO_MOVE && step->row->role == ROLE_FREE;
-}
-
 static const etch_value *memory_of(const etch_value *value)
 {
-    while (is_view(value->step))
+    while (etch_step_shows(value->step))
         value = value->step->ins[0];
     return value;
 }
@@ -227,7 +222,7 @@ static void bear_region(sweep *s, const etch_placed_region *region, stretch *par
         const uint32_t begin = s->position;
         if (!parent && s->placed->stages)
             s->here = runs_at(s, step ? step->home : loop->home);
-        if (step && !is_view(step)) {
+        if (step && !etch_step_shows(step)) {
             bear_step(s, step, here);
             tick(s);
         }
@@ -258,14 +253,14 @@ static void read_region(sweep *s, const etch_placed_region *region, const number
         const etch_placed_loop *loop = region->items.at[i].loop;
         if (!here->parent && s->placed->stages)
             s->here = runs_at(s, step ? step->home : loop->home);
-        for (uint32_t k = 0; step && !is_view(step) && k < step->in_count; k++)
+        for (uint32_t k = 0; step && !etch_step_shows(step) && k < step->in_count; k++)
             read_value(s, step->ins[k], here);
         if (step)
             end_unit(s, step, here);
         for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
             if (etch_loop_carries(loop)->at[k].init)
                 read_value(s, etch_loop_carries(loop)->at[k].init, here);
-        s->position += step && !is_view(step);
+        s->position += step && !etch_step_shows(step);
         for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
             read_region(s, loop->bodies.at[k], all);
         s->position += loop != NULL;
@@ -290,7 +285,7 @@ static void keep_read(sweep *s, const etch_placed_region *region)
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_step *step = region->items.at[i].step;
         const etch_placed_loop *loop = region->items.at[i].loop;
-        for (uint32_t k = 0; step && !is_view(step) && k < step->in_count; k++)
+        for (uint32_t k = 0; step && !etch_step_shows(step) && k < step->in_count; k++)
             keep_value(s, step->ins[k]);
         for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
             if (etch_loop_carries(loop)->at[k].init)

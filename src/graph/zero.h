@@ -9,7 +9,6 @@
 #include "symbolic/symbolic.h"
 
 struct etch_placed;
-struct etch_placed_region;
 struct etch_step;
 struct etch_tensor;
 
@@ -54,12 +53,8 @@ etch_expr etch_held_elements(const struct etch_placed *placed, const struct etch
  * lies between loops and in one stage. It stands where the unit begins; lowering may issue it up to
  * `plan->zero.ahead` units earlier. Copies live until the unit has computed, unless `lasts` says more. */
 typedef struct etch_gathering {
-    struct etch_step *step;                  /* its operands are the parts, its results the copies */
-    const struct etch_placed_region *region; /* the body of the loop, or the top level */
-    bool backward;                           /* is the region one of the backward pass? */
+    struct etch_step *step; /* its operands are the parts, its results the copies */
     etch_keep lasts;
-    etch_expr bytes; /* of the copies, padding included: what a rank has of them while they live */
-    etch_expr left;  /* of the parts of them that forward leaves for backward to gather from (`again`) */
 } etch_gathering;
 typedef ETCH_VEC(etch_gathering) etch_gatherings;
 

@@ -137,21 +137,10 @@ static bool is_option(const etch_ast_def *def, const char *name)
     return strcmp(def->name.text, name) == 0;
 }
 
-/* Is this the first time that the plan says so? */
-static bool is_first(etch_plan_builder *b, const etch_ast_def *def, etch_span earlier)
-{
-    if (earlier.end == 0)
-        return true;
-    etch_diag *diag =
-        etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->span, "'%s' is given twice", def->name.text);
-    etch_note(diag, earlier, "it is given here already");
-    return false;
-}
-
 /* What is run again under this plan, whatever the train block says. */
 static void read_recompute(etch_plan_builder *b, const etch_ast_def *def, uint32_t place)
 {
-    if (is_first(b, def, place ? b->scope_recompute : b->plan_recompute))
+    if (etch_plan_is_first(b, def, place ? b->scope_recompute : b->plan_recompute))
         etch_plan_read_recompute(b, def, place);
 }
 
@@ -159,7 +148,7 @@ static void read_recompute(etch_plan_builder *b, const etch_ast_def *def, uint32
 static void read_reduce(etch_plan_builder *b, const etch_ast_def *def)
 {
     const char *when = def->value->kind == ETCH_AST_NAME ? def->value->name.text : "";
-    if (!is_first(b, def, b->plan->reduce_span))
+    if (!etch_plan_is_first(b, def, b->plan->reduce_span))
         return;
     b->plan->reduce_span = def->span;
     b->plan->reduce_last = strcmp(when, "end") == 0;
@@ -176,13 +165,13 @@ static void read_reduce(etch_plan_builder *b, const etch_ast_def *def)
 
 static void read_order(etch_plan_builder *b, const etch_ast_def *def)
 {
-    if (is_first(b, def, b->plan->order_span))
+    if (etch_plan_is_first(b, def, b->plan->order_span))
         etch_plan_read_order(b, def);
 }
 
 static void read_ranks(etch_plan_builder *b, const etch_ast_def *def)
 {
-    if (is_first(b, def, b->plan->ranks.span))
+    if (etch_plan_is_first(b, def, b->plan->ranks.span))
         etch_plan_read_ranks(b, def);
 }
 
@@ -212,7 +201,7 @@ static void refuse_in_scope(etch_plan_builder *b, const etch_ast_def *def)
 static void read_keep(etch_plan_builder *b, const etch_ast_def *def)
 {
     const char *what = def->value->kind == ETCH_AST_NAME ? def->value->name.text : "";
-    if (!is_first(b, def, b->plan->keep_span))
+    if (!etch_plan_is_first(b, def, b->plan->keep_span))
         return;
     b->plan->keep_span = def->span;
     b->plan->keep_gathers = strcmp(what, "gathers") == 0;
@@ -225,19 +214,19 @@ static void read_keep(etch_plan_builder *b, const etch_ast_def *def)
 
 static void read_bucket(etch_plan_builder *b, const etch_ast_def *def)
 {
-    if (is_first(b, def, b->plan->bucket_span))
+    if (etch_plan_is_first(b, def, b->plan->bucket_span))
         etch_plan_read_bucket(b, def);
 }
 
 static void read_balance(etch_plan_builder *b, const etch_ast_def *def)
 {
-    if (is_first(b, def, b->plan->balance_span))
+    if (etch_plan_is_first(b, def, b->plan->balance_span))
         etch_plan_read_balance(b, def);
 }
 
 static void read_offload(etch_plan_builder *b, const etch_ast_def *def)
 {
-    if (is_first(b, def, b->plan->offload_span))
+    if (etch_plan_is_first(b, def, b->plan->offload_span))
         etch_plan_read_offload(b, def);
 }
 

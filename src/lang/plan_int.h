@@ -69,6 +69,8 @@ bool etch_zero_read(etch_plan_builder *b, const etch_ast_line *line, etch_zero *
 
 /* ---- plan_options.c: what a plan says beside placement, given for the first time ---- */
 
+/* Is this the first time that the plan says so? Else that is reported. `earlier`: where it did, nowhere for the first. */
+bool etch_plan_is_first(etch_plan_builder *b, const etch_ast_def *def, etch_span earlier);
 /* Was the option at `index` of the line given before in it? Then that is reported. */
 bool etch_plan_given_before(etch_plan_builder *b, const etch_ast_line *line, uint32_t index);
 /* `bucket = layer`, `bucket = step`, or bytes. */

@@ -105,15 +105,20 @@ void etch_plan_read_offload(etch_plan_builder *b, const etch_ast_def *def)
         b->plan->offloaded |= bits_of(b, value->items.at[i]);
 }
 
+bool etch_plan_is_first(etch_plan_builder *b, const etch_ast_def *def, etch_span earlier)
+{
+    if (earlier.end == 0)
+        return true;
+    etch_diag *diag =
+        etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->span, "'%s' is given twice", def->name.text);
+    etch_note(diag, earlier, "it is given here already");
+    return false;
+}
+
 bool etch_plan_given_before(etch_plan_builder *b, const etch_ast_line *line, uint32_t index)
 {
-    for (uint32_t i = 0; i < index; i++) {
-        if (line->defs.at[i].name.text != line->defs.at[index].name.text)
-            continue;
-        etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, line->defs.at[index].span,
-                                     "'%s' is given twice", line->defs.at[index].name.text);
-        etch_note(diag, line->defs.at[i].span, "it is given here already");
-        return true;
-    }
+    for (uint32_t i = 0; i < index; i++)
+        if (line->defs.at[i].name.text == line->defs.at[index].name.text)
+            return !etch_plan_is_first(b, &line->defs.at[index], line->defs.at[i].span);
     return false;
 }

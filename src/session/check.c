@@ -124,15 +124,6 @@ bool etch_pipeline_fit(etch_session *session, etch_pipeline *p)
     return p->fits;
 }
 
-static void check_demand(etch_session *session, const etch_pipeline *p, const etch_requirement *r)
-{
-    etch_expr size, divisor;
-    if (!etch_is_constant(r->size) || !etch_is_constant(r->divisor))
-        check_excluded(session, p, r);
-    if (is_contradicted(session, p, r, &size, &divisor))
-        report_contradicted(session, p, r, size, divisor);
-}
-
 static void add_demand(checking *c, const etch_pipeline *p, const char *text, etch_span span)
 {
     if (!has_demand(c, p->plan->name, text))
@@ -193,10 +184,12 @@ static void list_demands(checking *c, etch_pipeline *p)
 {
     etch_session *session = c->session;
     const etch_settings own = run_settings(session, p);
+    if (!session->options.defaults)
+        etch_pipeline_fit(session, p);
     for (uint32_t i = 0; i < p->placed->requirements.count; i++) {
         const etch_requirement *r = &p->placed->requirements.at[i];
-        if (!session->options.defaults)
-            check_demand(session, p, r);
+        if (!session->options.defaults && !(etch_is_constant(r->size) && etch_is_constant(r->divisor)))
+            check_excluded(session, p, r);
         if (etch_divides(session->sym, r->divisor, r->size, NULL) == ETCH_YES)
             continue; /* the spec's own assumptions say so */
         etch_expr size = etch_settings_apply(session->sym, &own, r->size);

@@ -21,7 +21,7 @@ const char *exec_check_placed(const etch_placed *placed, uint64_t seed);
 /* The same, and what a rank has of a microbatch: it keeps what is said, and has no more at a time beside that than is said. */
 const char *exec_check_memory(const etch_placed *placed, uint64_t seed);
 
-/* The same in one order, without the rules and what is kept. */
+/* The same in one order, without the rules; in that of the program also what a rank has of a microbatch. */
 const char *exec_check_order(const etch_placed *placed, uint64_t seed, exec_order order);
 
 /* Rules of docs/placement.md that say what is done, not what comes out: partial sums pass only where R4 lets
