@@ -283,6 +283,8 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
                       .span = span};
     if (attrs)
         call.attrs = *attrs;
+    if (!etch_keywords_fit(&call))
+        return NULL;
     if (row->compose)
         return row->compose(&call);
     if (!etch_shape_infer(&call, &dims))
@@ -304,7 +306,7 @@ bool etch_graph_call_several(etch_graph *graph, const etch_row *row, etch_tensor
 {
     etch_call call = {
         .graph = graph, .row = row, .called = row, .ins = &x, .in_count = 1, .attrs = *attrs, .span = span};
-    if (!x || !etch_row_is_several(row) || !etch_shape_parts(&call, want, count))
+    if (!x || !etch_keywords_fit(&call) || !etch_shape_parts(&call, want, count))
         return false;
     etch_op *op = etch_op_new(graph, row, &x, 1, count, &call.attrs, ETCH_FORWARD, span);
     for (uint32_t i = 0; i < count; i++) {

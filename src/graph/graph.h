@@ -474,6 +474,7 @@ typedef struct etch_shard {
     const char *dim;
     uint32_t axes[ETCH_MAX_AXES]; /* indices into the mesh */
     uint32_t axis_count;
+    bool known; /* does the spec have a dim of this name? Else that has been said. */
     etch_span span;
 } etch_shard;
 
@@ -514,6 +515,8 @@ typedef struct etch_pending {
 typedef struct etch_stage_line {
     const char *const *selectors; /* loops, tags, modules */
     const etch_span *selector_spans;
+    const bool
+        *selectors_known; /* does the spec have something of this name? Else that has been said. NULL: all */
     uint32_t selector_count;
     uint32_t
         axes[ETCH_MAX_AXES]; /* indices into the mesh, outermost first: together they number the stages */
@@ -529,6 +532,7 @@ typedef struct etch_stage_line {
 typedef struct etch_pad {
     const char *dim;
     etch_expr multiple;
+    bool known; /* as in etch_shard */
     etch_span span;
 } etch_pad;
 
@@ -540,6 +544,7 @@ typedef struct etch_rank_count {
 
 typedef struct etch_plan {
     const char *name;
+    bool shared;                   /* of an imported file: made for several models */
     const etch_stage_line *stage;  /* NULL: one stage */
     ETCH_VEC(etch_axis) mesh;      /* outermost first */
     uint32_t order[ETCH_MAX_AXES]; /* mesh axes as they number the ranks, outermost first */

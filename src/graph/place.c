@@ -887,6 +887,7 @@ etch_placed *etch_place(const etch_training *training, const etch_plan *plan, et
     placed->parts = parts;
     etch_map_check_orders(&p);
     etch_padding_check(&p);
+    etch_plan_remark_idle(&p);
     if (p.failed)
         return NULL;
     place_sources(&p);

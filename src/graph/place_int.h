@@ -112,6 +112,8 @@ etch_cause etch_part_cause(const etch_crossing *crossing, const etch_op *op, con
 
 /* Reports dims that the plan pads and that the model cannot do without their order. */
 void etch_padding_check(placer *p);
+/* Remarks on lines of the spec's own plan that speak of dims which no tensor of the model has. */
+void etch_plan_remark_idle(const placer *p);
 
 /* ---- plan_map.c ---- */
 

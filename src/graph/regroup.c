@@ -44,6 +44,24 @@ static bool sizes_agree(etch_graph *graph, const etch_regroup *g, etch_span span
     return false;
 }
 
+/* Is no dim regrouped twice? */
+static bool groups_are_apart(etch_graph *graph, const etch_tensor *a, const etch_regroup *groups,
+                             uint32_t count, etch_span span)
+{
+    etch_dim_list seen = {0};
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < groups[i].from_count; k++) {
+            etch_dim *dim = groups[i].from[k];
+            if (dim && etch_dim_among(seen.at, seen.count, dim)) {
+                etch_error(graph->diags, ETCH_E_DIM_TWICE, span, "dim %s of %s%s is renamed twice", dim->name,
+                           a->name, etch_dims_text(graph->arena, a->dims, a->rank));
+                return false;
+            }
+            etch_dim_add(graph, &seen, dim);
+        }
+    return true;
+}
+
 static bool check_group(etch_graph *graph, const etch_tensor *a, const etch_regroup *g, etch_span span)
 {
     for (uint32_t i = 0; i < g->from_count; i++) {
@@ -74,6 +92,8 @@ etch_tensor *etch_graph_regroup(etch_graph *graph, etch_tensor *a, const etch_re
                                 etch_span span)
 {
     if (!a)
+        return NULL;
+    if (!groups_are_apart(graph, a, groups, count, span))
         return NULL;
     uint32_t pairs = 0;
     for (uint32_t i = 0; i < count; i++)

@@ -145,7 +145,10 @@ struct etch_row {
     const char *name;
     const char *operands;  /* names, for messages and help; those after `|` are optional */
     unsigned takes, needs; /* etch_keyword bits */
-    bool called;           /* a spec may call it by name */
+    unsigned one;          /* of these, keywords of dims that are one dim */
+    unsigned each; /* keywords of dims that name one for each operand, the same one for several, too */
+    etch_number_range number; /* of the positional number */
+    bool called;              /* a spec may call it by name */
     etch_shape shape;
     etch_role role;
     etch_factor over, dot, state; /* what these dims are to the op; all others pass */
@@ -212,6 +215,9 @@ bool etch_shape_infer(etch_call *call, etch_dim_list *out);
 /* The options of attention: do mask, cap, pairs, sink and bias go together, and with the dims? Forgets a
  * window that hides nothing. False after an error. */
 bool etch_attend_check(etch_call *call);
+/* Do the keywords of the call name each dim once, and one dim where the op works along one? Are its numbers what they may
+ * be, as far as they are known? False after an error. */
+bool etch_keywords_fit(const etch_call *call);
 /* Does operand `t` have every dim of `dims`? Reports the first that it lacks, which keyword `what` names. */
 bool etch_shape_has(const etch_call *call, const etch_tensor *t, etch_dim *const *dims, uint32_t count,
                     const char *what);

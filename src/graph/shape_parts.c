@@ -125,9 +125,6 @@ static bool parts_are_gone(const etch_call *call)
 bool etch_shape_joined(etch_call *call, etch_dim_list *out)
 {
     etch_attrs *attrs = &call->attrs;
-    for (uint32_t i = 0; i < attrs->over_count; i++)
-        if (!attrs->over[i])
-            return false;
     for (uint32_t i = 0; i < call->want_count; i++)
         if (!call->want[i])
             return false;
@@ -186,7 +183,7 @@ static etch_dim *part_of(const etch_call *call, const etch_dim *whole, const etc
 bool etch_shape_parts(etch_call *call, const etch_result_dims *want, uint32_t count)
 {
     const etch_tensor *x = call->ins[0];
-    if (call->attrs.over_count != 1 || !etch_shape_has(call, x, call->attrs.over, 1, "over"))
+    if (!etch_shape_has(call, x, call->attrs.over, 1, "over"))
         return false;
     etch_dim *whole = call->attrs.over[0];
     etch_dim **parts = ETCH_NEW_ARRAY(call->graph->arena, count, etch_dim *);

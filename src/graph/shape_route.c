@@ -45,17 +45,6 @@ static void add_dims(const etch_call *call, etch_dim_list *out, const etch_tenso
             etch_dim_add(call->graph, out, t->dims[i]);
 }
 
-/* `over` names one dim, or `count`, each of them known. */
-static bool over_is(const etch_call *call, uint32_t count, const char *what)
-{
-    if (call->attrs.over_count == count)
-        return true;
-    etch_error(call->graph->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s: `over` is %s, but it is %s",
-               call->row->name, what,
-               etch_dims_text(call->graph->arena, call->attrs.over, call->attrs.over_count));
-    return false;
-}
-
 bool etch_route_fits(const etch_call *call, const etch_tensor *idx, const etch_dim *dim)
 {
     const etch_dim *indexed = etch_route_indexed(idx);
@@ -116,8 +105,7 @@ bool etch_shape_chosen(etch_call *call, etch_dim_list *out)
 {
     etch_graph *graph = call->graph;
     const etch_tensor *scores = call->ins[0];
-    if (!over_is(call, 1, "the dim that is chosen from") ||
-        !etch_shape_has(call, scores, call->attrs.over, 1, "over") || !groups_fit(call))
+    if (!etch_shape_has(call, scores, call->attrs.over, 1, "over") || !groups_fit(call))
         return false;
     add_dims(call, out, scores, call->attrs.over, 1);
     etch_dim_list known = {0};
@@ -199,11 +187,6 @@ bool etch_shape_routed(etch_call *call, etch_dim_list *out)
 {
     const etch_tensor *x = call->ins[0], *idx = call->ins[1];
     const etch_attrs *attrs = &call->attrs;
-    if (attrs->slots_count != 1 || !attrs->slots[0]) {
-        etch_error(call->graph->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s: `slots` is one dim",
-                   call->row->name);
-        return false;
-    }
     etch_dim *slots = attrs->slots[0];
     if (!etch_shape_has(call, x, attrs->over, attrs->over_count, "over") ||
         !etch_shape_has(call, idx, attrs->over, attrs->over_count, "over") || !slots_are_new(call, 0, slots))
@@ -232,8 +215,13 @@ bool etch_shape_returned(etch_call *call, etch_dim_list *out)
 {
     const etch_tensor *y = call->ins[0], *idx = call->ins[1];
     const etch_attrs *attrs = &call->attrs;
-    if (!over_is(call, 2, "the dims of experts and of slots") ||
-        !etch_shape_has(call, y, attrs->over, 2, "over"))
+    if (attrs->over_count != 2) {
+        etch_error(call->graph->diags, ETCH_E_CALL_ARGUMENTS, call->span,
+                   "%s: `over` is the dims of experts and of slots, but it is %s", call->row->name,
+                   etch_dims_text(call->graph->arena, attrs->over, attrs->over_count));
+        return false;
+    }
+    if (!etch_shape_has(call, y, attrs->over, 2, "over"))
         return false;
     if (!etch_route_fits(call, idx, attrs->over[0]) || !slots_are_new(call, 1, attrs->over[1]))
         return false;
@@ -256,8 +244,7 @@ etch_tensor *etch_compose_load_balance(const etch_call *call)
     etch_sym *sym = graph->sym;
     etch_tensor *p = call->ins[0], *idx = call->ins[1];
     etch_dim *const *over = call->attrs.over;
-    if (!over_is(call, 1, "the dim of the experts") || !etch_shape_has(call, p, over, 1, "over") ||
-        !etch_route_fits(call, idx, over[0]))
+    if (!etch_shape_has(call, p, over, 1, "over") || !etch_route_fits(call, idx, over[0]))
         return NULL;
     etch_dim_list tokens = {0};
     add_dims(call, &tokens, p, over, 1);

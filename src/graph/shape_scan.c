@@ -79,12 +79,6 @@ bool etch_shape_scan(const etch_call *call, etch_dim_list *out)
 {
     const etch_tensor *u = call->ins[0], *dt = call->ins[1], *a = call->ins[2], *b = call->ins[3],
                       *c = call->ins[4];
-    if (call->attrs.over_count != 1 || !call->attrs.over[0]) {
-        if (call->attrs.over_count > 1)
-            etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span, "%s runs along one dim, not %u",
-                       call->row->name, call->attrs.over_count);
-        return false;
-    }
     if (is_kept_between_runs(call))
         return false;
     if (!has_sequence_and_state(call) || !is_within(call, dt, u) || !is_within(call, a, dt) ||

@@ -127,8 +127,15 @@ static void check_names(const selecting *s)
 {
     const etch_stage_line *line = s->stages->line;
     for (uint32_t k = 0; k < line->selector_count; k++) {
-        if (s->found[k] || !region_selects(s, s->p->graph->forward, k))
+        if (s->found[k])
             continue;
+        if (!region_selects(s, s->p->graph->forward, k)) {
+            if (!s->p->plan->shared && (!line->selectors_known || line->selectors_known[k]))
+                etch_remark(s->p->graph->diags, ETCH_E_UNKNOWN_SELECTOR, line->selector_spans[k],
+                            "no statement of model %s is '%s': this has no effect", s->p->graph->model,
+                            name_at(s, k));
+            continue;
+        }
         const char *unit = unit_with(s, k);
         etch_diag *diag;
         if (unit)

@@ -59,36 +59,36 @@ const char *etch_move_name(etch_move move)
 
 /* ---- keywords --------------------------------------------------------------------------------------- */
 
-#define DIMS(word, bit, list)                                                                     \
-    {                                                                                             \
-        word, bit, ETCH_KIND_DIMS, offsetof(etch_attrs, list), offsetof(etch_attrs, list##_count) \
+#define DIMS(word, bit, list)                                                                        \
+    {                                                                                                \
+        word, bit, ETCH_KIND_DIMS, offsetof(etch_attrs, list), offsetof(etch_attrs, list##_count), 0 \
     }
-#define NUMBER(word, bit, member)                                    \
-    {                                                                \
-        word, bit, ETCH_KIND_NUMBER, offsetof(etch_attrs, member), 0 \
+#define NUMBER(word, bit, member, range)                                    \
+    {                                                                       \
+        word, bit, ETCH_KIND_NUMBER, offsetof(etch_attrs, member), 0, range \
     }
 
 static const etch_keyword_info keywords[] = {
     DIMS("over", ETCH_KW_OVER, over),
     DIMS("dot", ETCH_KW_DOT, dot),
-    {"to", ETCH_KW_TO, ETCH_KIND_DIMS, offsetof(etch_attrs, to), offsetof(etch_attrs, map_count)},
-    {"causal", ETCH_KW_CAUSAL, ETCH_KIND_FLAG, offsetof(etch_attrs, causal), 0},
-    NUMBER(NULL, ETCH_KW_NUMBER, number),
-    NUMBER("window", ETCH_KW_WINDOW, window),
-    NUMBER("cap", ETCH_KW_CAP, cap),
-    NUMBER("pairs", ETCH_KW_PAIRS, pairs),
+    {"to", ETCH_KW_TO, ETCH_KIND_DIMS, offsetof(etch_attrs, to), offsetof(etch_attrs, map_count), 0},
+    {"causal", ETCH_KW_CAUSAL, ETCH_KIND_FLAG, offsetof(etch_attrs, causal), 0, 0},
+    NUMBER(NULL, ETCH_KW_NUMBER, number, ETCH_ANY_NUMBER),
+    NUMBER("window", ETCH_KW_WINDOW, window, ETCH_ANY_NUMBER),
+    NUMBER("cap", ETCH_KW_CAP, cap, ETCH_ANY_NUMBER),
+    NUMBER("pairs", ETCH_KW_PAIRS, pairs, ETCH_NOT_NEGATIVE),
     DIMS("kernel", ETCH_KW_KERNEL, kernel),
-    NUMBER("stride", ETCH_KW_STRIDE, stride),
-    NUMBER("size", ETCH_KW_SIZE, size),
+    NUMBER("stride", ETCH_KW_STRIDE, stride, ETCH_COUNT),
+    NUMBER("size", ETCH_KW_SIZE, size, ETCH_COUNT),
     DIMS("state", ETCH_KW_STATE, state),
-    NUMBER("chunk", ETCH_KW_CHUNK, chunk),
+    NUMBER("chunk", ETCH_KW_CHUNK, chunk, ETCH_COUNT),
     DIMS("slots", ETCH_KW_SLOTS, slots),
-    NUMBER("groups", ETCH_KW_GROUPS, groups),
-    NUMBER("keep", ETCH_KW_KEEP, keep),
-    NUMBER("limit", ETCH_KW_LIMIT, limit),
+    NUMBER("groups", ETCH_KW_GROUPS, groups, ETCH_COUNT_OR_NONE),
+    NUMBER("keep", ETCH_KW_KEEP, keep, ETCH_COUNT_OR_NONE),
+    NUMBER("limit", ETCH_KW_LIMIT, limit, ETCH_COUNT_OR_NONE),
     DIMS("keep", ETCH_KW_KEPT, kept),
-    {"sync", ETCH_KW_SYNC, ETCH_KIND_FLAG, offsetof(etch_attrs, sync), 0},
-    {"dtype", ETCH_KW_DTYPE, ETCH_KIND_DTYPE, offsetof(etch_attrs, dtype), 0},
+    {"sync", ETCH_KW_SYNC, ETCH_KIND_FLAG, offsetof(etch_attrs, sync), 0, 0},
+    {"dtype", ETCH_KW_DTYPE, ETCH_KIND_DTYPE, offsetof(etch_attrs, dtype), 0, 0},
 };
 
 const etch_keyword_info *etch_keyword_at(uint32_t index)

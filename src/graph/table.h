@@ -51,12 +51,23 @@ typedef enum etch_keyword_kind {
     ETCH_KIND_DTYPE   /* the name of a dtype */
 } etch_keyword_kind;
 
+/* What a number of a call may be. */
+typedef enum etch_number_range {
+    ETCH_ANY_NUMBER,
+    ETCH_COUNT,         /* a whole number, 1 or more */
+    ETCH_COUNT_OR_NONE, /* a whole number, 0 or more */
+    ETCH_POSITIVE,      /* above 0 */
+    ETCH_NOT_NEGATIVE,  /* 0 or more */
+    ETCH_SHARE          /* from 0 to 1 */
+} etch_number_range;
+
 typedef struct etch_keyword_info {
     const char *name; /* NULL: positional */
     etch_keyword bit;
     etch_keyword_kind kind;
     size_t field; /* offset in etch_attrs of the list of dims, the bool, the expression or the dtype */
     size_t count; /* of the number of dims in the list */
+    etch_number_range range; /* of a number; that of a positional one is the row's */
 } etch_keyword_info;
 
 /* Keywords by index, for reading calls and listing them; NULL past the end. */

@@ -148,6 +148,10 @@ extern const char *const etch_value_functions[];
 bool etch_is_value_function(const char *name);
 /* The exact value of an expression. NULL after an error. */
 etch_expr etch_value_of(etch_spec *spec, const etch_ast_expr *expr, const etch_lookup *lookup);
+/* The same where `true` and `false` are no numbers: a size, or how many there are. */
+etch_expr etch_number_of(etch_spec *spec, const etch_ast_expr *expr, const etch_lookup *lookup);
+/* Is every argument of the call that has a name given once? Reports one that is not, with `code`. */
+bool etch_args_are_distinct(etch_spec *spec, const etch_ast_expr *call, etch_code code);
 /* What the operator of an ETCH_AST_COMPARE says. */
 etch_relation etch_relation_of(char op);
 /* A predicate: a comparison, or an expression (ETCH_REL_TRUE: holds when it is not 0; right is 0). left ==

@@ -68,7 +68,7 @@ etch_expr etch_infer_steps(etch_spec *spec, const etch_symbol *symbol)
     etch_sym *sym = spec->sym;
     const etch_ast_def *def = etch_run_option(symbol, "steps");
     const etch_lookup lookup = etch_global_lookup(spec, symbol->home);
-    etch_expr steps = def ? etch_value_of(spec, def->value, &lookup) : NULL;
+    etch_expr steps = def ? etch_number_of(spec, def->value, &lookup) : NULL;
     if (steps && etch_is_constant(steps) &&
         (!etch_is_integer_constant(steps) || etch_constant_compare(sym, steps, etch_int(sym, 1)) < 0)) {
         etch_error(spec->diags, ETCH_E_TRAIN_OPTION, def->value->span,

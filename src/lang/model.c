@@ -68,6 +68,8 @@ static void declare_dims(etch_env *env, const etch_ast_stmt *stmt)
 static void assign(etch_env *env, const char *name, etch_tensor *tensor)
 {
     etch_bound *bound = etch_env_find(env, name);
+    if (!tensor)
+        etch_builder_lost(env->builder);
     if (bound && bound->kind == BOUND_TENSOR)
         bound->tensor = tensor;
     else
@@ -108,12 +110,20 @@ static void note_operands(etch_spec *spec, etch_diag *diag, const etch_tensor *v
     etch_note(diag, op->span, "%s of %s", etch_row_name(op->row), text.text);
 }
 
+static bool is_among(const etch_dims *dims, const etch_dim *dim)
+{
+    for (uint32_t i = 0; i < dims->count; i++)
+        if (dims->at[i] == dim)
+            return true;
+    return false;
+}
+
 static bool result_fits(etch_spec *spec, const etch_ast_tensor *target, const etch_tensor *value,
                         const etch_dims *want)
 {
     bool fits = value->rank == want->count;
-    for (uint32_t i = 0; i < want->count && fits; i++)
-        fits = etch_has_dim(value, want->at[i]);
+    for (uint32_t i = 0; i < value->rank && fits; i++)
+        fits = is_among(want, value->dims[i]);
     if (fits)
         return true;
     etch_diag *diag = etch_error(spec->diags, ETCH_E_SHAPE_MISMATCH, target->span,
@@ -121,14 +131,10 @@ static bool result_fits(etch_spec *spec, const etch_ast_tensor *target, const et
                                  etch_dims_text(spec->arena, want->at, want->count),
                                  etch_dims_text(spec->arena, value->dims, value->rank));
     note_operands(spec, diag, value);
-    for (uint32_t i = 0; i < value->rank; i++) {
-        bool declared = false;
-        for (uint32_t k = 0; k < want->count; k++)
-            declared = declared || want->at[k] == value->dims[i];
-        if (!declared)
+    for (uint32_t i = 0; i < value->rank; i++)
+        if (!is_among(want, value->dims[i]))
             etch_help(diag, "%s is not summed, because no product has it in both factors",
                       value->dims[i]->name);
-    }
     return false;
 }
 
@@ -214,8 +220,10 @@ static void repeat(etch_env *env, const etch_ast_stmt *stmt)
     etch_lookup lookup = etch_env_lookup(env);
     etch_expr count = etch_value_of(spec, stmt->count, &lookup);
     etch_carried assigned = {0}, carried = {0};
-    if (!count)
+    if (!count) {
+        etch_builder_lost(env->builder);
         return;
+    }
     assigned_names(spec->arena, &stmt->body, &assigned);
     etch_graph_begin(graph, stmt->index.text ? stmt->index.text : "loop", count, stmt->span);
     for (uint32_t i = 0; i < assigned.count; i++) {
@@ -245,6 +253,7 @@ static void branch(etch_env *env, const etch_ast_stmt *stmt)
         const etch_ast_arm *arm = &stmt->arms.at[i];
         etch_truth taken = arm->test ? etch_env_decide(env, arm->test) : ETCH_YES;
         if (taken == ETCH_UNKNOWN) {
+            etch_builder_lost(env->builder);
             leave_unknown(env, stmt);
             return;
         }
@@ -307,6 +316,8 @@ bool etch_env_results(etch_env *env, const etch_ast_item *item, etch_tensor **ou
         etch_dims want = result->shaped ? etch_env_shape(env, &result->axes) : (etch_dims){0};
         good = good && out[i] && !want.broken && (!want.known || result_fits(spec, result, out[i], &want));
     }
+    if (!good)
+        etch_builder_lost(env->builder);
     return good;
 }
 
@@ -403,6 +414,18 @@ static etch_dim *train_dim(void *data, etch_ast_name name)
     return etch_env_dim(data, name);
 }
 
+/* Microbatches are parts of the inputs: does one have the dim that is split? */
+static bool batch_is_of_inputs(etch_spec *spec, const etch_graph *graph, const etch_symbol *run,
+                               const etch_dim *batch)
+{
+    for (uint32_t i = 0; i < graph->tensors.count; i++)
+        if (graph->tensors.at[i]->kind == ETCH_INPUT && etch_has_dim(graph->tensors.at[i], batch))
+            return true;
+    etch_error(spec->diags, ETCH_E_TRAIN_OPTION, etch_run_option(run, "accumulate")->value->span,
+               "no input of model %s has dim %s, which microbatches are to split", graph->model, batch->name);
+    return false;
+}
+
 /* The tensors that an infer block asks for: by name, else what the model returns. Nothing else is computed. */
 static bool keep_outputs(etch_env *env, const etch_symbol *run, etch_train *train, etch_tensor **results,
                          uint32_t count)
@@ -411,6 +434,8 @@ static bool keep_outputs(etch_env *env, const etch_symbol *run, etch_train *trai
     etch_env global = {.builder = env->builder, .home = run->home};
     etch_ast_names names;
     if (!etch_infer_read(spec, run, train_dim, &global, train, &names))
+        return false;
+    if (train->batch && !batch_is_of_inputs(spec, env->builder->graph, run, train->batch))
         return false;
     if (names.count == 0) {
         if (count > 0) /* a model that a program builds does not say what it returns */
@@ -444,7 +469,7 @@ etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_set
         return NULL;
     const etch_ast_item *item = symbol->item;
     const etch_dtypes dtypes = etch_dtypes_changed(spec->dtypes, precision);
-    etch_builder b = {.spec = spec, .settings = settings ? settings : &nothing};
+    etch_builder b = {.spec = spec, .settings = settings ? settings : &nothing, .errors = errors};
     b.graph = etch_graph_new(spec->arena, spec->sym, spec->diags, dtypes, item->name.text, item->name.span);
     b.graph->serves = serves;
     b.graph->steps = serves ? etch_infer_steps(spec, block) : NULL;
@@ -469,6 +494,8 @@ etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_set
         model->run_span = block->item->name.text ? block->item->name.span : block->item->span;
     etch_env global = {.builder = &b, .home = block ? block->home : symbol->home};
     if (trains && !etch_train_fill(spec, block, train_dim, &global, &model->train))
+        return NULL;
+    if (trains && model->train.batch && !batch_is_of_inputs(spec, b.graph, block, model->train.batch))
         return NULL;
     if (etch_error_count(spec->diags) != errors)
         return NULL;

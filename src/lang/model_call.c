@@ -306,27 +306,38 @@ static bool keyword_dims(etch_env *env, const etch_ast_expr *expr, etch_dim ***d
     return good;
 }
 
-/* The exact number of a flag or of a keyword that must say "nothing". NULL after an error; `*nothing` for
+/* The exact number that an argument says; of a dim it is the size. NULL after an error; `*nothing` for
  * `none`. */
-static etch_expr keyword_number(etch_env *env, const etch_ast_expr *expr, bool *nothing)
+static etch_expr keyword_number(etch_env *env, const etch_ast_arg *arg, bool *nothing)
 {
-    etch_bound bound = parameter_value(env, expr);
+    etch_spec *spec = env->builder->spec;
+    const etch_bound bound = parameter_value(env, arg->value);
     *nothing = bound.kind == BOUND_NOTHING;
-    return bound.kind == BOUND_NUMBER ? bound.number : NULL;
+    if (bound.kind == BOUND_NUMBER)
+        return bound.number;
+    if (bound.kind == BOUND_DIM)
+        return bound.dim ? bound.dim->size : NULL;
+    if (bound.kind == BOUND_INDEX)
+        etch_report_index(spec, arg->value->span, bound.name);
+    else if (!*nothing)
+        etch_error(spec->diags, ETCH_E_NOT_A_NUMBER, arg->value->span, "%s is a number, and %s is a %s",
+                   arg->name.text, etch_written(spec, arg->value->span), etch_bound_kind_name(bound.kind));
+    return NULL;
 }
 
 static bool read_flag(etch_env *env, const etch_ast_arg *arg, bool *flag)
 {
     bool nothing;
-    etch_expr value = keyword_number(env, arg->value, &nothing);
+    etch_expr value = keyword_number(env, arg, &nothing);
     int64_t number;
     if (value && etch_to_i64(value, &number) && (number == 0 || number == 1)) {
         *flag = number == 1;
         return true;
     }
-    etch_error(env->builder->spec->diags, ETCH_E_CALL_ARGUMENTS, arg->value->span, "%s is true or false",
-               arg->name.text);
-    return false;
+    if (value)
+        etch_error(env->builder->spec->diags, ETCH_E_CALL_ARGUMENTS, arg->value->span, "%s is true or false",
+                   arg->name.text);
+    return value || nothing;
 }
 
 /* The keyword or optional operand of the row whose name is most like `name`; NULL when none is near. */
@@ -348,7 +359,7 @@ static bool unknown_keyword(etch_env *env, const etch_row *row, const etch_ast_a
     etch_spec *spec = env->builder->spec;
     if (is_among(arg->name.text, later_keywords, sizeof later_keywords / sizeof *later_keywords)) {
         bool nothing;
-        etch_expr value = keyword_number(env, arg->value, &nothing);
+        etch_expr value = keyword_number(env, arg, &nothing);
         if (nothing || (value && etch_is_zero(value)))
             return true;
         etch_later(spec, arg->name.span,
@@ -376,7 +387,11 @@ static const etch_keyword_info *find_keyword(const etch_row *row, const char *na
 static bool read_number(etch_env *env, const etch_ast_arg *arg, etch_expr *number)
 {
     bool nothing;
-    etch_expr value = keyword_number(env, arg->value, &nothing);
+    if (arg->value->kind == ETCH_AST_TRUTH) {
+        etch_lookup lookup = etch_env_lookup(env);
+        return etch_number_of(env->builder->spec, arg->value, &lookup);
+    }
+    etch_expr value = keyword_number(env, arg, &nothing);
     if (value && !etch_is_zero(value))
         *number = value;
     return value || nothing;
@@ -458,8 +473,9 @@ static bool read_positional(etch_env *env, const etch_row *row, const etch_ast_e
     uint32_t given = positional_count(call);
     bool number = (etch_row_takes(row) & ETCH_KW_NUMBER) && given > ins->least;
     if (number) {
+        const etch_ast_expr *last = call->args.at[--given].value;
         etch_lookup lookup = etch_env_lookup(env);
-        attrs->number = etch_value_of(spec, call->args.at[--given].value, &lookup);
+        attrs->number = etch_number_of(spec, last, &lookup);
         if (!attrs->number)
             return false;
     }
@@ -565,7 +581,7 @@ bool etch_env_call(etch_env *env, const etch_ast_expr *call, const etch_dims *wa
                    uint32_t results)
 {
     etch_spec *spec = env->builder->spec;
-    if (env->builder->stopped)
+    if (env->builder->stopped || !etch_args_are_distinct(spec, call, ETCH_E_CALL_ARGUMENTS))
         return false;
     const etch_bound *bound = etch_env_find(env, call->name.text);
     if (bound && bound->kind == BOUND_FUNCTION)

@@ -51,6 +51,7 @@ typedef struct etch_builder {
     uint32_t depth;                      /* of module calls */
     ETCH_VEC(const etch_symbol *) calls; /* modules that are being called, the outermost first */
     bool stopped;                        /* a limit was reached: nothing more is elaborated */
+    uint32_t errors;                     /* there were when elaboration began */
 } etch_builder;
 
 /* The body of one module call or model. */
@@ -69,6 +70,7 @@ void etch_env_bind(etch_env *env, etch_bound bound);
 /* The same for a name that is declared (a parameter, an argument, a weight, a dim): it must be a new one.
  * `span`: where. */
 void etch_env_declare(etch_env *env, etch_bound bound, etch_span span);
+const char *etch_bound_kind_name(etch_bound_kind kind); /* "tensor", "dim", ... */
 /* The dim called `name`: local, a prime, or global. NULL after an error. */
 etch_dim *etch_env_dim(etch_env *env, etch_ast_name name);
 /* The graph's dim of a global one, made on first use. NULL after an error. */
@@ -83,6 +85,9 @@ etch_lookup etch_env_lookup(etch_env *env);
 etch_truth etch_env_decide(etch_env *env, const etch_ast_expr *test);
 /* Reports an index where its value would be needed. */
 void etch_report_index(etch_spec *spec, etch_span span, const char *index);
+/* Something came to nothing. That has been reported; else it is a bug, and ends as one: nothing is left out without a
+ * word. */
+void etch_builder_lost(const etch_builder *builder);
 /* Reports syntax that has no meaning yet. */
 void etch_later(etch_spec *spec, etch_span span, const char *what);
 

@@ -16,8 +16,29 @@ void etch_env_bind(etch_env *env, etch_bound bound)
     ETCH_PUSH(env->builder->spec->arena, &env->names, bound);
 }
 
+/* Does it stand for something? */
+static bool is_there(const etch_bound *bound)
+{
+    switch (bound->kind) {
+    case BOUND_TENSOR:
+        return bound->tensor != NULL;
+    case BOUND_DIM:
+        return bound->dim != NULL;
+    case BOUND_NUMBER:
+        return bound->number != NULL;
+    case BOUND_FUNCTION:
+    case BOUND_MODULE:
+    case BOUND_NOTHING:
+    case BOUND_INDEX:
+        break;
+    }
+    return true;
+}
+
 void etch_env_declare(etch_env *env, etch_bound bound, etch_span span)
 {
+    if (!is_there(&bound))
+        etch_builder_lost(env->builder);
     const etch_bound *known = etch_env_find(env, bound.name);
     if (known) {
         etch_diag *diag = etch_error(env->builder->spec->diags, ETCH_E_NAME_TWICE, span,
@@ -29,6 +50,12 @@ void etch_env_declare(etch_env *env, etch_bound bound, etch_span span)
     }
     bound.span = span;
     etch_env_bind(env, bound);
+}
+
+void etch_builder_lost(const etch_builder *b)
+{
+    if (etch_error_count(b->spec->diags) == b->errors)
+        etch_trap(etch_arena_mem(b->spec->arena), ETCH_EINTERNAL);
 }
 
 void etch_later(etch_spec *spec, etch_span span, const char *what)
@@ -60,6 +87,13 @@ static etch_dim *prime_of(etch_builder *b, etch_dim *base, etch_span span)
     return prime;
 }
 
+const char *etch_bound_kind_name(etch_bound_kind kind)
+{
+    static const char *const names[] = {"tensor",          "dim",       "number", "function", "module",
+                                        "missing operand", "loop index"};
+    return names[kind];
+}
+
 static etch_dim *not_a_dim(etch_env *env, etch_ast_name name, const char *what)
 {
     etch_error(env->builder->spec->diags, ETCH_E_NOT_A_DIM, name.span, "%s is a %s, not a dim", name.text,
@@ -70,12 +104,11 @@ static etch_dim *not_a_dim(etch_env *env, etch_ast_name name, const char *what)
 /* As etch_env_dim; `*found` tells an unknown name from an error. */
 static etch_dim *find_dim(etch_env *env, etch_ast_name name, bool *found)
 {
-    static const char *const kinds[] = {"tensor",          "dim",       "number", "function", "module",
-                                        "missing operand", "loop index"};
     *found = true;
     const etch_bound *bound = etch_env_find(env, name.text);
     if (bound)
-        return bound->kind == BOUND_DIM ? bound->dim : not_a_dim(env, name, kinds[bound->kind]);
+        return bound->kind == BOUND_DIM ? bound->dim
+                                        : not_a_dim(env, name, etch_bound_kind_name(bound->kind));
     const etch_symbol *symbol = etch_namespace_find(env->home, name.text);
     if (symbol)
         return symbol->kind == SYMBOL_DIM ? etch_builder_dim(env->builder, symbol)

@@ -36,8 +36,9 @@ static void add_shard(etch_plan_builder *b, shard_list *list, etch_ast_name dim,
         etch_help(diag, "several axes of one dim are one list: %s @ (a, b)", dim.text);
         return;
     }
-    etch_select_dim(b->spec, dim);
-    ETCH_PUSH(b->spec->arena, list, shard_of(dim, span, &axes));
+    etch_shard shard = shard_of(dim, span, &axes);
+    shard.known = etch_select_dim(b->spec, dim);
+    ETCH_PUSH(b->spec->arena, list, shard);
 }
 
 /* A dim that a pin lists without axes: the tensor has it, whole. */
@@ -473,8 +474,9 @@ static const etch_plan *build(etch_spec *spec, const etch_symbol *symbol)
     const uint32_t errors = etch_error_count(spec->diags);
     etch_plan_builder b = {.spec = spec, .symbol = symbol, .plan = ETCH_NEW(spec->arena, etch_plan)};
     b.plan->name = symbol->name;
+    b.plan->shared = symbol->home != spec->main;
     b.plan->span = symbol->item->name.span;
-    spec->shared_plan = symbol->home != spec->main ? b.plan : NULL;
+    spec->shared_plan = b.plan->shared ? b.plan : NULL;
     if (!refuse_own_meshes(&b, &symbol->item->lines, false)) {
         etch_mesh_build(&b);
         read_lines(&b);

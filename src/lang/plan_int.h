@@ -83,13 +83,15 @@ void etch_plan_read_balance(etch_plan_builder *b, const etch_ast_def *def);
 /* ---- plan_select.c: plans are bound late, so a name that nothing has is a warning; a plan of an imported file notes it
   * among its lacks ---- */
 
-/* Warns when no dim of the spec has this name. */
-void etch_select_dim(etch_spec *spec, etch_ast_name dim);
+/* Has a dim of the spec this name? Warns where none has. */
+bool etch_select_dim(etch_spec *spec, etch_ast_name dim);
 /* Warns when the spec has no such tag or module.tensor. */
 void etch_select_tensor(etch_spec *spec, etch_ast_name selector);
-/* Warns when the spec has no such loop, tag, module, path of modules or module.tensor. */
-void etch_select_part(etch_spec *spec, etch_ast_name selector);
+/* Has the spec such a loop, tag, module, path of modules or module.tensor? Warns where it has not. */
+bool etch_select_part(etch_spec *spec, etch_ast_name selector);
 /* Warns when nothing of the spec has this name; reports a tag or a module, which is no loop. */
 void etch_select_loop(etch_spec *spec, etch_ast_name selector);
+/* Warns that only the mesh speaks of this number. */
+void etch_select_size(etch_spec *spec, const etch_namespace *space, etch_ast_name name);
 
 #endif

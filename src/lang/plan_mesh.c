@@ -45,6 +45,17 @@ static const etch_symbol *find_number(const etch_plan_builder *b, const char *na
     return NULL;
 }
 
+/* Does an `axis` line of the plan give axes this name together? */
+static bool is_product(const etch_plan_builder *b, const char *name)
+{
+    const etch_ast_lines *lines = &b->symbol->item->lines;
+    for (uint32_t i = 0; i < lines->count; i++)
+        for (uint32_t k = 0; lines->at[i].kind == ETCH_AST_AXIS && k < lines->at[i].places.count; k++)
+            if (lines->at[i].places.at[k].name.text == name)
+                return true;
+    return false;
+}
+
 static etch_expr size_of(etch_plan_builder *b, uint32_t index);
 
 static etch_expr mesh_name(void *data, const etch_ast_expr *expr)
@@ -54,8 +65,11 @@ static etch_expr mesh_name(void *data, const etch_ast_expr *expr)
     if (axis >= 0)
         return size_of(b, (uint32_t)axis);
     const etch_symbol *symbol = find_number(b, expr->name.text);
-    if (!symbol)
-        return etch_var(b->spec->sym, expr->name.text); /* a size that only the mesh speaks of */
+    if (!symbol) {
+        if (!is_product(b, expr->name.text))
+            etch_select_size(b->spec, b->symbol->home, expr->name);
+        return etch_var(b->spec->sym, expr->name.text);
+    }
     return symbol->kind == SYMBOL_PARAM ? symbol->param->var : etch_dim_size(b->spec, symbol);
 }
 
@@ -74,7 +88,7 @@ static etch_expr own_size(etch_plan_builder *b, etch_mesh_name *axis)
         return NULL;
     }
     const etch_lookup lookup = {.name = mesh_name, .data = b};
-    return etch_value_of(spec, axis->def->value, &lookup);
+    return etch_number_of(spec, axis->def->value, &lookup);
 }
 
 /* Recursion is no deeper than the mesh has axes. */

@@ -23,7 +23,7 @@ void etch_plan_read_bucket(etch_plan_builder *b, const etch_ast_def *def)
         return;
     }
     const etch_lookup lookup = etch_plan_lookup(b->spec, b->symbol->home, plan);
-    plan->bucket = etch_value_of(b->spec, def->value, &lookup);
+    plan->bucket = etch_number_of(b->spec, def->value, &lookup);
     if (!plan->bucket)
         return;
     plan->bucketing = ETCH_BUCKET_BY_SIZE;

@@ -21,8 +21,8 @@ void etch_plan_read_pad(etch_plan_builder *b, const etch_ast_def *def)
     const etch_lookup lookup = etch_plan_lookup(spec, b->symbol->home, b->plan);
     if (def->value->kind == ETCH_AST_BROKEN || given_before(b, def))
         return;
-    etch_select_dim(spec, def->name);
-    etch_expr multiple = etch_value_of(spec, def->value, &lookup);
+    const bool known = etch_select_dim(spec, def->name);
+    etch_expr multiple = etch_number_of(spec, def->value, &lookup);
     if (!multiple)
         return;
     if (etch_is_integer(spec->sym, multiple, NULL) == ETCH_NO ||
@@ -34,5 +34,5 @@ void etch_plan_read_pad(etch_plan_builder *b, const etch_ast_def *def)
         return;
     }
     ETCH_PUSH(spec->arena, &b->plan->pads,
-              (etch_pad){.dim = def->name.text, .multiple = multiple, .span = def->span});
+              (etch_pad){.dim = def->name.text, .multiple = multiple, .known = known, .span = def->span});
 }

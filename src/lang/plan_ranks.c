@@ -68,7 +68,7 @@ void etch_plan_read_ranks(etch_plan_builder *b, const etch_ast_def *def)
     const etch_lookup lookup = etch_plan_lookup(spec, b->symbol->home, plan);
     if (def->value->kind == ETCH_AST_BROKEN)
         return;
-    etch_expr count = etch_value_of(spec, def->value, &lookup), product = etch_plan_ranks(spec->sym, plan);
+    etch_expr count = etch_number_of(spec, def->value, &lookup), product = etch_plan_ranks(spec->sym, plan);
     if (!count || !product)
         return;
     plan->ranks = (etch_rank_count){.count = count, .span = def->span};

@@ -81,18 +81,35 @@ static bool note_lack(etch_spec *spec, etch_span span, const char *kind, const c
     return true;
 }
 
-void etch_select_dim(etch_spec *spec, etch_ast_name dim)
+bool etch_select_dim(etch_spec *spec, etch_ast_name dim)
 {
     const body_names n = collect(spec);
     size_t length = strlen(dim.text);
     while (length > 1 && dim.text[length - 1] == '\'')
         length--;
-    if (holds(n.dims.at, n.dims.count, etch_name(spec->names, dim.text, length)) ||
-        note_lack(spec, dim.span, "dim", dim.text))
-        return;
+    if (holds(n.dims.at, n.dims.count, etch_name(spec->names, dim.text, length)))
+        return true;
+    if (note_lack(spec, dim.span, "dim", dim.text))
+        return false;
     etch_diag *diag = etch_warning(spec->diags, ETCH_E_UNKNOWN_SHARD, dim.span,
                                    "no dim is called '%s': this has no effect", dim.text);
     etch_suggest_name(diag, dim.text, n.dims.at, n.dims.count);
+    return false;
+}
+
+void etch_select_size(etch_spec *spec, const etch_namespace *space, etch_ast_name name)
+{
+    ETCH_VEC(const char *) names = {0};
+    if (note_lack(spec, name.span, "param", name.text))
+        return;
+    for (uint32_t i = 0; i < space->symbols.count; i++)
+        if (space->symbols.at[i]->kind == SYMBOL_PARAM || space->symbols.at[i]->kind == SYMBOL_DIM)
+            ETCH_PUSH(spec->arena, &names, space->names.at[i]);
+    etch_diag *diag =
+        etch_warning(spec->diags, ETCH_E_UNKNOWN_NAME, name.span,
+                     "'%s' is no param, dim or mesh axis: a size that only this mesh speaks of", name.text);
+    etch_suggest_name(diag, name.text, names.at, names.count);
+    etch_help(diag, "`param %s` in the spec declares it", name.text);
 }
 
 static bool body_holds(const etch_ast_body *body, const char *name)
@@ -151,20 +168,23 @@ static bool select_path(etch_spec *spec, const body_names *n, etch_ast_name sele
     return true;
 }
 
-/* "module.tensor", or "module.module" where that may be selected. */
-static void select_in_module(etch_spec *spec, const body_names *n, etch_ast_name selector, bool modules)
+/* "module.tensor", or "module.module" where that may be selected: is it there? */
+static bool select_in_module(etch_spec *spec, const body_names *n, etch_ast_name selector, bool modules)
 {
     const char *dot = strrchr(selector.text, '.'), *first = dot;
     const char *last = etch_name_of(spec->names, dot + 1);
     while (first > selector.text && first[-1] != '.')
         first--;
     const char *module = etch_name(spec->names, first, (size_t)(dot - first));
-    if (!select_path(spec, n, selector, dot) || module_holds(spec, module, last) ||
-        (modules && holds(n->modules.at, n->modules.count, last)) ||
-        note_lack(spec, selector.span, modules ? "part" : "tensor", selector.text))
-        return;
+    if (!select_path(spec, n, selector, dot))
+        return false;
+    if (module_holds(spec, module, last) || (modules && holds(n->modules.at, n->modules.count, last)))
+        return true;
+    if (note_lack(spec, selector.span, modules ? "part" : "tensor", selector.text))
+        return false;
     etch_warning(spec->diags, ETCH_E_UNKNOWN_SELECTOR, selector.span,
                  "module '%s' has no tensor '%s': this has no effect", module, last);
+    return false;
 }
 
 void etch_select_tensor(etch_spec *spec, etch_ast_name selector)
@@ -181,13 +201,11 @@ void etch_select_tensor(etch_spec *spec, etch_ast_name selector)
     etch_suggest_name(diag, selector.text, n.tags.at, n.tags.count);
 }
 
-void etch_select_part(etch_spec *spec, etch_ast_name selector)
+bool etch_select_part(etch_spec *spec, etch_ast_name selector)
 {
     const body_names n = collect(spec);
-    if (strchr(selector.text, '.')) {
-        select_in_module(spec, &n, selector, true);
-        return;
-    }
+    if (strchr(selector.text, '.'))
+        return select_in_module(spec, &n, selector, true);
     ETCH_VEC(const char *) names = {0};
     for (uint32_t i = 0; i < n.loops.count; i++)
         ETCH_PUSH(spec->arena, &names, n.loops.at[i]);
@@ -195,13 +213,15 @@ void etch_select_part(etch_spec *spec, etch_ast_name selector)
         ETCH_PUSH(spec->arena, &names, n.tags.at[i]);
     for (uint32_t i = 0; i < n.modules.count; i++)
         ETCH_PUSH(spec->arena, &names, n.modules.at[i]);
-    if (holds(names.at, names.count, selector.text) ||
-        note_lack(spec, selector.span, "loop, tag or module", selector.text))
-        return;
+    if (holds(names.at, names.count, selector.text))
+        return true;
+    if (note_lack(spec, selector.span, "loop, tag or module", selector.text))
+        return false;
     etch_diag *diag =
         etch_warning(spec->diags, ETCH_E_UNKNOWN_SELECTOR, selector.span,
                      "no loop, tag or module is called '%s': this has no effect", selector.text);
     etch_suggest_name(diag, selector.text, names.at, names.count);
+    return false;
 }
 
 void etch_select_loop(etch_spec *spec, etch_ast_name selector)

@@ -33,7 +33,7 @@ static void no_schedule(etch_plan_builder *b, etch_span span, const char *name)
 static etch_expr number_of(etch_plan_builder *b, const etch_ast_expr *expr)
 {
     const etch_lookup lookup = etch_plan_lookup(b->spec, b->symbol->home, b->plan);
-    return etch_value_of(b->spec, expr, &lookup);
+    return etch_number_of(b->spec, expr, &lookup);
 }
 
 static void read_chunks(etch_plan_builder *b, const etch_ast_expr *value, etch_stage_line *out)
@@ -131,14 +131,16 @@ const etch_stage_line *etch_stage_read(etch_plan_builder *b, const etch_ast_line
     etch_stage_line *out = ETCH_NEW(spec->arena, etch_stage_line);
     const char **selectors = ETCH_NEW_ARRAY(spec->arena, line->what.count, const char *);
     etch_span *spans = ETCH_NEW_ARRAY(spec->arena, line->what.count, etch_span);
+    bool *known = ETCH_NEW_ARRAY(spec->arena, line->what.count, bool);
     for (uint32_t i = 0; i < line->what.count; i++) {
         if (!listed_before(b, line, i))
-            etch_select_part(spec, line->what.at[i]);
+            known[i] = etch_select_part(spec, line->what.at[i]);
         selectors[i] = line->what.at[i].text;
         spans[i] = line->what.at[i].span;
     }
     *out = (etch_stage_line){.selectors = selectors,
                              .selector_spans = spans,
+                             .selectors_known = known,
                              .selector_count = line->what.count,
                              .axis_count = axes->count,
                              .schedule = etch_schedule_default(),

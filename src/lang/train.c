@@ -42,7 +42,7 @@ void etch_run_accumulate(etch_spec *spec, const etch_symbol *run, const etch_ast
     }
     const etch_lookup lookup = etch_global_lookup(spec, run->home);
     train->batch = dim_of(data, value->items.at[0]->name);
-    train->micro = etch_value_of(spec, value->items.at[1], &lookup);
+    train->micro = etch_number_of(spec, value->items.at[1], &lookup);
 }
 
 static void read_accumulate(filling *f, const etch_ast_def *def)
@@ -139,7 +139,9 @@ static void read_optimizer(filling *f, const etch_ast_def *def)
         report_no_optimizer(f, value->name);
         return;
     }
-    for (uint32_t i = 0; value->kind == ETCH_AST_CALL && i < value->args.count; i++)
+    if (value->kind != ETCH_AST_CALL || !etch_args_are_distinct(f->spec, value, ETCH_E_TRAIN_OPTION))
+        return;
+    for (uint32_t i = 0; i < value->args.count; i++)
         read_optimizer_argument(f, value->name.text, &value->args.at[i]);
 }
 
@@ -191,7 +193,7 @@ static void read_clip(filling *f, const etch_ast_def *def)
     if (def->value->kind == ETCH_AST_NAME && strcmp(def->value->name.text, "none") == 0)
         return;
     const etch_lookup lookup = etch_global_lookup(f->spec, f->symbol->home);
-    etch_expr limit = etch_value_of(f->spec, def->value, &lookup);
+    etch_expr limit = etch_number_of(f->spec, def->value, &lookup);
     if (limit && etch_is_constant(limit) &&
         etch_constant_compare(f->spec->sym, limit, etch_int(f->spec->sym, 0)) <= 0)
         wrong(f, def->value->span, "the norm that gradients are clipped to is above 0");

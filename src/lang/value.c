@@ -211,6 +211,28 @@ etch_expr etch_value_of(etch_spec *spec, const etch_ast_expr *expr, const etch_l
     return not_a_number(spec, expr, "a list");
 }
 
+etch_expr etch_number_of(etch_spec *spec, const etch_ast_expr *expr, const etch_lookup *lookup)
+{
+    if (expr->kind == ETCH_AST_TRUTH)
+        return not_a_number(spec, expr, expr->truth ? "'true'" : "'false'");
+    return etch_value_of(spec, expr, lookup);
+}
+
+bool etch_args_are_distinct(etch_spec *spec, const etch_ast_expr *call, etch_code code)
+{
+    for (uint32_t i = 0; i < call->args.count; i++) {
+        const etch_ast_name name = call->args.at[i].name;
+        for (uint32_t k = 0; name.text && k < i; k++) {
+            if (call->args.at[k].name.text != name.text)
+                continue;
+            etch_diag *diag = etch_error(spec->diags, code, name.span, "'%s' is given twice", name.text);
+            etch_note(diag, call->args.at[k].name.span, "it is given here already");
+            return false;
+        }
+    }
+    return true;
+}
+
 /* ---- predicates ---------------------------------------------------------------------------------------- */
 
 etch_relation etch_relation_of(char op)

@@ -172,8 +172,8 @@ static void find_model(etch_session *session, etch_pipeline *p)
         elaborate(session, p);
 }
 
-etch_pipeline *etch_pipeline_get(etch_session *session, const char *run, const char *plan_name,
-                                 bool needs_plan, etch_span asked)
+static etch_pipeline *find_pipeline(etch_session *session, const char *run, const char *plan_name,
+                                    bool needs_plan, etch_span asked)
 {
     if (!run)
         run = session->options.run;
@@ -199,6 +199,22 @@ etch_pipeline *etch_pipeline_get(etch_session *session, const char *run, const c
     return p->model ? p : NULL;
 }
 
+/* Nothing came of it: that has been reported, or is a bug and ends as one. */
+static void lost(const etch_session *session)
+{
+    if (etch_error_count(session->diags) == 0)
+        etch_trap(session->mem, ETCH_EINTERNAL);
+}
+
+etch_pipeline *etch_pipeline_get(etch_session *session, const char *run, const char *plan_name,
+                                 bool needs_plan, etch_span asked)
+{
+    etch_pipeline *p = find_pipeline(session, run, plan_name, needs_plan, asked);
+    if (!p)
+        lost(session);
+    return p;
+}
+
 static etch_placed *place(etch_session *session, const etch_pipeline *p)
 {
     const etch_plan *plan = p->plan;
@@ -212,6 +228,8 @@ bool etch_pipeline_place(etch_session *session, etch_pipeline *p)
     if (!p->tried_to_place) {
         p->tried_to_place = true;
         p->placed = place(session, p);
+        if (!p->placed)
+            lost(session);
     }
     return p->placed != NULL;
 }

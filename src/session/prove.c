@@ -9,6 +9,7 @@ typedef struct proving {
     etch_session *session;
     const char *text;
     etch_proof *proof;
+    etch_truth truth;
 } proving;
 
 static const char *text_or_null(etch_session *session, etch_expr expr)
@@ -38,7 +39,7 @@ static void add_witness(etch_session *session, const etch_judgement *j, etch_pro
     proof->right_value = text_or_null(session, etch_subst(sym, j->claim.right, w->count, w->vars, w->values));
 }
 
-static etch_status conclude(const proving *p, const etch_judgement *j)
+static void conclude(const proving *p, const etch_judgement *j)
 {
     static const char *const verdicts[] = {
         [ETCH_NO] = "refuted", [ETCH_YES] = "proved", [ETCH_UNKNOWN] = "unknown"};
@@ -54,7 +55,6 @@ static etch_status conclude(const proving *p, const etch_judgement *j)
     add_conditions(session, j, proof);
     if (j->truth == ETCH_NO)
         add_witness(session, j, proof);
-    return j->truth == ETCH_YES ? ETCH_OK : j->truth == ETCH_NO ? ETCH_EINPUT : ETCH_EUNKNOWN;
 }
 
 static etch_status prove(void *data)
@@ -87,7 +87,9 @@ static etch_status prove(void *data)
     }
     etch_remark_open(session);
     p->proof = ETCH_NEW(session->arena, etch_proof);
-    return conclude(p, &judged);
+    p->truth = judged.truth;
+    conclude(p, &judged);
+    return ETCH_OK;
 }
 
 etch_status etch_session_prove(etch_session *session, const char *statement, const etch_proof **result)
@@ -95,5 +97,7 @@ etch_status etch_session_prove(etch_session *session, const char *statement, con
     proving p = {.session = session, .text = statement};
     etch_status status = etch_session_run(session, prove, &p);
     *result = session->broken == ETCH_OK ? p.proof : NULL;
-    return status;
+    if (status != ETCH_OK)
+        return status;
+    return p.truth == ETCH_YES ? ETCH_OK : p.truth == ETCH_NO ? ETCH_EINPUT : ETCH_EUNKNOWN;
 }

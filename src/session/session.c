@@ -130,16 +130,20 @@ void etch_session_cancel(etch_session *session)
 
 /* Tells a body that returned from one that was cut short: only the latter leaves `finished` unset. */
 typedef struct guarded {
+    etch_session *session;
     etch_status (*body)(void *data);
     void *data;
     bool finished;
 } guarded;
 
+/* Input is refused with a reason. Without one it is not the input that is wrong. */
 static etch_status run_guarded(void *data)
 {
     guarded *g = data;
     etch_status status = g->body(g->data);
     g->finished = true;
+    if (status == ETCH_EINPUT && etch_error_count(g->session->diags) == 0)
+        return ETCH_EINTERNAL;
     return status;
 }
 
@@ -155,7 +159,7 @@ etch_status etch_session_run_plain(etch_session *session, etch_status (*body)(vo
 {
     if (session->broken != ETCH_OK)
         return session->broken;
-    guarded g = {body, data, false};
+    guarded g = {session, body, data, false};
     etch_status status = etch_guard(session->mem, run_guarded, &g);
     if (!g.finished) {
         const bool formula = status == ETCH_ELIMIT && session->spec && etch_sym_limit_reached(session->sym);

@@ -1,4 +1,5 @@
 /* Values of expressions, quantities in them, checks. */
+#include "lang/model_int.h"
 #include "specs.h"
 #include "suite.h"
 
@@ -227,11 +228,36 @@ START_TEST(checks_are_those_of_the_spec_and_assumptions_of_all_files)
 }
 END_TEST
 
+/* What comes to nothing has been reported, or the run ends as a bug: in every build, without assertions too. */
+static etch_status come_to_nothing(void *data)
+{
+    const spec_scene *s = data;
+    const etch_builder builder = {.spec = s->spec};
+    etch_builder_lost(&builder);
+    return ETCH_OK;
+}
+
+static void losses(etch_arena *arena)
+{
+    spec_scene s = specs_load(arena, "param a\n");
+    ck_assert_int_eq(etch_guard(etch_arena_mem(arena), come_to_nothing, &s), ETCH_EINTERNAL);
+    etch_error(s.diags, ETCH_E_CALL_ARGUMENTS, (etch_span){0, 0}, "a reason");
+    ck_assert_int_eq(etch_guard(etch_arena_mem(arena), come_to_nothing, &s), ETCH_OK);
+    specs_end(&s);
+}
+
+START_TEST(nothing_is_left_out_without_a_reason)
+{
+    etch_with_arena(losses);
+}
+END_TEST
+
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("values");
     ETCH_ADD_TESTS(suite, values_are_exact_and_mistakes_have_places,
                    quantities_are_asked_for_by_their_arguments, one_quantity_alone_is_told_from_more,
-                   checks_are_those_of_the_spec_and_assumptions_of_all_files);
+                   checks_are_those_of_the_spec_and_assumptions_of_all_files,
+                   nothing_is_left_out_without_a_reason);
     return suite;
 }
