@@ -1,15 +1,18 @@
 /* Runs a fuzz target without a fuzzer: on every file of the folders that are named, and on mutations of each
- * that are the same in every run. */
+ * that are the same in every run.
+ *
+ *     fuzz_spec_plain [-COUNT] FOLDER...      COUNT inputs are made of each file, itself the first of them; 200 */
 #define _POSIX_C_SOURCE 200809L
 
 #include "fuzz.h"
 
 #include <dirent.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LARGEST = 1 << 20, MUTATIONS = 200 };
+enum { LARGEST = 1 << 20, INPUTS = 200 };
 
 typedef struct input {
     uint8_t *bytes;
@@ -58,17 +61,17 @@ static int run_once(const input *in)
     return 0;
 }
 
-static int run_file(const char *path)
+static int run_file(const char *path, int inputs)
 {
     FILE *file = fopen(path, "rb");
-    input original = {malloc(LARGEST), 0}, changed = {malloc(LARGEST + 16 * MUTATIONS), 0};
+    input original = {malloc(LARGEST), 0}, changed = {malloc(LARGEST + 16 * INPUTS), 0};
     int failed = !file || !original.bytes || !changed.bytes;
     if (!failed)
         original.size = fread(original.bytes, 1, LARGEST, file);
     if (file)
         fclose(file);
     uint32_t state = 1;
-    for (int i = 0; !failed && i < MUTATIONS; i++) {
+    for (int i = 0; !failed && i < inputs; i++) {
         memcpy(changed.bytes, original.bytes, original.size);
         changed.size = original.size;
         for (int k = 0; k < i; k++)
@@ -80,7 +83,7 @@ static int run_file(const char *path)
     return failed;
 }
 
-static int run_folder(const char *folder)
+static int run_folder(const char *folder, int inputs)
 {
     struct dirent **entries;
     int count = scandir(folder, &entries, NULL, alphasort);
@@ -89,7 +92,7 @@ static int run_folder(const char *folder)
         char path[4096];
         snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
         if (!failed && entries[i]->d_name[0] != '.') {
-            failed = run_file(path);
+            failed = run_file(path, inputs);
             if (failed)
                 fprintf(stderr, "cannot run %s\n", path);
         }
@@ -102,8 +105,10 @@ static int run_folder(const char *folder)
 
 int main(int argc, char **argv)
 {
-    int failed = argc < 2;
-    for (int i = 1; i < argc; i++)
-        failed |= run_folder(argv[i]);
+    const bool counted = argc > 1 && argv[1][0] == '-';
+    const int inputs = counted ? atoi(argv[1] + 1) : INPUTS, first = counted ? 2 : 1;
+    int failed = argc <= first || inputs < 1 || inputs > INPUTS;
+    for (int i = first; !failed && i < argc; i++)
+        failed = run_folder(argv[i], inputs);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,6 +1,8 @@
-/* Whatever a spec holds, a session over it ends: each call succeeds, or says what is wrong with the spec. */
+/* Whatever a spec holds, a session over it ends: each call succeeds, or says what is wrong with the spec. An input is a
+ * bundle: the spec with what it imports, the values and the plan that it is used with. */
 #define _POSIX_C_SOURCE 200809L
 
+#include "bundle.h"
 #include "fuzz.h"
 
 #include "etch/etch.h"
@@ -8,69 +10,115 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-/* Every call of the interface must end in one of these; what is refused is explained. */
-static void check_end(etch_session *session, etch_status status)
+typedef struct use {
+    etch_session *session;
+    size_t errors, warnings; /* that were reported so far */
+} use;
+
+/* Every call of the interface must end in one of these. What is refused is explained, what is fine is not. A later call
+ * may refuse for the reason that an earlier one gave. */
+static void check_end(use *u, etch_status status)
 {
-    size_t count, errors = 0;
-    const etch_message *messages = etch_session_messages(session, &count);
-    etch_session_message_text(session);
-    for (size_t i = 0; i < count; i++)
+    size_t count, errors = 0, warnings = 0;
+    const etch_message *messages = etch_session_messages(u->session, &count);
+    if (!etch_session_message_text(u->session))
+        abort();
+    for (size_t i = 0; i < count; i++) {
         errors += strcmp(messages[i].severity, "error") == 0;
-    const bool fine = status == ETCH_OK || status == ETCH_EUNKNOWN;
+        warnings += strcmp(messages[i].severity, "warning") == 0;
+    }
+    const bool fine = status == ETCH_OK && errors == u->errors;
+    const bool unknown = status == ETCH_EUNKNOWN && errors == u->errors && warnings > 0;
     const bool refused = status == ETCH_EINPUT && errors > 0;
-    if (!fine && !refused && status != ETCH_ELIMIT)
+    if (!fine && !unknown && !refused && status != ETCH_ELIMIT) {
+        fprintf(stderr, "status %d (%s), %zu new errors\n", (int)status, etch_status_text(status),
+                errors - u->errors);
+        abort();
+    }
+    u->errors = errors;
+    u->warnings = warnings;
+}
+
+/* A report that is promised is there. */
+static void check_given(bool fine, const void *report)
+{
+    if (fine && !report)
         abort();
 }
 
-static void ask(etch_session *session)
+static void ask(use *u)
 {
-    static const char *const queries[] = {"flops(step)", "traffic(step)", "comm(step)", "params(model)"};
-    const etch_check_report *report;
-    const etch_answer *answer;
-    check_end(session, etch_session_check(session, &report));
-    for (size_t i = 0; i < sizeof queries / sizeof *queries; i++)
-        check_end(session, etch_session_query(session, queries[i], ETCH_BY_NOTHING, &answer));
+    static const char *const queries[] = {"flops(step)", "traffic(step)", "comm(step)", "params(model)",
+                                          "memory(peak)"};
+    const etch_check_report *report = NULL;
+    etch_status status = etch_session_check(u->session, &report);
+    check_end(u, status);
+    check_given(status == ETCH_OK || status == ETCH_EUNKNOWN, report);
+    for (size_t i = 0; i < sizeof queries / sizeof *queries; i++) {
+        const etch_answer *answer = NULL;
+        status = etch_session_query(u->session, queries[i], ETCH_BY_NOTHING, &answer);
+        check_end(u, status);
+        check_given(status == ETCH_OK, answer);
+        check_given(status == ETCH_OK && answer->row_count == 0, answer ? answer->amount.text : NULL);
+    }
 }
 
-static void lower(etch_session *session)
+static void lower(use *u)
 {
     const etch_output_options options = {.dry_run = true};
-    const etch_output_report *report;
-    const etch_pipeline_report *pipeline;
-    check_end(session, etch_session_pipeline(session, &pipeline));
-    check_end(session, etch_session_lower(session, &options, &report));
+    const etch_output_report *report = NULL;
+    const etch_pipeline_report *pipeline = NULL;
+    etch_status status = etch_session_pipeline(u->session, &pipeline);
+    check_end(u, status);
+    check_given(status == ETCH_OK, pipeline);
+    status = etch_session_lower(u->session, &options, &report);
+    check_end(u, status);
+    check_given(status == ETCH_OK, report);
 }
 
-static void use(const char *path, bool bound)
+static const char *said(const bundle *b, bundle_option option)
 {
-    static const char *const sets[] = {"batch=4", "seq=8", "hidden=8", "layers=2", "vocab=16"};
+    return b->options[option][0] ? b->options[option] : NULL;
+}
+
+/* `bound`: with the values that the input asks for, and down to traces. */
+static void run(const bundle *b, const char *path, bool bound)
+{
+    const char *const set = said(b, BUNDLE_SET);
     const etch_session_options options = {.spec = path,
-                                          .sets = sets,
-                                          .set_count = bound ? sizeof sets / sizeof *sets : 0,
-                                          .memory_limit = (size_t)64 << 20};
-    etch_session *session;
-    const etch_status status = etch_session_open(&options, &session);
-    if (!session)
+                                          .config = said(b, BUNDLE_CONFIG),
+                                          .plan = said(b, BUNDLE_PLAN),
+                                          .run = said(b, BUNDLE_RUN),
+                                          .sets = &set,
+                                          .set_count = bound && set,
+                                          .defaults = bound,
+                                          .memory_limit = (size_t)128 << 20};
+    use u = {0};
+    const etch_status status = etch_session_open(&options, &u.session);
+    if (!u.session)
         abort();
-    check_end(session, status);
+    check_end(&u, status);
     if (status == ETCH_OK) {
-        ask(session);
+        ask(&u);
         if (bound)
-            lower(session);
+            lower(&u);
     }
-    etch_session_close(session);
+    etch_session_close(u.session);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char path[] = "/tmp/etch_fuzz_XXXXXX";
-    const int file = mkstemp(path);
-    if (file < 0 || write(file, data, size) != (ssize_t)size || close(file) != 0)
+    static bundle b;
+    const char *scratch = getenv("TMPDIR");
+    char folder[2048], path[4096];
+    snprintf(folder, sizeof folder, "%s/etch_fuzz_XXXXXX", scratch && *scratch ? scratch : "/tmp");
+    bundle_split(&b, data, size);
+    if (!mkdtemp(folder) || !bundle_write(&b, folder))
         abort();
-    use(path, false);
-    use(path, true);
-    unlink(path);
+    snprintf(path, sizeof path, "%s/%s", folder, b.files[0].name);
+    run(&b, path, false);
+    run(&b, path, true);
+    bundle_remove(&b, folder);
     return 0;
 }

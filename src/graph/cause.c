@@ -186,14 +186,14 @@ etch_span etch_place_pin(const etch_placed *placed, const etch_tensor *tensor)
 
 /* ---- phrases -------------------------------------------------------------------------------------------- */
 
-static void say(const telling *t, int part, etch_span span, const char *text)
+static void say(const telling *t, etch_phrase_part part, etch_span span, const char *text)
 {
     ETCH_PUSH(t->arena, t->out,
               (etch_phrase){.part = part, .of_plan = part == ETCH_PHRASE_LINE, .text = text, .span = span});
 }
 
 /* What a line of the plan asks for by itself. */
-static void say_of_plan(const telling *t, int part, etch_span line, const char *text)
+static void say_of_plan(const telling *t, etch_phrase_part part, etch_span line, const char *text)
 {
     ETCH_PUSH(t->arena, t->out,
               (etch_phrase){.part = part, .of_plan = line.start != 0, .text = text, .span = line});
@@ -310,7 +310,7 @@ static const etch_loop *loop_of(const etch_region *region, const etch_tensor *te
 }
 
 static void explain_need(const telling *t, const etch_cause *cause, const etch_state *to, uint32_t axes,
-                         const etch_tensor *moved, int part);
+                         const etch_tensor *moved, etch_phrase_part part);
 
 static void explain_made(const telling *t, etch_value *value, uint32_t axes)
 {
@@ -361,7 +361,7 @@ static const char *part_text(const telling *t, const etch_cause *cause)
 }
 
 static void explain_held(const telling *t, const etch_cause *cause, const etch_state *to, uint32_t axes,
-                         const etch_tensor *moved, int part)
+                         const etch_tensor *moved, etch_phrase_part part)
 {
     const char *name = name_of(t, cause->tensor ? cause->tensor : moved);
     const char *state = state_text(t, to, axes);
@@ -393,7 +393,7 @@ static void explain_held(const telling *t, const etch_cause *cause, const etch_s
 }
 
 static void explain_cotangent(const telling *t, const etch_cause *cause, const etch_state *to, uint32_t axes,
-                              int part)
+                              etch_phrase_part part)
 {
     const etch_tensor *of = cause->tensor;
     switch (cause->rule) {
@@ -423,7 +423,7 @@ static void explain_cotangent(const telling *t, const etch_cause *cause, const e
 }
 
 static void explain_need(const telling *t, const etch_cause *cause, const etch_state *to, uint32_t axes,
-                         const etch_tensor *moved, int part)
+                         const etch_tensor *moved, etch_phrase_part part)
 {
     switch (cause->rule) {
     case ETCH_RULE_OPERAND:

@@ -46,13 +46,15 @@ typedef struct etch_cause {
     etch_span line;               /* of the plan, or of the train block */
 } etch_cause;
 
+typedef enum etch_phrase_part {
+    ETCH_PHRASE_MADE,  /* how the value came to be held as it is: what made it */
+    ETCH_PHRASE_NEEDS, /* what asks for the collective */
+    ETCH_PHRASE_LINE   /* a line of the plan behind one of the two */
+} etch_phrase_part;
+
 /* A part of an explanation, and the place that it speaks of (nowhere: of none). */
 typedef struct etch_phrase {
-    enum {
-        ETCH_PHRASE_MADE,  /* how the value came to be held as it is: what made it */
-        ETCH_PHRASE_NEEDS, /* what asks for the collective */
-        ETCH_PHRASE_LINE   /* a line of the plan behind one of the two */
-    } part;
+    etch_phrase_part part;
     bool of_plan;     /* `span` is a line of the plan, or of the train block */
     const char *text; /* "needed as [B@dp,S,H] by einsum(x, wq) in llama.block.attention" */
     etch_span span;

@@ -612,7 +612,9 @@ const char *etch_move_name(etch_move move); /* "all_reduce" as in queries */
 /* Where in the chain of units something of the top level runs: with a block, with the first or the last
  * iteration of a loop, or with all of them. Along the chain homes grow. */
 typedef uint32_t etch_home;
-enum { ETCH_SIDES = 3, ETCH_NO_HOME = UINT32_MAX, ETCH_NO_ENTRY = UINT32_MAX };
+#define ETCH_NO_HOME UINT32_MAX
+#define ETCH_NO_ENTRY UINT32_MAX
+enum { ETCH_SIDES = 3 };
 typedef enum etch_side { ETCH_FIRST_OF, ETCH_ALL_OF, ETCH_LAST_OF } etch_side;
 static inline etch_home etch_home_at(uint32_t entry, etch_side side)
 {

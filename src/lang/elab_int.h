@@ -189,6 +189,9 @@ bool etch_run_binds(const etch_symbol *run, const etch_ast_def *def);
 bool etch_run_says_once(etch_spec *spec, const etch_symbol *run, uint32_t index);
 bool etch_is_train_option(const char *name);
 bool etch_is_infer_option(const char *name);
+/* Options by index; NULL past the end. */
+const char *etch_train_option_at(uint32_t index);
+const char *etch_infer_option_at(uint32_t index);
 
 /* What a `recompute` option of a train block or a plan says. False after an error. */
 bool etch_recompute_of(etch_spec *spec, const etch_ast_def *def, etch_recompute *out);

@@ -13,6 +13,11 @@ static const struct option {
 };
 enum { OPTION_COUNT = sizeof options / sizeof *options };
 
+const char *etch_infer_option_at(uint32_t index)
+{
+    return index < OPTION_COUNT ? options[index].name : NULL;
+}
+
 bool etch_is_infer_option(const char *name)
 {
     for (uint32_t i = 0; i < OPTION_COUNT; i++)

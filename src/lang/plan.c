@@ -240,6 +240,11 @@ static const plan_option plan_options[] = {
     {"balance", read_balance}, {"bucket", read_bucket}, {"keep", read_keep}, {"offload", read_offload},
     {"order", read_order},     {"ranks", read_ranks},   {"recompute", NULL}, {"reduce", read_reduce}};
 
+const char *etch_plan_option_at(uint32_t index)
+{
+    return index < sizeof plan_options / sizeof *plan_options ? plan_options[index].name : NULL;
+}
+
 /* NULL: it has none. */
 static const plan_option *option_of(const etch_ast_def *def)
 {

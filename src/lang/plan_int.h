@@ -21,6 +21,9 @@ typedef struct etch_plan_builder {
     etch_span plan_recompute, scope_recompute; /* where the plan, and the scope in work, say so; or nowhere */
 } etch_plan_builder;
 
+/* Options of a plan that have a meaning, by index; NULL past the end. */
+const char *etch_plan_option_at(uint32_t index);
+
 /* An ordered list of mesh axes. */
 typedef struct etch_axis_list {
     uint32_t at[ETCH_MAX_AXES];
@@ -62,10 +65,15 @@ const etch_stage_line *etch_stage_read(etch_plan_builder *b, const etch_ast_line
 /* Reports mesh axes of the stage line that other lines of the plan use as well. */
 void etch_stage_check_axes(etch_plan_builder *b);
 
+/* Options of a stage line by index; NULL past the end. */
+const char *etch_stage_option_at(uint32_t index);
+
 /* ---- plan_zero.c ---- */
 
 /* What a zero line says. What is wrong is reported; false when there is no line to speak of. */
 bool etch_zero_read(etch_plan_builder *b, const etch_ast_line *line, etch_zero *out);
+/* Its options by index; NULL past the end. */
+const char *etch_zero_option_at(uint32_t index);
 
 /* ---- plan_options.c: what a plan says beside placement, given for the first time ---- */
 

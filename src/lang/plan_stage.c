@@ -96,6 +96,11 @@ static const struct option {
 } options[] = {{"counts", read_counts}, {"schedule", read_schedule}};
 enum { OPTION_COUNT = sizeof options / sizeof *options };
 
+const char *etch_stage_option_at(uint32_t index)
+{
+    return index < OPTION_COUNT ? options[index].name : NULL;
+}
+
 static void read_option(etch_plan_builder *b, const etch_ast_def *def, etch_stage_line *out)
 {
     const char *names[OPTION_COUNT];

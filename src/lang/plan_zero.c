@@ -113,6 +113,11 @@ static const struct option {
                {"unit", 3, read_unit}};
 enum { OPTION_COUNT = sizeof options / sizeof *options };
 
+const char *etch_zero_option_at(uint32_t index)
+{
+    return index < OPTION_COUNT ? options[index].name : NULL;
+}
+
 static const struct option *option_named(const char *name)
 {
     for (uint32_t i = 0; i < OPTION_COUNT; i++)
