@@ -20,6 +20,7 @@ typedef struct keeping {
     etch_sym *sym;
     etch_arena *arena;
     uint32_t count; /* tensors */
+    etch_saved_ways *ways;
     const etch_op *
         *reader;    /* by tensor id: the first op that reads the value in backward; NULL: nothing does */
     uint32_t *item; /* by tensor id: 1 + the item that counts the value; 0: none does yet */
@@ -29,152 +30,6 @@ typedef struct keeping {
     bool changed;
     etch_saved_list all;
 } keeping;
-
-/* ---- places in memory ------------------------------------------------------------------------------- */
-
-static const etch_carry *carry_in(const etch_tensor *tensor)
-{
-    const etch_region *body = tensor->region;
-    for (uint32_t i = 0; body && i < body->carries.count; i++)
-        if (body->carries.at[i].in == tensor)
-            return &body->carries.at[i];
-    return NULL;
-}
-
-/* In the first body of the loop. */
-static const etch_carry *carry_result(const etch_tensor *tensor)
-{
-    for (uint32_t i = 0; tensor->region && !tensor->producer && i < tensor->region->items.count; i++) {
-        const etch_loop *loop = tensor->region->items.at[i].loop;
-        for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
-            if (etch_loop_carries(loop)->at[k].result == tensor)
-                return &etch_loop_carries(loop)->at[k];
-    }
-    return NULL;
-}
-
-static const etch_loop *loop_of(const etch_carry *carry)
-{
-    return carry->in->region->loop;
-}
-
-static bool is_single(const etch_carry *carry)
-{
-    return loop_of(carry)->bodies.count == 1;
-}
-
-/* The same value in another class of iterations. */
-static const etch_carry *in_class(const etch_carry *carry, uint32_t class)
-{
-    const etch_region *body = carry->in->region;
-    return &body->loop->bodies.at[class]->carries.at[carry - body->carries.at];
-}
-
-/* Behind views of one region and of those around it. */
-static const etch_tensor *behind_views(const etch_tensor *tensor)
-{
-    while (tensor->producer && tensor->producer->row->role == ROLE_FREE)
-        tensor = tensor->producer->ins[0];
-    return tensor;
-}
-
-static bool passes(const etch_carry *carry);
-
-/* What an iteration hands on: made in it, or what has entered it as this or another value, or older than the loop. Goes
- * as deep as loops are nested. */
-static const etch_tensor *handed_on(const etch_carry *carry)
-{
-    const etch_tensor *tensor = carry->out;
-    for (;;) {
-        tensor = behind_views(tensor);
-        const etch_carry *other = carry_in(tensor);
-        const bool here = tensor->region == carry->in->region;
-        if (here && other && other != carry && other->init && is_single(other) &&
-            behind_views(other->out) == tensor) {
-            tensor = other->init;
-            continue;
-        }
-        const etch_carry *inner = here ? carry_result(tensor) : NULL;
-        if (!inner || !inner->init)
-            return tensor;
-        const etch_tensor *last = handed_on(inner);
-        if (passes(inner))
-            tensor = inner->init;
-        else if (!is_single(inner) || last->region == inner->in->region)
-            return tensor;
-        else
-            tensor = last;
-    }
-}
-
-/* Does an iteration hand on what has entered it? Does every iteration? */
-static bool rests(const etch_carry *carry)
-{
-    return handed_on(carry) == carry->in;
-}
-static bool passes(const etch_carry *carry)
-{
-    for (uint32_t k = 0; k < loop_of(carry)->bodies.count; k++)
-        if (!rests(in_class(carry, k)))
-            return false;
-    return true;
-}
-
-/* The first value of the loop that is handed on as this one is: both leave the loop as one. */
-static const etch_carry *first_alike(const etch_carry *carry)
-{
-    const etch_region *body = carry->in->region;
-    const etch_tensor *out = handed_on(carry);
-    for (uint32_t i = 0; is_single(carry) && i < body->carries.count; i++)
-        if (handed_on(&body->carries.at[i]) == out)
-            return &body->carries.at[i];
-    return carry;
-}
-
-/* Does each iteration make what it hands on? */
-static bool makes(const etch_carry *carry)
-{
-    const etch_tensor *out = handed_on(carry);
-    return out->region == carry->in->region && !carry_in(out);
-}
-
-/* Does an iteration of any class? */
-static bool some_make(const etch_carry *carry)
-{
-    for (uint32_t k = 0; k < loop_of(carry)->bodies.count; k++)
-        if (makes(in_class(carry, k)))
-            return true;
-    return false;
-}
-
-/* Another value, of which this one is the version before: the iterations make that and hand on here what it was. NULL
- * for others. */
-static const etch_carry *ahead_of(const etch_carry *carry)
-{
-    const etch_carry *ahead = is_single(carry) ? carry_in(handed_on(carry)) : NULL;
-    return ahead && ahead != carry && ahead->in->region == carry->in->region && makes(ahead) ? ahead : NULL;
-}
-
-/* The value in memory. What a loop hands on untouched is what entered it. */
-static const etch_tensor *place_of(const etch_tensor *tensor)
-{
-    for (;;) {
-        tensor = behind_views(tensor);
-        const etch_carry *in = carry_in(tensor), *result = in ? NULL : carry_result(tensor);
-        const etch_carry *carry = in ? in : result;
-        if (!carry || !carry->init)
-            return tensor;
-        const etch_tensor *last = handed_on(carry);
-        if (passes(carry) || (is_single(carry) && behind_views(carry->init) == last))
-            tensor = carry->init;
-        else if (in || !is_single(carry))
-            return tensor;
-        else if (last->region == carry->in->region)
-            return first_alike(carry)->result;
-        else
-            tensor = last;
-    }
-}
 
 /* Is it a value of the forward pass that would be gone if it were not kept? */
 static bool is_kept(const etch_tensor *tensor)
@@ -188,7 +43,7 @@ static bool is_kept(const etch_tensor *tensor)
 /* `home`: where the stages read it. */
 static void note_at(keeping *k, const etch_tensor *tensor, const etch_op *reader, etch_home home)
 {
-    const etch_tensor *place = place_of(tensor);
+    const etch_tensor *place = etch_saved_place_of(k->ways, tensor);
     if (etch_saved_stage_note(k->stage, place, home))
         k->changed = true;
     if (k->reader[place->id])
@@ -232,9 +87,9 @@ static uint32_t first_class(etch_sym *sym, const etch_loop *loop)
 /* Do all classes that change the value read what enters them? */
 static bool all_read(const keeping *k, const etch_carry *carry)
 {
-    for (uint32_t n = 0; n < loop_of(carry)->bodies.count; n++) {
-        const etch_carry *c = in_class(carry, n);
-        if (!rests(c) && !k->reader[c->in->id])
+    for (uint32_t n = 0; n < etch_saved_loop_of(carry)->bodies.count; n++) {
+        const etch_carry *c = etch_saved_in_class(carry, n);
+        if (!etch_saved_rests(k->ways, c) && !k->reader[c->in->id])
             return false;
     }
     return true;
@@ -243,13 +98,13 @@ static bool all_read(const keeping *k, const etch_carry *carry)
 /* The ends of a chain whose iterations are not alike. */
 static void note_class(keeping *k, const etch_carry *c)
 {
-    const etch_op *in = k->reader[c->in->id], *out = k->reader[place_of(c->out)->id];
-    const uint32_t begin = first_class(k->sym, loop_of(c));
-    if (in && (c->in->region->index == begin || !makes(in_class(c, begin))))
+    const etch_op *in = k->reader[c->in->id], *out = k->reader[etch_saved_place_of(k->ways, c->out)->id];
+    const uint32_t begin = first_class(k->sym, etch_saved_loop_of(c));
+    if (in && (c->in->region->index == begin || !etch_saved_makes(k->ways, etch_saved_in_class(c, begin))))
         note(k, c, c->init, in);
-    if ((in && rests(c)) || (out && makes(c) && all_read(k, c)))
+    if ((in && etch_saved_rests(k->ways, c)) || (out && etch_saved_makes(k->ways, c) && all_read(k, c)))
         note(k, c, c->result, in ? in : out);
-    if (in && !makes(c) && !rests(c))
+    if (in && !etch_saved_makes(k->ways, c) && !etch_saved_rests(k->ways, c))
         note(k, c, c->out, in);
 }
 
@@ -257,13 +112,13 @@ static void note_class(keeping *k, const etch_carry *c)
  * class reads when they enter it, or whatever reads what leaves the loop. */
 static void note_again(keeping *k, const etch_carry *c)
 {
-    const uint32_t begin = first_class(k->sym, loop_of(c));
+    const uint32_t begin = first_class(k->sym, etch_saved_loop_of(c));
     const etch_op *reader = k->reader[c->result->id];
-    for (uint32_t n = 0; n < loop_of(c)->bodies.count && !reader; n++)
-        reader = k->reader[in_class(c, n)->in->id];
-    if (reader && !makes(c) && !rests(c))
+    for (uint32_t n = 0; n < etch_saved_loop_of(c)->bodies.count && !reader; n++)
+        reader = k->reader[etch_saved_in_class(c, n)->in->id];
+    if (reader && !etch_saved_makes(k->ways, c) && !etch_saved_rests(k->ways, c))
         note(k, c, c->out, reader);
-    if (reader && rests(in_class(c, begin)))
+    if (reader && etch_saved_rests(k->ways, etch_saved_in_class(c, begin)))
         note(k, c, c->init, reader);
 }
 
@@ -271,20 +126,21 @@ static void note_again(keeping *k, const etch_carry *c)
  * of them. */
 static void note_behind(keeping *k, const etch_carry *c, const etch_carry *ahead)
 {
-    const etch_op *in = k->reader[ahead->in->id], *out = k->reader[place_of(ahead->out)->id];
+    const etch_op *in = k->reader[ahead->in->id],
+                  *out = k->reader[etch_saved_place_of(k->ways, ahead->out)->id];
     if (in || out)
         note(k, c, c->result, in ? in : out);
 }
 
 static void note_chain(keeping *k, const etch_carry *c)
 {
-    const etch_op *in = k->reader[c->in->id], *out = k->reader[place_of(c->out)->id];
-    const etch_carry *ahead = ahead_of(c);
+    const etch_op *in = k->reader[c->in->id], *out = k->reader[etch_saved_place_of(k->ways, c->out)->id];
+    const etch_carry *ahead = etch_saved_ahead_of(k->ways, c);
     if (in)
         note(k, c, c->init, in);
-    if (in && !makes(c))
+    if (in && !etch_saved_makes(k->ways, c))
         note(k, c, ahead ? ahead->init : c->out, in);
-    if (out && makes(c))
+    if (out && etch_saved_makes(k->ways, c))
         note(k, c, c->result, out);
     if (ahead)
         note_behind(k, c, ahead);
@@ -358,10 +214,10 @@ static bool same_bytes(const keeping *k, const etch_tensor *a, const etch_tensor
 }
 
 /* Is the value one of older places, which are counted by themselves? */
-static bool is_older(const etch_tensor *tensor)
+static bool is_older(const keeping *k, const etch_tensor *tensor)
 {
-    const etch_carry *carry = carry_in(tensor);
-    return carry && !some_make(carry);
+    const etch_carry *carry = etch_saved_carry_in(k->ways, tensor);
+    return carry && !etch_saved_some_make(k->ways, carry);
 }
 
 /* The item of `tensor` counts the end of its chain, too, once for each time that the loop is run, unless that is
@@ -369,7 +225,7 @@ static bool is_older(const etch_tensor *tensor)
 static void claim(keeping *k, const etch_tensor *tensor, const etch_carry *chain, const etch_tensor *end)
 {
     const uint32_t item = k->item[tensor->id];
-    const bool counted = !is_kept(end) || k->item[end->id] || is_older(end) || !same_bytes(k, tensor, end);
+    const bool counted = !is_kept(end) || k->item[end->id] || is_older(k, end) || !same_bytes(k, tensor, end);
     const etch_expr runs = ends_of(k, chain, end == chain->result ? ETCH_LAST_OF : ETCH_FIRST_OF);
     const etch_expr own = is_kept(end) ? times_of(k, end) : etch_int(k->sym, 0);
     if (k->stage && is_kept(end) && !end->region->loop) /* the end may be read on another stage */
@@ -399,7 +255,7 @@ static void count_parts(keeping *k, const etch_carry *c, const etch_tensor *out)
  * first. */
 static void count_chain(keeping *k, const etch_carry *c)
 {
-    const etch_tensor *out = place_of(c->out);
+    const etch_tensor *out = etch_saved_place_of(k->ways, c->out);
     if (!k->reader[c->in->id]) {
         if (!k->reader[out->id])
             return;
@@ -416,41 +272,42 @@ static void count_chain(keeping *k, const etch_carry *c)
     if (k->item[out->id]) {
         const etch_tensor *by = k->all.at[k->item[out->id] - 1].tensor;
         take_off(k, item, etch_sub(k->sym, times_of(k, c->in), stretches));
-        if (by->region != c->in->region || !carry_in(by)) /* which would count all but the last */
+        if (by->region != c->in->region ||
+            !etch_saved_carry_in(k->ways, by)) /* which would count all but the last */
             k->item[c->result->id] = k->item[out->id];
     } else {
         k->item[out->id] = k->item[c->in->id];
         if (k->reader[out->id]) /* of a stretch, the last is made here and enters an iteration elsewhere */
             take_off(k, item, etch_sub(k->sym, ends_of(k, c, ETCH_LAST_OF), stretches));
     }
-    claim(k, c->in, c, place_of(c->init));
+    claim(k, c->in, c, etch_saved_place_of(k->ways, c->init));
 }
 
 /* Versions before: those that the chain ahead counts, and two that came from outside. */
 static void count_behind(keeping *k, const etch_carry *c, const etch_carry *ahead)
 {
-    const bool counted = k->reader[ahead->in->id] || k->reader[place_of(ahead->out)->id];
+    const bool counted = k->reader[ahead->in->id] || k->reader[etch_saved_place_of(k->ways, ahead->out)->id];
     if (counted && k->reader[c->result->id])
-        k->item[c->result->id] = k->item[place_of(ahead->out)->id];
+        k->item[c->result->id] = k->item[etch_saved_place_of(k->ways, ahead->out)->id];
     if (counted || !k->reader[c->in->id]) {
         k->reader[c->in->id] = NULL;
         return;
     }
     item_of(k, c->in);
-    claim(k, c->in, c, place_of(c->init));
-    claim(k, c->in, c, place_of(ahead->init));
+    claim(k, c->in, c, etch_saved_place_of(k->ways, c->init));
+    claim(k, c->in, c, etch_saved_place_of(k->ways, ahead->init));
 }
 
 static void count_loop(keeping *k, const etch_region *body)
 {
     for (uint32_t n = 0; n < body->carries.count; n++)
-        if (makes(&body->carries.at[n]))
+        if (etch_saved_makes(k->ways, &body->carries.at[n]))
             count_chain(k, &body->carries.at[n]);
     for (uint32_t n = 0; n < body->carries.count; n++) {
-        const etch_carry *c = &body->carries.at[n], *ahead = ahead_of(c);
+        const etch_carry *c = &body->carries.at[n], *ahead = etch_saved_ahead_of(k->ways, c);
         if (ahead)
             count_behind(k, c, ahead);
-        else if (!makes(c)) /* older places, which are counted where they are made */
+        else if (!etch_saved_makes(k->ways, c)) /* older places, which are counted where they are made */
             k->reader[c->in->id] = NULL;
     }
 }
@@ -458,24 +315,26 @@ static void count_loop(keeping *k, const etch_region *body)
 /* One value of a loop whose iterations are not alike. */
 static void count_classes(keeping *k, const etch_carry *first)
 {
-    const etch_loop *loop = loop_of(first);
+    const etch_loop *loop = etch_saved_loop_of(first);
     const bool all = all_read(k, first);
     const uint32_t begin = first_class(k->sym, loop);
     for (uint32_t n = 0; n < loop->bodies.count; n++) {
-        const etch_carry *c = in_class(first, n);
-        if (rests(c) ? all : !some_make(c)) /* is what enters a later one, or leaves; or is older */
+        const etch_carry *c = etch_saved_in_class(first, n);
+        if (etch_saved_rests(k->ways, c)
+                ? all
+                : !etch_saved_some_make(k->ways, c)) /* is what enters a later one, or leaves; or is older */
             k->reader[c->in->id] = NULL;
         if (!k->reader[c->in->id])
             continue;
         const bool counted = k->item[c->in->id];
         item_of(k, c->in);
         if (n == begin && !counted)
-            claim(k, c->in, c, place_of(c->init));
+            claim(k, c->in, c, etch_saved_place_of(k->ways, c->init));
     }
     for (uint32_t n = 0; all && n < loop->bodies.count; n++) {
-        const etch_carry *c = in_class(first, n);
-        const etch_tensor *out = place_of(c->out);
-        if (makes(c) && !k->item[out->id] && same_bytes(k, c->in, out))
+        const etch_carry *c = etch_saved_in_class(first, n);
+        const etch_tensor *out = etch_saved_place_of(k->ways, c->out);
+        if (etch_saved_makes(k->ways, c) && !k->item[out->id] && same_bytes(k, c->in, out))
             k->item[out->id] = k->item[c->in->id];
     }
 }
@@ -515,6 +374,7 @@ void etch_saved_for(const etch_training *training, const etch_readings *readings
                  .stage = stage,
                  .parts = readings->parts,
                  .placed = readings->placed};
+    k.ways = etch_saved_ways_new(training);
     k.reader = ETCH_NEW_ARRAY(k.arena, k.count, const etch_op *);
     k.item = ETCH_NEW_ARRAY(k.arena, k.count, uint32_t);
     for (uint32_t i = 0; i < readings->all.count; i++) {

@@ -1,5 +1,5 @@
-/* What backward keeps, shared by its files: the count (saved.c), one rank's part of it (rank_saved.c), and which of it
- * lies on a stage (saved_stage.c). */
+/* What backward keeps, shared by its files: the count (saved.c), where it is (saved_place.c),
+ * one rank's part of it (rank_saved.c), and which of it lies on a stage (saved_stage.c). */
 #ifndef ETCH_GRAPH_SAVED_INT_H
 #define ETCH_GRAPH_SAVED_INT_H
 
@@ -23,6 +23,31 @@ etch_expr etch_saved_stage_ends(const etch_saved_stage *stage, etch_sym *sym, co
                                 etch_side side);
 /* In how many stretches of iterations the stage runs the loop: what enters one was made by another stage. */
 etch_expr etch_saved_stage_stretches(const etch_saved_stage *stage, etch_sym *sym, const etch_region *body);
+
+/* ---- saved_place.c ---- */
+
+/* How the values of a training graph are handed on from iteration to iteration. */
+typedef struct etch_saved_ways etch_saved_ways;
+
+etch_saved_ways *etch_saved_ways_new(const etch_training *training);
+/* What enters an iteration as this tensor; NULL: nothing does. */
+const etch_carry *etch_saved_carry_in(const etch_saved_ways *w, const etch_tensor *tensor);
+const etch_loop *etch_saved_loop_of(const etch_carry *carry);
+/* The same value in another class of iterations. */
+const etch_carry *etch_saved_in_class(const etch_carry *carry, uint32_t class);
+/* What an iteration hands on: made in it, or what has entered it as this or another value, or older than the loop. */
+const etch_tensor *etch_saved_handed_on(etch_saved_ways *w, const etch_carry *carry);
+/* Does an iteration hand on what has entered it? Does every iteration? */
+bool etch_saved_rests(etch_saved_ways *w, const etch_carry *carry);
+bool etch_saved_passes(etch_saved_ways *w, const etch_carry *carry);
+/* Does each iteration make what it hands on? Does an iteration of any class? */
+bool etch_saved_makes(etch_saved_ways *w, const etch_carry *carry);
+bool etch_saved_some_make(etch_saved_ways *w, const etch_carry *carry);
+/* Another value, of which this one is the version before: the iterations make that and hand on here what it was. NULL
+ * for others. */
+const etch_carry *etch_saved_ahead_of(etch_saved_ways *w, const etch_carry *carry);
+/* The value in memory. What a loop hands on untouched is what entered it. */
+const etch_tensor *etch_saved_place_of(etch_saved_ways *w, const etch_tensor *tensor);
 
 /* ---- saved.c ---- */
 

@@ -9,7 +9,7 @@
 
 #include "base/base.h"
 
-enum { ETCH_AST_DEPTH = 400, ETCH_FILE_LIMIT = 64 * 1024 * 1024, ETCH_IMPORT_DEPTH = 64 };
+enum { ETCH_AST_DEPTH = 500, ETCH_FILE_LIMIT = 64 * 1024 * 1024, ETCH_IMPORT_DEPTH = 64 };
 
 typedef struct etch_ast etch_ast;
 typedef struct etch_ast_expr etch_ast_expr;

@@ -213,6 +213,17 @@ static void assigned_names(etch_arena *arena, const etch_ast_body *body, etch_ca
     }
 }
 
+/* Passes over the graph go as deep as loops are nested. */
+static bool may_nest(etch_builder *b, etch_span span)
+{
+    if (b->loops < ETCH_LOOPS_NESTED)
+        return true;
+    etch_error(b->spec->diags, ETCH_E_LOOPS_TOO_DEEP, span, "more than %d loops are nested",
+               ETCH_LOOPS_NESTED);
+    b->stopped = true;
+    return false;
+}
+
 static void repeat(etch_env *env, const etch_ast_stmt *stmt)
 {
     etch_spec *spec = env->builder->spec;
@@ -220,7 +231,7 @@ static void repeat(etch_env *env, const etch_ast_stmt *stmt)
     etch_lookup lookup = etch_env_lookup(env);
     etch_expr count = etch_value_of(spec, stmt->count, &lookup);
     etch_carried assigned = {0}, carried = {0};
-    if (!count) {
+    if (!count || !may_nest(env->builder, stmt->span)) {
         etch_builder_lost(env->builder);
         return;
     }
@@ -235,6 +246,7 @@ static void repeat(etch_env *env, const etch_ast_stmt *stmt)
         ETCH_PUSH(spec->arena, &carried, assigned.at[i]);
     }
     etch_env_iterate(env, stmt, count, &carried);
+    env->builder->loops--;
 }
 
 /* What a branch would have assigned is not known: its uses stay silent. */

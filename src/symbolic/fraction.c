@@ -114,29 +114,46 @@ static etch_expr coefficient(etch_sym *sym, etch_expr a, sym_atom *x, int32_t ex
     return sym_terms_finish(sym, out);
 }
 
-/* An atom of `a` that does not occur in `b`, or NULL. */
-static sym_atom *atom_missing_from(etch_expr a, etch_expr b)
+/* Leaves in every atom of `a` its greatest exponent there, marked with the number that is returned. */
+static uint64_t mark_degrees(etch_sym *sym, etch_expr a)
 {
+    const uint64_t mark = ++sym->degree_marks;
     for (uint32_t i = 0; i < a->count; i++)
-        for (uint32_t j = 0; j < a->terms[i].mono->count; j++)
-            if (degree_in(b, a->terms[i].mono->at[j].atom) == 0)
-                return a->terms[i].mono->at[j].atom;
+        for (uint32_t j = 0; j < a->terms[i].mono->count; j++) {
+            const sym_power *power = &a->terms[i].mono->at[j];
+            if (power->atom->degree_mark != mark)
+                power->atom->degree = 0;
+            power->atom->degree_mark = mark;
+            if (power->exp > power->atom->degree)
+                power->atom->degree = power->exp;
+        }
+    return mark;
+}
+
+/* An atom of `a` that does not occur in `b`, or NULL. */
+static sym_atom *atom_missing_from(etch_sym *sym, etch_expr a, etch_expr b)
+{
+    const uint64_t mark = mark_degrees(sym, b);
+    for (uint32_t i = 0; i < a->count; i++)
+        for (uint32_t j = 0; j < a->terms[i].mono->count; j++) {
+            sym_atom *atom = a->terms[i].mono->at[j].atom;
+            if (atom->degree_mark != mark || atom->degree == 0)
+                return atom;
+        }
     return NULL;
 }
 
 /* The atom of `a` with the least degree in it. */
-static sym_atom *main_atom(etch_expr a)
+static sym_atom *main_atom(etch_sym *sym, etch_expr a)
 {
     sym_atom *best = NULL;
-    int32_t best_degree = 0;
+    (void)mark_degrees(sym, a);
     for (uint32_t i = 0; i < a->count; i++)
         for (uint32_t j = 0; j < a->terms[i].mono->count; j++) {
             sym_atom *atom = a->terms[i].mono->at[j].atom;
-            int32_t degree = degree_in(a, atom);
-            if (!best || degree < best_degree || (degree == best_degree && atom->label < best->label)) {
+            if (!best || atom->degree < best->degree ||
+                (atom->degree == best->degree && atom->label < best->label))
                 best = atom;
-                best_degree = degree;
-            }
         }
     return best;
 }
@@ -175,7 +192,7 @@ static etch_expr pseudo_remainder(etch_sym *sym, etch_expr a, etch_expr b, sym_a
 /* Euclid's algorithm for two primitive polynomials in the same atoms. */
 static etch_expr euclid(etch_sym *sym, etch_expr a, etch_expr b, gcd_budget *budget)
 {
-    sym_atom *x = main_atom(b);
+    sym_atom *x = main_atom(sym, b);
     etch_expr a_content = fold_coefficients(sym, a, x, sym->zero, budget);
     etch_expr b_content = fold_coefficients(sym, b, x, sym->zero, budget);
     etch_expr common = gcd(sym, a_content, b_content, budget);
@@ -211,9 +228,9 @@ static etch_expr gcd(etch_sym *sym, etch_expr a, etch_expr b, gcd_budget *budget
     budget->depth--;
     etch_expr result;
     sym_atom *x;
-    if ((x = atom_missing_from(a, b)))
+    if ((x = atom_missing_from(sym, a, b)))
         result = fold_coefficients(sym, a, x, b, budget);
-    else if ((x = atom_missing_from(b, a)))
+    else if ((x = atom_missing_from(sym, b, a)))
         result = fold_coefficients(sym, b, x, a, budget);
     else
         result = euclid(sym, a, b, budget);

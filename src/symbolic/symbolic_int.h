@@ -214,6 +214,8 @@ typedef struct sym_atom {
     uint32_t sum_level;     /* sums inside sums, this one included; 0: no sum */
     bool is_integer;        /* in epoch `checked` */
     uint32_t checked;
+    uint64_t degree_mark; /* of fraction.c, which leaves a degree here while it works on polynomials */
+    int32_t degree;
 } sym_atom;
 
 typedef struct sym_power {
@@ -517,6 +519,7 @@ struct etch_sym {
     etch_sym_limits limits;
     uint32_t most_limbs; /* limits.digits in words */
     uint64_t operations_left;
+    uint64_t degree_marks; /* given to atoms so far: see sym_atom */
     const char *limit_reached;
 
     sym_table atoms, monos, polys;

@@ -286,4 +286,85 @@ class Stages(Case):
         return done.out.strip()
 
 
+# `counts` are those of loops inside each other; {before} stands in front of each inner loop.
+NEST = """etch 1
+param batch, hidden
+dim B = batch, H = hidden
+dtype act = bf16, weights = bf16, grads = f32, optim = f32
+model nest(x[B,H]) -> y[B,H] {{
+  {first}
+{loops}
+  weight up[H,H']
+  h[B,H'] = x * up
+  {last}
+{ends}
+  y    = silu(x)
+  l[]  = mean(y, over = (B,H))  tag loss
+}}
+train {{ model = nest, optimizer = adamw(master = true){train} }}
+parallel some {{ mesh [dp]; shard B @ dp; zero 1 @ dp }}
+"""
+NESTED = ("params(model)", "flops(step)", "flops(forward)", "comm(step)", "memory(weights)", "memory(activations)")
+
+
+def nest(counts, first="", before="", last="x = x + silu(h[H'->H])", train=""):
+    names = [f"i{number}" for number in range(len(counts) - 1)] + ["layer"]
+    loops = [f"repeat {count} as {name} {{ {before}" for name, count in zip(names, counts)]
+    return NEST.format(first=first, loops="\n".join(loops), last=last, ends="}" * len(counts), train=train)
+
+
+class Nested(Case):
+    """Loops around nothing but a loop are one loop; and none of what is asked takes longer than the text is long."""
+
+    # What one iteration hands on: a value; the one before it as well; two that change places.
+    HANDED = [
+        dict(),
+        dict(first="z = silu(x)", last="z = x\n  x = x + silu(h[H'->H]) * z"),
+        dict(first="z = silu(x)\n  v = silu(z)", last="v = z\n  z = x\n  x = x + silu(h[H'->H]) * v"),
+        dict(train=", recompute = layer"),
+    ]
+
+    def answers(self, spec):
+        return [ask(spec, quantity, plan="some") for quantity in NESTED]
+
+    def test_one_loop(self):
+        for handed in self.HANDED:
+            alone = self.answers(self.write("one.etch", nest([64], **handed)))
+            for counts in ([2, 32], [4, 4, 4], [2] * 6):
+                self.assertEqual(alone, self.answers(self.write("nest.etch", nest(counts, **handed))), (counts, handed))
+
+    def test_deepest(self):
+        for handed in self.HANDED:
+            alone = self.answers(self.write("one.etch", nest(["2^400"], **handed)))
+            spec = self.write("nest.etch", nest([2] * 400, **handed))
+            self.assertEqual(alone, self.answers(spec), handed)
+            for command in (["check", spec], ["show", spec], ["show", spec, "--plan", "some"],
+                            ["query", spec, "flops(step)", "--by", "layer"]):
+                self.assertEqual(0, run(*command).status, command)
+
+    def test_work_in_each(self):
+        """Every loop has an op of its own."""
+        spec = self.write("nest.etch", nest([2] * 400, before="x = gelu(x)"))
+        shallow = self.write("few.etch", nest([2] * 3, before="x = gelu(x)"))
+        einsums = "matmul_flops(forward)"
+        self.assertEqual(2**400 // 8, int(value(spec, einsums, sets={"batch": 1, "hidden": 1}))
+                         // int(value(shallow, einsums, sets={"batch": 1, "hidden": 1})))
+        for quantity in NESTED:
+            ask(spec, quantity, plan="some")
+
+    def refused(self, *arguments):
+        done = run(*arguments)
+        return done.status, re.findall(r"error\[(E\d+)\]", done.err)
+
+    def test_too_deep(self):
+        """Loops of callers count."""
+        called = nest([2] * 200).replace("model nest", "module half(x[B,H]) -> x[B,H] {\n" + "repeat 2 {\n" * 201 +
+                                         "x = silu(x)\n" + "}" * 201 + "\n}\nmodel nest")
+        called = called.replace("x = x + silu(h[H'->H])", "x = half(x)")
+        self.assertEqual((1, ["E0913"]), self.refused("check", self.write("called.etch", called)))
+        self.assertEqual((1, ["E0913"]), self.refused("check", self.write("deep.etch", nest([2] * 401))))
+        spec = self.write("nest.etch", nest([1] * 65))
+        self.assertEqual((4, ["E0913"]), self.refused("lower", spec, "--set", "batch=2,hidden=2,dp=2", "-n"))
+
+
 main()

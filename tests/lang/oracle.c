@@ -6,7 +6,7 @@
 
 #include "etch.tab.h"
 
-enum { MOST_NAME = 200, MOST_LEVELS = 400, MOST_WORD = 16 };
+enum { MOST_NAME = 200, MOST_LEVELS = 500, MOST_WORD = 16 };
 
 typedef struct word {
     const char *text;

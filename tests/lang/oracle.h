@@ -21,7 +21,7 @@ void oracle_check_version(oracle *o, int integer);
 void oracle_check_plan(oracle *o, int name);
 int oracle_length(oracle *o, int name);
 int oracle_path(oracle *o, int length, int name); /* length of path.name */
-/* One level around something so deep; refuses more than 400. */
+/* One level around something so deep; refuses more than 500. */
 int oracle_nest(oracle *o, int inner);
 
 #endif
