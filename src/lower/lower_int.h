@@ -295,6 +295,8 @@ uint64_t etch_class_members(const etch_classes *classes, uint32_t class, etch_wi
 void etch_chain_make(etch_outliner *o);
 /* What goes between them, once bodies are linked. */
 void etch_chain_messages(etch_outliner *o);
+/* Is there more than one stage? Else one holds everything, which is one unit. */
+bool etch_is_cut(const etch_outliner *o);
 /* The units of a home. */
 etch_window etch_units_at(etch_outliner *o, etch_home home);
 uint32_t etch_link_count(const etch_chain *chain);
