@@ -24,6 +24,9 @@ typedef struct staging {
     bool *made_backward;
 } staging;
 
+/* Its first unit: with all of an entry that is a loop, each of its iterations would do what is done once. */
+static const etch_home chain_begin = ETCH_FIRST_OF;
+
 bool etch_home_is_loop(const etch_stages *stages, etch_home home)
 {
     return etch_home_side(home) == ETCH_ALL_OF && stages->entries.at[etch_home_entry(home)].loop;
@@ -196,7 +199,7 @@ static void settle_step(staging *s, etch_step *step)
     for (uint32_t i = 0; step->home == ETCH_NO_HOME && i < step->in_count; i++)
         step->home = since(s, step->ins[i]);
     if (step->home == ETCH_NO_HOME)
-        step->home = etch_home_at(0, ETCH_ALL_OF); /* made of nothing, for nobody */
+        step->home = chain_begin; /* made of nothing, for nobody */
     for (uint32_t i = 0; i < step->out_count; i++)
         s->since[step->outs[i]->id] = step->home;
     for (uint32_t i = 0; i < step->in_count; i++)
@@ -209,7 +212,7 @@ static void settle_loop(staging *s, etch_placed_loop *loop)
         if (etch_loop_carries(loop)->at[i].result)
             loop->home = s->first[etch_loop_carries(loop)->at[i].result->id];
     if (loop->home == ETCH_NO_HOME)
-        loop->home = etch_home_at(0, ETCH_ALL_OF);
+        loop->home = chain_begin;
     for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
         if (etch_loop_carries(loop)->at[i].result)
             s->since[etch_loop_carries(loop)->at[i].result->id] = loop_end(s, loop->home);
@@ -427,6 +430,38 @@ static void note_use(void *data, etch_value *value, etch_home at)
     uses->at[i] = at;
 }
 
+static const etch_loop *outermost_loop(const etch_region *region)
+{
+    const etch_loop *loop = NULL;
+    for (; region; region = region->parent)
+        loop = region->loop ? region->loop : loop;
+    return loop;
+}
+
+/* The home of what nothing reads: of its loop, or where the chain begins. */
+static etch_home unread_home(const staging *s, const etch_tensor *weight)
+{
+    const etch_loop *loop = outermost_loop(weight->region);
+    const etch_placed_region *forward = s->placed->forward;
+    for (uint32_t i = 0; loop && i < forward->items.count; i++)
+        if (forward->items.at[i].loop && forward->items.at[i].loop->loop == loop)
+            return forward->items.at[i].loop->home;
+    return chain_begin;
+}
+
+/* Weights that nothing reads are somewhere as well. */
+static void find_unread(staging *s)
+{
+    const etch_graph *graph = s->p->graph;
+    for (uint32_t i = 0; i < graph->weights.count; i++) {
+        const etch_tensor *weight = graph->weights.at[i];
+        const etch_home home = unread_home(s, weight);
+        etch_homes *uses = &s->stages->uses[weight->id];
+        if (uses->count == 0 && !(weight->region->loop && etch_home_is_loop(s->stages, home)))
+            ETCH_PUSH(s->p->arena, uses, home);
+    }
+}
+
 /* The forward pass says where weights are: backward runs where forward does. */
 static void find_uses(staging *s)
 {
@@ -439,6 +474,7 @@ static void find_uses(staging *s)
         for (uint32_t k = 0; step && !is_view(step) && k < step->in_count; k++)
             note_use(s, step->ins[k], step->home);
     }
+    find_unread(s);
 }
 
 etch_home etch_stage_home_of(const etch_placed *placed, const etch_loop *loop)

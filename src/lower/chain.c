@@ -93,12 +93,13 @@ static void cut_chain(etch_outliner *o, etch_chain *chain)
     }
 }
 
-/* One stage holds everything. */
+/* One stage holds everything: one unit, whatever the plan would cut. */
+static const etch_window everything = {0, 1};
+
 static void hold_all(etch_outliner *o, etch_chain *chain)
 {
-    const etch_stages *stages = o->placed->stages;
     chain->windows = ETCH_NEW(o->arena, etch_window);
-    chain->windows[0].end = stages ? bound_number(o, stages->units) : 1;
+    chain->windows[0] = everything;
 }
 
 static etch_window entry_units(etch_outliner *o, const etch_stage_entry *entry)
@@ -107,10 +108,15 @@ static etch_window entry_units(etch_outliner *o, const etch_stage_entry *entry)
     return (etch_window){first, first + bound_number(o, entry->count)};
 }
 
+bool etch_is_cut(const etch_outliner *o)
+{
+    return o->extent->stage_count > 1;
+}
+
 etch_window etch_units_at(etch_outliner *o, etch_home home)
 {
-    if (!o->placed->stages)
-        return (etch_window){0, 1};
+    if (!etch_is_cut(o))
+        return everything;
     etch_window units = entry_units(o, &o->placed->stages->entries.at[etch_home_entry(home)]);
     if (etch_home_side(home) == ETCH_FIRST_OF)
         units.end = units.first + 1;

@@ -2,6 +2,7 @@
  * its totals have. */
 #include "lower/lower_int.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 /* ---- counts and cells ---------------------------------------------------------------------------------- */
@@ -115,6 +116,22 @@ static void count_messages(counting *c, const etch_message *messages)
     }
 }
 
+/* A trace has a node at least. */
+static void report_nothing(etch_outliner *o, uint32_t stage)
+{
+    const etch_span nowhere = {0, 0};
+    o->status = ETCH_EINPUT;
+    if (!etch_is_cut(o)) {
+        etch_error(o->placed->diags, ETCH_E_NOTHING_TO_RUN, nowhere, "model %s computes nothing",
+                   o->graph->model);
+        return;
+    }
+    etch_diag *diag = etch_error(o->placed->diags, ETCH_E_NOTHING_TO_RUN, o->placed->stages->line->span,
+                                 "stage %" PRIu32 " of model %s computes nothing: a trace would be empty",
+                                 stage, o->graph->model);
+    etch_help(diag, "leave out of the line what computes nothing, or have fewer stages");
+}
+
 etch_size etch_outline_count(etch_outliner *o, uint32_t stage)
 {
     const etch_outline *outline = o->outline;
@@ -144,11 +161,8 @@ etch_size etch_outline_count(etch_outliner *o, uint32_t stage)
     if ((c.chain->stage_count > 1 && tags > ETCH_TAG_END) || c.nodes > ETCH_MOST_NODES ||
         c.deps > UINT32_MAX || c.names > UINT32_MAX)
         etch_too_many_nodes(o, (etch_span){0, 0}, "the step is too long");
-    if (o->status == ETCH_OK && c.nodes == 0) {
-        etch_error(o->placed->diags, ETCH_E_NOTHING_TO_RUN, (etch_span){0, 0}, "model %s computes nothing",
-                   o->graph->model);
-        o->status = ETCH_EINPUT;
-    }
+    if (o->status == ETCH_OK && c.nodes == 0)
+        report_nothing(o, stage);
     return (etch_size){(uint64_t)c.nodes, (uint64_t)c.deps, (uint64_t)c.names};
 }
 

@@ -93,17 +93,14 @@ static void read_gradient(etch_outliner *o, etch_task *task, const etch_tensor *
 /* The units of the chain that use the weights. */
 static void set_uses(etch_outliner *o, etch_unit_task *task, const etch_unit *unit)
 {
-    const etch_homes *uses = etch_unit_uses(o->placed, unit);
+    const etch_homes *uses = etch_is_cut(o) ? etch_unit_uses(o->placed, unit) : NULL;
     task->staged = uses && uses->count == 0;
     task->use_count = uses && uses->count > 0 ? uses->count : 1;
     task->uses = ETCH_NEW_ARRAY(o->arena, task->use_count, etch_window);
-    if (!uses) {
-        task->uses[0] = (etch_window){0, 1}; /* one stage holds everything */
-    } else if (task->staged) {
-        const etch_repeat *repeat = undoing(o->outline->backward, unit->loop);
-        etch_lower_require(o->arena, repeat != NULL);
-        task->uses[0] = etch_units_at(o, repeat->loop->home);
-    }
+    if (!uses)
+        task->uses[0] = etch_units_at(o, 0); /* one stage holds everything */
+    else if (task->staged) /* nothing of backward need undo the loop: nobody may use what it makes */
+        task->uses[0] = etch_units_at(o, etch_stage_home_of(o->placed, unit->loop));
     for (uint32_t i = 0; uses && i < uses->count; i++)
         task->uses[i] = etch_units_at(o, uses->at[i]);
 }

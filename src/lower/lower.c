@@ -25,7 +25,7 @@ static const char *copy_name(etch_arena *arena, const char *name)
 
 static void set_mesh(const lowering *l, const etch_extent *extent)
 {
-    const etch_plan *plan = l->options->placed->plan;
+    const etch_plan *plan = l->options->values.placed->plan;
     etch_mesh_axis *mesh = ETCH_NEW_ARRAY(l->arena, extent->axis_count, etch_mesh_axis);
     uint32_t place_of[ETCH_MAX_AXES] = {0};
     for (uint32_t i = 0; i < extent->axis_count; i++) {
@@ -71,7 +71,7 @@ static void set_families(const lowering *l, etch_arena *scratch, const etch_outl
     sets s = {.arena = scratch};
     etch_outline_each(outline, collect_set, &s);
     s.family_of = ETCH_NEW_ARRAY(scratch, s.groups.count, uint16_t);
-    etch_families_make(l->arena, l->options->placed, s.groups.at, s.groups.count, l->job, s.family_of);
+    etch_families_make(l->arena, l->options->values.placed, s.groups.at, s.groups.count, l->job, s.family_of);
     etch_outline_each(outline, set_family, &s);
 }
 
@@ -79,7 +79,7 @@ static void set_families(const lowering *l, etch_arena *scratch, const etch_outl
 static void set_comm(const lowering *l, const etch_outline *outline, const etch_sums *sums,
                      etch_stage_total *total)
 {
-    const etch_placed *placed = l->options->placed;
+    const etch_placed *placed = l->options->values.placed;
     uint32_t tallies = outline->tallies.count, stage_axes = 0;
     etch_comm_total *rows = ETCH_NEW_ARRAY(l->arena, tallies + 2, etch_comm_total);
     for (uint32_t i = 0; i < l->job->stage_axis_count; i++)
@@ -125,11 +125,11 @@ static void set_class(const lowering *l, const etch_outline *outline, uint32_t s
 static uint32_t part_of(const lowering *l, uint32_t rank)
 {
     const etch_job *job = l->job;
-    const etch_plan *plan = l->options->placed->plan;
+    const etch_plan *plan = l->options->values.placed->plan;
     uint32_t part = 0, stride = job->rank_count;
     for (uint32_t i = 0; i < job->mesh_count; i++) {
         stride /= job->mesh[i].size;
-        if (l->options->placed->uneven_axes >> etch_plan_axis_at(plan, i) & 1)
+        if (l->options->values.placed->uneven_axes >> etch_plan_axis_at(plan, i) & 1)
             part = part * job->mesh[i].size + rank / stride % job->mesh[i].size;
     }
     return part;
@@ -141,7 +141,7 @@ static void set_classes(lowering *l, const etch_outline *outline, const etch_ext
     job->stage_count = outline->chain.stage_count;
     job->part_count = 1;
     for (uint32_t a = 0; a < extent->axis_count; a++)
-        job->part_count *= l->options->placed->uneven_axes >> a & 1 ? extent->axis_size[a] : 1;
+        job->part_count *= l->options->values.placed->uneven_axes >> a & 1 ? extent->axis_size[a] : 1;
     job->program_count = job->stage_count * job->part_count;
     job->programs = l->programs = ETCH_NEW_ARRAY(l->arena, job->program_count, etch_program);
     job->stages = l->totals = ETCH_NEW_ARRAY(l->arena, job->program_count, etch_stage_total);
@@ -151,25 +151,25 @@ static void set_classes(lowering *l, const etch_outline *outline, const etch_ext
     job->class_of = class_of;
 }
 
-/* The options with values for the coordinates of a part: what all ranks of it have in common. */
-static etch_lower_options options_of(const lowering *l, etch_arena *scratch, uint32_t part)
+/* The values, and those of the coordinates of a part: what all ranks of it have in common. */
+static etch_values values_of(const lowering *l, etch_arena *scratch, uint32_t part)
 {
-    const etch_placed *placed = l->options->placed;
+    const etch_placed *placed = l->options->values.placed;
     etch_sym *sym = placed->training->graph->sym;
-    etch_lower_options options = *l->options;
-    etch_given *given = ETCH_NEW_ARRAY(scratch, options.given_count + placed->plan->mesh.count, etch_given);
-    for (uint32_t i = 0; i < options.given_count; i++)
-        given[i] = options.given[i];
+    etch_values values = l->options->values;
+    etch_given *given = ETCH_NEW_ARRAY(scratch, values.given_count + placed->plan->mesh.count, etch_given);
+    for (uint32_t i = 0; i < values.given_count; i++)
+        given[i] = values.given[i];
     for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
         if (placed->uneven_axes >> a & 1)
-            given[options.given_count++] = (etch_given){
+            given[values.given_count++] = (etch_given){
                 .var = etch_coordinate(sym, a),
                 .name = placed->plan->mesh.at[a].name,
                 .value = etch_at_part(placed, etch_coordinate(sym, a), etch_int(sym, part)),
                 .from = "part",
             };
-    options.given = given;
-    return options;
+    values.given = given;
+    return values;
 }
 
 /* The programs of all stages for one part. The first part says all that they have in common. */
@@ -179,11 +179,11 @@ static etch_status lower_part(lowering *l, etch_arena *scratch, uint32_t part)
     etch_extent extent = {0};
     etch_outline outline = {
         .naming = l->options->naming, .annotations = l->options->annotations, .texts = l->arena};
-    const etch_lower_options options = options_of(l, scratch, part);
-    etch_status status = etch_bind(scratch, &options, &bound, &extent);
+    const etch_values values = values_of(l, scratch, part);
+    etch_status status = etch_bind(scratch, &values, &bound, &extent);
     if (status != ETCH_OK)
         return status;
-    status = etch_outline_make(scratch, options.placed, bound, &extent, &outline);
+    status = etch_outline_make(scratch, values.placed, bound, &extent, &outline);
     if (status != ETCH_OK)
         return status;
     for (uint32_t stage = 0; stage < outline.chain.stage_count; stage++)
@@ -193,7 +193,7 @@ static etch_status lower_part(lowering *l, etch_arena *scratch, uint32_t part)
         set_mesh(l, &extent);
         set_classes(l, &outline, &extent);
         l->job->bindings = etch_bound_list(bound, l->arena);
-        l->job->binding_count = l->options->given_count;
+        l->job->binding_count = l->options->values.given_count;
     }
     set_families(l, scratch, &outline);
     for (uint32_t stage = 0; stage < l->job->stage_count; stage++)
@@ -203,7 +203,7 @@ static etch_status lower_part(lowering *l, etch_arena *scratch, uint32_t part)
 
 static etch_status lower(lowering *l)
 {
-    const etch_placed *placed = l->options->placed;
+    const etch_placed *placed = l->options->values.placed;
     etch_job *job = l->job;
     etch_status status = ETCH_OK;
     job->part_count = 1;
@@ -230,13 +230,13 @@ static etch_status lower_guarded(void *data)
 etch_status etch_lower(etch_arena *arena, const etch_lower_options *options, const etch_job **job)
 {
     lowering l = {.arena = arena, .options = options, .job = ETCH_NEW(arena, etch_job)};
-    uint32_t errors = etch_error_count(options->placed->diags);
+    uint32_t errors = etch_error_count(options->values.placed->diags);
     etch_status status = etch_guard(etch_arena_mem(arena), lower_guarded, &l);
     if (status == ETCH_OK)
         *job = l.job;
-    if (status == ETCH_ELIMIT && etch_error_count(options->placed->diags) == errors) {
+    if (status == ETCH_ELIMIT && etch_error_count(options->values.placed->diags) == errors) {
         etch_diag *diag =
-            etch_error(options->placed->diags, ETCH_E_PROGRAM_MEMORY, (etch_span){0, 0},
+            etch_error(options->values.placed->diags, ETCH_E_PROGRAM_MEMORY, (etch_span){0, 0},
                        "lowering passed a limit of the session: memory, or the size of an expression");
         if (l.nodes > 0)
             etch_note(diag, (etch_span){0, 0}, "a rank would run %llu nodes", (unsigned long long)l.nodes);

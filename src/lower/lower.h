@@ -167,13 +167,24 @@ typedef struct etch_given {
     etch_span span;   /* where it is written, or nowhere */
 } etch_given;
 
-typedef struct etch_lower_options {
-    const etch_placed *placed;
-    const etch_given *given; /* the job lists them in this order */
+/* Values, and what they are for. */
+typedef struct etch_values {
+    const etch_training *training; /* NULL: of no model; then only assumptions are looked at */
+    const etch_placed *placed;     /* of the training; NULL: under no plan */
+    const etch_given *given;       /* a job lists them in this order */
     uint32_t given_count;
     const etch_claim *
         facts; /* what the spec assumes and has to hold; without a value for each variable it binds nothing */
     uint32_t fact_count;
+} etch_values;
+
+/* Do the values, which may leave variables open, mean something? Otherwise reports, in the words of `etch_lower`, what it
+ * refuses whatever is given besides: sizes that are no integers or too small, broken assumptions, demands of a plan. What
+ * only traces cannot have, as more ranks than they number, is not asked. */
+bool etch_values_check(etch_arena *scratch, etch_sym *sym, etch_diags *diags, const etch_values *values);
+
+typedef struct etch_lower_options {
+    etch_values values;       /* of a placed graph */
     const char *config, *run; /* their names, or NULL */
     etch_naming naming;
     unsigned annotations; /* bits 1 << etch_annotation: those that nodes get */

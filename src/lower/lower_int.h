@@ -25,7 +25,28 @@ void etch_lower_require(etch_arena *arena, bool holds);
 
 /* ---- bind.c: values ------------------------------------------------------------------------------------ */
 
-typedef struct etch_bound etch_bound;
+typedef struct etch_bound_entry {
+    etch_expr expr, value;
+} etch_bound_entry;
+
+/* A variable without a value and the first thing that needs it. */
+typedef struct etch_missing_value {
+    etch_expr var;
+    etch_span span;
+    const char *what;
+} etch_missing_value;
+
+/* Values, and what they are put into. */
+typedef struct etch_bound {
+    etch_arena *arena;
+    etch_sym *sym;
+    etch_diags *diags;
+    const etch_values *from;
+    etch_expr *vars, *values;  /* as they are given, and put into one another */
+    etch_bound_entry *entries; /* open addressing; capacity is a power of two */
+    size_t entry_count, capacity;
+    ETCH_VEC(etch_missing_value) missing;
+} etch_bound;
 
 /* The mesh and the step in numbers. */
 typedef struct etch_extent {
@@ -37,17 +58,37 @@ typedef struct etch_extent {
     uint32_t stage_count, chunk_count; /* of a pipeline; each stage holds the chunks */
 } etch_extent;
 
-/* Looks at everything that lowering reads: values, assumptions, sizes, requirements. ETCH_OK, or the
- * status that the diagnostics explain. `scratch` keeps what is bound. */
-etch_status etch_bind(etch_arena *scratch, const etch_lower_options *options, etch_bound **bound,
+/* Looks at everything that lowering reads: values, assumptions, sizes, requirements, of a plan. ETCH_OK, or the
+ * status that the diagnostics explain. `scratch` keeps what is bound, and `values` outlives it. */
+etch_status etch_bind(etch_arena *scratch, const etch_values *values, etch_bound **bound,
                       etch_extent *extent) ETCH_MUST_CHECK;
+/* The same without a look at anything. */
+etch_bound *etch_bound_new(etch_arena *scratch, etch_sym *sym, etch_diags *diags, const etch_values *values);
 /* The value of an expression, computed once: a constant when `etch_bind` went well, NULL when it is
  * undefined. */
 etch_expr etch_bound_value(etch_bound *bound, etch_expr expr);
 /* Its text, "undefined" for NULL. */
 const char *etch_bound_text(etch_bound *bound, etch_expr expr);
-/* The values given, in the order of the options; texts live in `arena`. */
+/* "K = kv_heads = 8"; "tp = 3" where the size has the name of its variable. */
+const char *etch_bound_named(etch_bound *bound, const char *name, etch_expr expr);
+/* Says which values `expr` was computed from, and where those stand. */
+void etch_bound_note(etch_bound *bound, etch_diag *diag, etch_expr expr);
+/* Dims that tensors have, each once, in the order of the graph; returns how many. */
+uint32_t etch_bound_dims(etch_bound *bound, const etch_dim ***dims);
+/* The values given, in their order; texts live in `arena`. */
 const etch_binding *etch_bound_list(etch_bound *bound, etch_arena *arena);
+
+/* ---- conditions.c: what must hold of values ------------------------------------------------------------ */
+
+/* Each of these holds of what has no value yet as long as some value would do, and reports what does not hold. */
+
+void etch_check_given(etch_bound *bound);
+void etch_check_facts(etch_bound *bound);
+/* Of the model and its step: dims, loops, options of ops, microbatches. */
+void etch_check_model(etch_bound *bound, etch_extent *extent);
+/* Of the plan, before what it divides: mesh, stages, pads, buckets. */
+void etch_check_plan(etch_bound *bound, etch_extent *extent);
+void etch_check_requirements(etch_bound *bound);
 
 /* ---- groups.c ------------------------------------------------------------------------------------------ */
 
@@ -295,6 +336,8 @@ uint64_t etch_class_members(const etch_classes *classes, uint32_t class, etch_wi
 void etch_chain_make(etch_outliner *o);
 /* What goes between them, once bodies are linked. */
 void etch_chain_messages(etch_outliner *o);
+/* Is there more than one stage? Else one holds everything, which is one unit. */
+bool etch_is_cut(const etch_outliner *o);
 /* The units of a home. */
 etch_window etch_units_at(etch_outliner *o, etch_home home);
 uint32_t etch_link_count(const etch_chain *chain);

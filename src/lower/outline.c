@@ -199,7 +199,7 @@ static void add_repeat(etch_outliner *o, etch_body *body, const etch_placed_loop
     etch_part part = {.repeat = repeat};
     if (!body->parent) {
         part.units = etch_units_at(o, loop->home);
-        part.staged = o->placed->stages && etch_home_is_loop(o->placed->stages, loop->home);
+        part.staged = etch_is_cut(o) && etch_home_is_loop(o->placed->stages, loop->home);
     }
     ETCH_PUSH(o->arena, &body->parts, part);
 }

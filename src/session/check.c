@@ -30,8 +30,11 @@ static bool is_contradicted(etch_session *session, const etch_pipeline *p, const
 {
     *size = etch_pipeline_apply(session, p, r->size);
     *divisor = etch_pipeline_apply(session, p, r->divisor);
-    return *size && *divisor && etch_is_constant(*size) && etch_is_constant(*divisor) &&
-           etch_divides(session->sym, *divisor, *size, NULL) == ETCH_NO;
+    if (!*size || !*divisor)
+        return false;
+    if (etch_is_constant(*size) && etch_is_constant(*divisor))
+        return etch_divides(session->sym, *divisor, *size, NULL) == ETCH_NO;
+    return etch_above(session->sym, *divisor, *size, NULL) == ETCH_YES;
 }
 
 static bool speak_alike(etch_sym *sym, etch_expr a, etch_expr b)
@@ -88,42 +91,6 @@ static void check_excluded(etch_session *session, const etch_pipeline *p, const 
     etch_help(diag, "divide %s otherwise, or leave out the assumption", r->dim->name);
 }
 
-/* `size`, `divisor`: those of the demand, bound. */
-static void report_contradicted(etch_session *session, const etch_pipeline *p, const etch_requirement *r,
-                                etch_expr size, etch_expr divisor)
-{
-    etch_sym *sym = session->sym;
-    etch_diag *diag =
-        etch_error(session->diags, ETCH_E_NOT_DIVISIBLE, r->span,
-                   "%s = %s is not divisible by %s = %s, as plan '%s' demands", etch_expr_text(sym, r->size),
-                   etch_expr_text(sym, size), etch_expr_text(sym, r->divisor), etch_expr_text(sym, divisor),
-                   p->plan->name);
-    int64_t parts, ranks;
-    const char *advice = etch_to_i64(size, &parts) && etch_to_i64(divisor, &ranks)
-                             ? etch_two_axes_text(p->placed, r, parts, ranks)
-                             : NULL;
-    if (advice)
-        etch_help(diag, "spread two dims over two axes: %s", advice);
-}
-
-bool etch_pipeline_fit(etch_session *session, etch_pipeline *p)
-{
-    if (!etch_pipeline_place(session, p))
-        return false;
-    if (p->tried_to_fit)
-        return p->fits;
-    p->tried_to_fit = p->fits = true;
-    for (uint32_t i = 0; i < p->placed->requirements.count; i++) {
-        const etch_requirement *r = &p->placed->requirements.at[i];
-        etch_expr size, divisor;
-        if (!is_contradicted(session, p, r, &size, &divisor))
-            continue;
-        report_contradicted(session, p, r, size, divisor);
-        p->fits = false;
-    }
-    return p->fits;
-}
-
 static void add_demand(checking *c, const etch_pipeline *p, const char *text, etch_span span)
 {
     if (!has_demand(c, p->plan->name, text))
@@ -146,8 +113,6 @@ static void list_stage_demands(checking *c, etch_pipeline *p)
     for (uint32_t i = 0; i < line->count_count; i++)
         sum = etch_add(sym, sum, line->counts[i]);
     const char *text = etch_expr_text(sym, links), *units = etch_expr_text(sym, stages->units);
-    if (!session->options.defaults)
-        etch_session_stages_fit(session, p);
     if (!line->counts) {
         add_demand(c, p, etch_text(session->arena, "%s <= %s", text, units), line->span);
         return;
@@ -184,11 +149,11 @@ static void list_demands(checking *c, etch_pipeline *p)
 {
     etch_session *session = c->session;
     const etch_settings own = run_settings(session, p);
-    if (!session->options.defaults)
-        etch_pipeline_fit(session, p);
+    const bool fine = session->options.defaults || etch_pipeline_fit(session, p);
     for (uint32_t i = 0; i < p->placed->requirements.count; i++) {
         const etch_requirement *r = &p->placed->requirements.at[i];
-        if (!session->options.defaults && !(etch_is_constant(r->size) && etch_is_constant(r->divisor)))
+        if (fine && !session->options.defaults &&
+            !(etch_is_constant(r->size) && etch_is_constant(r->divisor)))
             check_excluded(session, p, r);
         if (etch_divides(session->sym, r->divisor, r->size, NULL) == ETCH_YES)
             continue; /* the spec's own assumptions say so */
@@ -227,7 +192,9 @@ static void check_run(checking *c, const char *run)
     etch_session *session = c->session;
     const etch_check_report *report = c->report;
     if (report->plan_count == 0) {
-        etch_pipeline_get(session, run, NULL, false, (etch_span){0, 0});
+        etch_pipeline *p = etch_pipeline_get(session, run, NULL, false, (etch_span){0, 0});
+        if (p)
+            etch_pipeline_allow(session, p);
         return;
     }
     for (size_t i = 0; i < report->plan_count; i++) {
@@ -236,7 +203,7 @@ static void check_run(checking *c, const char *run)
         const etch_job *job;
         if (p)
             list_absences(c, p->plan);
-        if (p && etch_pipeline_place(session, p) && concerns(c, p)) {
+        if (p && etch_pipeline_allow(session, p) && etch_pipeline_place(session, p) && concerns(c, p)) {
             list_demands(c, p);
             if (session->options.defaults && c->status == ETCH_OK && !p->model->graph->steps)
                 c->status = etch_pipeline_lower(session, p, NULL, &job);

@@ -11,23 +11,6 @@ etch_claim etch_claim_apply(etch_session *session, const etch_claim *written, co
     return claim;
 }
 
-bool etch_check_assumptions(etch_session *session, const etch_settings *settings)
-{
-    const uint32_t errors = etch_error_count(session->diags);
-    const etch_claim *claims;
-    const uint32_t count = etch_spec_assumptions(session->spec, &claims);
-    for (uint32_t i = 0; i < count; i++) {
-        const etch_claim *written = &claims[i];
-        const etch_claim it = etch_claim_apply(session, written, settings);
-        const bool constant = it.left && it.right && etch_is_constant(it.left) && etch_is_constant(it.right);
-        if (constant && etch_claim_holds(session->spec, &it, NULL) == ETCH_NO)
-            etch_error(session->diags, ETCH_E_FACT_BROKEN, written->span,
-                       "assumption '%s' does not hold: left side %s, right side %s", written->text,
-                       etch_expr_text(session->sym, it.left), etch_expr_text(session->sym, it.right));
-    }
-    return etch_error_count(session->diags) == errors;
-}
-
 const char *etch_witness_text(etch_session *session, const etch_witness *witness)
 {
     etch_buf text = {.arena = session->arena};

@@ -12,16 +12,6 @@ typedef struct lowering {
 
 /* ---- from the spec to a job ------------------------------------------------------------------------- */
 
-static const etch_given *list_given(etch_session *session, const etch_settings *settings)
-{
-    etch_given *given = ETCH_NEW_ARRAY(session->arena, settings->count, etch_given);
-    for (uint32_t i = 0; i < settings->count; i++) {
-        const etch_setting *s = &settings->at[i];
-        given[i] = (etch_given){s->var, s->name, s->value, s->from, s->span};
-    }
-    return given;
-}
-
 etch_status etch_pipeline_lower(etch_session *session, etch_pipeline *p, const etch_style *style,
                                 const etch_job **job)
 {
@@ -32,12 +22,9 @@ etch_status etch_pipeline_lower(etch_session *session, etch_pipeline *p, const e
         etch_help(diag, "lower a run of one step");
         return ETCH_EINPUT;
     }
-    etch_lower_options options = {.placed = p->placed,
-                                  .given = list_given(session, p->settings),
-                                  .given_count = p->settings->count,
+    etch_lower_options options = {.values = etch_pipeline_values(session, p, p->placed),
                                   .config = etch_spec_config(session->spec, session->options.config),
                                   .run = p->model->run};
-    options.fact_count = etch_spec_assumptions(session->spec, &options.facts);
     if (style) {
         options.naming = style->naming;
         options.annotations = style->annotations;

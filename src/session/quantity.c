@@ -503,8 +503,6 @@ static bool pick_stages(etch_session *session, etch_pipeline *p, const etch_quan
                         etch_shares *out)
 {
     etch_stage_list stages = {0};
-    if (!etch_pipeline_fit(session, p))
-        return false;
     if (part_of(q, f->row))
         return pick_share(session, p, items_of(session, p, f, NULL), q, f, "", out);
     const char *wanted = q->stage ? q->stage : session->options.stage;
@@ -545,8 +543,9 @@ etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *q,
     etch_pipeline *p = etch_pipeline_get(session, q->run, q->plan, etch_quantity_of_rank(row),
                                          q->plan ? q->plan_span : q->span);
     session->latest = p;
-    if (!p || !is_trained(session, p, q, &f) || !find_count(session, p, q, &f) ||
-        (q->axis_count > 0 && !find_axes(session, q, p->plan, &f.axes)))
+    if (!p || !is_trained(session, p, q, &f) ||
+        !(etch_quantity_of_rank(row) ? etch_pipeline_fit : etch_pipeline_allow)(session, p) ||
+        !find_count(session, p, q, &f) || (q->axis_count > 0 && !find_axes(session, q, p->plan, &f.axes)))
         return NULL;
     if (q->part && !find_share(session, p, q, &f.share))
         return NULL;

@@ -8,6 +8,7 @@
 #include "etch/etch.h"
 #include "etch/graph.h"
 #include "lang/lang.h"
+#include "lower/lower.h"
 
 /* ---- pipelines -------------------------------------------------------------------------------------- */
 
@@ -34,7 +35,9 @@ typedef struct etch_pipeline {
     etch_training *training; /* without a backward pass when the model is not trained */
     etch_placed *placed;     /* NULL until asked for, or when it could not be placed */
     bool tried_to_place;
-    bool tried_to_fit, fits; /* do the values meet what the plan demands of sizes? */
+    bool allowed, divided,
+        fits; /* the values have been found to mean something: for the model, under the plan, for
+                                    its stages */
     const etch_marks *marks; /* NULL until asked for */
     etch_cost_list graph_costs;
     ETCH_VEC(etch_stage_costs *) stage_costs;   /* of one rank, as far as they were asked for */
@@ -98,9 +101,16 @@ etch_pipeline *etch_pipeline_get(etch_session *session, const char *run, const c
                                  etch_span asked);
 /* Places the pipeline's plan. False after a reported error. */
 bool etch_pipeline_place(etch_session *session, etch_pipeline *pipeline);
-/* Places it, too. Do the values meet what the plan demands of sizes? What has no value yet contradicts nothing. False
- * after a reported error. */
+/* Do the values mean something for the model and its step? Etch says of them what lowering would; of what has no value
+ * yet, that some value may do. False after a reported error. */
+bool etch_pipeline_allow(etch_session *session, etch_pipeline *pipeline);
+/* The same under the plan, which is placed: also what it demands of sizes. */
+bool etch_pipeline_divide(etch_session *session, etch_pipeline *pipeline);
+/* The same, and the units of the model fit the stages. */
 bool etch_pipeline_fit(etch_session *session, etch_pipeline *pipeline);
+/* The values of a pipeline as lower takes them. `placed`: under its plan, or NULL. */
+etch_values etch_pipeline_values(etch_session *session, const etch_pipeline *pipeline,
+                                 const etch_placed *placed);
 /* A stage that a quantity may be of. */
 typedef struct etch_stage_item {
     const char *label;           /* "0", "1", ...; or "first", "middle", "last"; "whole" where there is one */
@@ -109,9 +119,9 @@ typedef struct etch_stage_item {
 } etch_stage_item;
 typedef ETCH_VEC(etch_stage_item) etch_stage_list;
 
-/* The stages of a plan, or only the one that is `wanted`; the plan is placed. False after a reported error. */
 /* Reports units that do not fit the stages, where all of them have values. */
 bool etch_session_stages_fit(etch_session *session, etch_pipeline *p);
+/* The stages of a plan, or only the one that is `wanted`; the plan is placed. False after a reported error. */
 bool etch_session_stages(etch_session *session, etch_pipeline *pipeline, const char *wanted, etch_span span,
                          etch_stage_list *out);
 /* Items of one rank of a stage, in program order. */
@@ -299,10 +309,10 @@ etch_judgement etch_session_judge(etch_session *session, const etch_claim *writt
                                   const etch_settings *settings);
 /* "a = 1, b = 2" */
 const char *etch_witness_text(etch_session *session, const etch_witness *witness);
-/* Says for which mesh axes the values since the last call hold only when they are larger than 1. */
 /* Do the values in force leave the spec's assumptions true, as far as they decide them? Formulas are simplified under
  * the assumptions, and say nothing where these are false. False after a reported error. */
 bool etch_check_assumptions(etch_session *session, const etch_settings *settings);
+/* Says for which mesh axes the values since the last call hold only when they are larger than 1. */
 void etch_remark_open(etch_session *session);
 /* Nothing has been taken to be larger than 1. */
 void etch_forget_open(etch_session *session);

@@ -498,7 +498,7 @@ bool etch_view_begin(etch_viewing *v, bool needs_plan)
     v->arena = session->arena;
     v->sym = session->sym;
     v->p = etch_pipeline_get(session, NULL, NULL, needs_plan, (etch_span){0, 0});
-    if (!v->p)
+    if (!v->p || !(needs_plan ? etch_pipeline_fit : etch_pipeline_allow)(session, v->p))
         return false;
     v->graph = v->p->training->graph;
     v->report = ETCH_NEW(v->arena, etch_graph_report);

@@ -7,7 +7,7 @@ enum { MOST_CELLS = 1 << 20, FORWARD_TIME = 1, BACKWARD_TIME = 2 };
 
 typedef struct showing {
     etch_session *session;
-    const etch_pipeline *p;
+    etch_pipeline *p;
     const etch_stage_line *line; /* NULL: the plan has one stage */
     etch_pipe_sizes sizes;       /* as the spec has them */
     etch_pipe pipe;
@@ -226,7 +226,7 @@ static etch_status show(void *data)
     showing *s = data;
     etch_session *session = s->session;
     s->p = etch_pipeline_get(session, NULL, NULL, true, (etch_span){0, 0});
-    if (!s->p)
+    if (!s->p || !etch_pipeline_divide(session, s->p))
         return ETCH_EINPUT;
     find_sizes(s);
     if (!bind_sizes(s))

@@ -386,7 +386,7 @@ static etch_status view(void *data)
     etch_session *session = v->view.session;
     const uint32_t errors = etch_error_count(session->diags);
     etch_forget_open(session);
-    if (!etch_view_begin(&v->view, true) || !etch_check_assumptions(session, v->view.p->settings) ||
+    if (!etch_view_begin(&v->view, true) ||
         !etch_session_stages(session, v->view.p, session->options.stage, (etch_span){0, 0}, &v->stages) ||
         etch_error_count(session->diags) > errors)
         return ETCH_EINPUT;

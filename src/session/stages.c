@@ -308,6 +308,8 @@ bool etch_session_stages_fit(etch_session *session, etch_pipeline *p)
 {
     etch_stage_list none = {0};
     choosing c = {.session = session, .p = p, .stages = p->placed->stages, .out = &none};
+    if (!c.stages)
+        return true;
     find_sizes(&c);
     return c.stage_count == etch_int(session->sym, 1) || !find_numbers(&c) ||
            etch_stage_numbers_fit(p->placed, &c.numbers);

@@ -208,7 +208,8 @@ built *build(etch_arena *arena, const shape *s)
     s->build(x, etch_var(x->sym, "layers"), etch_var(x->sym, "steps"));
     set_plan(x, s);
     b->placed = sample_place(x);
-    b->options = (etch_lower_options){.placed = b->placed, .given = given, .given_count = GIVEN};
+    b->options.values = (etch_values){
+        .training = b->placed->training, .placed = b->placed, .given = given, .given_count = GIVEN};
     return b;
 }
 
@@ -232,8 +233,8 @@ int64_t value_of(const built *b, etch_expr expr)
 {
     etch_expr vars[GIVEN], values[GIVEN];
     for (uint32_t i = 0; i < GIVEN; i++) {
-        vars[i] = b->options.given[i].var;
-        values[i] = b->options.given[i].value;
+        vars[i] = b->options.values.given[i].var;
+        values[i] = b->options.values.given[i].value;
     }
     return sample_value(etch_subst(b->x->sym, expr, GIVEN, vars, values));
 }

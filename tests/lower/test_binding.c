@@ -37,24 +37,24 @@ static etch_expr parse(const built *b, const char *text)
 /* Gives `name` another value. */
 static void set_value(built *b, const char *name, const char *value)
 {
-    etch_given *given = ETCH_NEW_ARRAY(b->x->arena, b->options.given_count, etch_given);
-    memcpy(given, b->options.given, b->options.given_count * sizeof *given);
-    for (uint32_t i = 0; i < b->options.given_count; i++)
+    etch_given *given = ETCH_NEW_ARRAY(b->x->arena, b->options.values.given_count, etch_given);
+    memcpy(given, b->options.values.given, b->options.values.given_count * sizeof *given);
+    for (uint32_t i = 0; i < b->options.values.given_count; i++)
         if (strcmp(given[i].name, name) == 0)
             given[i].value = parse(b, value);
-    b->options.given = given;
+    b->options.values.given = given;
 }
 
 /* Leaves `name` without a value. */
 static void take_value(built *b, const char *name)
 {
-    etch_given *given = ETCH_NEW_ARRAY(b->x->arena, b->options.given_count, etch_given);
+    etch_given *given = ETCH_NEW_ARRAY(b->x->arena, b->options.values.given_count, etch_given);
     uint32_t count = 0;
-    for (uint32_t i = 0; i < b->options.given_count; i++)
-        if (strcmp(b->options.given[i].name, name) != 0)
-            given[count++] = b->options.given[i];
-    b->options.given = given;
-    b->options.given_count = count;
+    for (uint32_t i = 0; i < b->options.values.given_count; i++)
+        if (strcmp(b->options.values.given[i].name, name) != 0)
+            given[count++] = b->options.values.given[i];
+    b->options.values.given = given;
+    b->options.values.given_count = count;
 }
 
 static void missing_values_are_listed(etch_arena *arena)
@@ -109,8 +109,8 @@ static void assert_fact(etch_relation relation, const char *left, const char *ri
     built *b = build(arena, &plain);
     etch_claim fact = {
         .relation = relation, .left = parse(b, left), .right = parse(b, right), .text = "THE FACT"};
-    b->options.facts = &fact;
-    b->options.fact_count = 1;
+    b->options.values.facts = &fact;
+    b->options.values.fact_count = 1;
     if (report)
         ASSERT_REPORTS(b, ETCH_EINPUT, "error[E0522]: assumption 'THE FACT' does not hold: ", report);
     else

@@ -1,0 +1,444 @@
+/* What must hold of values: one list for traces, which have all of them, and for formulas, which may leave some open. A
+ * value that is open is refused only when no number would do. */
+#include "lower/lower_int.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- given values -------------------------------------------------------------------------------------- */
+
+void etch_check_given(etch_bound *b)
+{
+    for (uint32_t i = 0; i < b->from->given_count; i++) {
+        const etch_given *given = &b->from->given[i];
+        etch_expr value = b->values[i];
+        if (!value)
+            etch_error(b->diags, ETCH_E_BOUND_SIZE, given->span, "the value of %s is undefined", given->name);
+        else if (etch_is_constant(value) && !etch_is_integer_constant(value) &&
+                 etch_is_integer(b->sym, given->var, NULL) == ETCH_YES)
+            etch_error(b->diags, ETCH_E_BOUND_SIZE, given->span, "%s = %s is not an integer", given->name,
+                       etch_bound_text(b, value));
+    }
+}
+
+/* ---- sizes --------------------------------------------------------------------------------------------- */
+
+/* What a number must be. */
+typedef struct condition {
+    int64_t least;
+    bool fraction; /* may be no integer */
+} condition;
+
+/* Why a number does not meet the condition; NULL: it does. */
+static const char *why_not(etch_bound *b, etch_expr number, const condition *c)
+{
+    int64_t fits;
+    if (!c->fraction && !etch_is_integer_constant(number))
+        return "is not an integer";
+    if (etch_constant_compare(b->sym, number, etch_int(b->sym, c->least)) < 0)
+        return etch_text(b->arena, "is less than %" PRId64, c->least);
+    return c->fraction || etch_to_i64(number, &fits) ? NULL : "is too large";
+}
+
+/* Why no value of what is open makes it meet the condition; NULL: for all that is known, one does. Most sizes are products
+ * of what is above 0, and plainly do. */
+static const char *why_never(etch_bound *b, etch_expr open, const condition *c)
+{
+    etch_sym *sym = b->sym;
+    etch_witness witness = {0};
+    if (etch_at_least(sym, open, etch_int(sym, c->least), &witness) != ETCH_YES &&
+        etch_above(sym, etch_int(sym, c->least), open, NULL) == ETCH_YES)
+        return etch_text(b->arena, "is less than %" PRId64, c->least);
+    if (c->fraction || etch_is_integer(sym, open, NULL) == ETCH_YES)
+        return NULL;
+    etch_expr rest = etch_mod(sym, open, etch_int(sym, 1));
+    return rest && etch_different(sym, rest, etch_int(sym, 0), NULL) == ETCH_YES ? "is not an integer" : NULL;
+}
+
+/* Does the value of `expr` meet the condition? Reports what does not, as kind and name. */
+static bool check_number(etch_bound *b, etch_expr expr, const condition *c, etch_span span, const char *kind,
+                         const char *name)
+{
+    etch_expr value = etch_bound_value(b, expr);
+    const char *why = !value                     ? "is undefined"
+                      : !etch_is_constant(value) ? why_never(b, value, c)
+                                                 : why_not(b, value, c);
+    if (!why)
+        return true;
+    etch_diag *diag =
+        etch_error(b->diags, ETCH_E_BOUND_SIZE, span, "%s%s %s", kind, etch_bound_named(b, name, expr), why);
+    etch_bound_note(b, diag, expr);
+    return false;
+}
+
+/* The same of an integer. False also while it is open. */
+static bool check_size(etch_bound *b, etch_expr expr, int64_t least, etch_span span, const char *kind,
+                       const char *name, uint64_t *size)
+{
+    const condition c = {.least = least};
+    return check_number(b, expr, &c, span, kind, name) && etch_to_u64(etch_bound_value(b, expr), size);
+}
+
+/* ---- the model ----------------------------------------------------------------------------------------- */
+
+static void check_dims(etch_bound *b)
+{
+    const etch_dim **dims;
+    const uint32_t count = etch_bound_dims(b, &dims);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t size;
+        if (!dims[i]->ragged) /* an average may be a fraction */
+            check_size(b, dims[i]->size, 1, dims[i]->span, "dim ", dims[i]->name, &size);
+    }
+}
+
+/* What the options of an op that are numbers must be. Those that are not here may be any number, or are looked at with the
+ * shapes. */
+static const struct {
+    etch_keyword keyword;
+    condition condition;
+} options[] = {
+    {ETCH_KW_WINDOW, {.least = 1}}, {ETCH_KW_STRIDE, {.least = 1}},
+    {ETCH_KW_SIZE, {.least = 1}},   {ETCH_KW_CHUNK, {.least = 1}},
+    {ETCH_KW_GROUPS, {.least = 1}}, {ETCH_KW_KEEP, {.least = 1}},
+    {ETCH_KW_LIMIT, {.least = 1}},  {ETCH_KW_PAIRS, {.least = 0, .fraction = true}},
+};
+
+static const condition *condition_of(etch_keyword keyword)
+{
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (options[i].keyword == keyword)
+            return &options[i].condition;
+    return NULL;
+}
+
+static void check_op(etch_bound *b, const etch_op *op)
+{
+    etch_attrs attrs = op->attrs;
+    const etch_keyword_info *info;
+    for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++) {
+        const etch_keyword_field field = etch_keyword_field_of(info, &attrs);
+        const condition *c = field.number && *field.number ? condition_of(info->bit) : NULL;
+        if (c)
+            check_number(b, *field.number, c, op->span, etch_text(b->arena, "%s: ", etch_row_name(op->row)),
+                         info->name);
+    }
+}
+
+/* Goes as deep as loops are nested. */
+static void check_region(etch_bound *b, const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_loop *loop = region->items.at[i].loop;
+        uint64_t count;
+        if (!loop) {
+            check_op(b, region->items.at[i].op);
+            continue;
+        }
+        check_size(b, loop->count, 0, loop->span, "", etch_text(b->arena, "the count of loop %s", loop->name),
+                   &count);
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            check_region(b, loop->bodies.at[k]);
+    }
+}
+
+void etch_check_model(etch_bound *b, etch_extent *extent)
+{
+    const etch_training *training = b->from->training;
+    const etch_graph *graph = training->graph;
+    extent->micro = 1;
+    if (training->train.micro)
+        check_size(b, training->train.micro, 1, training->train.span, "", "the number of microbatches",
+                   &extent->micro);
+    check_dims(b);
+    check_region(b, graph->forward);
+}
+
+/* ---- the plan ------------------------------------------------------------------------------------------ */
+
+/* "dp = 2, tp = 4" */
+static const char *mesh_text(etch_bound *b, const etch_extent *extent)
+{
+    etch_buf text = {.arena = b->arena};
+    for (uint32_t i = 0; i < extent->axis_count; i++)
+        etch_buf_printf(&text, "%s%s = %" PRIu32, i ? ", " : "", b->from->placed->plan->mesh.at[i].name,
+                        extent->axis_size[i]);
+    return text.length ? text.text : "no axes";
+}
+
+/* The axis alone would make it up: its size, or 0. */
+static uint64_t fitting_size(const etch_extent *extent, uint32_t axis, uint64_t ranks)
+{
+    const uint32_t others = extent->axis_size[axis] ? extent->rank_count / extent->axis_size[axis] : 0;
+    return others > 0 && ranks % others == 0 ? ranks / others : 0;
+}
+
+/* Has the mesh as many ranks as the plan asks for? `known`: all of its axes have values. */
+static void check_ranks(etch_bound *b, const etch_extent *extent, bool known)
+{
+    const etch_plan *plan = b->from->placed->plan;
+    uint64_t ranks = 0;
+    if (!plan->ranks.count ||
+        !check_size(b, plan->ranks.count, 1, plan->ranks.span, "", "the number of ranks", &ranks) || !known ||
+        ranks == extent->rank_count || extent->rank_count > ETCH_MAX_RANKS)
+        return;
+    etch_diag *diag = etch_error(b->diags, ETCH_E_RANKS, plan->ranks.span,
+                                 "the plan asks for %" PRIu64 " ranks, and its mesh has %" PRIu32, ranks,
+                                 extent->rank_count);
+    etch_note(diag, plan->mesh.count ? plan->mesh.at[0].span : plan->span, "the mesh: %s",
+              mesh_text(b, extent));
+    etch_bound_note(b, diag, plan->ranks.count);
+    for (uint32_t i = 0; i < plan->mesh.count; i++) {
+        const char *name = etch_var_name(plan->mesh.at[i].size);
+        const uint64_t size = fitting_size(extent, i, ranks);
+        if (name && size > 0) {
+            etch_help(diag, "%s = %" PRIu64 " would make %" PRIu64, name, size, ranks);
+            return;
+        }
+    }
+}
+
+/* Sizes of the axes, as far as they have values; false: not all have. */
+static bool check_mesh(etch_bound *b, etch_extent *extent)
+{
+    const etch_plan *plan = b->from->placed->plan;
+    etch_total ranks = 1;
+    bool known = true;
+    extent->axis_count = plan->mesh.count;
+    for (uint32_t i = 0; i < plan->mesh.count; i++) {
+        const etch_axis *axis = &plan->mesh.at[i];
+        uint64_t size = 1;
+        if (!check_size(b, axis->size, 1, axis->span, "mesh axis ", axis->name, &size)) {
+            known = false;
+            continue;
+        }
+        ranks = ranks > ETCH_MAX_RANKS || size > ETCH_MAX_RANKS ? ETCH_MAX_RANKS + 1 : ranks * size;
+        extent->axis_size[i] = size > ETCH_MAX_RANKS ? ETCH_MAX_RANKS + 1 : (uint32_t)size;
+        if (size > 1)
+            extent->wide |= UINT32_C(1) << i;
+    }
+    extent->rank_count = ranks > ETCH_MAX_RANKS ? ETCH_MAX_RANKS + 1 : (uint32_t)ranks;
+    return known;
+}
+
+/* Counts of units that the plan gives, and the shape of the pipeline. */
+static void check_stages(etch_bound *b, etch_extent *extent)
+{
+    const etch_stage_line *line = b->from->placed->plan->stage;
+    uint64_t chunks = 1, units;
+    etch_total stages = 1;
+    extent->stage_count = extent->chunk_count = 1;
+    if (!line)
+        return;
+    for (uint32_t i = 0; i < line->axis_count && stages <= ETCH_MAX_RANKS; i++)
+        stages *= extent->axis_size[line->axes[i]];
+    check_size(b, line->chunks, 1, line->span, "", "the number of chunks of a stage", &chunks);
+    for (uint32_t i = 0; i < line->count_count; i++)
+        check_size(b, line->counts[i], 1, line->span, "",
+                   etch_text(b->arena, "count %" PRIu32 " of the stages' units", i + 1), &units);
+    if (stages <= 1 || stages > ETCH_MAX_RANKS)
+        return;
+    extent->stage_count = (uint32_t)stages;
+    extent->chunk_count = chunks > ETCH_MOST_CHUNKS ? ETCH_MOST_CHUNKS : (uint32_t)chunks;
+}
+
+void etch_check_plan(etch_bound *b, etch_extent *extent)
+{
+    const etch_plan *plan = b->from->placed->plan;
+    uint64_t number;
+    const bool known = check_mesh(b, extent);
+    check_ranks(b, extent, known);
+    check_stages(b, extent);
+    for (uint32_t i = 0; i < plan->pads.count; i++)
+        check_size(b, plan->pads.at[i].multiple, 1, plan->pads.at[i].span, "", "what a dim is padded to",
+                   &number);
+    if (plan->bucketing == ETCH_BUCKET_BY_SIZE)
+        check_size(b, plan->bucket, 1, plan->bucket_span, "", "the size of buckets", &number);
+}
+
+/* ---- facts --------------------------------------------------------------------------------------------- */
+
+static bool divides(etch_sym *sym, etch_expr divisor, etch_expr number)
+{
+    etch_expr quotient = etch_div(sym, number, divisor);
+    return quotient && etch_is_integer_constant(quotient);
+}
+
+static bool fact_holds(etch_sym *sym, etch_relation relation, etch_expr left, etch_expr right)
+{
+    if (relation == ETCH_REL_TRUE)
+        return !etch_is_zero(left);
+    if (relation == ETCH_REL_DIVIDES)
+        return divides(sym, left, right);
+    return etch_constants_hold(sym, relation, left, right);
+}
+
+static void check_fact(etch_bound *b, const etch_claim *fact)
+{
+    static const char *const broken[] = {
+        [ETCH_REL_EQ] = "is not equal to",      [ETCH_REL_NE] = "is equal to",
+        [ETCH_REL_LE] = "is greater than",      [ETCH_REL_GE] = "is less than",
+        [ETCH_REL_LT] = "is not less than",     [ETCH_REL_GT] = "is not greater than",
+        [ETCH_REL_DIVIDES] = "does not divide", [ETCH_REL_TRUE] = "is false",
+    };
+    bool unary = fact->relation == ETCH_REL_TRUE;
+    if (!fact->left || (!unary && !fact->right))
+        return;
+    etch_expr left = etch_bound_value(b, fact->left), right = unary ? left : etch_bound_value(b, fact->right);
+    if ((left && !etch_is_constant(left)) || (right && !etch_is_constant(right)))
+        return;
+    if (left && right && fact_holds(b->sym, fact->relation, left, right))
+        return;
+    etch_diag *diag =
+        etch_error(b->diags, ETCH_E_FACT_BROKEN, fact->span, "assumption '%s' does not hold: %s %s%s%s",
+                   fact->text, etch_bound_text(b, left), broken[fact->relation], unary ? "" : " ",
+                   unary ? "" : etch_bound_text(b, right));
+    /* A variable on both sides is noted once. */
+    etch_bound_note(b, diag,
+                    unary ? fact->left : etch_add(b->sym, etch_pow(b->sym, fact->left, 2), fact->right));
+}
+
+/* ---- requirements of the plan -------------------------------------------------------------------------- */
+
+/* The divisor in words: "mesh axis tp = 3", "mesh axes dp * tp = 8 * 3 = 24". */
+static const char *describe_divisor(etch_bound *b, const etch_requirement *r)
+{
+    etch_buf names = {.arena = b->arena}, values = {.arena = b->arena};
+    uint32_t axes = 0, factors = 0;
+    for (uint32_t i = 0; i < b->from->placed->plan->mesh.count; i++) {
+        if (!(r->axes >> i & 1))
+            continue;
+        const etch_axis *axis = &b->from->placed->plan->mesh.at[i];
+        etch_buf_printf(&names, "%s%s", factors > 0 ? " * " : "", axis->name);
+        etch_buf_printf(&values, "%s%s", factors > 0 ? " * " : "",
+                        etch_bound_text(b, etch_bound_value(b, axis->size)));
+        axes++;
+        factors++;
+    }
+    if (r->paired) {
+        etch_buf_printf(&names, "%s2", factors > 0 ? " * " : "");
+        etch_buf_printf(&values, "%s2", factors > 0 ? " * " : "");
+        factors++;
+    }
+    if (r->micro) {
+        etch_buf_printf(&names, "%smicrobatches", factors > 0 ? " * " : "");
+        etch_buf_printf(&values, "%s%s", factors > 0 ? " * " : "",
+                        etch_bound_text(b, etch_bound_value(b, b->from->placed->training->train.micro)));
+        factors++;
+    }
+    const char *total = etch_bound_text(b, etch_bound_value(b, r->divisor));
+    if (factors == 0)
+        return total;
+    const char *kind = axes == 0 ? "the number of " : axes == 1 ? "mesh axis " : "mesh axes ";
+    if (factors == 1)
+        return etch_text(b->arena, "%s%s = %s", kind, names.text, total);
+    return etch_text(b->arena, "%s%s = %s = %s", kind, names.text, values.text, total);
+}
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* What the sizes of all requirements with this divisor have in common; 0 when one of them is too large for
+ * it. */
+static int64_t common_size(etch_bound *b, etch_expr divisor)
+{
+    int64_t common = 0, size;
+    for (uint32_t i = 0; i < b->from->placed->requirements.count; i++) {
+        const etch_requirement *r = &b->from->placed->requirements.at[i];
+        if (r->divisor != divisor)
+            continue;
+        if (!etch_to_i64(etch_bound_value(b, r->size), &size) || size < 1)
+            return 0;
+        common = common_divisor(size, common);
+    }
+    return common;
+}
+
+/* The nearest sizes of the one axis that would divide all that it must, looked for a while in both
+ * directions. */
+static void suggest_axis(etch_bound *b, etch_diag *diag, const etch_requirement *r)
+{
+    enum { TRIES = 4096 };
+    int64_t size = common_size(b, r->divisor), divisor;
+    const char *name = etch_var_name(r->divisor);
+    if (!name || r->micro || size < 1 || !etch_to_i64(etch_bound_value(b, r->divisor), &divisor) ||
+        divisor < 1)
+        return;
+    int64_t below = divisor < size ? divisor : size, above = 0;
+    for (int i = 0; i < TRIES && below > 1 && size % below != 0; i++)
+        below--;
+    for (int64_t i = divisor; i < size && i < divisor + TRIES && above == 0; i++)
+        if (size % i == 0)
+            above = i;
+    if (size % below == 0 && above > 0)
+        etch_help(diag, "%s = %" PRId64 " or %" PRId64 " would divide", name, below, above);
+    else if (size % below == 0)
+        etch_help(diag, "%s = %" PRId64 " would divide", name, below);
+}
+
+static void suggest_two_axes(etch_bound *b, etch_diag *diag, const etch_requirement *r)
+{
+    int64_t size, divisor;
+    if (!etch_to_i64(etch_bound_value(b, r->size), &size) ||
+        !etch_to_i64(etch_bound_value(b, r->divisor), &divisor))
+        return;
+    const char *advice = etch_two_axes_text(b->from->placed, r, size, divisor);
+    if (advice)
+        etch_help(diag, "or spread two dims over two axes: %s", advice);
+}
+
+/* Of what is open it is enough that a value may do: of what the spec alone excludes, nobody has given one. */
+static bool is_met(etch_bound *b, const etch_requirement *r)
+{
+    etch_expr size = etch_bound_value(b, r->size), divisor = etch_bound_value(b, r->divisor);
+    if (!size || !divisor || (size == r->size && divisor == r->divisor && !etch_is_constant(size)))
+        return true; /* undefined is reported of dims and axes */
+    if (etch_is_constant(size) && etch_is_constant(divisor))
+        return divides(b->sym, divisor, size);
+    return etch_above(b->sym, divisor, size, NULL) != ETCH_YES;
+}
+
+/* One wrong divisor is one mistake, whatever it fails to divide: the first dim is the message, the others are
+ * notes. */
+static void check_requirement(etch_bound *b, uint32_t index)
+{
+    const etch_requirement *all = b->from->placed->requirements.at, *r = &all[index];
+    if (is_met(b, r))
+        return;
+    for (uint32_t i = 0; i < index; i++)
+        if (all[i].divisor == r->divisor && !is_met(b, &all[i]))
+            return;
+    etch_diag *diag = etch_error(b->diags, ETCH_E_NOT_DIVISIBLE, r->span, "%s is not divisible by %s",
+                                 etch_bound_named(b, r->dim->name, r->size), describe_divisor(b, r));
+    etch_note(diag, r->dim->span, "%s is declared here", r->dim->name);
+    etch_bound_note(b, diag, r->size);
+    etch_bound_note(b, diag, r->divisor);
+    if (r->paired)
+        etch_note(diag, r->span, "each rank has two chunks of %s, so that all do the same causal work",
+                  r->dim->name);
+    for (uint32_t i = index + 1; i < b->from->placed->requirements.count; i++)
+        if (all[i].divisor == r->divisor && !is_met(b, &all[i]))
+            etch_note(diag, all[i].span, "%s is not divisible either",
+                      etch_bound_named(b, all[i].dim->name, all[i].size));
+    suggest_axis(b, diag, r);
+    suggest_two_axes(b, diag, r);
+}
+
+void etch_check_requirements(etch_bound *b)
+{
+    for (uint32_t i = 0; i < b->from->placed->requirements.count; i++)
+        check_requirement(b, i);
+}
+
+void etch_check_facts(etch_bound *b)
+{
+    for (uint32_t i = 0; i < b->from->fact_count; i++)
+        check_fact(b, &b->from->facts[i]);
+}
