@@ -215,8 +215,7 @@ bool etch_shape_infer(etch_call *call, etch_dim_list *out);
 /* The options of attention: do mask, cap, pairs, sink and bias go together, and with the dims? Forgets a
  * window that hides nothing. False after an error. */
 bool etch_attend_check(etch_call *call);
-/* Do the keywords of the call name each dim once, and one dim where the op works along one? Are its numbers what they may
- * be, as far as they are known? False after an error. */
+/* Do the keywords of the call name each dim once, and one dim where the op works along one? False after an error. */
 bool etch_keywords_fit(const etch_call *call);
 /* Does operand `t` have every dim of `dims`? Reports the first that it lacks, which keyword `what` names. */
 bool etch_shape_has(const etch_call *call, const etch_tensor *t, etch_dim *const *dims, uint32_t count,

@@ -343,54 +343,6 @@ static bool kept_dims(etch_call *call, etch_dim_list *out)
 
 /* ---- the door --------------------------------------------------------------------------------------- */
 
-static bool is_whole(etch_sym *sym, etch_expr number)
-{
-    return !etch_is_constant(number) || etch_is_integer(sym, number, NULL) == ETCH_YES;
-}
-
-/* Is the number within the range, for all that is known? With the values in force. */
-static bool is_in_range(etch_sym *sym, etch_expr number, etch_number_range range)
-{
-    const etch_expr zero = etch_int(sym, 0), one = etch_int(sym, 1);
-    switch (range) {
-    case ETCH_ANY_NUMBER:
-        return true;
-    case ETCH_COUNT:
-        return etch_above(sym, one, number, NULL) != ETCH_YES && is_whole(sym, number);
-    case ETCH_COUNT_OR_NONE:
-        return etch_above(sym, zero, number, NULL) != ETCH_YES && is_whole(sym, number);
-    case ETCH_POSITIVE:
-        return etch_at_least(sym, zero, number, NULL) != ETCH_YES;
-    case ETCH_NOT_NEGATIVE:
-        return etch_above(sym, zero, number, NULL) != ETCH_YES;
-    case ETCH_SHARE:
-        return etch_above(sym, zero, number, NULL) != ETCH_YES &&
-               etch_above(sym, number, one, NULL) != ETCH_YES;
-    }
-    return false;
-}
-
-static bool number_fits(const etch_call *call, const char *name, etch_expr number, etch_number_range range)
-{
-    static const char *const texts[] = {
-        [ETCH_ANY_NUMBER] = "a number",
-        [ETCH_COUNT] = "a whole number, 1 or more",
-        [ETCH_COUNT_OR_NONE] = "a whole number",
-        [ETCH_POSITIVE] = "a number above 0",
-        [ETCH_NOT_NEGATIVE] = "a number, 0 or more",
-        [ETCH_SHARE] = "a number from 0 to 1",
-    };
-    etch_graph *graph = call->graph;
-    etch_expr value =
-        etch_subst(graph->sym, number, graph->default_count, graph->default_vars, graph->default_values);
-    if (!value || is_in_range(graph->sym, value, range))
-        return true;
-    etch_error(graph->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s: %s is %s, and not %s",
-               call->called->name, name ? name : "the last argument", texts[range],
-               etch_expr_text(graph->sym, value));
-    return false;
-}
-
 /* The dims that one keyword names. */
 static bool dims_fit(const etch_call *call, const etch_keyword_info *info, etch_dim *const *dims,
                      uint32_t count)
@@ -416,11 +368,7 @@ static bool keyword_fits(const etch_call *call, const etch_keyword_info *info)
 {
     etch_attrs attrs = call->attrs;
     const etch_keyword_field field = etch_keyword_field_of(info, &attrs);
-    if (field.dims)
-        return dims_fit(call, info, *field.dims, *field.dim_count);
-    if (!field.number || !*field.number)
-        return true;
-    return number_fits(call, info->name, *field.number, info->name ? info->range : call->row->number);
+    return !field.dims || dims_fit(call, info, *field.dims, *field.dim_count);
 }
 
 bool etch_keywords_fit(const etch_call *call)

@@ -74,8 +74,8 @@ static const etch_keyword_info keywords[] = {
     {"to", ETCH_KW_TO, ETCH_KIND_DIMS, offsetof(etch_attrs, to), offsetof(etch_attrs, map_count), 0},
     {"causal", ETCH_KW_CAUSAL, ETCH_KIND_FLAG, offsetof(etch_attrs, causal), 0, 0},
     NUMBER(NULL, ETCH_KW_NUMBER, number, ETCH_ANY_NUMBER),
-    NUMBER("window", ETCH_KW_WINDOW, window, ETCH_ANY_NUMBER),
-    NUMBER("cap", ETCH_KW_CAP, cap, ETCH_ANY_NUMBER),
+    NUMBER("window", ETCH_KW_WINDOW, window, ETCH_COUNT),
+    NUMBER("cap", ETCH_KW_CAP, cap, ETCH_POSITIVE),
     NUMBER("pairs", ETCH_KW_PAIRS, pairs, ETCH_NOT_NEGATIVE),
     DIMS("kernel", ETCH_KW_KERNEL, kernel),
     NUMBER("stride", ETCH_KW_STRIDE, stride, ETCH_COUNT),
@@ -166,6 +166,10 @@ const char *etch_row_name(const etch_row *row)
 unsigned etch_row_takes(const etch_row *row)
 {
     return row->takes;
+}
+etch_number_range etch_row_number(const etch_row *row)
+{
+    return row->number;
 }
 unsigned etch_row_needs(const etch_row *row)
 {

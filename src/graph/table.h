@@ -80,6 +80,8 @@ const etch_row *etch_row_named(const etch_table *table, const char *name);
 const char *etch_row_name(const etch_row *row);
 /* Keywords that a call takes, and those that it cannot do without: bits of etch_keyword. */
 unsigned etch_row_takes(const etch_row *row);
+/* What the positional number of a call may be. */
+etch_number_range etch_row_number(const etch_row *row);
 unsigned etch_row_needs(const etch_row *row);
 /* Fewest and most operands. A row whose last operand is called `x...` takes any number of them, up to
  * ETCH_MAX_OPERANDS. */

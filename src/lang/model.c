@@ -235,6 +235,7 @@ static void repeat(etch_env *env, const etch_ast_stmt *stmt)
         etch_builder_lost(env->builder);
         return;
     }
+    env->builder->loops++;
     assigned_names(spec->arena, &stmt->body, &assigned);
     etch_graph_begin(graph, stmt->index.text ? stmt->index.text : "loop", count, stmt->span);
     for (uint32_t i = 0; i < assigned.count; i++) {

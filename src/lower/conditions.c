@@ -26,8 +26,16 @@ void etch_check_given(etch_bound *b)
 /* What a number must be. */
 typedef struct condition {
     int64_t least;
+    bool above;    /* more than `least` */
     bool fraction; /* may be no integer */
+    bool share;    /* and at most 1 */
 } condition;
+
+static const char *low_text(etch_bound *b, const condition *c)
+{
+    return c->above ? etch_text(b->arena, "is not above %" PRId64, c->least)
+                    : etch_text(b->arena, "is less than %" PRId64, c->least);
+}
 
 /* Why a number does not meet the condition; NULL: it does. */
 static const char *why_not(etch_bound *b, etch_expr number, const condition *c)
@@ -35,8 +43,11 @@ static const char *why_not(etch_bound *b, etch_expr number, const condition *c)
     int64_t fits;
     if (!c->fraction && !etch_is_integer_constant(number))
         return "is not an integer";
-    if (etch_constant_compare(b->sym, number, etch_int(b->sym, c->least)) < 0)
-        return etch_text(b->arena, "is less than %" PRId64, c->least);
+    const int order = etch_constant_compare(b->sym, number, etch_int(b->sym, c->least));
+    if (order < 0 || (order == 0 && c->above))
+        return low_text(b, c);
+    if (c->share && etch_constant_compare(b->sym, number, etch_int(b->sym, 1)) > 0)
+        return "is more than 1";
     return c->fraction || etch_to_i64(number, &fits) ? NULL : "is too large";
 }
 
@@ -45,10 +56,14 @@ static const char *why_not(etch_bound *b, etch_expr number, const condition *c)
 static const char *why_never(etch_bound *b, etch_expr open, const condition *c)
 {
     etch_sym *sym = b->sym;
+    const etch_expr least = etch_int(sym, c->least);
     etch_witness witness = {0};
-    if (etch_at_least(sym, open, etch_int(sym, c->least), &witness) != ETCH_YES &&
-        etch_above(sym, etch_int(sym, c->least), open, NULL) == ETCH_YES)
-        return etch_text(b->arena, "is less than %" PRId64, c->least);
+    if (c->above ? etch_at_least(sym, least, open, NULL) == ETCH_YES
+                 : etch_at_least(sym, open, least, &witness) != ETCH_YES &&
+                       etch_above(sym, least, open, NULL) == ETCH_YES)
+        return low_text(b, c);
+    if (c->share && etch_above(sym, open, etch_int(sym, 1), NULL) == ETCH_YES)
+        return "is more than 1";
     if (c->fraction || etch_is_integer(sym, open, NULL) == ETCH_YES)
         return NULL;
     etch_expr rest = etch_mod(sym, open, etch_int(sym, 1));
@@ -92,25 +107,14 @@ static void check_dims(etch_bound *b)
     }
 }
 
-/* What the options of an op that are numbers must be. Those that are not here may be any number, or are looked at with the
- * shapes. */
-static const struct {
-    etch_keyword keyword;
-    condition condition;
-} options[] = {
-    {ETCH_KW_WINDOW, {.least = 1}}, {ETCH_KW_STRIDE, {.least = 1}},
-    {ETCH_KW_SIZE, {.least = 1}},   {ETCH_KW_CHUNK, {.least = 1}},
-    {ETCH_KW_GROUPS, {.least = 1}}, {ETCH_KW_KEEP, {.least = 1}},
-    {ETCH_KW_LIMIT, {.least = 1}},  {ETCH_KW_PAIRS, {.least = 0, .fraction = true}},
+/* What the numbers of a call may be. */
+static const condition conditions[] = {
+    [ETCH_COUNT] = {.least = 1},
+    [ETCH_COUNT_OR_NONE] = {.least = 0},
+    [ETCH_POSITIVE] = {.above = true, .fraction = true},
+    [ETCH_NOT_NEGATIVE] = {.fraction = true},
+    [ETCH_SHARE] = {.fraction = true, .share = true},
 };
-
-static const condition *condition_of(etch_keyword keyword)
-{
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        if (options[i].keyword == keyword)
-            return &options[i].condition;
-    return NULL;
-}
 
 static void check_op(etch_bound *b, const etch_op *op)
 {
@@ -118,10 +122,11 @@ static void check_op(etch_bound *b, const etch_op *op)
     const etch_keyword_info *info;
     for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++) {
         const etch_keyword_field field = etch_keyword_field_of(info, &attrs);
-        const condition *c = field.number && *field.number ? condition_of(info->bit) : NULL;
-        if (c)
-            check_number(b, *field.number, c, op->span, etch_text(b->arena, "%s: ", etch_row_name(op->row)),
-                         info->name);
+        const etch_number_range range = info->name ? info->range : etch_row_number(op->row);
+        if (field.number && *field.number && range != ETCH_ANY_NUMBER)
+            check_number(b, *field.number, &conditions[range], op->span,
+                         etch_text(b->arena, "%s: ", etch_row_name(op->row)),
+                         info->name ? info->name : "its number");
     }
 }
 

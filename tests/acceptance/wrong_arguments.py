@@ -138,6 +138,11 @@ WITHOUT_MEANING = {
 BOTH = {"W": ("number", "dim"), "R": ("number", "dim"), "U": ("other number", "dim"), "O": ("other number", "dim")}
 
 
+def is_open(text):
+    """Does it speak of a param, whose value is not known before it is asked for?"""
+    return "four" in text or text == "unused_rate"
+
+
 def may_be_taken(name, argument, kind, text):
     kinds = BOTH.get(text, (kind,))
     if argument.takes == "number" and argument.name in WHOLE and text in ("-1", "1/3", "0.5", "-four", "four/3", "U"):
