@@ -150,10 +150,13 @@ void etch_check_model(etch_bound *b, etch_extent *extent)
 {
     const etch_training *training = b->from->training;
     const etch_graph *graph = training->graph;
+    uint64_t steps;
     extent->micro = 1;
     if (training->train.micro)
         check_size(b, training->train.micro, 1, training->train.span, "", "the number of microbatches",
                    &extent->micro);
+    if (graph->steps)
+        check_size(b, graph->steps, 1, training->train.span, "", "the number of steps", &steps);
     check_dims(b);
     check_region(b, graph->forward);
 }

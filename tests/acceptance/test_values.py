@@ -37,6 +37,17 @@ parallel p {{
   stage (layer) @ pp{schedule}
 {plan}}}
 """
+SERVED = """etch 1
+param batch, new, context
+param past >= 0 = 0
+dim B = batch, S = 1, T ~ past + S, A = 2, D = 8
+model m(q[B,S,A,D], k[B,S,A,D]) -> o[B,S,A,D] {{
+  c[B,T,A,D] = cache(k, over = S)
+  o          = sdpa(q, c, c, dot = D, over = T, causal = true)
+}}
+infer answer {{ model = m, past = context, steps = {steps} }}
+parallel p {{ mesh [dp]; shard B @ dp }}
+"""
 GOOD = dict(size="hidden", average="seq/3", top="2", loop="layers", pairs="", window="2", groups="", micro="2", clip="", axis="1", schedule="",
             plan="")
 SETS = dict(batch=8, seq=8, hidden=16, layers=8, n=5, one=1, pp=2, dp=2, tp=2)
@@ -127,6 +138,17 @@ class Values(Case):
         for name, places, value in self.plans():
             with self.subTest(places=places, value=value):
                 self.assertRefused(self.spec(name, **places), QUESTIONS)
+
+    def test_steps_of_a_served_model(self):
+        questions = (("check",), ("query", "flops(forward)"), ("query", "traffic(forward)"), ("show",))
+        sets = dict(batch=4, context=9, new=2, dp=2)
+        for number, value in enumerate(("0", "-1", "1/2", "new - 2", "-new", "new/4")):
+            with self.subTest(value=value):
+                path = self.write(f"steps{number}.etch", SERVED.format(steps=value))
+                self.assertRefused(path, questions, sets)
+        path = self.write("steps.etch", SERVED.format(steps="new"))
+        for question in questions:
+            self.assertEqual(0, self.ask(question, path, sets).status)
 
     def test_values_that_are_given(self):
         """Of a size that two things share, of assumptions, of axes."""
