@@ -14,8 +14,9 @@ static const cli_command commands[] = {
      "refutes the `check` lines of SPEC.\n"
      "\n"
      "With --config or --set, assumptions and demands must also hold for those values,\n"
-     "as far as they are given. With --bound, params and axes take their defaults,\n"
-     "everything needs a value, and all that lowering would check is checked.\n"
+     "and sizes and counts be integers that they can be, as far as they are given.\n"
+     "With --bound, params and axes take their defaults, everything needs a value, and\n"
+     "all that lowering would check is checked.\n"
      "\n"
      "Exit status 1: the spec has errors, or a check line is refuted. 5: a check line\n"
      "could be neither proved nor refuted.\n",

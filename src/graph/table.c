@@ -76,7 +76,7 @@ static const etch_keyword_info keywords[] = {
     NUMBER(NULL, ETCH_KW_NUMBER, number, ETCH_ANY_NUMBER),
     NUMBER("window", ETCH_KW_WINDOW, window, ETCH_COUNT),
     NUMBER("cap", ETCH_KW_CAP, cap, ETCH_POSITIVE),
-    NUMBER("pairs", ETCH_KW_PAIRS, pairs, ETCH_NOT_NEGATIVE),
+    NUMBER("pairs", ETCH_KW_PAIRS, pairs, ETCH_COUNT_OR_NONE),
     DIMS("kernel", ETCH_KW_KERNEL, kernel),
     NUMBER("stride", ETCH_KW_STRIDE, stride, ETCH_COUNT),
     NUMBER("size", ETCH_KW_SIZE, size, ETCH_COUNT),

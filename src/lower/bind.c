@@ -264,9 +264,9 @@ static bool check_values(etch_bound *b, etch_extent *extent)
     etch_check_given(b);
     etch_check_facts(b);
     if (b->from->training && etch_error_count(b->diags) == errors) {
+        etch_check_model(b, extent);
         if (b->from->placed)
             etch_check_plan(b, extent);
-        etch_check_model(b, extent);
     }
     if (b->from->placed && etch_error_count(b->diags) == errors)
         etch_check_requirements(b);

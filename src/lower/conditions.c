@@ -1,5 +1,5 @@
-/* What must hold of values: one list for traces, which have all of them, and for formulas, which may leave some open. A
- * value that is open is refused only when no number would do. */
+/* What must hold of values: one list for traces, which have all of them, and for formulas, which may leave
+ * some open. A value that is open is refused only when no number would do. */
 #include "lower/lower_int.h"
 
 #include <inttypes.h>
@@ -51,8 +51,8 @@ static const char *why_not(etch_bound *b, etch_expr number, const condition *c)
     return c->fraction || etch_to_i64(number, &fits) ? NULL : "is too large";
 }
 
-/* Why no value of what is open makes it meet the condition; NULL: for all that is known, one does. Most sizes are products
- * of what is above 0, and plainly do. */
+/* Why no value of what is open makes it meet the condition; NULL: for all that is known, one does. Most sizes
+ * are products of what is above 0, and plainly do. */
 static const char *why_never(etch_bound *b, etch_expr open, const condition *c)
 {
     etch_sym *sym = b->sym;
@@ -101,9 +101,9 @@ static void check_dims(etch_bound *b)
     const etch_dim **dims;
     const uint32_t count = etch_bound_dims(b, &dims);
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t size;
-        if (!dims[i]->ragged) /* an average may be a fraction */
-            check_size(b, dims[i]->size, 1, dims[i]->span, "dim ", dims[i]->name, &size);
+        const condition average = {.least = 0, .fraction = true}, size = {.least = 1};
+        check_number(b, dims[i]->size, dims[i]->ragged ? &average : &size, dims[i]->span, "dim ",
+                     dims[i]->name);
     }
 }
 
@@ -118,8 +118,13 @@ static const condition conditions[] = {
 
 static void check_op(etch_bound *b, const etch_op *op)
 {
-    etch_attrs attrs = op->attrs;
     const etch_keyword_info *info;
+    unsigned taken = 0;
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        taken |= etch_row_takes(op->row) & (unsigned)options[i].keyword;
+    if (!taken)
+        return; /* as most ops */
+    etch_attrs attrs = op->attrs;
     for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++) {
         const etch_keyword_field field = etch_keyword_field_of(info, &attrs);
         const etch_number_range range = info->name ? info->range : etch_row_number(op->row);
@@ -151,10 +156,13 @@ void etch_check_model(etch_bound *b, etch_extent *extent)
 {
     const etch_training *training = b->from->training;
     const etch_graph *graph = training->graph;
+    uint64_t steps;
     extent->micro = 1;
     if (training->train.micro)
         check_size(b, training->train.micro, 1, training->train.span, "", "the number of microbatches",
                    &extent->micro);
+    if (graph->steps)
+        check_size(b, graph->steps, 1, training->train.span, "", "the number of steps", &steps);
     check_dims(b);
     check_region(b, graph->forward);
 }

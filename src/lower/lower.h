@@ -178,9 +178,10 @@ typedef struct etch_values {
     uint32_t fact_count;
 } etch_values;
 
-/* Do the values, which may leave variables open, mean something? Otherwise reports, in the words of `etch_lower`, what it
- * refuses whatever is given besides: sizes that are no integers or too small, broken assumptions, demands of a plan. What
- * only traces cannot have, as more ranks than they number, is not asked. */
+/* Do the values, which may leave variables open, mean something? Otherwise reports, in the words of
+ * `etch_lower`, what it refuses whatever is given besides: sizes that are no integers or too small, broken
+ * assumptions, demands of a plan. What only traces cannot have, as more ranks than they number, is not
+ * asked. */
 bool etch_values_check(etch_arena *scratch, etch_sym *sym, etch_diags *diags, const etch_values *values);
 
 typedef struct etch_lower_options {

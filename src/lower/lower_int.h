@@ -58,8 +58,9 @@ typedef struct etch_extent {
     uint32_t stage_count, chunk_count; /* of a pipeline; each stage holds the chunks */
 } etch_extent;
 
-/* Looks at everything that lowering reads: values, assumptions, sizes, requirements, of a plan. ETCH_OK, or the
- * status that the diagnostics explain. `scratch` keeps what is bound, and `values` outlives it. */
+/* Looks at everything that lowering reads of values for a placed graph: what is missing, assumptions, sizes,
+ * requirements. ETCH_OK, or the status that the diagnostics explain. `scratch` keeps what is bound, and
+ * `values` outlives it. */
 etch_status etch_bind(etch_arena *scratch, const etch_values *values, etch_bound **bound,
                       etch_extent *extent) ETCH_MUST_CHECK;
 /* The same without a look at anything. */
@@ -80,7 +81,8 @@ const etch_binding *etch_bound_list(etch_bound *bound, etch_arena *arena);
 
 /* ---- conditions.c: what must hold of values ------------------------------------------------------------ */
 
-/* Each of these holds of what has no value yet as long as some value would do, and reports what does not hold. */
+/* Each of these holds of what has no value yet as long as some value would do, and reports what does not
+ * hold. */
 
 void etch_check_given(etch_bound *bound);
 void etch_check_facts(etch_bound *bound);

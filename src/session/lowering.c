@@ -16,6 +16,8 @@ etch_status etch_pipeline_lower(etch_session *session, etch_pipeline *p, const e
                                 const etch_job **job)
 {
     if (p->model->graph->steps) {
+        if (!etch_pipeline_allow(session, p))
+            return ETCH_EINPUT;
         etch_diag *diag =
             etch_error(session->diags, ETCH_E_LATER, p->model->run_span,
                        "traces of several steps, one behind the other, are not given meaning yet");

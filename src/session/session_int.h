@@ -101,8 +101,8 @@ etch_pipeline *etch_pipeline_get(etch_session *session, const char *run, const c
                                  etch_span asked);
 /* Places the pipeline's plan. False after a reported error. */
 bool etch_pipeline_place(etch_session *session, etch_pipeline *pipeline);
-/* Do the values mean something for the model and its step? Etch says of them what lowering would; of what has no value
- * yet, that some value may do. False after a reported error. */
+/* Do the values mean something for the model and its step? Refuses what lowering would; of what has no value
+ * yet, only what no value would mend. False after a reported error. */
 bool etch_pipeline_allow(etch_session *session, etch_pipeline *pipeline);
 /* The same under the plan, which is placed: also what it demands of sizes. */
 bool etch_pipeline_divide(etch_session *session, etch_pipeline *pipeline);
@@ -121,7 +121,8 @@ typedef ETCH_VEC(etch_stage_item) etch_stage_list;
 
 /* Reports units that do not fit the stages, where all of them have values. */
 bool etch_session_stages_fit(etch_session *session, etch_pipeline *p);
-/* The stages of a plan, or only the one that is `wanted`; the plan is placed. False after a reported error. */
+/* The stages of a plan, or only the one that is `wanted`; the plan is placed. False after a reported
+ * error. */
 bool etch_session_stages(etch_session *session, etch_pipeline *pipeline, const char *wanted, etch_span span,
                          etch_stage_list *out);
 /* Items of one rank of a stage, in program order. */

@@ -1,5 +1,5 @@
-/* Do values mean something? Lower says so, of all of them and of some: what it refuses is refused by every question, in its
- * words. */
+/* Do values mean something? Lower says so, of all of them and of some: what it refuses is refused by every
+ * question, in its words. */
 #include "session/session_int.h"
 
 static etch_values values_of(etch_session *session, const etch_settings *settings)

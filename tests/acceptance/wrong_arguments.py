@@ -125,14 +125,13 @@ accepts = {
     "optional": {"input", "tensor", "none"},
 }
 # What a number may be, where not every number may: whole from 1 on (0 leaves the option out), or within bounds.
-WHOLE = {"window", "stride", "size", "chunk", "groups", "keep", "limit"}
+WHOLE = {"window", "stride", "size", "chunk", "groups", "keep", "limit", "pairs"}
 WITHOUT_MEANING = {
     (None, "softcap"): {"-1", "0", "-four"},
     (None, "dropout"): {"-1", "2", "-four", "four/3", "U", "unused_rate", "2^70", "four", "W", "max(3, 4)", "8 - 4", "R",
                         "2*2", "4.0", "H", "S'", "V", "E", "P"},
     (None, "clipped"): {"-1", "-four"},
     ("cap", "sdpa"): {"-1", "-four"},
-    ("pairs", "sdpa"): {"-1", "-four"},
 }
 # Both sides of a kind: the same text can be read as either.
 BOTH = {"W": ("number", "dim"), "R": ("number", "dim"), "U": ("other number", "dim"), "O": ("other number", "dim")}
