@@ -4,7 +4,7 @@
 #   scripts/setup.sh build      what the program needs
 #   scripts/setup.sh test       what the tests need as well
 #   scripts/setup.sh bench      what etch is measured against
-#   scripts/setup.sh check      what the checks before a release need as well (sanitizers, valgrind)
+#   scripts/setup.sh check      what the checks before a release need as well (sanitizers, valgrind, clang with libFuzzer)
 #
 # As root, or where sudo needs no password or can ask for it, apt-get installs them. Otherwise their names are
 # printed and the exit status is 1.
@@ -55,6 +55,8 @@ find_missing() {
     fi
     if [ "$wanted" = check ]; then
         need valgrind command -v valgrind
+        need clang command -v clang
+        need libclang-rt-dev "$(dirname "$0")/fuzzer.sh"
     fi
 }
 

@@ -408,10 +408,19 @@ static etch_status with_arena(void *data)
     return ETCH_OK;
 }
 
+/* gcc says by macros which sanitizers watch, clang by features. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define SANITIZED 0
+#endif
+
 /* Not more than a gigabyte of addresses, where the sanitizers do not need them for themselves. */
 static void keep_to_a_gigabyte(void)
 {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !SANITIZED
     const struct rlimit gigabyte = {(rlim_t)1 << 30, (rlim_t)1 << 30};
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &gigabyte), 0);
 #endif
