@@ -249,11 +249,24 @@ static bool operands_are_there(etch_tensor *const *ins, uint32_t count)
 
 /* ---- calls ----------------------------------------------------------------------------------------- */
 
+bool etch_dims_have_elements(const etch_graph *graph, etch_dim *const *dims, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (!dims[i] || !etch_is_zero(dims[i]->size))
+            continue;
+        etch_error(graph->diags, ETCH_E_BOUND_SIZE, dims[i]->span, "dim %s = 0 is less than 1", dims[i]->name);
+        return false;
+    }
+    return true;
+}
+
 /* A sum over dims, times one over their size in the whole job. */
 static etch_tensor *average(etch_graph *graph, etch_tensor *x, const etch_attrs *attrs, etch_dim *const *want,
                             uint32_t want_rank, etch_span span)
 {
     etch_expr count = etch_int(graph->sym, 1);
+    if (!etch_dims_have_elements(graph, attrs->over, attrs->over_count))
+        return NULL;
     for (uint32_t i = 0; i < attrs->over_count; i++)
         count = attrs->over[i] ? etch_mul(graph->sym, count, attrs->over[i]->size) : count;
     etch_tensor *sum =

@@ -196,6 +196,8 @@ etch_name_list etch_graph_selectors(const etch_graph *graph);
 /* Dims in the making. */
 typedef ETCH_VEC(etch_dim *) etch_dim_list;
 void etch_dim_add(etch_graph *graph, etch_dim_list *list, etch_dim *dim); /* unless it is there */
+/* Has none of the dims size 0, for what is divided by how many elements there are? False after an error. */
+bool etch_dims_have_elements(const etch_graph *graph, etch_dim *const *dims, uint32_t count);
 bool etch_dims_same(etch_dim *const *a, uint32_t a_count, etch_dim *const *b, uint32_t b_count);
 
 /* A call in the making, for the rules of shape.c: what is called with what, and where. */

@@ -256,6 +256,8 @@ etch_tensor *etch_compose_load_balance(const etch_call *call)
                    type_text(call, idx), tokens.at[i]->name);
         return NULL;
     }
+    if (!etch_dims_have_elements(graph, tokens.at, tokens.count))
+        return NULL;
     etch_expr count = etch_int(sym, 1);
     for (uint32_t i = 0; i < tokens.count; i++)
         count = etch_mul(sym, count, tokens.at[i]->size);

@@ -118,18 +118,16 @@ static const condition conditions[] = {
 
 static void check_op(etch_bound *b, const etch_op *op)
 {
-    const etch_keyword_info *info;
-    unsigned taken = 0;
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        taken |= etch_row_takes(op->row) & (unsigned)options[i].keyword;
-    if (!taken)
-        return; /* as most ops */
+    const unsigned takes = etch_row_takes(op->row);
     etch_attrs attrs = op->attrs;
-    for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++) {
-        const etch_keyword_field field = etch_keyword_field_of(info, &attrs);
+    const etch_keyword_info *info;
+    for (uint32_t i = 0; takes && (info = etch_keyword_at(i)) != NULL; i++) {
+        if (info->kind != ETCH_KIND_NUMBER || !(takes & info->bit))
+            continue;
+        etch_expr number = *etch_keyword_field_of(info, &attrs).number;
         const etch_number_range range = info->name ? info->range : etch_row_number(op->row);
-        if (field.number && *field.number && range != ETCH_ANY_NUMBER)
-            check_number(b, *field.number, &conditions[range], op->span,
+        if (number && range != ETCH_ANY_NUMBER)
+            check_number(b, number, &conditions[range], op->span,
                          etch_text(b->arena, "%s: ", etch_row_name(op->row)),
                          info->name ? info->name : "its number");
     }
