@@ -1,7 +1,6 @@
 /* From expressions to numbers: what has a value, and whether the values may stand together. */
 #include "lower/lower_int.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 /* ---- values -------------------------------------------------------------------------------------------- */

@@ -230,8 +230,7 @@ class Unused(Stages):
         self.each(check)
 
     def test_stages_hold_all(self):
-        """Each weight is on some stage: what stages hold is no less than the model has, and just that on one rank of all else
-        where no two of them use the same weight."""
+        """Each weight is on some stage: what stages hold together is no less than the model has."""
         def check(spec, path):
             one = dict(spec.sets(), dp=1, tp=1)
             if spec.bound.get("pp", 1) == 1 or self.answers("lower", path, "--dry-run",

@@ -48,8 +48,8 @@ model m(q[B,S,A,D], k[B,S,A,D]) -> o[B,S,A,D] {{
 infer answer {{ model = m, past = context, steps = {steps} }}
 parallel p {{ mesh [dp]; shard B @ dp }}
 """
-GOOD = dict(size="hidden", average="seq/3", top="2", loop="layers", pairs="", window="2", groups="", micro="2", clip="", axis="1", schedule="",
-            plan="")
+GOOD = dict(size="hidden", average="seq/3", top="2", loop="layers", pairs="", window="2", groups="",
+            micro="2", clip="", axis="1", schedule="", plan="")
 SETS = dict(batch=8, seq=8, hidden=16, layers=8, n=5, one=1, pp=2, dp=2, tp=2)
 
 # What is less than 1, no integer, or both: as it is written, or by what its params are bound to.

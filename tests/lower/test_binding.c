@@ -159,6 +159,36 @@ static void requirements_of_the_plan_are_named(etch_arena *arena)
                    "batch = 10 (set)", "micro = 2 (set)");
 }
 
+/* Do the values mean something, with `left` (may be NULL) left out? `text`: what is said when they do not. */
+static void assert_open(etch_arena *arena, const char *name, const char *value, const char *left,
+                        const char *text)
+{
+    built *b = build(arena, &plain);
+    set_value(b, name, value);
+    if (left)
+        take_value(b, left);
+    const bool fine = etch_values_check(arena, b->x->sym, b->x->diags, &b->options.values);
+    ck_assert_msg(fine == !text, "%s = %s without %s", name, value, left ? left : "anything");
+    ck_assert_msg(!text || strstr(diagnostics_of(b), text), "'%s' is not in:\n%s", text, diagnostics_of(b));
+    ck_assert_uint_eq(etch_error_count(b->x->diags), text ? 1 : 0);
+}
+
+static void open_values_are_refused_when_none_would_do(etch_arena *arena)
+{
+    assert_open(arena, "dp", "2", NULL, NULL);
+    assert_open(arena, "layers", "0", "batch", NULL);
+    assert_open(arena, "layers", "batch", "batch", NULL);
+    assert_open(arena, "micro", "batch - 3", "batch", NULL);
+    assert_open(arena, "tp", "2^30", "batch", "V = 128 is not divisible by mesh axis tp = 1073741824");
+    assert_open(arena, "dp", "2^30", "batch", NULL); /* only traces number ranks */
+    assert_open(arena, "micro", "-1", "batch", "the number of microbatches = micro = -1 is less than 1");
+    assert_open(arena, "micro", "-batch^2", "batch", "microbatches = micro = -batch^2 is less than 1");
+    assert_open(arena, "layers", "1/2", "batch", "layers = 1/2 is not an integer");
+    assert_open(arena, "layers", "batch + 1/2", "batch",
+                "the count of loop layer = layers = batch + 1/2 is not an integer");
+    assert_open(arena, "dp", "0", "batch", "mesh axis dp = 0 is less than 1");
+}
+
 static void limits_are_told(etch_arena *arena)
 {
     built *b = build(arena, &plain);
@@ -226,6 +256,7 @@ TEST(test_chained, a_value_may_speak_of_others)
 TEST(test_sizes, sizes_are_positive_integers)
 TEST(test_facts, assumptions_hold_or_are_named)
 TEST(test_requirements, requirements_of_the_plan_are_named)
+TEST(test_open, open_values_are_refused_when_none_would_do)
 TEST(test_limits, limits_are_told)
 TEST(test_numbers, numbers_of_nodes_are_integers)
 TEST(test_memory, memory_may_run_out_anywhere)
@@ -233,7 +264,7 @@ TEST(test_memory, memory_may_run_out_anywhere)
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("binding");
-    ETCH_ADD_TESTS(suite, test_missing, test_chained, test_sizes, test_facts, test_requirements, test_limits,
-                   test_numbers, test_memory);
+    ETCH_ADD_TESTS(suite, test_missing, test_chained, test_sizes, test_facts, test_requirements, test_open,
+                   test_limits, test_numbers, test_memory);
     return suite;
 }
