@@ -9,6 +9,7 @@
  * body begins with a copy of the forward body; each class of iterations is undone by a body of its own. Only what a
  * trainable weight needs is derived. */
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "graph/grad_int.h"
@@ -157,6 +158,31 @@ static etch_tensor *gradient_of(const deriver *d, const etch_tensor *weight)
     return NULL;
 }
 
+static void add_part(deriver *d, const etch_tensor *to, etch_tensor *part)
+{
+    tensor_list *parts = &d->parts->to[to->id];
+    if (parts->count == 0)
+        ETCH_PUSH(d->graph->arena, &d->parts->ids, to->id);
+    ETCH_PUSH(d->graph->arena, parts, part);
+}
+
+static contributions *begin_parts(deriver *d)
+{
+    if (d->idle.count > 0)
+        return d->idle.at[--d->idle.count];
+    contributions *parts = ETCH_NEW(d->graph->arena, contributions);
+    parts->to = ETCH_NEW_ARRAY(d->graph->arena, d->forward_count, tensor_list);
+    return parts;
+}
+
+static void end_parts(deriver *d, contributions *parts)
+{
+    for (uint32_t i = 0; i < parts->ids.count; i++)
+        parts->to[parts->ids.at[i]] = (tensor_list){0};
+    parts->ids.count = 0;
+    ETCH_PUSH(d->graph->arena, &d->idle, parts);
+}
+
 /* Adds `part` to the cotangent of `target`. `fresh`: nothing else uses `part`, so that its producer can add
  * into a gradient itself. */
 static void contribute(deriver *d, etch_region *region, etch_tensor *target, etch_tensor *part, bool fresh)
@@ -164,7 +190,7 @@ static void contribute(deriver *d, etch_region *region, etch_tensor *target, etc
     if (!d->needs[target->id] || !has_gradient(d, target))
         return;
     if (target->kind != ETCH_WEIGHT) {
-        ETCH_PUSH(d->graph->arena, &d->parts[target->id], part);
+        add_part(d, target, part);
         return;
     }
     if (!fresh) {
@@ -180,7 +206,7 @@ static void contribute(deriver *d, etch_region *region, etch_tensor *target, etc
 /* The cotangent of a forward value: the sum of what was contributed so far. NULL when there is nothing. */
 static etch_tensor *total_of(deriver *d, etch_region *region, etch_tensor *tensor, const etch_op *forward)
 {
-    tensor_list *parts = &d->parts[tensor->id];
+    tensor_list *parts = &d->parts->to[tensor->id];
     if (parts->count == 0)
         return NULL;
     etch_op *op = derived_op(d, etch_row_for(d->graph, USE_TOTAL), parts->at, parts->count, 1, NULL);
@@ -321,7 +347,7 @@ static void derive_op(deriver *d, etch_region *region, const etch_op *op)
                        "%s is tagged loss but has dims; a loss is a scalar", result->name),
                 d->failed = true;
         etch_tensor *seed = etch_tensor_new(g, "one", ETCH_CONSTANT, result->dtype, NULL, 0, result->span);
-        ETCH_PUSH(g->arena, &d->parts[result->id], seed);
+        add_part(d, result, seed);
     }
     tensor_list cotangents = {0};
     if (!d->needs[result->id] || !collect_cotangents(d, region, op, &cotangents))
@@ -396,7 +422,7 @@ static bool loop_trains(const deriver *d, const etch_loop *loop)
 static bool loop_matters(const deriver *d, const etch_loop *loop)
 {
     for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
-        if (d->parts[etch_loop_carries(loop)->at[i].result->id].count)
+        if (d->parts->to[etch_loop_carries(loop)->at[i].result->id].count)
             return true;
     return loop_trains(d, loop);
 }
@@ -404,7 +430,7 @@ static bool loop_matters(const deriver *d, const etch_loop *loop)
 static bool op_matters(const deriver *d, const etch_op *op)
 {
     const etch_tensor *result = op->outs[0];
-    return d->needs[result->id] && (d->parts[result->id].count || is_loss(result));
+    return d->needs[result->id] && (d->parts->to[result->id].count || is_loss(result));
 }
 
 /* A value that the backward loop hands from iteration to iteration: the cotangent of `of`. */
@@ -419,9 +445,11 @@ static etch_tensor *backward_carry(deriver *d, etch_region *back, etch_tensor *o
 typedef struct undoing {
     const etch_loop *loop;
     etch_loop *back;
-    etch_tensor **inits; /* by value that the loop hands on: the cotangent of its result, or NULL */
-    tensor_list **parts; /* by class, then forward id: as d->parts */
+    etch_tensor **inits;   /* by value that the loop hands on: the cotangent of its result, or NULL */
+    contributions **parts; /* by class */
 } undoing;
+
+typedef ETCH_VEC(uint32_t) ids_list;
 
 /* What follows adds to the contributions of a class, in its backward body. */
 static etch_region *enter_class(deriver *d, const undoing *u, uint32_t class)
@@ -442,8 +470,7 @@ static void derive_body(deriver *d, const undoing *u, uint32_t class)
     for (uint32_t i = 0; i < body->carries.count; i++) {
         const etch_carry *c = &body->carries.at[i];
         if (d->needs[c->in->id])
-            ETCH_PUSH(d->graph->arena, &d->parts[c->out->id],
-                      backward_carry(d, back, etch_recompute_version(d, c->in), u->inits[i]));
+            add_part(d, c->out, backward_carry(d, back, etch_recompute_version(d, c->in), u->inits[i]));
     }
     derive_region(d, body, back);
     d->graph->region = back;
@@ -456,23 +483,45 @@ static void derive_body(deriver *d, const undoing *u, uint32_t class)
     }
 }
 
+static int by_id(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The values from outside the loop that some class contributes to, each once, by id. */
+static ids_list outer_ids(const deriver *d, const undoing *u)
+{
+    ids_list ids = {0};
+    for (uint32_t k = 0; k < u->loop->bodies.count; k++)
+        for (uint32_t i = 0; i < u->parts[k]->ids.count; i++) {
+            const uint32_t id = u->parts[k]->ids.at[i];
+            if (u->parts[k]->to[id].count)
+                ETCH_PUSH(d->graph->arena, &ids, id);
+        }
+    if (ids.count > 0)
+        qsort(ids.at, ids.count, sizeof *ids.at, by_id);
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < ids.count; i++)
+        if (left == 0 || ids.at[left - 1] != ids.at[i])
+            ids.at[left++] = ids.at[i];
+    ids.count = left;
+    return ids;
+}
+
 /* Cotangents of values from outside the loop: each iteration adds its part to what earlier ones left, if it
  * has one. */
 static void accumulate_outer(deriver *d, const undoing *u, tensor_list *outer)
 {
-    for (uint32_t id = 0; id < d->forward_count; id++) {
-        etch_tensor *tensor = d->graph->tensors.at[id];
-        bool any = false;
-        for (uint32_t k = 0; k < u->loop->bodies.count; k++)
-            any = any || u->parts[k][id].count;
-        if (!any)
-            continue;
+    const ids_list ids = outer_ids(d, u);
+    for (uint32_t i = 0; i < ids.count; i++) {
+        etch_tensor *tensor = d->graph->tensors.at[ids.at[i]];
         for (uint32_t k = 0; k < u->loop->bodies.count; k++) {
             etch_region *back = enter_class(d, u, k);
-            const bool adds = d->parts[id].count > 0;
+            const bool adds = d->parts->to[tensor->id].count > 0;
             etch_tensor *in = backward_carry(d, back, etch_recompute_version(d, tensor), NULL), *out = in;
             if (adds) {
-                ETCH_PUSH(d->graph->arena, &d->parts[id], in);
+                add_part(d, tensor, in);
                 out = total_of(d, back, tensor, NULL);
             }
             back->carries.at[back->carries.count - 1].out = out;
@@ -514,8 +563,9 @@ static void derive_loop(deriver *d, const etch_loop *loop, etch_region *into)
     const uint32_t classes = loop->bodies.count, count = etch_loop_carries(loop)->count;
     undoing u = {.loop = loop};
     u.inits = ETCH_NEW_ARRAY(g->arena, count, etch_tensor *);
-    u.parts = ETCH_NEW_ARRAY(g->arena, classes, tensor_list *);
-    tensor_list *outside = d->parts, handed = {0};
+    u.parts = ETCH_NEW_ARRAY(g->arena, classes, contributions *);
+    contributions *outside = d->parts;
+    tensor_list handed = {0};
     for (uint32_t i = 0; i < count; i++) {
         const etch_carry *c = &etch_loop_carries(loop)->at[i];
         u.inits[i] = d->needs[c->in->id] ? total_of(d, into, c->result, NULL) : NULL;
@@ -524,12 +574,14 @@ static void derive_loop(deriver *d, const etch_loop *loop, etch_region *into)
     }
     u.back = begin_backward(d, loop, into);
     for (uint32_t k = 0; k < classes; k++) {
-        u.parts[k] = ETCH_NEW_ARRAY(g->arena, d->forward_count, tensor_list);
+        u.parts[k] = begin_parts(d);
         derive_body(d, &u, k);
     }
     accumulate_outer(d, &u, &handed);
     g->region = into;
     d->parts = outside;
+    for (uint32_t k = 0; k < classes; k++)
+        end_parts(d, u.parts[k]);
     for (uint32_t i = 0; i < handed.count; i++)
         leave_backward(d, u.back, i, handed.at[i], into);
 }
@@ -680,7 +732,7 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
         training->train.micro = etch_int(graph->sym, 1);
     deriver d = {.graph = graph, .training = training, .forward_count = graph->tensors.count};
     d.needs = ETCH_NEW_ARRAY(graph->arena, d.forward_count, bool);
-    d.parts = ETCH_NEW_ARRAY(graph->arena, d.forward_count, tensor_list);
+    d.parts = begin_parts(&d);
     d.loop_version = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_loop *);
     d.undone_by = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_region *);
     d.failed = !etch_freeze(graph, train);

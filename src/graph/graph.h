@@ -340,6 +340,9 @@ bool etch_tensor_is_selected(const etch_tensor *tensor, const char *path);
 /* Says that the statement made `tensor` and all ops since there were `op_count` of them. */
 void etch_graph_state(const etch_graph *graph, etch_tensor *tensor, uint32_t op_count);
 
+/* Passes go as deep as loops are nested: whoever builds a graph for others nests no more. */
+enum { ETCH_LOOPS_NESTED = 400 };
+
 /* Loops. Between begin and end the builder works in the body. `etch_graph_carry` (right after begin) makes
  * the body's version of a value that the body changes; `etch_graph_end` gets the body's last version of each
  * carried value, in the same order (dims must be equal), and fills `results` with the values after the loop.

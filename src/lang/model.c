@@ -213,7 +213,6 @@ static void assigned_names(etch_arena *arena, const etch_ast_body *body, etch_ca
     }
 }
 
-/* Passes over the graph go as deep as loops are nested. */
 static bool may_nest(etch_builder *b, etch_span span)
 {
     if (b->loops < ETCH_LOOPS_NESTED)
@@ -277,6 +276,24 @@ static void branch(etch_env *env, const etch_ast_stmt *stmt)
     }
 }
 
+/* Statements count as well as the ops that they make: calls and classes of iterations multiply them, too. */
+static void stop_if_too_large(etch_builder *b, etch_span span)
+{
+    const bool ops = b->graph->op_count + b->graph->weights.count + b->bodies > ETCH_MODEL_OPS;
+    const bool statements = ++b->statements > ETCH_MODEL_STATEMENTS;
+    if (b->stopped || (!ops && !statements)) /* a call inside the statement may have said it already */
+        return;
+    if (ops)
+        etch_error(b->spec->diags, ETCH_E_MODEL_TOO_LARGE, span,
+                   "the model has more than %d ops, weights and bodies of loops: write what repeats as "
+                   "`repeat n { ... }`",
+                   ETCH_MODEL_OPS);
+    else
+        etch_error(b->spec->diags, ETCH_E_MODEL_TOO_LARGE, span,
+                   "calls and conditions make more than %d statements of the model", ETCH_MODEL_STATEMENTS);
+    b->stopped = true;
+}
+
 void etch_env_body(etch_env *env, const etch_ast_body *body)
 {
     etch_builder *b = env->builder;
@@ -302,12 +319,7 @@ void etch_env_body(etch_env *env, const etch_ast_body *body)
             branch(env, stmt);
             break;
         }
-        if (b->graph->op_count <= ETCH_MODEL_OPS || b->stopped)
-            continue; /* a call inside the statement may have said it already */
-        etch_error(b->spec->diags, ETCH_E_MODEL_TOO_LARGE, stmt->span,
-                   "the model has more than %d ops: write what repeats as `repeat n { ... }`",
-                   ETCH_MODEL_OPS);
-        b->stopped = true;
+        stop_if_too_large(b, stmt->span);
     }
 }
 

@@ -4,7 +4,11 @@
 
 #include "lang/elab_int.h"
 
-enum { ETCH_CALL_DEPTH = 64, ETCH_LOOPS_NESTED = 400, ETCH_MODEL_OPS = 200000 };
+enum {
+    ETCH_CALL_DEPTH = 64,
+    ETCH_MODEL_OPS = 50000, /* and weights, and bodies of loops */
+    ETCH_MODEL_STATEMENTS = 400000
+};
 
 /* What a name inside a module stands for. */
 typedef enum etch_bound_kind {
@@ -49,6 +53,8 @@ typedef struct etch_builder {
     etch_dim **global_dims; /* by symbol id; made on first use */
     ETCH_VEC(etch_prime) primes;
     uint32_t depth;                      /* of module calls */
+    uint32_t bodies;                     /* of loops */
+    uint32_t statements;                 /* that were elaborated */
     uint32_t loops;                      /* that are open, those of callers included */
     ETCH_VEC(const etch_symbol *) calls; /* modules that are being called, the outermost first */
     bool stopped;                        /* a limit was reached: nothing more is elaborated */

@@ -513,6 +513,7 @@ void etch_env_iterate(etch_env *env, const etch_ast_stmt *stmt, etch_expr count,
     for (;;) {
         if (stmt->index.text)
             etch_env_bind(env, (etch_bound){.name = stmt->index.text, .kind = BOUND_INDEX, .turn = &t});
+        env->builder->bodies++;
         etch_env_body(env, &stmt->body);
         read_carried(env, carried, values);
         env->names.count = outer; /* what the body made ends with it */

@@ -417,10 +417,22 @@ etch_tensor *etch_network_pass_out(etch_network *network, etch_tensor *value, co
     return make(network, &(request){.body = pass, .a = value, .name = name});
 }
 
+static bool may_nest(const request *r)
+{
+    uint32_t depth = 0;
+    for (const etch_region *region = r->network->graph->region; region; region = region->parent)
+        depth += region->loop != NULL;
+    if (depth < ETCH_LOOPS_NESTED)
+        return true;
+    etch_error(r->network->session->diags, ETCH_E_LOOPS_TOO_DEEP, nowhere, "more than %d loops are nested",
+               ETCH_LOOPS_NESTED);
+    return false;
+}
+
 static void repeat(request *r)
 {
     etch_expr count = value_of(r, r->text);
-    if (count)
+    if (count && may_nest(r))
         etch_graph_begin(r->network->graph, own_name(r, r->name), count, nowhere);
 }
 

@@ -72,7 +72,8 @@ typedef struct opening {
     const etch_session_options *options;
 } opening;
 
-static etch_status load(void *data)
+/* Its arena outlives what fails later, which can then say which limit it met. */
+static etch_status begin(void *data)
 {
     const opening *o = data;
     etch_session *session = o->session;
@@ -82,6 +83,13 @@ static etch_status load(void *data)
         !etch_session_read_count(session, session->options.count, &session->count))
         return ETCH_EINPUT;
     session->sym = etch_sym_new(session->arena);
+    return ETCH_OK;
+}
+
+static etch_status load(void *data)
+{
+    const opening *o = data;
+    etch_session *session = o->session;
     if (!session->options.spec)
         return ETCH_OK;
     const etch_spec_source source = {
@@ -110,8 +118,10 @@ etch_status etch_session_open(const etch_session_options *options, etch_session 
         return ETCH_ENOMEM;
     }
     opening o = {session, options};
-    session->broken = etch_session_run_plain(session, load, &o);
+    session->broken = etch_session_run_plain(session, begin, &o);
     session->loaded = session->broken == ETCH_OK;
+    if (session->loaded)
+        session->broken = etch_session_run_plain(session, load, &o);
     return session->broken;
 }
 
@@ -159,10 +169,12 @@ etch_status etch_session_run_plain(etch_session *session, etch_status (*body)(vo
 {
     if (session->broken != ETCH_OK)
         return session->broken;
+    if (session->sym)
+        etch_sym_set_limits(session->sym, &(etch_sym_limits){.operations = ETCH_REQUEST_OPERATIONS});
     guarded g = {session, body, data, false};
     etch_status status = etch_guard(session->mem, run_guarded, &g);
     if (!g.finished) {
-        const bool formula = status == ETCH_ELIMIT && session->spec && etch_sym_limit_reached(session->sym);
+        const bool formula = status == ETCH_ELIMIT && session->loaded && etch_sym_limit_reached(session->sym);
         if (formula && etch_guard(session->mem, report_limit, session) != ETCH_OK)
             status = ETCH_ENOMEM; /* not even for a message */
         /* What lives in the arena may be half made; giving it back makes room for the messages. An arena

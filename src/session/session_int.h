@@ -67,12 +67,15 @@ typedef struct etch_open_stages {
     const etch_plan *plan;
 } etch_open_stages;
 
+/* What the formulas of one request may cost: see etch_sym_limits. The tests need a fifth at most. */
+enum { ETCH_REQUEST_OPERATIONS = 100000000 };
+
 struct etch_session {
     etch_mem *mem;
     etch_arena *reports; /* what messages are made of: outlives an exhausted session */
     etch_diags *diags;
     etch_arena *arena;  /* everything else; NULL when a call was cut short */
-    bool loaded;        /* opening has succeeded */
+    bool loaded;        /* the arena and the context are there, and outlive what fails */
     etch_status broken; /* when it is not ETCH_OK, every call ends with it */
     etch_session_options options;
     etch_granularity granularity;

@@ -180,6 +180,7 @@ static sym_coef store(etch_sym *sym, mpz_ptr num, mpz_ptr den)
         return result;
     }
     bool too_long = mpz_size(num) > sym->most_limbs || mpz_size(den) > sym->most_limbs;
+    const uint64_t limbs = mpz_size(num) + mpz_size(den);
     if (!too_long) {
         _Static_assert(sizeof(sym_big) <= 4 * sizeof(mp_limb_t), "`reserve` leaves room for the header");
         sym_big *big = take_limbs(sym, 4);
@@ -193,6 +194,7 @@ static sym_coef store(etch_sym *sym, mpz_ptr num, mpz_ptr den)
     mpz_clears(num, den, NULL);
     if (too_long)
         too_many_digits(sym);
+    sym_count_work(sym, SYM_WORK_OF_LIMB * limbs);
     return result;
 }
 

@@ -26,6 +26,7 @@ static uint32_t flags_of(const sym_power *power)
 /* A monomial whose powers are to be set. */
 static sym_mono *new_mono(etch_sym *sym, uint32_t count, uint64_t hash)
 {
+    sym_count_work(sym, SYM_WORK_OF_NODE + (uint64_t)SYM_WORK_OF_POWER * count);
     sym_mono *mono = etch_alloc(sym->arena, sizeof *mono + count * sizeof *mono->at);
     mono->node.hash = hash;
     mono->count = count;
@@ -142,6 +143,7 @@ static const sym_mono *combine(etch_sym *sym, const sym_mono *a, const sym_mono 
                                int64_t (*pick)(int64_t, int64_t))
 {
     sym_power *out = powers_for(sym, (size_t)a->count + b->count);
+    sym_count_work(sym, (uint64_t)a->count + b->count);
     uint32_t count = 0, i = 0, j = 0;
     uint64_t hash = 0;
     while (i < a->count || j < b->count) {

@@ -39,6 +39,7 @@ void sym_terms_add_scaled(etch_sym *sym, sym_terms *out, const sym_term *a, uint
                           const sym_term *b, uint32_t b_count, const sym_mono *mono, sym_coef coef)
 {
     uint32_t i = 0;
+    sym_count_work(sym, (uint64_t)a_count + b_count);
     for (uint32_t j = 0; j < b_count; j++) {
         const sym_mono *product = sym_mono_mul(sym, b[j].mono, mono);
         sym_coef value = sym_coef_is_one(coef) ? b[j].coef : sym_coef_mul(sym, b[j].coef, coef);
@@ -92,6 +93,7 @@ static void add_like_terms(etch_sym *sym, sym_terms *list)
 {
     uint32_t *slot_of = slots(sym);
     uint32_t kept = 0;
+    sym_count_work(sym, list->count);
     for (uint32_t i = 0; i < list->count; i++) {
         sym_term term = list->at[i];
         uint32_t slot = slot_of[term.mono->id];
@@ -128,6 +130,7 @@ static bool equal_terms(const sym_term *a, const sym_term *b, uint32_t count)
 static etch_expr intern(etch_sym *sym, const sym_term *terms, uint32_t count)
 {
     uint64_t hash = count;
+    sym_count_work(sym, count);
     for (uint32_t i = 0; i < count; i++)
         hash = sym_mix(hash, terms[i].mono->node.hash + sym_coef_hash(terms[i].coef));
     uint32_t probe = 0;
@@ -138,6 +141,7 @@ static etch_expr intern(etch_sym *sym, const sym_term *terms, uint32_t count)
     }
     if (count > sym->limits.terms)
         sym_limit_of(sym, "terms of one expression", sym->limits.terms);
+    sym_count_work(sym, SYM_WORK_OF_NODE + (uint64_t)SYM_WORK_OF_TERM * count);
     struct etch_poly *poly = etch_alloc(sym->arena, sizeof *poly + count * sizeof *terms);
     poly->node.hash = hash;
     poly->id = sym->poly_count++;

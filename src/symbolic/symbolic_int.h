@@ -22,6 +22,11 @@
 
 enum {
     SYM_MAX_WORK = 50000000, /* words of coefficients held or multiplied at a time */
+    /* What is kept counts as operations, about one for each 5 bytes: a limit of operations is one of memory, too. */
+    SYM_WORK_OF_NODE = 16,
+    SYM_WORK_OF_TERM = 5,
+    SYM_WORK_OF_POWER = 3,
+    SYM_WORK_OF_LIMB = 16, /* reduced to lowest terms, too */
     SYM_MAX_NESTED = 16      /* proofs within proofs */
 };
 

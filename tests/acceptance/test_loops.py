@@ -304,7 +304,7 @@ model nest(x[B,H]) -> y[B,H] {{
 train {{ model = nest, optimizer = adamw(master = true){train} }}
 parallel some {{ mesh [dp]; shard B @ dp; zero 1 @ dp }}
 """
-NESTED = ("params(model)", "flops(step)", "flops(forward)", "comm(step)", "memory(weights)", "memory(activations)")
+ASKED = ("params(model)", "flops(step)", "flops(forward)", "comm(step)", "memory(weights)", "memory(activations)")
 
 
 def nest(counts, first="", before="", last="x = x + silu(h[H'->H])", train=""):
@@ -325,7 +325,7 @@ class Nested(Case):
     ]
 
     def answers(self, spec):
-        return [ask(spec, quantity, plan="some") for quantity in NESTED]
+        return [ask(spec, quantity, plan="some") for quantity in ASKED]
 
     def test_one_loop(self):
         for handed in self.HANDED:
@@ -349,7 +349,7 @@ class Nested(Case):
         einsums = "matmul_flops(forward)"
         self.assertEqual(2**400 // 8, int(value(spec, einsums, sets={"batch": 1, "hidden": 1}))
                          // int(value(shallow, einsums, sets={"batch": 1, "hidden": 1})))
-        for quantity in NESTED:
+        for quantity in ASKED:
             ask(spec, quantity, plan="some")
 
     def refused(self, *arguments):
