@@ -26,7 +26,8 @@ static uint32_t flags_of(const sym_power *power)
 /* A monomial whose powers are to be set. */
 static sym_mono *new_mono(etch_sym *sym, uint32_t count, uint64_t hash)
 {
-    sym_count_work(sym, SYM_WORK_OF_NODE + (uint64_t)SYM_WORK_OF_POWER * count);
+    if (count > 1) /* see poly.c */
+        sym_count_work(sym, SYM_WORK_OF_NODE + (uint64_t)SYM_WORK_OF_POWER * count);
     sym_mono *mono = etch_alloc(sym->arena, sizeof *mono + count * sizeof *mono->at);
     mono->node.hash = hash;
     mono->count = count;

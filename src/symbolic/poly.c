@@ -130,7 +130,8 @@ static bool equal_terms(const sym_term *a, const sym_term *b, uint32_t count)
 static etch_expr intern(etch_sym *sym, const sym_term *terms, uint32_t count)
 {
     uint64_t hash = count;
-    sym_count_work(sym, count);
+    if (count > 1)
+        sym_count_work(sym, count);
     for (uint32_t i = 0; i < count; i++)
         hash = sym_mix(hash, terms[i].mono->node.hash + sym_coef_hash(terms[i].coef));
     uint32_t probe = 0;
@@ -141,7 +142,8 @@ static etch_expr intern(etch_sym *sym, const sym_term *terms, uint32_t count)
     }
     if (count > sym->limits.terms)
         sym_limit_of(sym, "terms of one expression", sym->limits.terms);
-    sym_count_work(sym, SYM_WORK_OF_NODE + (uint64_t)SYM_WORK_OF_TERM * count);
+    if (count > 1) /* a variable must not be half declared when the limit ends what declares it */
+        sym_count_work(sym, SYM_WORK_OF_NODE + (uint64_t)SYM_WORK_OF_TERM * count);
     struct etch_poly *poly = etch_alloc(sym->arena, sizeof *poly + count * sizeof *terms);
     poly->node.hash = hash;
     poly->id = sym->poly_count++;

@@ -148,7 +148,7 @@ CASES = {
                    files=lambda n: {"s.etch": "etch 1\nparam a\ndim E0 = a\n" + "".join(
                        f"dim E{i + 1} = (E{i} + 1)//2*a\n" for i in range(n))},
                    arguments=lambda n: ["query", "s.etch", f"E{n}"]),
-    "operations": Limit(80, 160, "E0904", status=4,
+    "ETCH_REQUEST_OPERATIONS": Limit(80, 160, "E0904", status=4,
                         **formula(lambda n: "+".join(f"1/(a+{i + 1})" for i in range(n)))),
     "MOST_LISTED": Limit(100, 300, "E0904", status=4, **formula(lambda n: f"({'+'.join(f'v{i}' for i in range(n))})^3",
                                                                lambda n: n)),
@@ -158,4 +158,39 @@ CASES = {
                              arguments=lowered()),
     "ETCH_MAX_RANKS": Limit(2**20, 2**20 + 1, "E0910", status=4, **dict(
         spec(trained()), arguments=lowered(dp=lambda n: n, batch=lambda n: n))),
+}
+
+
+def chain(step):
+    """Sizes of dims, each made from the one before it: `@`."""
+    def make(size):
+        lines = [f"dim E{i + 1} = {step.replace('@', f'E{i}').replace('#', f'v{i}')}\n" for i in range(size)]
+        return "dim E0 = a\n" + "".join(lines), f"E{size}"
+    return make
+
+
+def joined(operator, part):
+    return lambda size: ("", operator.join(part.format(i=i, k=(i + 1) % size, n=i + 1) for i in range(size)))
+
+
+# By name, from a size: definitions, and an expression in a, b, v0, v1 ...
+EXPRESSIONS = {
+    "sum of fractions": joined("+", "1/(v{i}+a)"),
+    "sum of squared fractions": joined("+", "1/(v{i}+a)^2"),
+    "sum of fractions of one variable": joined("+", "1/(a+{n})"),
+    "sum of fractions of pairs": joined("+", "1/(v{i}*v{k}+a)"),
+    "product of sums": joined("*", "(v{i}+a+b)"),
+    "product of maxima": joined("*", "max(v{i},a)"),
+    "product of distances": joined("*", "abs(v{i}-v{k})"),
+    "product of floors": joined("*", "(1+floor(a/(v{i}+1)))"),
+    "power of a sum": lambda n: ("", f"(a+b+v0+v1)^{n}"),
+    "reciprocal of a power": lambda n: ("", f"(a+b+v0)^-{n}"),
+    "power of fractions": lambda n: ("", f"(1/(a+b)+1/(v0+v1))^{n}"),
+    "quotient of powers": lambda n: ("", f"((a+b)^{n}-(a-b)^{n})/((a+b)^{n}+(a-b)^{n})"),
+    "greatest of products": lambda n: ("", f"max({','.join(f'v{i}*v{(i * 7 + 3) % n}' for i in range(n))})"),
+    "greatest of fractions": lambda n: ("", f"max({','.join(f'1/(v{i}+a)' for i in range(n))})"),
+    "maxima inside maxima": chain("max(@+#,@-#)"),
+    "floors inside floors": chain("floor(@/#)+1"),
+    "remainders of remainders": chain("(@*#+1)%(#+2)"),
+    "fractions inside fractions": chain("1/(#+@)"),
 }

@@ -1,0 +1,47 @@
+"""How much time and memory the inputs just below the limits of docs/limits.md take, as a table.
+
+    bench/limits.py [ETCH]
+
+Ends with status 1 when one takes more than 2 s (user and system time) or 512 MB.
+"""
+
+import os
+import pathlib
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests/support"))
+import limits  # noqa: E402
+
+MOST_SECONDS, MOST_BYTES = 2, 512 << 20
+
+
+def measure(etch, limit):
+    """Seconds, bytes. The child is one of a small process: its memory begins with its parent's."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in limit.files(limit.below).items():
+            (pathlib.Path(folder) / name).write_text(text, encoding="utf-8")
+        words = [str(word) for word in limit.arguments(limit.below)]
+        silent = os.open(os.devnull, os.O_RDWR)
+        child = os.posix_spawn("/usr/bin/env", ["env", "-C", folder, etch, *words], os.environ,
+                               file_actions=[(os.POSIX_SPAWN_DUP2, silent, 1), (os.POSIX_SPAWN_DUP2, silent, 2)])
+        os.close(silent)
+        _, status, used = os.wait4(child, 0)
+    if os.waitstatus_to_exitcode(status) != 0:
+        sys.exit(f"{' '.join(words)[:200]} failed")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
+
+
+def main():
+    root = pathlib.Path(__file__).resolve().parent.parent
+    etch = str(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else root / "build/release/etch").resolve())
+    good = True
+    print("| limit | size | s | MB |\n|---|---|---|---|")
+    for name, limit in limits.CASES.items():
+        seconds, size = measure(etch, limit)
+        good = good and seconds <= MOST_SECONDS and size <= MOST_BYTES
+        print(f"| `{name}` | {limit.below:,} | {seconds:.2f} | {size >> 20} |", flush=True)
+    sys.exit(0 if good else 1)
+
+
+main()

@@ -1,0 +1,95 @@
+"""The limits of docs/limits.md: the values that the source has, what is accepted just below them and refused just above,
+and expressions that would take minutes if a limit did not count their work."""
+
+import os
+import pathlib
+import re
+import sys
+
+from etchtest import SOURCE, Case, main, run
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import limits  # noqa: E402
+
+ROW = re.compile(r"^\| [^|]+\| `(?P<name>\w+)` \(`(?P<file>[^`]+)`\) \| (?P<value>[\d,]+) \| (?P<code>[^|]*)\|$", re.M)
+DECLARED = re.compile(r"\b(\w*(?:_LIMIT|_DEPTH|MOST_\w+|MAX_\w+|LOOPS_NESTED|MODEL_\w+|REQUEST_\w+))(?: =|\s+(?=\(?[\dU(]))\s*"
+                      r"((?:\(size_t\)|UINT\d+_C|UINT32_MAX|U?INT64_MAX|[\d\s*()<+-])+)")
+
+# What decides how something is done, and refuses nothing that a user wrote: budgets of proofs, sizes of tables, numbers
+# of the trace format.
+NO_LIMITS = {
+    "CLI_LIMIT", "CLI_MAX_WORDS", "ETCH_KW_LIMIT", "ETCH_MAX_OPERANDS", "ETCH_MOST_PEERS", "GCD_DEPTH", "HORNER_DEPTH", "MAX_ARGUMENTS",
+    "MAX_COMPARED", "MAX_DEPTH", "MAX_FLAT_ARGUMENTS", "MAX_ITEMS", "MAX_PRODUCT", "MAX_ROUNDS", "MAX_SHOWN", "MAX_THREADS", "MOST_BITS",
+    "MOST_CASES", "MOST_DIGITS", "MOST_DOUBLED", "MOST_EXPONENT", "MOST_FACTORS", "MOST_LIMBS", "MOST_MISTAKES", "MOST_MODULUS",
+    "MOST_PACKED_ATOMS", "MOST_POWER", "MOST_PRODUCTS", "MOST_RECENT", "MOST_REFUSALS", "MOST_SPLIT", "MOST_TERMS", "MOST_VALUES",
+    "MOST_VARS", "MOST_WORK", "PROOF_DEPTH", "SPEND_DEPTH", "SYM_MAX_NESTED", "GROUP_DEPTH", "MANIFEST_LIMIT", "MOST_TAG", "MOST_LINKS", "MOST_MODULES", "ETCH_MOST_TAG",
+}
+
+
+def rows():
+    text = (SOURCE / "docs/limits.md").read_text(encoding="utf-8")
+    return {match["name"]: match for match in ROW.finditer(text)}
+
+
+def number(expression):
+    """Of an expression of C."""
+    expression = re.sub(r"\(size_t\)|UINT\d+_C", "", expression.replace("UINT32_MAX", str(2**32 - 1)))
+    return eval(expression, {"__builtins__": {}})  # pylint: disable=eval-used
+
+
+def constant(path, name):
+    text = (SOURCE / path).read_text(encoding="utf-8")
+    if name.islower():  # of the algebra, by default; of a session
+        given = re.search(rf"\.{name} = limit_or\(given\.{name}, (\d+)", text)
+    else:
+        given = re.search(rf"\b{name}(?: =)? ((?:\(size_t\)|UINT\d+_C|\(|\d)(?:\(size_t\)|UINT\d+_C|[\d *()<+-])*)", text)
+    if not given:
+        raise AssertionError(f"{path} does not set {name}")
+    return number(given[1].strip())
+
+
+class Limits(Case):
+    def outcome(self, limit, size):
+        folder = self.scratch / "limits"
+        folder.mkdir(exist_ok=True)
+        for name, text in limit.files(size).items():
+            (folder / name).write_text(text, encoding="utf-8")
+        done = run(*limit.arguments(size), cwd=folder)
+        return done.status, re.findall(r"error\[(E\d+)\]", done.err)[:1]
+
+    def test_table(self):
+        for name, row in rows().items():
+            self.assertEqual(int(row["value"].replace(",", "")), constant(row["file"], name), name)
+        self.assertEqual(set(), set(limits.CASES) - set(rows()))
+
+    def test_all_are_listed(self):
+        found = set()
+        for path in (*sorted((SOURCE / "src").rglob("*.[ch]")), *sorted((SOURCE / "include").rglob("*.h"))):
+            found |= {match[1] for match in DECLARED.finditer(path.read_text(encoding="utf-8"))}
+        self.assertEqual(set(), found - NO_LIMITS - set(rows()))
+
+    def test_just_below_and_above(self):
+        for name, limit in limits.CASES.items():
+            self.assertEqual((0, []), self.outcome(limit, limit.below), name)
+            self.assertEqual((limit.status, [limit.code]), self.outcome(limit, limit.above), name)
+            self.assertIn(limit.code, rows()[name]["code"])
+
+
+class Expressions(Case):
+    """Every expression is answered, or refused by a limit that its message names."""
+
+    def test_ends(self):
+        sizes = (4, 12, 40) if int(os.environ.get("ETCH_TEST_MULT", "1")) == 1 else (4, 7, 10, 14, 20, 30, 40, 60, 80, 100)
+        for name, make in limits.EXPRESSIONS.items():
+            for size in sizes:
+                definitions, expression = make(size)
+                names = ", ".join(["a", "b", *(f"v{i}" for i in range(size))])
+                spec = self.write("s.etch", f"etch 1\nparam {names}\n{definitions}")
+                for more in ((), ("--form", "factored"), ("--diff", "a"))[:1 if size > 12 else 3]:
+                    done = run("query", spec, expression, *more)
+                    self.assertIn(done.status, (0, 4), (name, size, more, done.err))
+                    self.assertEqual(done.status == 4, "error[E0904]: a formula is too large: the limit of" in done.err,
+                                     (name, size, more, done.err))
+
+
+main()
