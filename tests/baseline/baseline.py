@@ -1,5 +1,5 @@
-"""What a baseline is: a command of the program on a line, and behind a tab what the program said, as JSON. Commands name specs
-relative to the repository; everything that differs from run to run, or from version to version, is left out of the answers."""
+"""What a baseline is: a command of the program on a line, and behind a tab what the program said, as JSON. Commands
+name specs relative to the repository; what differs from run to run, or from version to version, is left out."""
 
 import hashlib
 import json
@@ -15,11 +15,11 @@ SOURCE = pathlib.Path(os.environ.get("ETCH_SOURCE_DIR") or pathlib.Path(__file__
 COMPRESSION = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 1 << 28}]
 
 
-# ---- files ---------------------------------------------------------------------------------------------------------------
+# ---- files -------------------------------------------------------------------------------------------------
 
 
 def write(path, lines):
-    """`lines`: command -> answer as text. Sorted, so that equal baselines are equal files; `.xz` is compressed."""
+    """`lines`: command -> answer. Sorted, so that equal baselines are equal files; `.xz` is compressed."""
     text = "".join(f"{command}\t{answer}\n" for command, answer in sorted(lines.items())).encode()
     if str(path).endswith(".xz"):
         text = lzma.compress(text, filters=COMPRESSION)
@@ -32,7 +32,7 @@ def read(path):
     return dict(line.split("\t", 1) for line in text.splitlines())
 
 
-# ---- answers ---------------------------------------------------------------------------------------------------------------
+# ---- answers -----------------------------------------------------------------------------------------------
 
 
 def answer(program, command):
@@ -52,12 +52,14 @@ def digest(data):
 
 
 def said(program, arguments):
-    """Status, messages and result."""
-    done = subprocess.run([program, *arguments, "--format", "json", "--json"], cwd=SOURCE, stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, check=False)
+    """Status, messages and result: as JSON, or the lines of another format that the command asks for."""
+    other = arguments[0] == "help" or "--format" in arguments
+    more = [] if arguments[0] == "help" else ["--json"] if other else ["--format", "json", "--json"]
+    done = subprocess.run([program, *arguments, *more], cwd=SOURCE, stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, check=False)
     result = {"status": done.returncode, "messages": messages(done.stderr)}
     if done.stdout:
-        result["result"] = plain(json.loads(done.stdout))
+        result["result"] = done.stdout.splitlines() if other else plain(json.loads(done.stdout))
     return result
 
 
@@ -67,8 +69,8 @@ def messages(text):
         return text.splitlines()
     lines = []
     for message in json.loads(text)["messages"]:
-        said_so = [part["message"] for part in (message, *message["notes"], *message["helps"])]
-        lines.append(f"{message['severity']} {message['code']} {place(message['location'])}{' | '.join(said_so)}")
+        texts = " | ".join(part["message"] for part in (message, *message["notes"], *message["helps"]))
+        lines.append(f"{message['severity']} {message['code']} {place(message['location'])}{texts}")
     return lines
 
 
@@ -77,7 +79,7 @@ def place(location):
 
 
 def plain(value):
-    """A result without what says the same a second time: the query, and formulas as data. Rows of a table by their labels."""
+    """A result without what says the same a second time: the query, and formulas as data. Rows by their labels."""
     if isinstance(value, dict):
         return {key: by_label(part) if key == "rows" else plain(part) for key, part in value.items()
                 if key not in ("query", "expression")}
@@ -105,12 +107,14 @@ def lowered(program, arguments):
 
 
 def written(folder):
-    """The manifest, but for the version of the program and the text of the spec; digests of all other files, those of traces as one,
-    and the beginnings of the digest of each, so that one knows which ranks differ."""
+    """The manifest, but for the version of the program and the text of the spec; digests of all other files, those
+    of traces as one, and the beginnings of the digest of each, so that one knows which ranks differ."""
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     del manifest["tool"], manifest["spec"]
-    digests = {path.name: digest(path.read_bytes()) for path in folder.iterdir() if path.name != "manifest.json"}
+    digests = {path.name: digest(path.read_bytes()) for path in folder.iterdir()}
+    del digests["manifest.json"]
     traces = sorted((name for name in digests if name.endswith(".et")), key=lambda name: int(name.split(".")[-2]))
-    return {"manifest": manifest, "traces": digest("".join(f"{name} {digests[name]}\n" for name in traces).encode()),
+    listed = "".join(f"{name} {digests[name]}\n" for name in traces)
+    return {"manifest": manifest, "traces": digest(listed.encode()),
             "ranks": " ".join(digests[name][:6] for name in traces),
             "files": {name: digests[name] for name in sorted(set(digests) - set(traces))}}

@@ -1,20 +1,24 @@
-"""Holds the program against a baseline: the commands of the baseline are run again. Numbers, digests and texts must be what they
-were. A formula may be written otherwise where that is not longer, the numbers of a few points are the same, and `etch prove`
-says that it is equal. All else is a difference, unless exceptions.tsv has it; words that have changed stand in renamed.tsv.
+#!/usr/bin/env python3
+"""Holds the program against a baseline: the commands of the baseline are run again. Numbers, digests and texts must be
+what they were. A formula may be written otherwise where that is not longer, the numbers of a few points are the same,
+and `etch prove` says that it is equal. All else is a difference, unless exceptions.tsv has it; words that have changed
+stand in renamed.tsv.
 
-    compare.py [--etch PROGRAM] [--sample N] [--seed N] [--match REGEX] [--exceptions FILE] [--renamed FILE] [--jobs N] BASELINE
+    compare.py [--etch PROGRAM] [--sample N] [--seed N] [--match REGEX] [--exceptions FILE] [--renamed FILE]
+               [--jobs N] BASELINE
 
-The program is $ETCH if it is not named. `--sample N` runs about N of the commands, spread evenly; `--seed` says which ($ETCH_TEST_SEED).
-Status 1: there are differences, or an exception that nothing needs. Of an exception of a live range the executor's case is
-looked up in tests/exec.
+The program is $ETCH if it is not named. `--sample N` runs about N of the commands, spread evenly; `--seed` says which
+(else $ETCH_TEST_SEED). Status 1: there are differences, or an exception that nothing needs. Of an exception of a live
+range the executor's case is looked up in tests/exec.
 
-exceptions.tsv: a regular expression that is searched for in `COMMAND: PLACE`, the reason, one sentence, each behind a tab."""
+exceptions.tsv: a regular expression that is searched for in `COMMAND: PLACE`, the reason, one sentence; tabs between."""
 
 import argparse
 import concurrent.futures
 import functools
 import json
 import os
+import pathlib
 import re
 import sys
 
@@ -26,7 +30,7 @@ REASONS = ("empty loop or class", "shared weight", "live range", "renamed word",
 SHOWN = 300  # characters of a value
 
 
-# ---- tables beside this file -----------------------------------------------------------------------------------------------
+# ---- tables beside this file -------------------------------------------------------------------------------
 
 
 class Mistake(Exception):
@@ -59,7 +63,8 @@ class Exceptions:
     def case(sentence):
         named = re.search(r"tests/exec/(\w+\.\w+): (\w+)", sentence)
         path = named and baseline.SOURCE / "tests" / "exec" / named[1]
-        return bool(path) and path.exists() and re.search(rf"\b{named[2]}\b", path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8") if path and path.exists() else ""
+        return bool(named) and bool(re.search(rf"\b{named[2]}\b", text))
 
     def have(self, place):
         found = {number for number, pattern in self.lines if pattern.search(place)}
@@ -67,7 +72,8 @@ class Exceptions:
         return bool(found)
 
     def idle(self):
-        return [f"{self.path}:{number}: nothing needs this exception" for number, _ in self.lines if number not in self.needed]
+        numbers = [number for number, _ in self.lines if number not in self.needed]
+        return [f"{self.path}:{number}: nothing needs this exception" for number in numbers]
 
 
 class Renamed:
@@ -76,13 +82,13 @@ class Renamed:
     def __init__(self, path):
         self.words = {old: new for _, (old, new) in rows(path, 2)}
         words = "|".join(re.escape(word) for word in sorted(self.words, key=len, reverse=True))
-        self.pattern = re.compile(rf"(?<![\w]){words and '(?:' + words + ')'}(?![\w])") if words else None
+        self.pattern = re.compile(rf"(?<!\w)(?:{words})(?!\w)") if words else None
 
     def __call__(self, text):
         return self.pattern.sub(lambda match: self.words[match[0]], text) if self.pattern else text
 
 
-# ---- differences -----------------------------------------------------------------------------------------------------------
+# ---- differences -------------------------------------------------------------------------------------------
 
 
 def differences(old, new, place=""):
@@ -111,7 +117,8 @@ def compared(program, prover, command, old):
         return []
     found = []
     for place, one, other in differences(json.loads(old), json.loads(new)):
-        why = prover.why_not(command, one, other) if isinstance(one, str) and isinstance(other, str) else "different"
+        texts = isinstance(one, str) and isinstance(other, str)
+        why = prover.why_not(command, one, other) if texts else "different"
         if why:
             found.append((place, why, one, other))
     return found
@@ -126,7 +133,7 @@ def shown(value, other):
     value, other = str(value), str(other)
     if len(value) <= SHOWN:
         return value
-    first = next((at for at, (one, two) in enumerate(zip(value, other)) if one != two), min(len(value), len(other)))
+    first = len(os.path.commonprefix((value, other)))
     begin = max(0, first - SHOWN // 2)
     return f"{'..' if begin else ''}{value[begin:begin + SHOWN]}{'..' if begin + SHOWN < len(value) else ''}"
 
@@ -142,8 +149,8 @@ def main():
     parser.add_argument("--sample", type=int)
     parser.add_argument("--seed", type=int, default=int(os.environ.get("ETCH_TEST_SEED") or 0))
     parser.add_argument("--match", default="")
-    parser.add_argument("--exceptions", type=lambda text: baseline.pathlib.Path(text), default=HERE / "exceptions.tsv")
-    parser.add_argument("--renamed", type=lambda text: baseline.pathlib.Path(text), default=HERE / "renamed.tsv")
+    parser.add_argument("--exceptions", type=pathlib.Path, default=HERE / "exceptions.tsv")
+    parser.add_argument("--renamed", type=pathlib.Path, default=HERE / "renamed.tsv")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("baseline")
     chosen = parser.parse_args()
@@ -155,7 +162,8 @@ def main():
     except (Mistake, re.error) as mistake:
         sys.exit(f"{mistake}")
 
-    old = {command: answer for command, answer in baseline.read(chosen.baseline).items() if re.search(chosen.match, command)}
+    old = baseline.read(chosen.baseline)
+    old = {command: old[command] for command in old if re.search(chosen.match, command)}
     commands = sampled(sorted(old), chosen.sample, chosen.seed)
     if not commands:
         sys.exit("no command of the baseline is chosen")

@@ -1,4 +1,5 @@
-"""Whether two texts are one formula: by arithmetic at a few points, which shares nothing with the program, and by `etch prove`."""
+"""Whether two texts are one formula: by arithmetic at a few points, which shares nothing with the program, and by
+`etch prove`."""
 
 import functools
 import math
@@ -34,7 +35,7 @@ def value(text, point):
     """A formula as a number, or None where it has none or is more than arithmetic."""
     code = re.sub(r"(?<![\w.])\d+(?![\w.])", lambda match: f"Fraction({match[0]})", text.replace("^", "**"))
     try:
-        return eval(code, {"__builtins__": {}}, {"Fraction": Fraction, **FUNCTIONS, **point})  # texts of this program alone
+        return eval(code, {"__builtins__": {}}, {"Fraction": Fraction, **FUNCTIONS, **point})  # texts of etch alone
     except (ArithmeticError, SyntaxError, NameError, TypeError, ValueError, AttributeError):
         return None
 
@@ -82,7 +83,8 @@ class Prover:
         plain_old, plain_new = old.replace("'", "_"), new.replace("'", "_")
         for seed in range(8):
             chance = random.Random(seed)
-            point = {name.replace("'", "_"): Fraction(chance.randint(1, (4, 30, 1000)[seed % 3])) for name in names}
+            most = (4, 30, 1000)[seed % 3]
+            point = {name.replace("'", "_"): Fraction(chance.randint(1, most)) for name in names}
             one, other = value(plain_old, point), value(plain_new, point)
             if one is None or other is None:
                 continue
@@ -94,7 +96,8 @@ class Prover:
     @functools.lru_cache(maxsize=4096)
     def proved(self, context, old, new):
         """By the program: for all values of what the texts name, else with what the spec says of them."""
-        names = {name: name.replace("'", "_prime").replace("stage", "stage_number") for name in names_of(f"{old} {new}")}
+        names = {name: name.replace("'", "_prime").replace("stage", "stage_number")
+                 for name in names_of(f"{old} {new}")}
 
         def text_of(formula):
             return NAME.sub(lambda match: names.get(match[0], match[0]), grouped(formula))
@@ -111,8 +114,8 @@ class Prover:
             path = pathlib.Path(folder, "statement.etch")
             path.write_text(spec, encoding="utf-8")
             try:
-                done = subprocess.run([self.program, "prove", path, statement, *chosen, "-q"], stdin=subprocess.DEVNULL,
-                                      capture_output=True, text=True, check=False)
+                done = subprocess.run([self.program, "prove", path, statement, *chosen, "-q"], text=True,
+                                      stdin=subprocess.DEVNULL, capture_output=True, check=False)
             except OSError:  # longer than an argument may be
                 return False
         return done.returncode == 0 and done.stdout.startswith("proved")

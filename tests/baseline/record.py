@@ -1,5 +1,6 @@
-"""Records a baseline: what the program says about every shipped model under every plan, and under the plans of specs/, as commands
-and answers (baseline.py).
+#!/usr/bin/env python3
+"""Records a baseline: what the program says about every shipped model under every plan, and under the plans of
+specs/, as commands and answers (baseline.py).
 
     record.py [--etch PROGRAM] [--match REGEX] [--jobs N] -o FILE
 
@@ -21,18 +22,20 @@ import baseline
 SOURCE = baseline.SOURCE
 SPECS = SOURCE / "tests" / "baseline" / "specs"
 
-# Two sets of sizes: one that everything divides evenly, and one whose layers, microbatches and widths leave something over, on
-# more ranks. Those of test_shipped.SMALL hold where nothing else is said.
+# Two sets of sizes: one that everything divides evenly, and one whose layers, microbatches and widths leave something
+# over, on more ranks. Those of test_shipped.SMALL hold where nothing else is said.
 EVEN = dict(batch=32, micro=4, layers=6, enc_layers=4, dec_layers=4)
-UNEVEN = dict(batch=96, micro=12, seq=96, src=96, tgt=48, layers=11, enc_layers=5, dec_layers=6, dense_layers=2, hidden=72, ffn=104,
-              vocab=136, positions=128, topk=3, expert_ffn=40, q_rank=20, kv_rank=12, window=24, inner=160, state=24, pp=4, dp=4,
-              tp=4, ep=2, cp=2, rep=2, part=4, context=20, new=12)
+UNEVEN = dict(batch=96, micro=12, seq=96, src=96, tgt=48, layers=11, enc_layers=5, dec_layers=6, dense_layers=2,
+              hidden=72, ffn=104, vocab=136, positions=128, topk=3, expert_ffn=40, q_rank=20, kv_rank=12, window=24,
+              inner=160, state=24, pp=4, dp=4, tp=4, ep=2, cp=2, rep=2, part=4, context=20, new=12)
 # What a small model keeps of a config: a switch, or a size that changes what is built.
 SWITCHES = ("tied", "biased", "mtp", "q_rank", "shared", "ffn")
 # Values that formulas of pipelines depend on; with these bound a stage has a number, and the rest is open.
 PIPELINE = ("pp", "micro", "layers", "enc_layers", "dec_layers", "dense_layers", "mtp")
 # Models that stand for others of the same form, which are asked less of.
 LIGHT = ("mistral", "qwen2", "qwen3", "olmo2", "llama3_2", "qwen3_moe", "gemma")
+# Models whose formulas of memory take long to find, above all with the plans of specs/.
+SLOW = ("deepseek_v3", "more_t5", "more_gpt_oss", "more_mixtral")
 # Whole jobs, as test_examples.py has them.
 JOBS = (("llama", "llama3_405b", "megatron_pp", "dp=64,pp=16,tp=8,seq=8192,batch=2048,micro=32"),
         ("llama", "llama3_405b", "megatron_pp", "dp=128,pp=16,tp=8,seq=8192,batch=2048,micro=16"),
@@ -43,7 +46,7 @@ TERMS = ("rank_flops", "traffic", "comm")  # quantities whose formulas are taken
 OF_RANK = ("rank_", "traffic", "reads", "writes", "comm", "wire", "memory")
 
 
-# ---- what the program has ----------------------------------------------------------------------------------------------------
+# ---- what the program has ----------------------------------------------------------------------------------
 
 
 class Program:
@@ -53,11 +56,12 @@ class Program:
         self.path = path
         text = self.help("quantities")
         self.quantities = re.findall(r"^(\w+)\(([^)]*)\) ", text, re.M)
-        self.classes = [argument for name, argument in self.quantities if name == "memory" and argument != "C"]
+        self.classes = [part for name, part in self.quantities if name == "memory" and part != "C"]
         phases, halves = re.search(r"^P is (.*?):.*?; (.*?) are the parts", text, re.M | re.S).groups()
         self.phases = [word for word in re.findall(r"[a-z]+", re.sub(r"\(.*?\)", "", f"{phases}, {halves}"))
                        if word not in ("or", "and")]
-        self.by = re.search(r"--by WHAT +a table by ([\w,\s]+?)\n +--", self.help("query"))[1].replace(",", " ").split()
+        ways = re.search(r"--by WHAT +a table by ([\w,\s]+?)\n +--", self.help("query"))[1]
+        self.by = ways.replace(",", " ").split()
         self.counts = self.convention(self.help("counts"))
         self.check()
 
@@ -71,12 +75,17 @@ class Program:
         return presets + [f"{name}={value}" for name, values in items for value in values.split("|")[1:]]
 
     def check(self):
-        kinds = {argument for name, argument in self.quantities if name != "memory"}
-        if not kinds <= {"X", "P", "of=X"}:
-            raise SystemExit(f"record.py does not know what to ask of quantities with {sorted(kinds - {'X', 'P', 'of=X'})}")
+        strange = {argument for name, argument in self.quantities if name != "memory"} - {"X", "P", "of=X"}
+        if strange:
+            raise SystemExit(f"record.py does not know what to ask of quantities with {sorted(strange)}")
         for found in (self.phases, self.classes, self.by, self.counts):
             if len(found) < 5:
                 raise SystemExit(f"the help has another form: {found}")
+
+    def answers(self, *arguments):
+        done = subprocess.run([self.path, "query", "models/llama.etch", *arguments, "--plan", "megatron_pp", "--stage",
+                               "first"], cwd=SOURCE, capture_output=True, check=False)
+        return done.returncode == 0
 
     def of(self, *kinds, rank):
         """Names of the quantities with such an argument, of a rank or of the whole job."""
@@ -90,13 +99,12 @@ class Program:
         for name, argument in dict.fromkeys(self.quantities):
             if name in found:
                 continue
-            found[name] = [by for by in self.by if subprocess.run(
-                [self.path, "query", "models/llama.etch", f"{name}({dict(P='step', C='peak').get(argument, 'model')})", "--plan",
-                 "megatron_pp", "--stage", "first", "--by", by], cwd=SOURCE, capture_output=True, check=False).returncode == 0]
+            asked = f"{name}({dict(P='step', C='peak').get(argument, 'model')})"
+            found[name] = [by for by in self.by if self.answers(asked, "--by", by)]
         return found
 
 
-# ---- commands ----------------------------------------------------------------------------------------------------------------
+# ---- commands ----------------------------------------------------------------------------------------------
 
 
 def command(kind, spec, *rest):
@@ -113,17 +121,17 @@ class Spec:
         self.program, self.path, self.shipped = program, path, test_shipped
         self.own = path.parent == SPECS
         self.text = path.read_text(encoding="utf-8")
-        listing = json.loads(subprocess.run([program.path, "check", path, "--format", "json", "-q"], capture_output=True,
-                                            text=True, check=True).stdout)
+        listing = json.loads(subprocess.run([program.path, "check", path, "--format", "json", "-q"], text=True,
+                                            capture_output=True, check=True).stdout)
         self.modules, self.configs = listing["modules"], listing["configs"]
         self.plans = re.findall(r"^parallel (\w+)", self.text, re.M) if self.own else self.plans_of(listing)
         self.runs = [None] if self.own else self.runs_of()
         self.params = test_shipped.params_of(path)
-        everything = self.text + "".join(imported.read_text(encoding="utf-8") for imported in self.imports(path))
+        everything = self.text + "".join(other.read_text(encoding="utf-8") for other in self.imports(path))
         self.loops = re.findall(r"^ *repeat .* as (\w+)", everything, re.M)
         tags = itertools.chain(*(line.split(",") for line in re.findall(r"  tag ([\w, ]+)", everything)))
         self.tags = sorted({tag.strip() for tag in tags} - {"loss"})
-        self.light = path.stem in LIGHT
+        self.light, self.slow = path.stem in LIGHT, path.stem.endswith(SLOW)
 
     def imports(self, path):
         for name in re.findall(r'^import "([^"]+)"', path.read_text(encoding="utf-8"), re.M):
@@ -178,11 +186,11 @@ class Spec:
     def commands(self):
         yield command("spec", self.path)
         yield command("check", self.path)
+        sizes = {key: size for key, size in self.values({}).items() if key in ("batch", "seq", "src", "tgt", "micro")}
         for name in self.configs if not self.own else ():
             for asked in ("params(model)", "active_params(model)", "flops(step)", "saved(model)"):
                 yield command("query", self.path, asked, "--config", name)
-                yield command("query", self.path, asked, "--config", name, *bound(
-                    {key: size for key, size in self.values({}).items() if key in ("batch", "seq", "src", "tgt", "micro")}))
+                yield command("query", self.path, asked, "--config", name, *bound(sizes))
         for run in self.runs:
             chosen = ["--run", run] if run else []
             if not self.own:
@@ -195,11 +203,11 @@ class Spec:
     def of_model(self, chosen):
         """What no plan changes."""
         ask, program = functools.partial(command, "query", self.path), self.program
-        yield command("show", self.path, *chosen)
+        for more in ([], ["--defaults"], bound(self.values({}))):
+            yield command("show", self.path, *chosen, *more)
         for sizes in ([], bound(self.values({}))):
-            yield command("show", self.path, *chosen, *sizes) if sizes else command("show", self.path, "--defaults", *chosen)
             for name in program.of("P", rank=False):
-                for phase in program.phases:
+                for phase in program.phases if sizes or not self.light else ("step",):
                     yield ask(f"{name}({phase})", *chosen, *sizes)
                 for by in program.splits[name]:
                     yield ask(f"{name}(step)", *chosen, *sizes, "--by", by)
@@ -218,6 +226,12 @@ class Spec:
             for name in ("flops(step)", "params(model)"):
                 yield ask(name, *chosen, *sizes, "--why")
             yield ask("matmul_flops(step)", *chosen, *sizes, "--count", "megatron", "--by", "module")
+        for form in ("plain", "dot"):
+            yield command("show", self.path, *chosen, "--format", form)
+        for form in ("factored", "relative"):
+            yield ask("flops(step)", *chosen, "--form", form)
+        for form in ("plain", "latex", "c", "python"):
+            yield ask("flops(step)", *chosen, "--format", form)
 
     def of_variant(self, chosen, sizes):
         """A small model of another form, under two plans that it has."""
@@ -245,10 +259,11 @@ class Planned:
 
     def body(self, path):
         """The lines of the plan, wherever it stands."""
-        found = re.search(rf"^parallel {self.plan}\s*\{{.*?^\}}", path.read_text(encoding="utf-8"), re.M | re.S)
+        text = path.read_text(encoding="utf-8")
+        found = re.search(rf"^parallel {self.plan}\s*\{{.*?^\}}", text, re.M | re.S)
         if found:
             return found[0]
-        for name in re.findall(r'^import "([^"]+)"', path.read_text(encoding="utf-8"), re.M):
+        for name in re.findall(r'^import "([^"]+)"', text, re.M):
             text = self.body((path.parent / name).resolve())
             if text:
                 return text
@@ -261,16 +276,23 @@ class Planned:
         points = self.spec.points(self.plan)
         yield command("show", self.spec.path, *self.more)
         yield command("show", self.spec.path, *self.more, *bound(points[0]))
+        if self.plan.startswith(("megatron_", "random")) and not self.spec.light:
+            yield command("show", self.spec.path, *self.more, "--format", "plain")
+            yield self.ask("comm(step)", *bound(points[0]), "--by", "term", "--format", "plain")
         yield from self.formulas()
-        for point in points:
+        for point in points[:1] if self.spec.light else points:
             yield from self.numbers(point, even=point is points[0])
         if self.axis:
             for point in points:
                 yield command("show", self.spec.path, *self.more, "--pipeline", *bound(point))
-                yield from self.pipelines(point)
+            yield from self.pipelines(points[-1])
         if not self.steps:
             for point in points:
                 yield from self.traces(point, even=point is points[0])
+
+    @staticmethod
+    def at(stage):
+        return ["--stage", stage] if stage else []
 
     def by_stage(self):
         return ["--by", "stage"] if self.axis else []
@@ -278,56 +300,56 @@ class Planned:
     def formulas(self):
         program, heavy = self.program, not self.spec.light
         for name in program.of("P", rank=True):
-            for phase in ("dgrad", "wgrad", "step") if heavy else ("step",):
+            some = heavy and name in TERMS
+            for phase in ("dgrad", "wgrad", "step") if some else ("step",):
                 yield self.ask(f"{name}({phase})", *self.by_stage())
-            for stage in self.stages if heavy else self.stages[-2:]:
-                at = ["--stage", stage] if stage else []
-                yield self.ask(f"{name}(step)", *at, "--by", "phase")
-                for by in program.splits[name] if heavy and stage in (None, "middle") and name in TERMS else ():
+            for stage in self.stages if some else self.stages[-2:-1] or [None]:
+                yield self.ask(f"{name}(step)", *self.at(stage), "--by", "phase")
+                for by in program.splits[name] if some and stage in (None, "middle") else ():
                     if by not in ("phase", "stage"):
-                        yield self.ask(f"{name}(step)", *at, "--by", by)
-        for name in program.of("P", rank=False):
+                        yield self.ask(f"{name}(step)", *self.at(stage), "--by", by)
+        for name in program.of("P", rank=False) if heavy else ():
             yield self.ask(f"{name}(step)", "--by", "phase")
         yield self.ask("saved(model)")
-        yield self.ask("memory(peak)")
-        for part in program.classes:
+        yield self.ask("memory(peak)", *self.at(self.stages[-1]), "--by", "class")
+        for part in program.classes if heavy and not self.spec.slow else ("peak",):
             yield self.ask(f"memory({part})", *self.by_stage())
         for name in ("rank_params", "rank_saved"):
             yield self.ask(f"{name}(model)", *self.by_stage())
-        for selector in self.spec.selectors if heavy else ():
+        for selector in self.spec.selectors if heavy and not self.spec.slow and not self.spec.own else ():
             yield self.ask(f"rank_saved(of = {selector})", *self.by_stage())
-            yield self.ask(f"comm(step, of = {selector})", *self.by_stage())
         for way in ("op", "block"):
             yield self.ask("traffic(step)", *self.by_stage(), "--granularity", way)
 
     def pipelines(self, point):
         """Formulas of a pipeline whose shape has numbers."""
         shape = bound({name: point[name] for name in (self.axis[1], *PIPELINE) if name in point})
-        for name in ("rank_flops(step)", "traffic(step)", "comm(step)", "wire(step)", "memory(states)", "memory(activations)",
-                     "memory(working)", "memory(peak)", "rank_params(model)", "rank_saved(model)"):
-            yield self.ask(name, *shape, "--by", "stage")
+        for name in ("rank_flops(step)", "traffic(step)", "comm(step)", "rank_params(model)", "memory(states)",
+                     "memory(activations)", "memory(working)"):
+            if not self.spec.slow or not name.startswith("memory"):
+                yield self.ask(name, *shape, "--by", "stage")
 
     def numbers(self, point, even):
         program, sizes, heavy = self.program, bound(point), even and not self.spec.light
         stages = ["0", "1", "last"] if self.axis else [None]
-        for name, stage in itertools.product(program.of("P", rank=True), stages):
-            at = ["--stage", stage] if stage else []
-            for by in program.splits[name] if heavy or even and name in ("comm", "traffic") else ("phase",):
-                if stage in (None, "1") or by == "phase":
-                    yield self.ask(f"{name}(step)", *sizes, *at, "--by", by)
-        for name, phase in itertools.product(program.of("P", rank=True), program.phases if heavy else ("step",)):
-            if name in ("comm", "rank_flops") or phase in ("step", "dgrad", "wgrad"):
+        for name in program.of("P", rank=True) if even else TERMS:
+            yield self.ask(f"{name}(step)", *sizes, *self.by_stage())
+            for stage in stages if name in TERMS else ["1"] if self.axis else [None]:
+                for by in program.splits[name] if heavy and name in TERMS else ("phase", "op"):
+                    if stage in (None, "1") or by == "phase":
+                        yield self.ask(f"{name}(step)", *sizes, *self.at(stage), "--by", by)
+            for phase in program.phases if heavy and name in TERMS else ():
                 yield self.ask(f"{name}({phase})", *sizes, *self.by_stage())
+        if self.spec.slow and not even:
+            return
         for stage in stages if heavy else stages[:1]:
-            for by in program.splits["memory"]:
-                yield self.ask("memory(peak)", *sizes, *(["--stage", stage] if stage else []), "--by", by)
-        for part in program.classes:
+            for by in program.splits["memory"] if heavy and not self.spec.slow else ("class",):
+                yield self.ask("memory(peak)", *sizes, *self.at(stage), "--by", by)
+        for part in program.classes if heavy and not self.spec.slow else ("peak",):
             yield self.ask(f"memory({part})", *sizes, *self.by_stage())
-            if heavy:
-                yield self.ask(f"memory({part})", *sizes, "--by", "module")
         for name in ("rank_params", "rank_saved"):
             yield self.ask(f"{name}(model)", *sizes, *self.by_stage())
-            for by in program.splits[name] if even else ():
+            for by in program.splits[name] if heavy and not self.spec.slow else ():
                 yield self.ask(f"{name}(model)", *sizes, "--by", by)
         if heavy:
             yield from self.parts(sizes)
@@ -335,17 +357,18 @@ class Planned:
     def parts(self, sizes):
         """What parts of the model have, other granularities and conventions, and why."""
         for selector in self.spec.selectors:
-            yield self.ask(f"rank_params({selector})", *sizes, *self.by_stage())
-            yield self.ask(f"rank_saved(of = {selector})", *sizes, *self.by_stage())
-            for name in ("rank_flops", "traffic", "comm"):
-                yield self.ask(f"{name}(step, of = {selector})", *sizes, *self.by_stage())
+            texts = [f"{name}(step, of = {selector})" for name in TERMS]
+            if not self.spec.slow:
+                texts += [f"rank_params({selector})", f"rank_saved(of = {selector})"]
+            for text in texts:
+                yield self.ask(text, *sizes, *self.by_stage())
         for way in ("op", "block"):
             for name, by in (("traffic", "op"), ("traffic", "module"), ("reads", "phase"), ("writes", "phase")):
                 yield self.ask(f"{name}(step)", *sizes, "--by", by, "--granularity", way)
         for count in self.program.counts:
             if "=" not in count or self.plan.startswith("megatron"):
                 yield self.ask("rank_flops(step)", *sizes, "--count", count)
-        for name in ("comm(step)", "traffic(step)", "memory(peak)"):
+        for name in ("comm(step)", "memory(states)"):
             yield self.ask(name, *sizes, "--why")
 
     def traces(self, point, even):
@@ -354,14 +377,17 @@ class Planned:
         for way in ("op", "block") if even and not self.spec.light else ():
             yield lower("--granularity", way)
         if even and not self.spec.light:
-            yield lower("--names", "full", "--attrs", "phase,layer,microbatch,op_type,module", "--astra-sim")
-            yield lower("--names", "full", "--attrs", "phase,layer,microbatch,op_type,module", "--granularity", "op")
+            everything = ["--names", "full", "--attrs", "phase,layer,microbatch,op_type,module"]
+            yield lower(*everything, "--astra-sim")
+            yield lower(*everything, "--granularity", "op")
 
 
 def commands(program):
     import test_shipped
     for path in [*test_shipped.SPECS, *sorted(SPECS.glob("*.etch"))]:
         yield from Spec(program, path).commands()
+    for topic in ("ops", "quantities", "counts"):
+        yield f"help {topic}"
     for name in ("base", "plans"):
         yield command("spec", SOURCE / "models" / f"{name}.etch")
     for model, config, plan, sets in JOBS:
