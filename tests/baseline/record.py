@@ -28,6 +28,8 @@ EVEN = dict(batch=32, micro=4, layers=6, enc_layers=4, dec_layers=4)
 UNEVEN = dict(batch=96, micro=12, seq=96, src=96, tgt=48, layers=11, enc_layers=5, dec_layers=6, dense_layers=2,
               hidden=72, ffn=104, vocab=136, positions=128, topk=3, expert_ffn=40, q_rank=20, kv_rank=12, window=24,
               inner=160, state=24, pp=4, dp=4, tp=4, ep=2, cp=2, rep=2, part=4, context=20, new=12)
+# The least of everything, with axes of 1.
+LEAST = dict(batch=4, micro=1, layers=1, enc_layers=1, dec_layers=1, dense_layers=1, mtp=0)
 # What a small model keeps of a config: a switch, or a size that changes what is built.
 SWITCHES = ("tied", "biased", "mtp", "q_rank", "shared", "ffn")
 # Values that formulas of pipelines depend on; with these bound a stage has a number, and the rest is open.
@@ -289,10 +291,23 @@ class Planned:
         if not self.steps:
             for point in points:
                 yield from self.traces(point, even=point is points[0])
+        yield from self.edges(points[0])
 
     @staticmethod
     def at(stage):
         return ["--stage", stage] if stage else []
+
+    def edges(self, point):
+        """Axes of 1, all of them or one while the others are open; axes that do not divide what they should."""
+        axes = self.spec.shipped.axes_of(self.spec.path, self.plan)
+        least = bound({**point, **{name: size for name, size in LEAST.items() if name in point}, **dict.fromkeys(axes, 1)})
+        for name in ("rank_flops(step)", "traffic(step)", "comm(step)", "memory(peak)"):
+            yield self.ask(name, *least)
+        odd = bound({**point, **dict.fromkeys(axes, 3)})
+        for sizes in () if self.steps else (least, odd):
+            yield command("lower", self.spec.path, *self.more, *sizes)
+        for axis in sorted(axes):
+            yield self.ask("comm(step)", "--set", f"{axis}=1", *self.by_stage())
 
     def by_stage(self):
         return ["--by", "stage"] if self.axis else []
