@@ -1,6 +1,6 @@
 #include "exec_check.h"
 
-#include "graph/kernel_int.h"
+#include "graph/cost/cost_int.h"
 
 #include <math.h>
 
@@ -233,7 +233,8 @@ static const char *check_order(const etch_placed *placed, exec_data *data, exec_
 
 const char *exec_check_order(const etch_placed *placed, uint64_t seed, exec_order order)
 {
-    return check_order(placed, exec_data_new(placed->arena, placed->training, seed), order, order == EXEC_PROGRAM);
+    return check_order(placed, exec_data_new(placed->arena, placed->training, seed), order,
+                       order == EXEC_PROGRAM);
 }
 
 static const char *check_placed(const etch_placed *placed, uint64_t seed, bool memory)

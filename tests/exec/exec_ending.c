@@ -3,7 +3,7 @@
  * behind the last. */
 #include "exec_ranks.h"
 
-#include "graph/kernel_int.h"
+#include "graph/step/kernel.h"
 
 #include <math.h>
 #include <string.h>

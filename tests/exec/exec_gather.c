@@ -3,7 +3,7 @@
  * nothing else; what they make is forgotten when the unit ends that it was gathered for. */
 #include "exec_ranks.h"
 
-#include "graph/kernel_int.h"
+#include "graph/step/kernel.h"
 
 #include <string.h>
 

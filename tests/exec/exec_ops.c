@@ -4,7 +4,7 @@
 #include "exec_ops_scan.h"
 #include "exec_ops_window.h"
 
-#include "graph/row_int.h"
+#include "graph/ir/row.h"
 
 #include <math.h>
 #include <string.h>

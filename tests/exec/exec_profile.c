@@ -1,7 +1,7 @@
 #include "exec_profile.h"
 
 #include "exec_env.h"
-#include "graph/row_int.h"
+#include "graph/ir/row.h"
 
 #include <string.h>
 

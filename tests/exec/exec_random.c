@@ -3,7 +3,7 @@
 #include "exec_env.h"
 #include "exec_spec.h"
 
-#include "graph/row_int.h"
+#include "graph/ir/row.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 #include "exec_ranks.h"
 #include "exec_ops_route.h"
 
-#include "graph/kernel_int.h"
+#include "graph/step/kernel.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* What numbers cannot show: a graph that computes the right thing, and does or keeps more than it says. */
 #include "exec_check.h"
 
-#include "graph/row_int.h"
+#include "graph/ir/row.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 #include "exec_run.h"
 
-#include "graph/row_int.h"
+#include "graph/ir/row.h"
 
 #include <string.h>
 

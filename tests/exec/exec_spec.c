@@ -2,7 +2,7 @@
 
 #include "exec_env.h"
 
-#include "graph/row_int.h"
+#include "graph/ir/row.h"
 
 #include <check.h>
 #include <string.h>

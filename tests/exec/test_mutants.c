@@ -5,7 +5,7 @@
 #include "exec_profile.h"
 #include "suite.h"
 
-#include "graph/row_int.h"
+#include "graph/ir/row.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "exec_check.h"
 #include "suite.h"
 
-#include "graph/row_int.h"
+#include "graph/ir/row.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* What conventions of counting find in a graph, by rows that the built-in table lacks. */
-#include "graph/row_int.h"
+#include "graph/ir/ir_int.h"
 #include "sample.h"
 #include "suite.h"
 

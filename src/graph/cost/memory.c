@@ -1,0 +1,217 @@
+/* What one rank holds, as lists of items: weights and what belongs to them, and what is kept for backward. */
+#include "graph/cost/cost_int.h"
+
+typedef struct listing {
+    const etch_placed *placed;
+    const etch_stage_view *stage; /* NULL: everything is on one stage */
+    const etch_stage_place *place;
+    const etch_training *training;
+    etch_sym *sym;
+    etch_arena *arena;
+    etch_tensor **gradients; /* by weight; NULL: nothing is trained */
+    etch_cost_list *out;
+} listing;
+
+const char *etch_memory_name(etch_memory memory)
+{
+    static const char *const names[] = {
+        [ETCH_MEMORY_WEIGHTS] = "weights",         [ETCH_MEMORY_GRADS] = "grads",
+        [ETCH_MEMORY_MASTER] = "master",           [ETCH_MEMORY_MOMENTS] = "moments",
+        [ETCH_MEMORY_ACTIVATIONS] = "activations", [ETCH_MEMORY_WORKING] = "working"};
+    return (unsigned)memory < ETCH_MEMORY_COUNT ? names[memory] : NULL;
+}
+
+static void push(const listing *l, etch_cost item)
+{
+    if (!etch_is_zero(item.each) && !etch_is_zero(item.times))
+        ETCH_PUSH(l->arena, l->out, item);
+}
+
+/* ---- weights ------------------------------------------------------------------------------------------------ */
+
+/* Elements that a rank holds of one copy of the weight, its gradient, or the optimizer's states of it. */
+static etch_expr held_elements(const listing *l, const etch_tensor *weight, etch_memory memory)
+{
+    return etch_held_elements(l->placed, weight,
+                              memory == ETCH_MEMORY_WEIGHTS ? ETCH_HOLDS_WEIGHT
+                              : memory == ETCH_MEMORY_GRADS ? ETCH_HOLDS_GRADIENT
+                                                            : ETCH_HOLDS_STATES);
+}
+
+/* Copies of the weight on the stage: one, or one for each iteration of the loops around it. */
+static etch_expr copies_of(const listing *l, const etch_tensor *weight)
+{
+    etch_expr copies = etch_int(l->sym, 1);
+    bool by_unit = false;
+    for (const etch_region *body = weight->region; body && body->loop; body = body->parent) {
+        const bool top = !body->parent || !body->parent->loop;
+        const etch_home home = l->stage && top ? etch_stage_home_of(l->placed, body->loop) : ETCH_NO_HOME;
+        by_unit = by_unit || home != ETCH_NO_HOME;
+        copies = etch_mul(l->sym, copies,
+                          home != ETCH_NO_HOME ? etch_stage_iterations(l->sym, l->stage, home, body)
+                                               : body->count);
+    }
+    if (!l->stage || by_unit)
+        return copies;
+    return etch_mul(l->sym, copies,
+                    etch_stage_presence(l->sym, l->stage, &l->placed->stages->uses[weight->id]));
+}
+
+static void push_held(const listing *l, const etch_tensor *weight, etch_expr copies, etch_memory memory,
+                      uint32_t bytes)
+{
+    const etch_expr each = etch_mul(l->sym, held_elements(l, weight, memory), etch_int(l->sym, bytes));
+    etch_cost item = etch_cost_of_weight(ETCH_HELD, weight, each, copies);
+    item.phase = ETCH_OPTIMIZER;
+    item.memory = memory;
+    push(l, item);
+}
+
+static void list_weight(const listing *l, const etch_tensor *weight)
+{
+    const etch_dtypes *dtypes = &l->training->graph->dtypes;
+    const etch_expr copies = copies_of(l, weight);
+    etch_cost item =
+        etch_cost_of_weight(ETCH_RANK_PARAMS, weight, held_elements(l, weight, ETCH_MEMORY_WEIGHTS), copies);
+    item.phase = ETCH_OPTIMIZER;
+    item.trainable = l->gradients && l->gradients[weight->id];
+    push(l, item);
+    push_held(l, weight, copies, ETCH_MEMORY_WEIGHTS, etch_dtype_bytes(weight->dtype));
+    if (!item.trainable)
+        return;
+    push_held(l, weight, copies, ETCH_MEMORY_GRADS, etch_dtype_bytes(dtypes->grads));
+    if (!l->training->train.optimizer.row)
+        return;
+    const uint32_t away = l->placed->plan->offloaded;
+    if (!(away & ETCH_OFFLOAD_MASTER))
+        push_held(l, weight, copies, ETCH_MEMORY_MASTER, etch_master_bytes(l->training));
+    if (!(away & ETCH_OFFLOAD_MOMENTS))
+        push_held(l, weight, copies, ETCH_MEMORY_MOMENTS, etch_moment_bytes(l->training));
+}
+
+/* ---- what is kept for backward ------------------------------------------------------------------------------ */
+
+static etch_pipe_sizes sizes_of(const listing *l)
+{
+    return (etch_pipe_sizes){l->place->stages, etch_int(l->sym, l->place->chunks), l->training->train.micro};
+}
+
+/* Microbatches that are under way in a chunk, at most. */
+static etch_expr under_way(const listing *l, uint32_t chunk)
+{
+    const etch_pipe_sizes sizes = sizes_of(l);
+    return etch_chunk_in_flight_formula(l->sym, l->placed->stages->line->schedule, &sizes, l->place->chunks,
+                                        chunk, l->place->stage);
+}
+
+/* Iterations that a chunk of the stage runs of a body of a loop of the chain. */
+static etch_expr iterations_of(const listing *l, const etch_region *body, uint32_t chunk)
+{
+    const uint32_t entry = etch_home_entry(etch_stage_home_of(l->placed, body->loop));
+    etch_expr count = etch_int(l->sym, 0);
+    for (uint32_t i = 0; i < l->stage->ranges[entry].count; i++) {
+        const etch_stretch *range = &l->stage->ranges[entry].at[i];
+        if (range->chunk == chunk)
+            count = etch_add(l->sym, count, etch_class_count(l->sym, body, range->low, range->high));
+    }
+    return count;
+}
+
+/* The body of a loop of the chain around it; NULL: there is none. */
+static const etch_region *unit_of(const listing *l, const etch_region *body)
+{
+    while (body && body->parent && body->parent->loop)
+        body = body->parent;
+    return body && etch_stage_home_of(l->placed, body->loop) != ETCH_NO_HOME ? body : NULL;
+}
+
+/* All that is under way in chunks, as if each held as many iterations as the one with the fewest, and for each chunk what
+ * it holds more, as often as that is under way at most. */
+static etch_expr under_way_of_unit(const listing *l, const etch_region *unit)
+{
+    const etch_pipe_sizes sizes = sizes_of(l);
+    etch_expr fewest = iterations_of(l, unit, 0), sum = etch_int(l->sym, 0);
+    for (uint32_t chunk = 1; chunk < l->place->chunks; chunk++)
+        fewest = etch_smaller(l->sym, fewest, iterations_of(l, unit, chunk));
+    for (uint32_t chunk = 0; chunk < l->place->chunks; chunk++) {
+        const etch_expr more = etch_sub(l->sym, iterations_of(l, unit, chunk), fewest);
+        sum = etch_add(l->sym, sum, etch_mul(l->sym, more, under_way(l, chunk)));
+    }
+    const etch_expr all =
+        etch_in_flight_formula(l->sym, l->placed->stages->line->schedule, &sizes, l->place->stage);
+    return etch_add(l->sym, sum, etch_mul(l->sym, all, fewest));
+}
+
+/* How many of the value microbatches under way keep: `times` is what one of them does. */
+static etch_expr times_under_way(const listing *l, const etch_cost *item)
+{
+    const etch_stages *stages = l->placed->stages;
+    const etch_region *unit = stages && l->stage ? unit_of(l, item->body) : NULL;
+    if (!stages)
+        return item->times;
+    if (l->place->chunks == 1)
+        return etch_mul(l->sym, item->times, under_way(l, 0));
+    if (!l->stage) { /* all chunks are here, and are under way as a whole as often as the least of them */
+        const etch_pipe_sizes sizes = sizes_of(l);
+        const etch_expr all = etch_in_flight_formula(l->sym, stages->line->schedule, &sizes, l->place->stage);
+        return etch_mul(l->sym, item->times, etch_div(l->sym, all, sizes.chunks));
+    }
+    const etch_expr last = etch_sub(l->sym, l->place->stages, etch_int(l->sym, 1));
+    const uint32_t chunk = l->place->stage == last && !unit ? l->place->chunks - 1 : 0;
+    etch_expr rest = item->times, under = etch_int(l->sym, 0);
+    if (unit) {
+        const etch_home home = etch_stage_home_of(l->placed, unit->loop);
+        const etch_expr runs = etch_stage_iterations(l->sym, l->stage, home, unit);
+        etch_expr each = etch_int(l->sym, 1);
+        for (const etch_region *body = item->body; body != unit; body = body->parent)
+            each = etch_mul(l->sym, each, body->count);
+        rest = etch_larger(l->sym, etch_int(l->sym, 0), etch_sub(l->sym, rest, etch_mul(l->sym, each, runs)));
+        under = etch_mul(l->sym, each, under_way_of_unit(l, unit));
+    }
+    return etch_add(l->sym, under, etch_mul(l->sym, rest, under_way(l, chunk)));
+}
+
+static void list_saved(const listing *l)
+{
+    etch_saved_list saved = {0};
+    etch_placed_saved(l->placed, l->stage, &saved);
+    for (uint32_t i = 0; i < saved.count; i++) {
+        etch_cost item = etch_cost_of_saved(l->sym, ETCH_RANK_SAVED, &saved.at[i]);
+        push(l, item);
+        item.measure = ETCH_HELD;
+        item.memory = ETCH_MEMORY_ACTIVATIONS;
+        item.times = times_under_way(l, &item);
+        push(l, item);
+    }
+}
+
+/* ---- the door ----------------------------------------------------------------------------------------------- */
+
+void etch_placed_memory(const etch_placed *placed, const etch_stage_view *stage,
+                        const etch_stage_place *place, etch_cost_list *out)
+{
+    const etch_graph *graph = placed->training->graph;
+    const listing l = {
+        .placed = placed,
+        .stage = placed->stages ? stage : NULL,
+        .place = place,
+        .training = placed->training,
+        .sym = graph->sym,
+        .arena = placed->arena,
+        .gradients = placed->backward ? etch_gradients_by_weight(placed->training, placed->arena) : NULL,
+        .out = out,
+    };
+    for (uint32_t i = 0; i < graph->weights.count; i++)
+        list_weight(&l, graph->weights.at[i]);
+    if (placed->backward)
+        list_saved(&l);
+    const etch_cost working = {
+        .measure = ETCH_HELD,
+        .memory = ETCH_MEMORY_WORKING,
+        .each = etch_working_set(placed, l.stage),
+        .times = etch_int(l.sym, 1),
+        .scope = graph->scopes.at[0],
+        .span = placed->plan->span,
+    };
+    push(&l, working);
+}

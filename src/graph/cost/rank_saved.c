@@ -1,0 +1,176 @@
+/* What one rank keeps of the forward pass for the backward pass.
+ *
+ * requires: a placed graph. provides: the values that backward reads, as they lie on a rank.
+ *
+ * Values that lie alike are counted together, by the rules for the whole graph (saved.c): what a loop hands on it holds
+ * alike in all iterations, so that its chains are whole. The same value in another placement is other memory. A copy is
+ * kept where backward reads it itself; where a move of backward reads what it was made of, that is kept. */
+#include "graph/cost/cost_int.h"
+
+#include <string.h>
+
+/* Reads of values that lie alike. */
+typedef struct layout {
+    etch_state place[ETCH_MAX_AXES];
+    etch_readings readings;
+} layout;
+
+/* A copy that is no link of a chain that a loop hands on. */
+typedef struct strayed {
+    const etch_value *value;
+    const etch_op *reader;
+    etch_homes homes;
+} strayed;
+
+typedef struct reading {
+    const etch_placed *placed;
+    etch_sym *sym;
+    etch_arena *arena;
+    uint32_t axes;
+    bool *backward;             /* by value id: made by the backward pass, or run again in it */
+    bool *handed_on;            /* by value id: enters a loop of the forward pass, or the next iteration */
+    const etch_region **region; /* by value id: of the forward pass, where a step makes it */
+    ETCH_VEC(layout) layouts;
+    ETCH_VEC(strayed) strays;
+} reading;
+
+static void hand_on(reading *r, const etch_value *value)
+{
+    while (value && etch_step_shows(value->step))
+        value = value->step->ins[0];
+    if (value)
+        r->handed_on[value->id] = true;
+}
+
+/* Goes as deep as loops are nested. */
+static void find_makers(reading *r, const etch_placed_region *region, bool backward)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_step *step = region->items.at[i].step;
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; step && k < step->out_count; k++) {
+            r->backward[step->outs[k]->id] = backward;
+            r->region[step->outs[k]->id] = region->of;
+        }
+        for (uint32_t k = 0; loop && !backward && k < etch_loop_carries(loop)->count; k++)
+            hand_on(r, etch_loop_carries(loop)->at[k].init);
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            find_makers(r, loop->bodies.at[k], backward);
+    }
+    for (uint32_t k = 0; !backward && k < region->carries.count; k++)
+        hand_on(r, region->carries.at[k].out);
+}
+
+/* What is in memory when the value is read: behind views, and behind what backward itself has moved. */
+static const etch_value *memory_of(const reading *r, const etch_value *value)
+{
+    while (etch_step_shows(value->step) ||
+           (value->step && value->step->move != ETCH_NO_MOVE && r->backward[value->id]))
+        value = etch_value_before(value);
+    return value;
+}
+
+static layout *layout_of(reading *r, const etch_state *place)
+{
+    for (uint32_t i = 0; i < r->layouts.count; i++)
+        if (memcmp(r->layouts.at[i].place, place, r->axes * sizeof *place) == 0)
+            return &r->layouts.at[i];
+    layout one = {.readings.parts = etch_int(r->sym, 1), .readings.placed = r->placed};
+    memcpy(one.place, place, r->axes * sizeof *place);
+    for (uint32_t a = 0; a < r->axes; a++)
+        if (place[a] && place[a] != ETCH_PARTIAL)
+            one.readings.parts = etch_mul(r->sym, one.readings.parts, r->placed->plan->mesh.at[a].size);
+    ETCH_PUSH(r->arena, &r->layouts, one);
+    return &r->layouts.at[r->layouts.count - 1];
+}
+
+/* A copy that no loop hands on is memory of its own, once for each time that it is made. A weight is there anyway,
+ * wherever it is gathered, and so is a rank's own shard of an input. */
+static bool is_stray(const reading *r, const etch_value *value)
+{
+    const bool made = value->step && value->step->move != ETCH_NO_MOVE && !r->backward[value->id];
+    const etch_kind kind = value->tensor->kind;
+    const bool given =
+        kind == ETCH_WEIGHT || (kind == ETCH_INPUT && value->step && value->step->move == ETCH_SLICE);
+    return made && !given && !r->handed_on[value->id];
+}
+
+static void note_stray(reading *r, const etch_value *value, const etch_op *reader, etch_home home)
+{
+    uint32_t i = 0;
+    while (i < r->strays.count && r->strays.at[i].value != value)
+        i++;
+    if (i == r->strays.count)
+        ETCH_PUSH(r->arena, &r->strays, (strayed){.value = value, .reader = reader});
+    if (home != ETCH_NO_HOME)
+        ETCH_PUSH(r->arena, &r->strays.at[i].homes, home);
+}
+
+static void note(reading *r, const etch_value *read, const etch_op *reader, etch_home home)
+{
+    const etch_value *value = memory_of(r, read);
+    if (is_stray(r, value)) {
+        note_stray(r, value, reader, home);
+        return;
+    }
+    layout *of = layout_of(r, value->place);
+    ETCH_PUSH(r->arena, &of->readings.all, (etch_reading){value->tensor, reader, home});
+}
+
+/* `home`: of the loop of the top level around it; ETCH_NO_HOME: there is none. */
+static void read_region(reading *r, const etch_placed_region *region, etch_home home)
+{
+    const bool staged = r->placed->stages != NULL;
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_step *step = region->items.at[i].step;
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        const bool reads = step && step->move == ETCH_NO_MOVE && !etch_step_shows(step);
+        for (uint32_t k = 0; reads && k < step->in_count; k++)
+            note(r, step->ins[k], step->op, staged && !region->loop ? step->home : home);
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            read_region(r, loop->bodies.at[k], staged && !region->loop ? loop->home : home);
+    }
+}
+
+static void add_stray(const reading *r, const strayed *s, const etch_stage_view *view,
+                      etch_saved_stage *stage, etch_saved_list *out)
+{
+    const etch_region *region = r->region[s->value->id];
+    etch_tensor here = *s->value->tensor; /* as if it were declared where the copy is made */
+    here.region = (etch_region *)(uintptr_t)region;
+    etch_expr times = stage && !region->loop ? etch_stage_presence(r->sym, view, &s->homes)
+                                             : etch_saved_stage_times(stage, r->sym, &here);
+    const etch_saved item = {
+        .tensor = s->value->tensor,
+        .body = region->loop ? region : NULL,
+        .elements = etch_value_elements(r->placed, s->value),
+        .width = etch_dtype_bytes(s->value->tensor->dtype),
+        .times = times,
+        .reader = s->reader,
+    };
+    if (!etch_is_zero(times))
+        ETCH_PUSH(r->arena, out, item);
+}
+
+void etch_placed_saved(const etch_placed *placed, const etch_stage_view *view, etch_saved_list *out)
+{
+    const etch_graph *graph = placed->training->graph;
+    reading r = {
+        .placed = placed,
+        .sym = graph->sym,
+        .arena = placed->arena,
+        .axes = placed->plan->mesh.count,
+        .backward = ETCH_NEW_ARRAY(placed->arena, placed->value_count, bool),
+        .handed_on = ETCH_NEW_ARRAY(placed->arena, placed->value_count, bool),
+        .region = ETCH_NEW_ARRAY(placed->arena, placed->value_count, const etch_region *),
+    };
+    if (!placed->backward)
+        return;
+    find_makers(&r, placed->forward, false);
+    find_makers(&r, placed->backward, true);
+    read_region(&r, placed->backward, ETCH_NO_HOME);
+    for (uint32_t i = 0; i < r.layouts.count; i++)
+        etch_saved_for(placed->training, &r.layouts.at[i].readings, etch_saved_stage_new(placed, view), out);
+    for (uint32_t i = 0; i < r.strays.count; i++)
+        add_stray(&r, &r.strays.at[i], view, etch_saved_stage_new(placed, view), out);
+}

@@ -1,0 +1,114 @@
+/* Which of the values that backward keeps lie on one stage.
+ *
+ * requires: a placed graph with stages. A value of the top level lies on every stage that reads it in backward: where it
+ * is made elsewhere, the message that brought it is what is kept. Values of iterations lie where these run. */
+#include "graph/cost/cost_int.h"
+
+struct etch_saved_stage {
+    const etch_placed *placed;
+    const etch_stage_view *view;
+    etch_sym *sym;
+    etch_arena *arena;
+    etch_home *loops;  /* by id of a loop of the top level of forward */
+    etch_homes *reads; /* by tensor id */
+};
+
+etch_saved_stage *etch_saved_stage_new(const etch_placed *placed, const etch_stage_view *view)
+{
+    if (!placed->stages || !view)
+        return NULL;
+    const etch_graph *graph = placed->training->graph;
+    etch_saved_stage *stage = ETCH_NEW(placed->arena, etch_saved_stage);
+    *stage = (etch_saved_stage){
+        .placed = placed,
+        .view = view,
+        .sym = graph->sym,
+        .arena = placed->arena,
+        .loops = ETCH_NEW_ARRAY(placed->arena, graph->loop_count, etch_home),
+        .reads = ETCH_NEW_ARRAY(placed->arena, graph->tensors.count, etch_homes),
+    };
+    for (uint32_t i = 0; i < placed->forward->items.count; i++) {
+        const etch_placed_loop *loop = placed->forward->items.at[i].loop;
+        if (loop)
+            stage->loops[loop->loop->id] = loop->home;
+    }
+    return stage;
+}
+
+bool etch_saved_stage_note(etch_saved_stage *stage, const etch_tensor *place, etch_home home)
+{
+    if (!stage || home == ETCH_NO_HOME)
+        return false;
+    etch_homes *homes = &stage->reads[place->id];
+    for (uint32_t i = 0; i < homes->count; i++)
+        if (homes->at[i] == home)
+            return false;
+    ETCH_PUSH(stage->arena, homes, home);
+    return true;
+}
+
+/* The body of the top level around a body, in the forward graph. */
+static const etch_region *outermost(const etch_region *body)
+{
+    while (body->parent && body->parent->loop)
+        body = body->parent;
+    return etch_forward_body(body);
+}
+
+static etch_home home_of(const etch_saved_stage *stage, const etch_region *body)
+{
+    return stage->loops[outermost(body)->loop->id];
+}
+
+etch_home etch_saved_stage_side(const etch_saved_stage *stage, const etch_region *body, etch_side side)
+{
+    if (!stage)
+        return ETCH_NO_HOME;
+    const etch_home home = home_of(stage, body);
+    return etch_home_is_loop(stage->placed->stages, home) ? etch_home_at(etch_home_entry(home), side) : home;
+}
+
+static etch_expr presence(const etch_saved_stage *stage, etch_home home)
+{
+    etch_homes one = {0};
+    ETCH_PUSH(stage->arena, &one, home);
+    return etch_stage_presence(stage->sym, stage->view, &one);
+}
+
+etch_expr etch_saved_stage_times(const etch_saved_stage *stage, etch_sym *sym, const etch_tensor *place)
+{
+    etch_expr product = etch_int(sym, 1);
+    if (stage && !place->region->loop)
+        return etch_stage_presence(sym, stage->view, &stage->reads[place->id]);
+    for (const etch_region *body = place->region; body && body->loop; body = body->parent) {
+        const bool top = !body->parent || !body->parent->loop;
+        const etch_home home = stage && top ? home_of(stage, body) : ETCH_NO_HOME;
+        if (stage && top && etch_home_is_loop(stage->placed->stages, home))
+            product = etch_mul(sym, product, etch_stage_iterations(sym, stage->view, home, body));
+        else
+            product = etch_mul(sym, product, body->count);
+        if (stage && top && !etch_home_is_loop(stage->placed->stages, home))
+            product = etch_mul(sym, product, etch_stage_share(stage->view, home));
+    }
+    return product;
+}
+
+etch_expr etch_saved_stage_ends(const etch_saved_stage *stage, etch_sym *sym, const etch_region *body,
+                                etch_side side)
+{
+    const etch_tensor *result = etch_loop_carries(body->loop)->at[0].result;
+    const etch_expr some =
+        etch_smaller(sym, body->loop->count, etch_int(sym, 1)); /* 0: no iteration at all */
+    if (result->region->loop)                                   /* as often as the loop around it runs */
+        return etch_mul(sym, some, etch_saved_stage_times(stage, sym, result));
+    return stage ? etch_mul(sym, some, presence(stage, etch_saved_stage_side(stage, body, side))) : some;
+}
+
+etch_expr etch_saved_stage_stretches(const etch_saved_stage *stage, etch_sym *sym, const etch_region *body)
+{
+    const bool top = !body->parent || !body->parent->loop;
+    const etch_home home = stage && top ? home_of(stage, body) : ETCH_NO_HOME;
+    if (!stage || !top || !etch_home_is_loop(stage->placed->stages, home))
+        return etch_saved_stage_ends(stage, sym, body, ETCH_LAST_OF);
+    return etch_int(sym, stage->view->ranges[etch_home_entry(home)].count);
+}

@@ -1,0 +1,385 @@
+/* What is in memory beside weights, their gradients and states, and what is kept for backward, while the passes of a
+ * microbatch run: the most at a time.
+ *
+ * requires: a placed graph. provides: the size of the largest working set of one rank, as a formula.
+ *
+ * A value is there from the step that makes it to the last step that reads it, in the order of the program. Views are the
+ * memory that they show; results that are added into gradients in place are none. What iterations of a loop make for
+ * another loop, as a layer that is run again does for its gradient, is there for all of them. What forward keeps for
+ * backward is counted with the activations, and not here.
+ *
+ * Where ranks hold weights in parts, copies of a unit's weights are there from when they are gathered, ahead of the unit, to its
+ * end, and so are its gradients, from when they are made, where each microbatch reduces them. */
+#include "graph/cost/cost_int.h"
+
+/* A region of the program, with its place in the order of all steps. */
+typedef struct stretch {
+    struct stretch *parent; /* NULL: forward, or backward, as a whole */
+    const etch_region *of;
+    uint32_t begin, end;           /* positions, the last one included */
+    uint32_t loop_begin, loop_end; /* of all bodies of the loop */
+} stretch;
+
+typedef struct life {
+    const etch_value *value; /* NULL: not in memory, or not counted here */
+    stretch *home;           /* where it is made */
+    uint32_t birth, death;
+    etch_expr each, copies; /* of one run of its home; all that are there */
+    bool kept;              /* for backward: counted elsewhere */
+    bool on_stage;          /* something there makes or reads it */
+} life;
+
+typedef struct sweep {
+    const etch_placed *placed;
+    const etch_stage_view *stage;
+    etch_sym *sym;
+    etch_arena *arena;
+    life *lives;       /* by value id */
+    uint32_t position; /* of the step in work */
+    bool backward;
+    bool here;                /* does the stage run what is in work? */
+    uint32_t loop_begin;      /* of the loop of the top level in work */
+    ETCH_VEC(uint32_t) units; /* where those begin whose weights are gathered */
+    ETCH_VEC(bool) on_stage;  /* by position */
+} sweep;
+
+/* ---- lives -------------------------------------------------------------------------------------------------- */
+
+static const etch_value *memory_of(const etch_value *value)
+{
+    while (etch_step_shows(value->step))
+        value = value->step->ins[0];
+    return value;
+}
+
+static void bear(sweep *s, const etch_value *value, stretch *home, uint32_t birth)
+{
+    s->lives[value->id] = (life){.value = value,
+                                 .home = home,
+                                 .birth = birth,
+                                 .death = birth,
+                                 .each = etch_int(s->sym, 1),
+                                 .copies = etch_int(s->sym, 1),
+                                 .on_stage = s->here};
+}
+
+static bool is_inside(const stretch *inner, const stretch *outer)
+{
+    while (inner && inner != outer)
+        inner = inner->parent;
+    return inner != NULL;
+}
+
+/* The body of `outer`'s loops that holds `inner`. */
+static const stretch *below(const stretch *inner, const stretch *outer)
+{
+    while (inner->parent != outer)
+        inner = inner->parent;
+    return inner;
+}
+
+static void lengthen(life *l, uint32_t death)
+{
+    if (death > l->death)
+        l->death = death;
+}
+
+/* `reader` reads the value at the position in work. */
+static void read_value(sweep *s, const etch_value *value, stretch *reader)
+{
+    life *l = &s->lives[memory_of(value)->id];
+    const stretch *common = l->home;
+    if (!l->value)
+        return;
+    l->on_stage = l->on_stage || s->here;
+    if (is_inside(reader, l->home)) {
+        lengthen(l, reader == l->home ? s->position : below(reader, l->home)->loop_end);
+        return;
+    }
+    etch_expr copies = l->each;
+    for (; common && !is_inside(reader, common); common = common->parent)
+        copies = etch_mul(s->sym, copies, common->of->loop ? common->of->count : etch_int(s->sym, 1));
+    l->copies = copies;
+    l->birth = below(l->home, common)->loop_begin;
+    lengthen(l, reader == common || !common ? s->position : below(reader, common)->loop_end);
+}
+
+static void tick(sweep *s)
+{
+    ETCH_PUSH(s->arena, &s->on_stage, s->here);
+    s->position++;
+}
+
+static bool runs_at(const sweep *s, etch_home home)
+{
+    etch_homes one = {0};
+    if (!s->stage || home == ETCH_NO_HOME)
+        return true;
+    ETCH_PUSH(s->arena, &one, home);
+    return !etch_is_zero(etch_stage_presence(s->sym, s->stage, &one));
+}
+
+/* ---- the program, in order -------------------------------------------------------------------------------------- */
+
+/* Two walks: the first gives regions their ends and values their begins, the second knows all readers. */
+typedef struct numbered {
+    const etch_placed_region *region;
+    stretch *at;
+} numbered;
+typedef ETCH_VEC(numbered) numbering;
+
+static stretch *stretch_of(const numbering *all, const etch_placed_region *region)
+{
+    for (uint32_t i = 0; i < all->count; i++)
+        if (all->at[i].region == region)
+            return all->at[i].at;
+    return NULL;
+}
+
+static const etch_gathering *gathering_of(const sweep *s, const etch_step *step)
+{
+    for (uint32_t i = 0; step->copies && i < s->placed->gatherings.count; i++)
+        if (s->placed->gatherings.at[i].step == step)
+            return &s->placed->gatherings.at[i];
+    return NULL;
+}
+
+/* Where the unit begins that is as many units before the one in work as weights are gathered ahead. */
+static uint32_t gathered_at(sweep *s, const stretch *here)
+{
+    const uint64_t ahead = s->placed->plan->zero.ahead;
+    const uint32_t begin = here->parent ? s->loop_begin : s->position;
+    if (s->units.count == 0 || s->units.at[s->units.count - 1] != begin)
+        ETCH_PUSH(s->arena, &s->units, begin);
+    const uint32_t last = s->units.count - 1;
+    return ahead == 0 ? s->position : s->units.at[ahead < last ? last - (uint32_t)ahead : 0];
+}
+
+static void bear_copies(sweep *s, const etch_step *step, const etch_gathering *g, stretch *here)
+{
+    const etch_expr units = etch_int(s->sym, (int64_t)s->placed->plan->zero.ahead + 1);
+    const bool in_turn = g->lasts == ETCH_KEEP_UNIT && here->parent;
+    const etch_expr all = in_turn ? units : etch_int(s->sym, 1);
+    const uint32_t birth = gathered_at(s, here);
+    for (uint32_t k = 0; k < step->out_count; k++) {
+        life *l = &s->lives[step->outs[k]->id];
+        bear(s, step->outs[k], here, birth);
+        l->each = l->copies = etch_mul(s->sym, step->copies[k], all);
+        l->death = g->lasts == ETCH_KEEP_STEP ? UINT32_MAX : s->position;
+        l->birth = g->lasts == ETCH_KEEP_STEP ? 0 : birth;
+    }
+}
+
+/* The gradients of a unit, whole until they are reduced: see `end_unit`. */
+static bool is_reduced_soon(const sweep *s, const etch_tensor *gradient)
+{
+    return etch_zero_divides(s->placed, gradient->of, ETCH_HOLDS_GRADIENT) != 0;
+}
+
+static void bear_step(sweep *s, const etch_step *step, stretch *here)
+{
+    const etch_gathering *g = gathering_of(s, step);
+    if (step->row->stays) /* a cache, which is counted by itself */
+        return;
+    if (g) {
+        bear_copies(s, step, g, here);
+        return;
+    }
+    for (uint32_t k = 0; k < step->out_count; k++)
+        if (!step->accumulate_into[k] || is_reduced_soon(s, step->accumulate_into[k]))
+            bear(s, step->outs[k], here, s->position);
+}
+
+/* What was gathered is there to the end of the unit, and so are its gradients, for all iterations of the loops in it. */
+static void end_unit(sweep *s, const etch_step *step, const stretch *here)
+{
+    for (uint32_t k = 0; step->copies && here->parent && k < step->out_count; k++)
+        lengthen(&s->lives[step->outs[k]->id], here->end);
+    for (uint32_t k = 0; k < step->out_count; k++) {
+        life *l = &s->lives[step->outs[k]->id];
+        const stretch *unit = here;
+        if (!step->accumulate_into[k] || !l->value)
+            continue;
+        for (; unit->parent && unit->parent->parent; unit = unit->parent) {
+            l->copies = etch_mul(s->sym, l->copies, unit->of->count);
+            l->birth = unit->loop_begin;
+        }
+        lengthen(l, unit->parent ? unit->end : s->position);
+    }
+}
+
+/* Goes as deep as loops are nested. */
+static void bear_region(sweep *s, const etch_placed_region *region, stretch *parent, numbering *all)
+{
+    stretch *here = ETCH_NEW(s->arena, stretch);
+    *here = (stretch){.parent = parent, .of = region->of, .begin = s->position};
+    ETCH_PUSH(s->arena, all, (numbered){region, here});
+    for (uint32_t i = 0; i < region->carries.count; i++)
+        bear(s, region->carries.at[i].in, here, s->position);
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_step *step = region->items.at[i].step;
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        const uint32_t begin = s->position;
+        if (!parent && s->placed->stages)
+            s->here = runs_at(s, step ? step->home : loop->home);
+        if (step && !etch_step_shows(step)) {
+            bear_step(s, step, here);
+            tick(s);
+        }
+        if (loop && !parent)
+            s->loop_begin = begin;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            bear_region(s, loop->bodies.at[k], here, all);
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++) {
+            stretch *body = stretch_of(all, loop->bodies.at[k]);
+            body->loop_begin = begin;
+            body->loop_end = s->position;
+        }
+        for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
+            if (etch_loop_carries(loop)->at[k].result)
+                bear(s, etch_loop_carries(loop)->at[k].result, here, s->position);
+        if (loop)
+            tick(s);
+    }
+    here->end = s->position;
+    tick(s);
+}
+
+static void read_region(sweep *s, const etch_placed_region *region, const numbering *all)
+{
+    stretch *here = stretch_of(all, region);
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_step *step = region->items.at[i].step;
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        if (!here->parent && s->placed->stages)
+            s->here = runs_at(s, step ? step->home : loop->home);
+        for (uint32_t k = 0; step && !etch_step_shows(step) && k < step->in_count; k++)
+            read_value(s, step->ins[k], here);
+        if (step)
+            end_unit(s, step, here);
+        for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
+            if (etch_loop_carries(loop)->at[k].init)
+                read_value(s, etch_loop_carries(loop)->at[k].init, here);
+        s->position += step && !etch_step_shows(step);
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            read_region(s, loop->bodies.at[k], all);
+        s->position += loop != NULL;
+    }
+    for (uint32_t i = 0; i < region->carries.count; i++)
+        read_value(s, region->carries.at[i].out, here);
+    s->position++;
+}
+
+/* ---- what is kept is counted elsewhere ------------------------------------------------------------------------- */
+
+static void keep_value(sweep *s, const etch_value *value)
+{
+    life *l = &s->lives[memory_of(value)->id];
+    if (l->value && l->value->tensor->kind != ETCH_WEIGHT)
+        l->kept = true;
+}
+
+/* Forward values that a later phase reads: `s->lives` are those of forward only. */
+static void keep_read(sweep *s, const etch_placed_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_step *step = region->items.at[i].step;
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; step && !etch_step_shows(step) && k < step->in_count; k++)
+            keep_value(s, step->ins[k]);
+        for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
+            if (etch_loop_carries(loop)->at[k].init)
+                keep_value(s, etch_loop_carries(loop)->at[k].init);
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            keep_read(s, loop->bodies.at[k]);
+    }
+}
+
+/* What iterations hand on is kept where what enters them is, but for the last, which may not be. */
+static void keep_chains(sweep *s, const etch_placed_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++) {
+            const etch_placed_region *body = loop->bodies.at[k];
+            keep_chains(s, body);
+            for (uint32_t n = 0; n < body->carries.count; n++) {
+                const etch_placed_carry *c = &body->carries.at[n];
+                const etch_value *result = etch_loop_carries(loop)->at[n].result;
+                if (!s->lives[c->in->id].kept)
+                    continue;
+                if (result && s->lives[result->id].kept)
+                    keep_value(s, c->out);
+                if (c->init)
+                    keep_value(s, c->init);
+            }
+        }
+    }
+}
+
+/* ---- the most at a time ------------------------------------------------------------------------------------------ */
+
+typedef ETCH_VEC(etch_expr) expr_list;
+
+/* Adds a sum to those of which none is known to be at most another. */
+static void add_candidate(const sweep *s, expr_list *list, etch_expr sum)
+{
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->at[i] == sum || etch_at_least(s->sym, list->at[i], sum, NULL) == ETCH_YES)
+            return;
+    for (uint32_t i = 0; i < list->count; i++)
+        if (etch_at_least(s->sym, sum, list->at[i], NULL) != ETCH_YES)
+            list->at[left++] = list->at[i];
+    list->count = left;
+    ETCH_PUSH(s->arena, list, sum);
+}
+
+static etch_expr most_at_a_time(const sweep *s)
+{
+    const uint32_t end = s->on_stage.count, values = s->placed->value_count;
+    etch_expr now = etch_int(s->sym, 0), most = now;
+    expr_list *born = ETCH_NEW_ARRAY(s->arena, end + 1, expr_list), candidates = {0};
+    expr_list *gone = ETCH_NEW_ARRAY(s->arena, end + 1, expr_list);
+    for (uint32_t i = 0; i < values; i++) {
+        const life *l = &s->lives[i];
+        if (!l->value || l->kept || !l->on_stage)
+            continue;
+        const etch_expr bytes = etch_mul(s->sym, l->copies, etch_value_bytes(s->placed, l->value));
+        ETCH_PUSH(s->arena, &born[l->birth], bytes);
+        ETCH_PUSH(s->arena, &gone[l->death < end ? l->death : end], bytes);
+    }
+    for (uint32_t t = 0; t < end; t++) {
+        for (uint32_t i = 0; i < born[t].count; i++)
+            now = etch_add(s->sym, now, born[t].at[i]);
+        if (gone[t].count > 0 && s->on_stage.at[t])
+            add_candidate(s, &candidates, now);
+        for (uint32_t i = 0; i < gone[t].count; i++)
+            now = etch_sub(s->sym, now, gone[t].at[i]);
+    }
+    for (uint32_t i = 0; i < candidates.count; i++)
+        most = i ? etch_max(s->sym, most, candidates.at[i]) : candidates.at[i];
+    return most;
+}
+
+etch_expr etch_working_set(const etch_placed *placed, const etch_stage_view *stage)
+{
+    numbering all = {0};
+    sweep s = {.placed = placed,
+               .stage = placed->stages ? stage : NULL,
+               .sym = placed->training->graph->sym,
+               .arena = placed->arena,
+               .lives = ETCH_NEW_ARRAY(placed->arena, placed->value_count, life),
+               .here = true};
+    bear_region(&s, placed->forward, NULL, &all);
+    if (placed->backward) {
+        keep_read(&s, placed->backward);
+        keep_chains(&s, placed->forward);
+        bear_region(&s, placed->backward, NULL, &all);
+    }
+    s.position = 0;
+    read_region(&s, placed->forward, &all);
+    if (placed->backward)
+        read_region(&s, placed->backward, &all);
+    return most_at_a_time(&s);
+}

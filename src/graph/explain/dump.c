@@ -1,0 +1,112 @@
+/* A placed graph as text: one line a step, for tests and for reading. */
+#include "graph/explain/explain.h"
+#include "graph/ir/row.h"
+
+typedef struct dump {
+    const etch_placed *placed;
+    etch_buf *out;
+} dump;
+
+static void put_indent(const dump *d, uint32_t depth)
+{
+    for (uint32_t i = 0; i < depth; i++)
+        etch_buf_puts(d->out, "  ");
+}
+
+/* "q[B@dp,S,K@tp,D]", with "+tp" behind it where it is partial, and "/dp" where ranks hold flat parts. */
+static void put_value(const dump *d, const etch_value *value)
+{
+    const etch_tensor *t = value->tensor;
+    const etch_plan *plan = d->placed->plan;
+    etch_buf_printf(d->out, "%s[", t->name);
+    for (uint32_t i = 0; i < t->rank; i++) {
+        etch_buf_printf(d->out, "%s%s", i ? "," : "", t->dims[i]->name);
+        for (uint32_t a = 0; a < plan->mesh.count; a++)
+            if (value->place[a] == t->dims[i])
+                etch_buf_printf(d->out, "@%s", plan->mesh.at[a].name);
+    }
+    etch_buf_puts(d->out, "]");
+    for (uint32_t a = 0; a < plan->mesh.count; a++)
+        if (value->place[a] == ETCH_PARTIAL)
+            etch_buf_printf(d->out, "+%s", plan->mesh.at[a].name);
+    if (value->flat)
+        etch_buf_printf(d->out, "/%s", etch_axes_label(d->placed, value->flat));
+}
+
+static void put_values(const dump *d, etch_value *const *values, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (i)
+            etch_buf_puts(d->out, ", ");
+        put_value(d, values[i]);
+    }
+}
+
+/* " over tp: operand of rms_norm" */
+static void put_cause(const dump *d, const etch_step *step)
+{
+    const etch_cause *cause = &step->cause;
+    etch_buf_printf(d->out, " over %s: %s", etch_axes_label(d->placed, step->axes),
+                    etch_rule_name(cause->rule));
+    if (cause->op)
+        etch_buf_printf(d->out, " of %s", etch_row_name(cause->op->row));
+}
+
+static void put_step(const dump *d, const etch_step *step, uint32_t depth)
+{
+    put_indent(d, depth);
+    etch_buf_printf(d->out, "%c ", etch_phase_name(step->phase)[0]);
+    put_values(d, step->outs, step->out_count);
+    etch_buf_printf(d->out, " = %s(", etch_row_name(step->row));
+    put_values(d, step->ins, step->in_count);
+    etch_buf_puts(d->out, ")");
+    if (step->move)
+        put_cause(d, step);
+    for (uint32_t i = 0; i < step->out_count; i++)
+        if (step->accumulate_into[i])
+            etch_buf_printf(d->out, " into %s", step->accumulate_into[i]->name);
+    if (step->kernel != UINT32_MAX)
+        etch_buf_printf(d->out, " #%u", step->kernel);
+    etch_buf_puts(d->out, "\n");
+}
+
+static void put_region(const dump *d, const etch_placed_region *region, uint32_t depth)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_placed_item *item = &region->items.at[i];
+        if (item->step) {
+            put_step(d, item->step, depth);
+            continue;
+        }
+        put_indent(d, depth);
+        for (uint32_t k = 0; k < item->loop->bodies.count; k++) {
+            if (k > 0) {
+                put_indent(d, depth);
+                etch_buf_puts(d->out, "} or {\n");
+            } else {
+                etch_buf_printf(d->out, "repeat %s%s {\n", item->loop->loop->name,
+                                item->loop->forward ? " backwards" : "");
+            }
+            put_region(d, item->loop->bodies.at[k], depth + 1);
+        }
+        put_indent(d, depth);
+        etch_buf_puts(d->out, "}\n");
+    }
+}
+
+void etch_placed_dump(const etch_placed *placed, etch_buf *out)
+{
+    const dump d = {.placed = placed, .out = out};
+    put_region(&d, placed->forward, 0);
+    if (placed->backward) {
+        etch_buf_puts(out, "backward\n");
+        put_region(&d, placed->backward, 0);
+    }
+    for (uint32_t i = 0; i < placed->buckets.count; i++) {
+        const etch_bucket *bucket = &placed->buckets.at[i];
+        etch_buf_printf(out, "reduce over %s:", etch_axes_label(placed, bucket->axes));
+        for (uint32_t k = 0; k < bucket->gradients.count; k++)
+            etch_buf_printf(out, " %s", bucket->gradients.at[k]->name);
+        etch_buf_puts(out, "\n");
+    }
+}

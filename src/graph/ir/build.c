@@ -1,0 +1,537 @@
+/* The builder: forward graphs, one checked call at a time. */
+#include <string.h>
+
+#include "graph/ir/ir_int.h"
+
+/* ---- dims and tensors ------------------------------------------------------------------------------- */
+
+etch_dim *etch_graph_dim(etch_graph *graph, const char *name, etch_expr size, bool ragged, etch_span span)
+{
+    if (!size)
+        return NULL;
+    etch_dim *dim = ETCH_NEW(graph->arena, etch_dim);
+    *dim = (etch_dim){.name = name, .size = size, .ragged = ragged, .id = graph->dims.count, .span = span};
+    ETCH_PUSH(graph->arena, &graph->dims, dim);
+    return dim;
+}
+
+etch_tensor *etch_tensor_new(etch_graph *graph, const char *name, etch_kind kind, etch_dtype dtype,
+                             etch_dim *const *dims, uint32_t rank, etch_span span)
+{
+    etch_tensor *tensor = ETCH_NEW(graph->arena, etch_tensor);
+    etch_dim **copy = ETCH_NEW_ARRAY(graph->arena, rank, etch_dim *);
+    for (uint32_t i = 0; i < rank; i++)
+        copy[i] = dims[i];
+    *tensor = (etch_tensor){.id = graph->tensors.count,
+                            .name = name,
+                            .kind = kind,
+                            .dtype = dtype,
+                            .dims = copy,
+                            .rank = rank,
+                            .region = graph->region,
+                            .scope = graph->scope,
+                            .span = span};
+    ETCH_PUSH(graph->arena, &graph->tensors, tensor);
+    return tensor;
+}
+
+/* Are all dims there, and each once? Reports a repeated one. */
+static bool dims_are_distinct(etch_graph *graph, const char *name, etch_dim *const *dims, uint32_t rank,
+                              etch_span span)
+{
+    for (uint32_t i = 0; i < rank; i++) {
+        if (!dims[i])
+            return false;
+        if (!etch_dim_among(dims, i, dims[i]))
+            continue;
+        etch_diag *diag =
+            etch_error(graph->diags, ETCH_E_DIM_TWICE, span, "%s has dim %s twice", name, dims[i]->name);
+        etch_help(diag, "write %s' for a second dim of the same size", dims[i]->name);
+        return false;
+    }
+    return true;
+}
+
+etch_tensor *etch_graph_input(etch_graph *graph, const char *name, etch_dim *const *dims, uint32_t rank,
+                              etch_dtype dtype, etch_span span)
+{
+    if (!dims_are_distinct(graph, name, dims, rank, span))
+        return NULL;
+    return etch_tensor_new(graph, name, ETCH_INPUT, dtype, dims, rank, span);
+}
+
+etch_tensor *etch_graph_weight(etch_graph *graph, const char *name, etch_dim *const *dims, uint32_t rank,
+                               etch_dtype dtype, bool frozen, etch_span span)
+{
+    if (!dims_are_distinct(graph, name, dims, rank, span))
+        return NULL;
+    etch_tensor *weight = etch_tensor_new(graph, name, ETCH_WEIGHT, dtype, dims, rank, span);
+    weight->frozen = frozen;
+    ETCH_PUSH(graph->arena, &graph->weights, weight);
+    return weight;
+}
+
+void etch_graph_label(etch_tensor *tensor, const char *name, const char **tags, uint32_t tag_count,
+                      etch_span span)
+{
+    if (!tensor)
+        return;
+    tensor->name = name;
+    tensor->tags = tags;
+    tensor->tag_count = tag_count;
+    tensor->span = span;
+}
+
+bool etch_has_tag(const etch_tensor *tensor, const char *tag)
+{
+    for (uint32_t i = 0; i < tensor->tag_count; i++)
+        if (strcmp(tensor->tags[i], tag) == 0)
+            return true;
+    return false;
+}
+
+void etch_graph_state(const etch_graph *graph, etch_tensor *tensor, uint32_t op_count)
+{
+    if (!tensor)
+        return;
+    tensor->first_op = op_count;
+    tensor->end_op = graph->op_count;
+}
+
+/* ---- ops -------------------------------------------------------------------------------------------- */
+
+etch_op *etch_op_new(etch_graph *graph, const etch_row *row, etch_tensor *const *ins, uint32_t in_count,
+                     uint32_t out_count, const etch_attrs *attrs, etch_phase phase, etch_span span)
+{
+    etch_op *op = ETCH_NEW(graph->arena, etch_op);
+    *op = (etch_op){.row = row,
+                    .in_count = in_count,
+                    .out_count = out_count,
+                    .phase = phase,
+                    .scope = graph->scope,
+                    .span = span,
+                    .id = graph->op_count++};
+    if (attrs)
+        op->attrs = *attrs;
+    op->ins = ETCH_NEW_ARRAY(graph->arena, in_count, etch_tensor *);
+    op->outs = ETCH_NEW_ARRAY(graph->arena, out_count, etch_tensor *);
+    for (uint32_t i = 0; i < in_count; i++)
+        op->ins[i] = ins[i];
+    return op;
+}
+
+void etch_region_add_op(etch_graph *graph, etch_region *region, etch_op *op)
+{
+    ETCH_PUSH(graph->arena, &region->items, (etch_item){.op = op});
+    for (uint32_t i = 0; i < op->out_count; i++) {
+        op->outs[i]->producer = op;
+        op->outs[i]->output = i;
+        op->outs[i]->region = region;
+    }
+}
+
+static const etch_tensor *like_which(const etch_op *op)
+{
+    for (uint32_t slot = 0; slot < 32; slot++)
+        if (op->row->extra.like == EXTRA_OF(slot))
+            return op->ins[etch_op_index(op, slot)];
+    return op->outs[0];
+}
+
+/* Dims of `from` less `over` and `dot`. */
+static void add_rows(etch_graph *graph, const etch_op *op, const etch_tensor *from, etch_dim_list *dims)
+{
+    for (uint32_t i = 0; i < from->rank; i++) {
+        etch_dim *dim = from->dims[i];
+        bool gone = etch_dim_among(op->attrs.over, op->attrs.over_count, dim) ||
+                    etch_dim_among(op->attrs.dot, op->attrs.dot_count, dim);
+        if (!gone)
+            etch_dim_add(graph, dims, dim);
+    }
+}
+
+/* The result beside the first, if the row has one. */
+static void add_extra(etch_graph *graph, etch_op *op)
+{
+    etch_dim_list dims = {0};
+    add_rows(graph, op, like_which(op), &dims);
+    for (uint32_t slot = 0; slot < 32; slot++)
+        if (op->row->extra_reads & EXTRA_OF(slot))
+            add_rows(graph, op, op->ins[etch_op_index(op, slot)], &dims);
+    const etch_extra *extra = &op->row->extra;
+    op->outs[1] = etch_tensor_new(graph, extra->name, ETCH_ACT, extra->dtype, dims.at, dims.count, op->span);
+    op->outs[1]->optional_result = true;
+}
+
+static etch_dtype result_dtype(const etch_graph *graph, const etch_row *row, etch_tensor *const *ins,
+                               const etch_attrs *attrs)
+{
+    switch (row->dtype) {
+    case RESULT_ACT:
+        break;
+    case RESULT_F32:
+        return ETCH_F32;
+    case RESULT_I32:
+        return ETCH_I32;
+    case RESULT_SAID:
+        return (etch_dtype)(attrs->dtype - 1);
+    case RESULT_AS_OPERAND:
+        return ins[0]->dtype;
+    }
+    return graph->dtypes.act;
+}
+
+/* Adds an op whose result has `dims` to the region in work. */
+static etch_tensor *emit(etch_graph *graph, const etch_row *row, etch_tensor *const *ins, uint32_t in_count,
+                         const etch_attrs *attrs, const etch_dim_list *dims, etch_span span)
+{
+    if (!dims_are_distinct(graph, "the result", dims->at, dims->count, span))
+        return NULL;
+    etch_op *op = etch_op_new(graph, row, ins, in_count, row->extra.name ? 2 : 1, attrs, ETCH_FORWARD, span);
+    etch_dtype dtype = result_dtype(graph, row, ins, attrs);
+    op->outs[0] = etch_tensor_new(graph, row->name, ETCH_ACT, dtype, dims->at, dims->count, span);
+    if (row->extra.name)
+        add_extra(graph, op);
+    etch_region_add_op(graph, graph->region, op);
+    return op->outs[0];
+}
+
+/* Of a term of a sum: what it lacks, another term has; a statement checks the sum. */
+static bool are_among(etch_dim *const *some, uint32_t count, etch_dim *const *all, uint32_t all_count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!etch_dim_among(all, all_count, some[i]))
+            return false;
+    return true;
+}
+
+static bool operands_are_there(etch_tensor *const *ins, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!ins[i])
+            return false;
+    return true;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------------- */
+
+bool etch_dims_have_elements(const etch_graph *graph, etch_dim *const *dims, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (!dims[i] || !etch_is_zero(dims[i]->size))
+            continue;
+        etch_error(graph->diags, ETCH_E_BOUND_SIZE, dims[i]->span, "dim %s = 0 is less than 1",
+                   dims[i]->name);
+        return false;
+    }
+    return true;
+}
+
+/* A sum over dims, times one over their size in the whole job. */
+static etch_tensor *average(etch_graph *graph, etch_tensor *x, const etch_attrs *attrs, etch_dim *const *want,
+                            uint32_t want_rank, etch_span span)
+{
+    etch_expr count = etch_int(graph->sym, 1);
+    if (!etch_dims_have_elements(graph, attrs->over, attrs->over_count))
+        return NULL;
+    for (uint32_t i = 0; i < attrs->over_count; i++)
+        count = attrs->over[i] ? etch_mul(graph->sym, count, attrs->over[i]->size) : count;
+    etch_tensor *sum =
+        etch_graph_call(graph, etch_row_for(graph, USE_REDUCTION), &x, 1, attrs, want, want_rank, span);
+    return etch_graph_scale(graph, sum, etch_div(graph->sym, etch_int(graph->sym, 1), count), span);
+}
+
+etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor *const *ins,
+                             uint32_t in_count, const etch_attrs *attrs, etch_dim *const *want,
+                             uint32_t want_rank, etch_span span)
+{
+    if (!operands_are_there(ins, in_count))
+        return NULL;
+    if (row->use == USE_AVERAGE)
+        return average(graph, ins[0], attrs, want, want_rank, span);
+    etch_dim_list dims = {0};
+    const etch_row *called = row;
+    if (graph->serves && row->serving)
+        row = etch_row_named(graph->table, row->serving);
+    etch_call call = {.graph = graph,
+                      .row = row,
+                      .called = called,
+                      .ins = ins,
+                      .in_count = in_count,
+                      .want = want,
+                      .want_count = want_rank,
+                      .span = span};
+    if (attrs)
+        call.attrs = *attrs;
+    if (!etch_keywords_fit(&call))
+        return NULL;
+    if (row->compose)
+        return row->compose(&call);
+    if (!etch_shape_infer(&call, &dims))
+        return NULL;
+    if (want && !are_among(dims.at, dims.count, want, want_rank)) {
+        for (uint32_t i = 0; i < want_rank; i++)
+            if (!want[i])
+                return NULL; /* reported where the dim was looked up */
+        etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, span, "%s gives %s, declared is %s", row->name,
+                   etch_dims_text(graph->arena, dims.at, dims.count),
+                   etch_dims_text(graph->arena, want, want_rank));
+        return NULL;
+    }
+    return emit(graph, row, ins, in_count, &call.attrs, &dims, span);
+}
+
+bool etch_graph_call_several(etch_graph *graph, const etch_row *row, etch_tensor *x, const etch_attrs *attrs,
+                             const etch_result_dims *want, etch_tensor **out, uint32_t count, etch_span span)
+{
+    etch_call call = {
+        .graph = graph, .row = row, .called = row, .ins = &x, .in_count = 1, .attrs = *attrs, .span = span};
+    if (!x || !etch_keywords_fit(&call) || !etch_shape_parts(&call, want, count))
+        return false;
+    etch_op *op = etch_op_new(graph, row, &x, 1, count, &call.attrs, ETCH_FORWARD, span);
+    for (uint32_t i = 0; i < count; i++) {
+        etch_dim_list dims = {0};
+        etch_part_dims(op, x, i, graph, &dims);
+        out[i] = op->outs[i] = etch_tensor_new(
+            graph, row->name, ETCH_ACT, result_dtype(graph, row, &x, &call.attrs), dims.at, dims.count, span);
+    }
+    etch_region_add_op(graph, graph->region, op);
+    return true;
+}
+
+etch_tensor *etch_graph_call_operands(etch_graph *graph, const etch_row *row, const etch_operands *operands,
+                                      const etch_attrs *attrs, etch_dim *const *want, uint32_t want_rank,
+                                      etch_span span)
+{
+    etch_tensor *given[ETCH_MAX_OPERANDS];
+    etch_attrs said = *attrs;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < operands->most; i++)
+        if (operands->at[i])
+            given[count++] = operands->at[i];
+        else
+            said.absent |= 1u << i;
+    return etch_graph_call(graph, row, given, count, &said, want, want_rank, span);
+}
+
+/* ---- operators -------------------------------------------------------------------------------------- */
+
+/* Does `a` have dims that neither `b` nor the result has? They would be summed alone, which is nearly always
+ * a slip. */
+static bool sums_alone(etch_graph *graph, const etch_tensor *a, const etch_tensor *b, etch_dim *const *keep,
+                       uint32_t rank, etch_span span)
+{
+    for (uint32_t i = 0; i < a->rank; i++) {
+        if (etch_has_dim(b, a->dims[i]) || etch_dim_among(keep, rank, a->dims[i]))
+            continue;
+        const char *dim = a->dims[i]->name;
+        etch_diag *diag = etch_error(
+            graph->diags, ETCH_E_SUMMED_ALONE, span,
+            "dim %s of %s%s is neither in the other factor %s%s nor in the result %s", dim, a->name,
+            etch_dims_text(graph->arena, a->dims, a->rank), b->name,
+            etch_dims_text(graph->arena, b->dims, b->rank), etch_dims_text(graph->arena, keep, rank));
+        etch_help(diag,
+                  "add %s to the declared dims of the result, or write sum(.., over = %s) if it is to be "
+                  "summed by itself",
+                  dim, dim);
+        return true;
+    }
+    return false;
+}
+
+etch_tensor *etch_graph_product(etch_graph *graph, etch_tensor *a, etch_tensor *b, etch_dim *const *keep,
+                                uint32_t keep_rank, etch_span span)
+{
+    if (!a || !b)
+        return NULL;
+    etch_tensor *ins[] = {a, b};
+    etch_dim_list dims = {0};
+    if (!keep && !etch_covers(a, b) && !etch_covers(b, a)) {
+        etch_diag *diag = etch_error(graph->diags, ETCH_E_AMBIGUOUS_PRODUCT, span,
+                                     "product of %s%s and %s%s: outer product or contraction?", a->name,
+                                     etch_dims_text(graph->arena, a->dims, a->rank), b->name,
+                                     etch_dims_text(graph->arena, b->dims, b->rank));
+        etch_help(diag, "declare the dims of the result in a statement of its own: y[..] = %s * %s", a->name,
+                  b->name);
+        return NULL;
+    }
+    if (keep &&
+        (sums_alone(graph, a, b, keep, keep_rank, span) || sums_alone(graph, b, a, keep, keep_rank, span)))
+        return NULL;
+    for (uint32_t i = 0; i < 2; i++)
+        for (uint32_t d = 0; d < ins[i]->rank; d++)
+            if (!keep || etch_dim_among(keep, keep_rank, ins[i]->dims[d]))
+                etch_dim_add(graph, &dims, ins[i]->dims[d]);
+    return emit(graph, etch_row_for(graph, USE_PRODUCT), ins, 2, NULL, &dims, span);
+}
+
+etch_tensor *etch_graph_sum(etch_graph *graph, etch_tensor *a, etch_tensor *b, bool subtract, etch_span span)
+{
+    etch_tensor *ins[] = {a, b};
+    return etch_graph_call(graph, etch_row_for(graph, subtract ? USE_DIFFERENCE : USE_SUM), ins, 2, NULL,
+                           NULL, 0, span);
+}
+
+etch_tensor *etch_graph_reduce(etch_graph *graph, etch_tensor *a, etch_dim *const *keep, uint32_t keep_rank,
+                               etch_span span)
+{
+    if (!a)
+        return NULL;
+    etch_dim_list dims = {0};
+    for (uint32_t i = 0; i < a->rank; i++)
+        if (etch_dim_among(keep, keep_rank, a->dims[i]))
+            etch_dim_add(graph, &dims, a->dims[i]);
+    if (dims.count == a->rank)
+        return a;
+    return emit(graph, etch_row_for(graph, USE_REDUCTION), &a, 1, NULL, &dims, span);
+}
+
+static etch_tensor *with_number(etch_graph *graph, etch_use use, etch_tensor *x, etch_expr number,
+                                etch_span span)
+{
+    const etch_attrs attrs = {.number = number};
+    return x && number ? etch_graph_call(graph, etch_row_for(graph, use), &x, 1, &attrs, NULL, 0, span)
+                       : NULL;
+}
+
+etch_tensor *etch_graph_scale(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span)
+{
+    return with_number(graph, USE_SCALE, x, number, span);
+}
+
+etch_tensor *etch_graph_shift(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span)
+{
+    return with_number(graph, USE_SHIFT, x, number, span);
+}
+
+etch_tensor *etch_graph_reciprocal(etch_graph *graph, etch_tensor *x, etch_span span)
+{
+    return etch_graph_call(graph, etch_row_for(graph, USE_RECIPROCAL), &x, 1, NULL, NULL, 0, span);
+}
+
+etch_tensor *etch_graph_alias(etch_graph *graph, etch_tensor *x, etch_span span)
+{
+    return etch_graph_call(graph, etch_row_for(graph, USE_COPY), &x, 1, NULL, NULL, 0, span);
+}
+
+/* ---- scopes and loops ------------------------------------------------------------------------------- */
+
+void etch_graph_enter(etch_graph *graph, const char *module, etch_span call)
+{
+    etch_scope *scope = ETCH_NEW(graph->arena, etch_scope);
+    *scope = (etch_scope){.module = module,
+                          .parent = graph->scope,
+                          .region = graph->region,
+                          .id = graph->scopes.count,
+                          .span = call};
+    ETCH_PUSH(graph->arena, &graph->scopes, scope);
+    graph->scope = scope;
+}
+
+void etch_graph_leave(etch_graph *graph)
+{
+    graph->scope = graph->scope->parent;
+}
+
+etch_tensor *etch_graph_pass(etch_graph *graph, etch_edge edge, etch_tensor *value, const char *name,
+                             etch_span span)
+{
+    etch_tensor *passed = etch_graph_alias(graph, value, span);
+    if (!passed)
+        return NULL;
+    passed->producer->edge = edge;
+    passed->name = name;
+    return passed;
+}
+
+etch_loop *etch_graph_begin(etch_graph *graph, const char *name, etch_expr count, etch_span span)
+{
+    etch_loop *loop = ETCH_NEW(graph->arena, etch_loop);
+    *loop = (etch_loop){.name = name, .count = count, .id = graph->loop_count++, .span = span};
+    ETCH_PUSH(graph->arena, &graph->region->items, (etch_item){.loop = loop});
+    graph->region = etch_loop_add_body(graph, loop, graph->region);
+    return loop;
+}
+
+etch_tensor *etch_graph_carry(etch_graph *graph, etch_tensor *init, etch_span span)
+{
+    if (!init)
+        return NULL;
+    etch_tensor *in = etch_tensor_new(graph, init->name, ETCH_ACT, init->dtype, init->dims, init->rank, span);
+    ETCH_PUSH(graph->arena, &graph->region->carries, (etch_carry){.init = init, .in = in});
+    return in;
+}
+
+/* The body in work ends with these versions of what it was handed. */
+static void end_body(etch_graph *graph, etch_tensor *const *outs, uint32_t count)
+{
+    etch_region *body = graph->region;
+    for (uint32_t i = 0; i < count && i < body->carries.count; i++) {
+        etch_carry *carry = &body->carries.at[i];
+        const etch_tensor *in = carry->in;
+        carry->out = outs[i] ? outs[i] : carry->in;
+        if (outs[i] && (in->dtype != outs[i]->dtype ||
+                        !etch_dims_same(in->dims, in->rank, outs[i]->dims, outs[i]->rank)))
+            etch_error(graph->diags, ETCH_E_CARRIED_TYPE, outs[i]->span,
+                       "%s enters the loop as %s: %s and leaves an iteration as %s: %s", in->name,
+                       etch_dims_text(graph->arena, in->dims, in->rank), etch_dtype_name(in->dtype),
+                       etch_dims_text(graph->arena, outs[i]->dims, outs[i]->rank),
+                       etch_dtype_name(outs[i]->dtype));
+    }
+}
+
+void etch_graph_next_body(etch_graph *graph, etch_tensor *const *outs, etch_tensor **ins, uint32_t count)
+{
+    const etch_region *body = graph->region;
+    end_body(graph, outs, count);
+    graph->region = etch_loop_add_body(graph, body->loop, body->parent);
+    for (uint32_t i = 0; i < body->carries.count; i++) {
+        const etch_tensor *first = body->carries.at[i].in;
+        etch_tensor *in = etch_graph_carry(graph, body->carries.at[i].init, first->span);
+        in->name = first->name;
+        if (i < count)
+            ins[i] = in;
+    }
+}
+
+void etch_graph_end(etch_graph *graph, etch_tensor *const *outs, etch_tensor **results, uint32_t count)
+{
+    etch_loop *loop = graph->region->loop;
+    end_body(graph, outs, count);
+    graph->region = graph->region->parent;
+    for (uint32_t i = 0; i < count && i < etch_loop_carries(loop)->count; i++) {
+        const etch_tensor *in = etch_loop_carries(loop)->at[i].in;
+        results[i] = etch_tensor_new(graph, in->name, ETCH_ACT, in->dtype, in->dims, in->rank, loop->span);
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            loop->bodies.at[k]->carries.at[i].result = results[i];
+    }
+}
+
+/* ---- names --------------------------------------------------------------------------------------------- */
+
+static const char *label_of(const etch_scope *scope, const char *const *labels)
+{
+    return labels ? labels[scope->id] : scope->module;
+}
+
+const char *etch_scope_path(etch_arena *arena, const etch_scope *scope, const char *const *labels)
+{
+    size_t length = 0;
+    for (const etch_scope *s = scope; s; s = s->parent)
+        length += strlen(label_of(s, labels)) + 1;
+    char *path = etch_alloc(arena, length), *at = path + length;
+    for (const etch_scope *s = scope; s; s = s->parent) {
+        const char *label = label_of(s, labels);
+        *--at = s == scope ? '\0' : '.';
+        at -= strlen(label);
+        memcpy(at, label, strlen(label));
+    }
+    return path;
+}
+
+const char *etch_phase_name(etch_phase phase)
+{
+    static const char *const names[ETCH_PHASE_COUNT] = {"forward", "recompute", "backward", "sync",
+                                                        "optimizer"};
+    return names[phase];
+}

@@ -1,0 +1,111 @@
+/* Building a forward graph, one checked call at a time. Part of what other rooms see of graph.
+ *
+ * Errors go to the diagnostics of the graph; a builder call that reports one returns NULL, and NULL operands are taken
+ * silently (result NULL), so that one mistake gives one message. */
+#ifndef ETCH_GRAPH_IR_BUILDER_H
+#define ETCH_GRAPH_IR_BUILDER_H
+
+#include "graph/ir/ir.h"
+
+etch_graph *etch_graph_new(etch_arena *arena, etch_sym *sym, etch_diags *diags, etch_dtypes dtypes,
+                           const char *model, etch_span span);
+/* A new dim. Two calls make two dims, whatever their names. */
+etch_dim *etch_graph_dim(etch_graph *graph, const char *name, etch_expr size, bool ragged, etch_span span);
+/* Calls of modules, in a stack: scopes name where ops belong. */
+void etch_graph_enter(etch_graph *graph, const char *module, etch_span call);
+void etch_graph_leave(etch_graph *graph);
+/* Passes a value into the current scope (an argument, after etch_graph_enter) or out of it (a result, before
+ * etch_graph_leave). */
+etch_tensor *etch_graph_pass(etch_graph *graph, etch_edge edge, etch_tensor *value, const char *name,
+                             etch_span span);
+/* An input or a weight. A dim that appears twice is an error (help: write H'). */
+etch_tensor *etch_graph_input(etch_graph *graph, const char *name, etch_dim *const *dims, uint32_t rank,
+                              etch_dtype dtype, etch_span span);
+etch_tensor *etch_graph_weight(etch_graph *graph, const char *name, etch_dim *const *dims, uint32_t rank,
+                               etch_dtype dtype, bool frozen, etch_span span);
+
+/* `row` applied to operands (a missing optional operand is not in `ins`). The row checks dims and infers
+ * those of the result. `want` (may be NULL): dims declared for the statement; rows that cannot infer need
+ * them, the results of others have no dims but these. Result 0. */
+etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor *const *ins,
+                             uint32_t in_count, const etch_attrs *attrs, etch_dim *const *want,
+                             uint32_t want_rank, etch_span span);
+
+/* Declared dims of one of several results. */
+typedef struct etch_result_dims {
+    etch_dim *const *at;
+    uint32_t count;
+} etch_result_dims;
+
+/* Does the row have several results (as many as are declared)? */
+bool etch_row_is_several(const etch_row *row);
+/* A call of such a row on one operand; fills `out`, one result for each of `want`. False after an error. */
+bool etch_graph_call_several(etch_graph *graph, const etch_row *row, etch_tensor *x, const etch_attrs *attrs,
+                             const etch_result_dims *want, etch_tensor **out, uint32_t count, etch_span span);
+/* The same with operands by place. */
+etch_tensor *etch_graph_call_operands(etch_graph *graph, const etch_row *row, const etch_operands *operands,
+                                      const etch_attrs *attrs, etch_dim *const *want, uint32_t want_rank,
+                                      etch_span span);
+
+/* The operators. `etch_graph_product` multiplies two tensors and keeps exactly the dims `keep` (those of the
+ * operands that are not kept are summed); keep == NULL: nothing is summed, and one operand's dims must
+ * contain the other's (else an error that asks "outer product or contraction?"). `etch_graph_sum` adds or
+ * subtracts with broadcast by name. */
+etch_tensor *etch_graph_product(etch_graph *graph, etch_tensor *a, etch_tensor *b, etch_dim *const *keep,
+                                uint32_t keep_rank, etch_span span);
+
+etch_tensor *etch_graph_sum(etch_graph *graph, etch_tensor *a, etch_tensor *b, bool subtract, etch_span span);
+/* Sums one tensor down to `keep`; the tensor itself when nothing is to sum. */
+etch_tensor *etch_graph_reduce(etch_graph *graph, etch_tensor *a, etch_dim *const *keep, uint32_t keep_rank,
+                               etch_span span);
+/* `x[S->S']`: each dim `from[i]` becomes `to[i]`, of equal size (proved, else an error). */
+etch_tensor *etch_graph_rename(etch_graph *graph, etch_tensor *a, etch_dim *const *from, etch_dim *const *to,
+                               uint32_t count, etch_span span);
+
+/* `x[(N,P)->M]`, `x[M->(N,P)]`: the dims `from` become the dims `to`, one side of which is a single dim; the
+ * outer dims stand first. The products of the sizes are equal (proved, else an error). */
+typedef struct etch_regroup {
+    etch_dim *const *from;
+    uint32_t from_count;
+    etch_dim *const *to;
+    uint32_t to_count;
+} etch_regroup;
+
+etch_tensor *etch_graph_regroup(etch_graph *graph, etch_tensor *a, const etch_regroup *groups, uint32_t count,
+                                etch_span span);
+/* x times, or plus, a number. */
+etch_tensor *etch_graph_scale(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span);
+etch_tensor *etch_graph_shift(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span);
+/* 1/x. */
+etch_tensor *etch_graph_reciprocal(etch_graph *graph, etch_tensor *x, etch_span span);
+/* Another name for the same value. */
+etch_tensor *etch_graph_alias(etch_graph *graph, etch_tensor *x, etch_span span);
+/* Names a result as the statement's left side does, and gives it tags (kept pointers must outlive the graph).
+ */
+void etch_graph_label(etch_tensor *tensor, const char *name, const char **tags, uint32_t tag_count,
+                      etch_span span);
+/* Says that the statement made `tensor` and all ops since there were `op_count` of them. */
+void etch_graph_state(const etch_graph *graph, etch_tensor *tensor, uint32_t op_count);
+
+/* Passes go as deep as loops are nested: whoever builds a graph for others nests no more. */
+enum { ETCH_LOOPS_NESTED = 400 };
+
+/* Loops. Between begin and end the builder works in the body. `etch_graph_carry` (right after begin) makes
+ * the body's version of a value that the body changes; `etch_graph_end` gets the body's last version of each
+ * carried value, in the same order (dims must be equal), and fills `results` with the values after the loop.
+ */
+etch_loop *etch_graph_begin(etch_graph *graph, const char *name, etch_expr count, etch_span span);
+
+etch_tensor *etch_graph_carry(etch_graph *graph, etch_tensor *init, etch_span span);
+/* Ends a body with its last versions and begins that of another class; fills `ins` with its versions of the
+ * carried values. `etch_graph_classes` says, before or after the end, which iterations are of which class. */
+void etch_graph_next_body(etch_graph *graph, etch_tensor *const *outs, etch_tensor **ins, uint32_t count);
+void etch_graph_classes(etch_graph *graph, etch_loop *loop, const etch_pattern *pattern);
+void etch_graph_end(etch_graph *graph, etch_tensor *const *outs, etch_tensor **results, uint32_t count);
+/* Warns of each weight that nothing reads, or that neither `results` (NULL: failed ones) nor a loss depend on. */
+void etch_graph_warn_unused(const etch_graph *graph, etch_tensor *const *results, uint32_t count);
+/* Leaves of a forward graph what `wanted` and the caches need, and marks `wanted` as outputs: no partial sum
+ * is left of them. NULL entries are skipped. */
+void etch_graph_keep(etch_graph *graph, etch_tensor *const *wanted, uint32_t count);
+
+#endif

@@ -1,0 +1,119 @@
+/* Classes of iterations: a loop has one body for each, and a pattern that says which iteration is of which. */
+#include "graph/ir/ir_int.h"
+
+etch_region *etch_loop_add_body(etch_graph *graph, etch_loop *loop, etch_region *parent)
+{
+    etch_region *body = ETCH_NEW(graph->arena, etch_region);
+    body->loop = loop;
+    body->parent = parent;
+    body->index = loop->bodies.count;
+    body->count = loop->count;
+    ETCH_PUSH(graph->arena, &loop->bodies, body);
+    return body;
+}
+
+void etch_graph_classes(etch_graph *graph, etch_loop *loop, const etch_pattern *pattern)
+{
+    loop->pattern = loop->bodies.count > 1 ? pattern : NULL;
+    for (uint32_t i = 0; i < loop->bodies.count; i++)
+        loop->bodies.at[i]->count =
+            etch_class_count(graph->sym, loop->bodies.at[i], etch_int(graph->sym, 0), loop->count);
+}
+
+etch_expr etch_larger(etch_sym *sym, etch_expr a, etch_expr b)
+{
+    if (etch_at_least(sym, a, b, NULL) == ETCH_YES)
+        return a;
+    return etch_at_least(sym, b, a, NULL) == ETCH_YES ? b : etch_max(sym, a, b);
+}
+
+etch_expr etch_smaller(etch_sym *sym, etch_expr a, etch_expr b)
+{
+    if (etch_at_least(sym, a, b, NULL) == ETCH_YES)
+        return b;
+    return etch_at_least(sym, b, a, NULL) == ETCH_YES ? a : etch_min(sym, a, b);
+}
+
+/* How many of 0, 1, .. to before `end` are `residue` modulo `period`. */
+static etch_expr count_below(etch_sym *sym, etch_expr end, uint32_t residue, uint32_t period)
+{
+    etch_expr top = etch_add(sym, end, etch_int(sym, (int64_t)period - 1 - residue));
+    return etch_floor_div(sym, top, etch_int(sym, period));
+}
+
+/* Those of a class from `low` to before `high`, residue by residue. */
+static etch_expr count_residues(etch_sym *sym, const etch_pattern *pattern, const uint32_t *class_of,
+                                uint32_t class, etch_expr low, etch_expr high)
+{
+    etch_expr count = etch_int(sym, 0);
+    for (uint32_t r = 0; r < pattern->period; r++) {
+        if (class_of[r] != class)
+            continue;
+        count = etch_add(sym, count, count_below(sym, high, r, pattern->period));
+        count = etch_sub(sym, count, count_below(sym, low, r, pattern->period));
+    }
+    return count;
+}
+
+/* The class that most residues of a segment have, of several the last. */
+static uint32_t main_class(const etch_pattern *pattern, const uint32_t *class_of)
+{
+    uint32_t best = ETCH_NO_CLASS, most = 0;
+    for (uint32_t i = 0; i < pattern->period; i++) {
+        uint32_t members = 0;
+        for (uint32_t r = 0; r < pattern->period && class_of[i] != ETCH_NO_CLASS; r++)
+            members += class_of[r] == class_of[i];
+        if (members > most || (members == most && members > 0 && class_of[i] > best)) {
+            best = class_of[i];
+            most = members;
+        }
+    }
+    return best;
+}
+
+/* Of the iterations of a segment. The main class has those that no other has: so the counts of all classes
+ * add up to the size of the segment, as formulas. */
+static etch_expr count_in_segment(etch_sym *sym, const etch_pattern *pattern, const etch_segment *segment,
+                                  uint32_t class, etch_expr low, etch_expr high)
+{
+    etch_expr first = etch_larger(sym, segment->first, low);
+    etch_expr end = etch_larger(sym, etch_smaller(sym, segment->end, high), first);
+    if (main_class(pattern, segment->class_of) != class)
+        return count_residues(sym, pattern, segment->class_of, class, first, end);
+    etch_expr others = etch_int(sym, 0);
+    for (uint32_t r = 0; r < pattern->period; r++) {
+        const uint32_t other = segment->class_of[r];
+        if (other == class || other == ETCH_NO_CLASS)
+            continue;
+        others = etch_add(sym, others, count_below(sym, end, r, pattern->period));
+        others = etch_sub(sym, others, count_below(sym, first, r, pattern->period));
+    }
+    return etch_sub(sym, etch_sub(sym, end, first), others);
+}
+
+etch_expr etch_class_count(etch_sym *sym, const etch_region *body, etch_expr low, etch_expr high)
+{
+    const etch_pattern *pattern = body->loop->pattern;
+    etch_expr count = etch_int(sym, 0);
+    if (!pattern)
+        return etch_sub(sym, high, low);
+    for (uint32_t i = 0; i < pattern->segments.count; i++)
+        count = etch_add(sym, count,
+                         count_in_segment(sym, pattern, &pattern->segments.at[i], body->index, low, high));
+    return count;
+}
+
+/* ---- loops of the derived passes ------------------------------------------------------------------------ */
+
+/* What the body undoes or repeats. */
+const etch_region *etch_forward_body(const etch_region *body)
+{
+    if (body->loop->forward)
+        body = body->loop->forward->bodies.at[body->index];
+    return body->loop->repeats ? body->loop->repeats->bodies.at[body->index] : body;
+}
+
+etch_phase etch_loop_phase(const etch_loop *loop)
+{
+    return loop->forward ? ETCH_BACKWARD : loop->repeats ? ETCH_RECOMPUTE : ETCH_FORWARD;
+}

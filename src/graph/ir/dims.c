@@ -1,0 +1,99 @@
+/* Dims, and lists of them. */
+#include "graph/ir/ir_int.h"
+
+bool etch_dim_among(etch_dim *const *dims, uint32_t count, const etch_dim *dim)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (dims[i] == dim)
+            return true;
+    return false;
+}
+
+bool etch_has_dim(const etch_tensor *tensor, const etch_dim *dim)
+{
+    return etch_dim_among(tensor->dims, tensor->rank, dim);
+}
+
+bool etch_covers(const etch_tensor *a, const etch_tensor *b)
+{
+    for (uint32_t i = 0; i < b->rank; i++)
+        if (!etch_has_dim(a, b->dims[i]))
+            return false;
+    return true;
+}
+
+bool etch_dim_holds(const etch_dim *dim, const etch_dim *other)
+{
+    for (const etch_dim *d = dim; d; d = d->twin)
+        for (uint32_t i = 0; i < d->holds.count; i++)
+            if (d->holds.at[i] == other)
+                return true;
+    return dim == other;
+}
+
+const char *etch_dims_text(etch_arena *arena, etch_dim *const *dims, uint32_t count)
+{
+    etch_buf buf = {.arena = arena};
+    etch_buf_puts(&buf, "[");
+    for (uint32_t i = 0; i < count; i++)
+        etch_buf_printf(&buf, "%s%s", i ? "," : "", dims[i] ? dims[i]->name : "?");
+    etch_buf_puts(&buf, "]");
+    return buf.text;
+}
+
+void etch_dim_add(etch_graph *graph, etch_dim_list *list, etch_dim *dim)
+{
+    if (!etch_dim_among(list->at, list->count, dim))
+        ETCH_PUSH(graph->arena, list, dim);
+}
+
+bool etch_dims_same(etch_dim *const *a, uint32_t a_count, etch_dim *const *b, uint32_t b_count)
+{
+    if (a_count != b_count)
+        return false;
+    for (uint32_t i = 0; i < a_count; i++)
+        if (!etch_dim_among(b, b_count, a[i]))
+            return false;
+    return true;
+}
+
+/* Marks `to` as another name for `from`, once; not when it is renamed back. */
+void etch_dim_twin(etch_dim *to, const etch_dim *from)
+{
+    for (const etch_dim *earlier = from; earlier; earlier = earlier->twin)
+        if (earlier == to)
+            return;
+    if (!to->twin)
+        to->twin = from;
+}
+
+bool etch_shape_has(const etch_call *call, const etch_tensor *t, etch_dim *const *dims, uint32_t count,
+                    const char *what)
+{
+    etch_graph *graph = call->graph;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!dims[i])
+            return false;
+        if (etch_has_dim(t, dims[i]))
+            continue;
+        etch_error(graph->diags, ETCH_E_MISSING_DIM, call->span, "%s: %s%s has no dim %s, which `%s` names",
+                   call->called->name, t->name, etch_dims_text(graph->arena, t->dims, t->rank), dims[i]->name,
+                   what);
+        return false;
+    }
+    return true;
+}
+
+void etch_dims_add_beside(const etch_call *call, etch_dim_list *out, const etch_tensor *t,
+                          etch_dim *const *less, uint32_t less_count)
+{
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (!etch_dim_among(less, less_count, t->dims[i]))
+            etch_dim_add(call->graph, out, t->dims[i]);
+}
+
+const char *etch_call_operand_text(const etch_call *call, const etch_tensor *t)
+{
+    return etch_text(call->graph->arena, "%s%s", t->name,
+                     etch_dims_text(call->graph->arena, t->dims, t->rank));
+}

@@ -1,0 +1,72 @@
+/* Dtypes of elements, and the classes of tensors that `dtype` lines of specs and plans give one. */
+#ifndef ETCH_GRAPH_IR_DTYPE_H
+#define ETCH_GRAPH_IR_DTYPE_H
+
+#include "base/base.h"
+
+typedef enum etch_dtype {
+    ETCH_F64,
+    ETCH_F32,
+    ETCH_BF16,
+    ETCH_F16,
+    ETCH_F8,
+    ETCH_I64,
+    ETCH_I32,
+    ETCH_I8,
+    ETCH_BOOL,
+    ETCH_DTYPE_COUNT
+} etch_dtype;
+const char *etch_dtype_name(etch_dtype dtype);
+uint32_t etch_dtype_bytes(etch_dtype dtype);
+/* The dtype called `name`, or ETCH_DTYPE_COUNT. */
+etch_dtype etch_dtype_of(const char *name);
+/* Of floating-point numbers: to others there is no gradient. */
+bool etch_dtype_is_real(etch_dtype dtype);
+
+/* An etch_dtype plus one; 0: not said. */
+typedef uint32_t etch_dtype_said;
+
+/* What travels: numbers, and where blocks of them share a scale, an f32 for each block. */
+typedef struct etch_travel {
+    etch_dtype_said dtype;
+    uint32_t block; /* elements; 0: there are no scales */
+} etch_travel;
+
+/* What each class of tensors has. Classes behind the first four follow another one unless they are said. */
+typedef struct etch_dtypes {
+    etch_dtype act, weights, grads, optim;
+    etch_dtype_said master;  /* the optimizer's own copy of the weights; follows `optim` */
+    etch_dtype_said moments; /* what else the optimizer keeps; follows `optim` */
+    /* What travels in a collective; follows what the tensor has. */
+    etch_dtype_said grads_comm, weights_comm; /* gradients and weights among the ranks that share them */
+    etch_travel dispatch, combine;            /* slots of tokens on the way to their experts, and back */
+} etch_dtypes;
+
+/* The classes in the order in which messages list them. */
+enum { ETCH_DTYPE_CLASSES = 10, ETCH_CLASS_MASTER = 4 };
+const char *etch_dtype_class_name(uint32_t class);
+/* ETCH_DTYPE_CLASSES when there is none of this name. */
+uint32_t etch_dtype_class_of(const char *name);
+/* Must its tensors be of real numbers, because there are sums of them that are not of whole ones? */
+bool etch_dtype_class_is_real(uint32_t class);
+
+/* May blocks of what travels have scales? */
+bool etch_dtype_class_has_blocks(uint32_t class);
+
+/* Changes to some classes, as the dtype lines of a plan say them. */
+typedef struct etch_precision {
+    etch_dtype_said at[ETCH_DTYPE_CLASSES];
+    uint32_t blocks[ETCH_DTYPE_CLASSES]; /* as in etch_travel */
+    bool no_master;                      /* `master = none`: the optimizer keeps no copy of the weights */
+    etch_span spans[ETCH_DTYPE_CLASSES]; /* where each is said */
+} etch_precision;
+void etch_dtypes_set(etch_dtypes *dtypes, uint32_t class, etch_dtype dtype, uint32_t block);
+/* `precision` NULL: nothing is changed. */
+etch_dtypes etch_dtypes_changed(etch_dtypes dtypes, const etch_precision *precision);
+/* Do both change the dtypes of tensors alike? Either may be NULL. */
+bool etch_precision_is_same(const etch_precision *a, const etch_precision *b);
+
+/* What is said, or else `usual`. */
+etch_dtype etch_dtype_or(etch_dtype_said said, etch_dtype usual);
+
+#endif

@@ -1,0 +1,207 @@
+/* Shape rules of ops that put tensors side by side along a dim (concat), take one apart (split), or add zeros
+ * behind it (pad). They fill the op's map: the dim of each part -> the dim of the whole. */
+#include "graph/ir/ir_int.h"
+
+static const char *list_text(const etch_call *call, etch_dim *const *dims, uint32_t count)
+{
+    return etch_dims_text(call->graph->arena, dims, count);
+}
+
+/* What the parts have in all. */
+static etch_expr sum_of(const etch_call *call, etch_dim *const *parts, uint32_t count)
+{
+    etch_sym *sym = call->graph->sym;
+    etch_expr sum = etch_int(sym, 0);
+    for (uint32_t i = 0; i < count; i++)
+        sum = etch_add(sym, sum, parts[i] ? parts[i]->size : etch_int(sym, 1));
+    return sum;
+}
+
+static bool sizes_add_up(const etch_call *call, etch_dim *const *parts, uint32_t count, const etch_dim *whole)
+{
+    etch_graph *graph = call->graph;
+    etch_expr sum = sum_of(call, parts, count);
+    if (etch_equal(graph->sym, sum, whole->size, NULL) == ETCH_YES)
+        return true;
+    etch_diag *diag = etch_error(graph->diags, ETCH_E_UNEQUAL_SIZES, call->span,
+                                 "%s: the parts have %s elements along %s, which are not known to be its %s",
+                                 call->row->name, etch_expr_text(graph->sym, sum), whole->name,
+                                 etch_expr_text(graph->sym, whole->size));
+    etch_note(diag, whole->span, "%s is declared here", whole->name);
+    return false;
+}
+
+/* The parts and the whole are what the op works along: no rank has a part of them alone. */
+static void fill_map(const etch_call *call, etch_attrs *attrs, etch_dim *const *parts, uint32_t count,
+                     etch_dim *whole)
+{
+    etch_arena *arena = call->graph->arena;
+    etch_dim_list over = {0};
+    attrs->from = ETCH_NEW_ARRAY(arena, count, etch_dim *);
+    attrs->to = ETCH_NEW_ARRAY(arena, count, etch_dim *);
+    attrs->map_count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        attrs->from[i] = parts[i];
+        attrs->to[i] = whole;
+        if (parts[i])
+            etch_dim_add(call->graph, &over, parts[i]);
+    }
+    etch_dim_add(call->graph, &over, whole);
+    attrs->over = over.at;
+    attrs->over_count = over.count;
+}
+
+static bool is_one(const etch_call *call, const etch_dim *dim)
+{
+    etch_sym *sym = call->graph->sym;
+    return etch_equal(sym, dim->size, etch_int(sym, 1), NULL) == ETCH_YES;
+}
+
+/* ---- concat ----------------------------------------------------------------------------------------- */
+
+/* The declared dim that no operand has. */
+static etch_dim *joined_dim(const etch_call *call)
+{
+    etch_dim *whole = NULL;
+    uint32_t fresh = 0;
+    for (uint32_t i = 0; i < call->want_count; i++) {
+        bool had = false;
+        for (uint32_t k = 0; k < call->in_count; k++)
+            had = had || etch_has_dim(call->ins[k], call->want[i]);
+        if (!had)
+            whole = call->want[i], fresh++;
+    }
+    if (fresh == 1)
+        return whole;
+    etch_diag *diag = etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
+                                 "%s needs declared result dims with one new dim in place of %s",
+                                 call->row->name, list_text(call, call->attrs.over, call->attrs.over_count));
+    etch_help(diag, "write y[..,D] = %s(a, b, over = (N,R)), where `dim D = N + R`", call->row->name);
+    return NULL;
+}
+
+/* Operand `i` has its own part, or that is of size 1; its other dims are those of the result. */
+static bool part_fits(const etch_call *call, uint32_t i, etch_dim **part)
+{
+    const etch_tensor *x = call->ins[i];
+    etch_dim *own = call->attrs.over[i];
+    const char *text = etch_dims_text(call->graph->arena, x->dims, x->rank);
+    *part = own;
+    if (!etch_has_dim(x, own)) {
+        *part = NULL;
+        if (!is_one(call, own)) {
+            etch_error(call->graph->diags, ETCH_E_MISSING_DIM, call->span,
+                       "%s: %s%s has no dim %s, which `over` names for it", call->row->name, x->name, text,
+                       own->name);
+            return false;
+        }
+    }
+    for (uint32_t d = 0; d < x->rank; d++) {
+        if (x->dims[d] == own || etch_dim_among(call->want, call->want_count, x->dims[d]))
+            continue;
+        etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
+                   "%s: %s%s has dim %s, which the result %s lacks", call->row->name, x->name, text,
+                   x->dims[d]->name, list_text(call, call->want, call->want_count));
+        return false;
+    }
+    return true;
+}
+
+/* No part is a dim of the result as well: which of the two would an operand mean? */
+static bool parts_are_gone(const etch_call *call)
+{
+    for (uint32_t i = 0; i < call->in_count; i++) {
+        const etch_dim *own = call->attrs.over[i];
+        if (!etch_dim_among(call->want, call->want_count, own))
+            continue;
+        etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
+                   "%s: %s is a part, and the result %s has it as well", call->row->name, own->name,
+                   list_text(call, call->want, call->want_count));
+        return false;
+    }
+    return true;
+}
+
+bool etch_shape_joined(etch_call *call, etch_dim_list *out)
+{
+    etch_attrs *attrs = &call->attrs;
+    for (uint32_t i = 0; i < call->want_count; i++)
+        if (!call->want[i])
+            return false;
+    if (attrs->over_count != call->in_count) {
+        etch_diag *diag = etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
+                                     "%s: `over` names %u dim%s for %u operands", call->row->name,
+                                     attrs->over_count, attrs->over_count == 1 ? "" : "s", call->in_count);
+        etch_help(diag, "name the dim of each operand: %s(a, b, over = (N,R))", call->row->name);
+        return false;
+    }
+    etch_dim *whole = joined_dim(call);
+    if (!whole || !parts_are_gone(call))
+        return false;
+    etch_dim **parts = ETCH_NEW_ARRAY(call->graph->arena, call->in_count, etch_dim *);
+    for (uint32_t i = 0; i < call->in_count; i++)
+        if (!part_fits(call, i, &parts[i]))
+            return false;
+    if (!sizes_add_up(call, parts, call->in_count, whole))
+        return false;
+    fill_map(call, attrs, parts, call->in_count, whole);
+    for (uint32_t i = 0; i < call->want_count; i++)
+        ETCH_PUSH(call->graph->arena, out, call->want[i]);
+    return true;
+}
+
+/* ---- split ------------------------------------------------------------------------------------------ */
+
+/* The dim that result `want` has in place of the whole; `*good` false after an error. */
+static etch_dim *part_of(const etch_call *call, const etch_dim *whole, const etch_result_dims *want,
+                         bool *good)
+{
+    const etch_tensor *x = call->ins[0];
+    etch_dim *part = NULL;
+    uint32_t fresh = 0, kept = 0;
+    for (uint32_t i = 0; i < want->count; i++) {
+        if (!want->at[i]) {
+            *good = false;
+            return NULL;
+        }
+        if (!etch_has_dim(x, want->at[i]))
+            part = want->at[i], fresh++;
+        else
+            kept += want->at[i] != whole;
+    }
+    if (fresh <= 1 && kept + 1 == x->rank && kept + fresh == want->count)
+        return part;
+    etch_diag *diag =
+        etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
+                   "%s: a part of %s%s along %s cannot be %s", call->row->name, x->name,
+                   list_text(call, x->dims, x->rank), whole->name, list_text(call, want->at, want->count));
+    etch_help(diag, "a part has one dim in place of %s, or none where its size is 1", whole->name);
+    *good = false;
+    return NULL;
+}
+
+bool etch_shape_parts(etch_call *call, const etch_result_dims *want, uint32_t count)
+{
+    const etch_tensor *x = call->ins[0];
+    if (!etch_shape_has(call, x, call->attrs.over, 1, "over"))
+        return false;
+    etch_dim *whole = call->attrs.over[0];
+    etch_dim **parts = ETCH_NEW_ARRAY(call->graph->arena, count, etch_dim *);
+    bool good = true;
+    for (uint32_t i = 0; i < count && good; i++)
+        parts[i] = part_of(call, whole, &want[i], &good);
+    if (!good || !sizes_add_up(call, parts, count, whole))
+        return false;
+    fill_map(call, &call->attrs, parts, count, whole);
+    return true;
+}
+
+void etch_part_dims(const etch_op *op, const etch_tensor *x, uint32_t part, etch_graph *graph,
+                    etch_dim_list *out)
+{
+    for (uint32_t i = 0; i < x->rank; i++) {
+        etch_dim *dim = x->dims[i] == op->attrs.to[part] ? op->attrs.from[part] : x->dims[i];
+        if (dim)
+            ETCH_PUSH(graph->arena, out, dim);
+    }
+}

@@ -1,0 +1,175 @@
+/* Shape rule of ops that slide a window along `over`: convolutions, whose window is the dims `kernel` of a
+ * second operand, and pooling, whose window is `size` long. The result has the dims `over`, or new ones in
+ * place of them, `stride` times shorter: zeros around the operand see to that ("same" padding; all of them
+ * before the first element when it is causal). */
+#include "graph/ir/ir_int.h"
+
+static const char *text_of(const etch_call *call, const etch_tensor *t)
+{
+    return etch_text(call->graph->arena, "%s%s", t->name,
+                     etch_dims_text(call->graph->arena, t->dims, t->rank));
+}
+
+static etch_expr stride_of(const etch_call *call)
+{
+    return call->attrs.stride ? call->attrs.stride : etch_int(call->graph->sym, 1);
+}
+
+/* The operand with the kernel; NULL for pooling. */
+static const etch_tensor *weight_of(const etch_call *call)
+{
+    return call->in_count > 1 ? call->ins[1] : NULL;
+}
+
+static bool kernel_fits(const etch_call *call)
+{
+    const etch_attrs *attrs = &call->attrs;
+    const etch_tensor *x = call->ins[0], *w = weight_of(call);
+    if (!etch_shape_has(call, x, attrs->over, attrs->over_count, "over"))
+        return false;
+    if (!w)
+        return true;
+    if (!etch_shape_has(call, w, attrs->kernel, attrs->kernel_count, "kernel"))
+        return false;
+    if (attrs->kernel_count != attrs->over_count) {
+        etch_diag *diag = etch_error(
+            call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span, "%s slides a window of %u dim%s along %u",
+            call->row->name, attrs->kernel_count, attrs->kernel_count == 1 ? "" : "s", attrs->over_count);
+        etch_help(diag, "name one dim of the kernel for each: over = (Y,X), kernel = (KY,KX)");
+        return false;
+    }
+    const etch_tensor *sides[] = {x, w};
+    etch_dim *const *lists[] = {attrs->kernel, attrs->over};
+    for (uint32_t s = 0; s < 2; s++)
+        for (uint32_t i = 0; i < attrs->over_count; i++)
+            if (etch_has_dim(sides[s], lists[s][i])) {
+                etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
+                           "%s: %s has %s, which the other operand is to have alone", call->row->name,
+                           text_of(call, sides[s]), lists[s][i]->name);
+                return false;
+            }
+    return true;
+}
+
+/* Without declared dims nothing is summed: those of both operands, less the window. */
+static void default_dims(const etch_call *call, etch_dim_list *out)
+{
+    const etch_tensor *x = call->ins[0], *w = weight_of(call);
+    for (uint32_t i = 0; i < x->rank; i++)
+        etch_dim_add(call->graph, out, x->dims[i]);
+    for (uint32_t i = 0; w && i < w->rank; i++)
+        if (!etch_dim_among(call->attrs.kernel, call->attrs.kernel_count, w->dims[i]))
+            etch_dim_add(call->graph, out, w->dims[i]);
+}
+
+static bool wrong_result(const etch_call *call, const char *why)
+{
+    etch_graph *graph = call->graph;
+    etch_diag *diag = etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, call->span, "%s of %s cannot be %s: %s",
+                                 call->row->name, text_of(call, call->ins[0]),
+                                 etch_dims_text(graph->arena, call->want, call->want_count), why);
+    etch_help(diag, "the result has the dims %s, or one new dim in place of each of them",
+              etch_dims_text(graph->arena, call->attrs.over, call->attrs.over_count));
+    return false;
+}
+
+/* Dims of the operands that the result lacks are summed, when both have them, or replaced. */
+static bool operands_fit(const etch_call *call)
+{
+    const etch_tensor *x = call->ins[0], *w = weight_of(call);
+    const etch_attrs *attrs = &call->attrs;
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (!etch_dim_among(call->want, call->want_count, x->dims[i]) &&
+            !etch_dim_among(attrs->over, attrs->over_count, x->dims[i]) &&
+            !(w && etch_has_dim(w, x->dims[i])))
+            return wrong_result(call, etch_text(call->graph->arena, "%s is not summed", x->dims[i]->name));
+    for (uint32_t i = 0; w && i < w->rank; i++)
+        if (!etch_dim_among(call->want, call->want_count, w->dims[i]) &&
+            !etch_dim_among(attrs->kernel, attrs->kernel_count, w->dims[i]) && !etch_has_dim(x, w->dims[i]))
+            return wrong_result(
+                call, etch_text(call->graph->arena, "%s of %s is not summed", w->dims[i]->name, w->name));
+    return true;
+}
+
+/* Pairs the dims `over` that are replaced with the declared dims that no operand has, in order. */
+static bool pair_dims(const etch_call *call, etch_attrs *attrs)
+{
+    const etch_tensor *w = weight_of(call);
+    uint32_t fresh = 0;
+    attrs->from = ETCH_NEW_ARRAY(call->graph->arena, attrs->over_count, etch_dim *);
+    attrs->to = ETCH_NEW_ARRAY(call->graph->arena, attrs->over_count, etch_dim *);
+    attrs->map_count = 0;
+    for (uint32_t i = 0; i < attrs->over_count; i++)
+        if (!etch_dim_among(call->want, call->want_count, attrs->over[i]))
+            attrs->from[attrs->map_count++] = attrs->over[i];
+    for (uint32_t i = 0; i < call->want_count; i++) {
+        if (!call->want[i])
+            return false;
+        if (etch_has_dim(call->ins[0], call->want[i]) || (w && etch_has_dim(w, call->want[i])))
+            continue;
+        if (fresh < attrs->map_count)
+            attrs->to[fresh] = call->want[i];
+        fresh++;
+    }
+    if (fresh == attrs->map_count)
+        return true;
+    return wrong_result(call, etch_text(call->graph->arena, "%u new dim%s for %u", fresh,
+                                        fresh == 1 ? "" : "s", attrs->map_count));
+}
+
+static bool strides_fit(const etch_call *call, const etch_attrs *attrs)
+{
+    etch_graph *graph = call->graph;
+    etch_expr stride = stride_of(call);
+    for (uint32_t i = 0; i < attrs->map_count; i++) {
+        etch_expr reached = etch_mul(graph->sym, attrs->to[i]->size, stride);
+        if (etch_equal(graph->sym, reached, attrs->from[i]->size, NULL) == ETCH_YES)
+            continue;
+        etch_diag *diag = etch_error(
+            graph->diags, ETCH_E_UNEQUAL_SIZES, call->span,
+            "%s: %s = %s times the stride %s is not known to be %s = %s", call->row->name, attrs->to[i]->name,
+            etch_expr_text(graph->sym, attrs->to[i]->size), etch_expr_text(graph->sym, stride),
+            attrs->from[i]->name, etch_expr_text(graph->sym, attrs->from[i]->size));
+        etch_note(diag, attrs->to[i]->span, "%s is declared here", attrs->to[i]->name);
+        return false;
+    }
+    if (attrs->map_count == attrs->over_count || stride == etch_int(graph->sym, 1))
+        return true;
+    etch_diag *diag =
+        etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
+                   "%s with a stride of %s needs declared result dims with a new dim in place of each of %s",
+                   call->row->name, etch_expr_text(graph->sym, stride),
+                   etch_dims_text(graph->arena, attrs->over, attrs->over_count));
+    etch_help(diag, "write y[B,Y',M] = %s(..., stride = %s), where Y' is %s times shorter", call->row->name,
+              etch_expr_text(graph->sym, stride), etch_expr_text(graph->sym, stride));
+    return false;
+}
+
+/* A run that serves the model goes on from the last places of the one before it, which nothing holds yet. */
+static bool is_kept_between_runs(const etch_call *call)
+{
+    bool kept = call->graph->serves && call->attrs.causal;
+    if (kept)
+        etch_error(call->graph->diags, ETCH_E_LATER, call->span,
+                   "%s(.., causal = true) while serving a model, from places that are kept, is part of the "
+                   "language but is not given meaning yet",
+                   call->row->name);
+    return kept;
+}
+
+bool etch_shape_window(etch_call *call, etch_dim_list *out)
+{
+    if (is_kept_between_runs(call))
+        return false;
+    if (!kernel_fits(call))
+        return false;
+    if (!call->want) {
+        default_dims(call, out);
+        return strides_fit(call, &call->attrs);
+    }
+    if (!operands_fit(call) || !pair_dims(call, &call->attrs) || !strides_fit(call, &call->attrs))
+        return false;
+    for (uint32_t i = 0; i < call->want_count; i++)
+        ETCH_PUSH(call->graph->arena, out, call->want[i]);
+    return true;
+}

@@ -1,0 +1,273 @@
+/* Looking up rows of a table, and describing them. */
+#include <string.h>
+
+#include "graph/ir/ir_int.h"
+
+/* ---- rows ------------------------------------------------------------------------------------------- */
+
+const etch_row *etch_row_named(const etch_table *table, const char *name)
+{
+    for (uint32_t i = 0; i < table->count; i++)
+        if (strcmp(table->rows[i].name, name) == 0)
+            return &table->rows[i];
+    return NULL;
+}
+
+const etch_row *etch_row_called(const etch_table *table, const char *name)
+{
+    const etch_row *row = etch_row_named(table, name);
+    return row && row->called ? row : NULL;
+}
+
+const etch_row *etch_row_at(const etch_table *table, uint32_t index)
+{
+    return index < table->count ? &table->rows[index] : NULL;
+}
+
+const etch_row *etch_row_for(const etch_graph *graph, etch_use use)
+{
+    for (uint32_t i = 0; i < graph->table->count; i++)
+        if (graph->table->rows[i].use == use)
+            return &graph->table->rows[i];
+    return NULL;
+}
+
+/* ---- moves ------------------------------------------------------------------------------------------ */
+
+static const struct {
+    const char *name; /* as in queries */
+    etch_use use;     /* USE_NONE: no op of a graph makes it */
+} moves[ETCH_MOVE_COUNT] = {
+    [ETCH_NO_MOVE] = {"none", USE_NONE},
+    [ETCH_SLICE] = {"slice_shard", USE_SLICE_SHARD},
+    [ETCH_REDUCE_SCATTER] = {"reduce_scatter", USE_REDUCE_SCATTER},
+    [ETCH_ALL_TO_ALL] = {"all_to_all", USE_ALL_TO_ALL},
+    [ETCH_ALL_REDUCE] = {"all_reduce", USE_ALL_REDUCE},
+    [ETCH_ALL_GATHER] = {"all_gather", USE_ALL_GATHER},
+    [ETCH_SEND] = {"send", USE_NONE},
+};
+
+const etch_row *etch_row_of_move(const etch_graph *graph, etch_move move)
+{
+    return moves[move].use == USE_NONE ? NULL : etch_row_for(graph, moves[move].use);
+}
+
+const char *etch_move_name(etch_move move)
+{
+    return moves[move].name;
+}
+
+/* ---- keywords --------------------------------------------------------------------------------------- */
+
+#define DIMS(word, bit, list)                                                                        \
+    {                                                                                                \
+        word, bit, ETCH_KIND_DIMS, offsetof(etch_attrs, list), offsetof(etch_attrs, list##_count), 0 \
+    }
+#define NUMBER(word, bit, member, range)                                    \
+    {                                                                       \
+        word, bit, ETCH_KIND_NUMBER, offsetof(etch_attrs, member), 0, range \
+    }
+
+static const etch_keyword_info keywords[] = {
+    DIMS("over", ETCH_KW_OVER, over),
+    DIMS("dot", ETCH_KW_DOT, dot),
+    {"to", ETCH_KW_TO, ETCH_KIND_DIMS, offsetof(etch_attrs, to), offsetof(etch_attrs, map_count), 0},
+    {"causal", ETCH_KW_CAUSAL, ETCH_KIND_FLAG, offsetof(etch_attrs, causal), 0, 0},
+    NUMBER(NULL, ETCH_KW_NUMBER, number, ETCH_ANY_NUMBER),
+    NUMBER("window", ETCH_KW_WINDOW, window, ETCH_COUNT),
+    NUMBER("cap", ETCH_KW_CAP, cap, ETCH_POSITIVE),
+    NUMBER("pairs", ETCH_KW_PAIRS, pairs, ETCH_COUNT_OR_NONE),
+    DIMS("kernel", ETCH_KW_KERNEL, kernel),
+    NUMBER("stride", ETCH_KW_STRIDE, stride, ETCH_COUNT),
+    NUMBER("size", ETCH_KW_SIZE, size, ETCH_COUNT),
+    DIMS("state", ETCH_KW_STATE, state),
+    NUMBER("chunk", ETCH_KW_CHUNK, chunk, ETCH_COUNT),
+    DIMS("slots", ETCH_KW_SLOTS, slots),
+    NUMBER("groups", ETCH_KW_GROUPS, groups, ETCH_COUNT_OR_NONE),
+    NUMBER("keep", ETCH_KW_KEEP, keep, ETCH_COUNT_OR_NONE),
+    NUMBER("limit", ETCH_KW_LIMIT, limit, ETCH_COUNT_OR_NONE),
+    DIMS("keep", ETCH_KW_KEPT, kept),
+    {"sync", ETCH_KW_SYNC, ETCH_KIND_FLAG, offsetof(etch_attrs, sync), 0, 0},
+    {"dtype", ETCH_KW_DTYPE, ETCH_KIND_DTYPE, offsetof(etch_attrs, dtype), 0, 0},
+};
+
+const etch_keyword_info *etch_keyword_at(uint32_t index)
+{
+    return index < sizeof keywords / sizeof keywords[0] ? &keywords[index] : NULL;
+}
+
+etch_keyword_field etch_keyword_field_of(const etch_keyword_info *info, etch_attrs *attrs)
+{
+    void *field = (char *)attrs + info->field, *count = (char *)attrs + info->count;
+    switch (info->kind) {
+    case ETCH_KIND_DIMS:
+        return (etch_keyword_field){.dims = field, .dim_count = count};
+    case ETCH_KIND_FLAG:
+        return (etch_keyword_field){.flag = field};
+    case ETCH_KIND_DTYPE:
+        return (etch_keyword_field){.dtype = field};
+    case ETCH_KIND_NUMBER:
+        break;
+    }
+    return (etch_keyword_field){.number = field};
+}
+
+bool etch_keyword_is_said(const etch_keyword_field *field)
+{
+    if (field->dims)
+        return *field->dim_count > 0;
+    if (field->flag)
+        return *field->flag;
+    return field->dtype ? *field->dtype != 0 : *field->number != NULL;
+}
+
+const etch_keyword_info *etch_keyword_missing(const etch_row *row, const etch_attrs *attrs)
+{
+    etch_attrs said = *attrs;
+    for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++) {
+        etch_keyword_field field = etch_keyword_field_of(&keywords[i], &said);
+        bool missing = !field.flag && !etch_keyword_is_said(&field);
+        if (missing && (row->needs & keywords[i].bit))
+            return &keywords[i];
+    }
+    return NULL;
+}
+
+/* ---- operands --------------------------------------------------------------------------------------- */
+
+etch_operands etch_operands_of(etch_arena *arena, const etch_row *row)
+{
+    etch_operands operands = {0};
+    etch_row_arity(row, &operands.least, &operands.most);
+    uint32_t slot = 0;
+    for (const char *at = row->operands; *at; at += strspn(at, " ")) {
+        size_t length = strcspn(at, " ");
+        if (*at != '|')
+            operands.names[slot++] = etch_copy_text(arena, at, length);
+        at += length;
+    }
+    return operands;
+}
+
+uint32_t etch_operands_slot(const etch_operands *operands, const char *name)
+{
+    for (uint32_t i = operands->least; i < operands->most; i++)
+        if (operands->names[i] && strcmp(operands->names[i], name) == 0)
+            return i;
+    return UINT32_MAX;
+}
+
+/* ---- what a row says -------------------------------------------------------------------------------- */
+
+const char *etch_row_name(const etch_row *row)
+{
+    return row->name;
+}
+unsigned etch_row_takes(const etch_row *row)
+{
+    return row->takes;
+}
+etch_number_range etch_row_number(const etch_row *row)
+{
+    return row->number;
+}
+unsigned etch_row_needs(const etch_row *row)
+{
+    return row->needs;
+}
+bool etch_row_is_called(const etch_row *row)
+{
+    return row->called;
+}
+
+bool etch_row_is_several(const etch_row *row)
+{
+    return row->shape == SHAPE_PARTS;
+}
+
+/* Does the last operand stand for any number of them? */
+static bool takes_many(const etch_row *row)
+{
+    size_t length = strlen(row->operands);
+    return length > 3 && strcmp(row->operands + length - 3, "...") == 0;
+}
+
+const etch_row *etch_optimizer_with_momentum(const etch_table *table, const etch_row *optimizer)
+{
+    const etch_row *row = optimizer->with_momentum ? etch_row_named(table, optimizer->with_momentum) : NULL;
+    return row && row->updates ? row : NULL;
+}
+
+const etch_row *etch_optimizer_called(const etch_table *table, const char *name)
+{
+    const etch_row *row = etch_row_named(table, name);
+    for (uint32_t i = 0; row && i < table->count; i++)
+        if (etch_optimizer_with_momentum(table, &table->rows[i]) == row)
+            return NULL; /* it is asked for by its argument */
+    return row && row->updates ? row : NULL;
+}
+
+void etch_row_arity(const etch_row *row, uint32_t *least, uint32_t *most)
+{
+    uint32_t words = 0;
+    bool optional = false;
+    *least = 0;
+    for (const char *at = row->operands; *at; at += strspn(at, " ")) {
+        size_t length = strcspn(at, " ");
+        if (*at == '|')
+            optional = true;
+        else if (words++, !optional)
+            *least = words;
+        at += length;
+    }
+    *most = takes_many(row) ? ETCH_MAX_OPERANDS : words;
+}
+
+/* "; over = .., [causal = ..]": what is in brackets may be left out. */
+static void describe_keywords(const etch_row *row, etch_buf *out)
+{
+    const char *before = "; ";
+    for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++) {
+        const etch_keyword_info *info = &keywords[i];
+        if (!(row->takes & info->bit))
+            continue;
+        const bool needed = row->needs & info->bit;
+        etch_buf_printf(out, "%s%s%s%s", before, needed ? "" : "[", info->name ? info->name : "a number",
+                        needed ? "" : "]");
+        before = ", ";
+    }
+}
+
+void etch_row_describe(const etch_row *row, etch_buf *out)
+{
+    static const char *const per[] = {"",
+                                      "dims",
+                                      "element of the result",
+                                      "element of the operand",
+                                      "element of the second operand",
+                                      "combination of dims",
+                                      "element and addition",
+                                      "stop of the window, place in it and channel",
+                                      "pair and width"};
+    etch_buf_printf(out, "%-18s %-22s ", row->name, row->operands);
+    if (row->compose)
+        etch_buf_puts(out, "FLOP of its parts");
+    else if (row->basis == BASIS_NONE)
+        etch_buf_puts(out, "no FLOP");
+    else if (row->basis == BASIS_PRODUCT)
+        etch_buf_puts(out, "2 FLOP per combination of dims when one is summed, else 1");
+    else if (row->basis == BASIS_SCAN)
+        etch_buf_printf(
+            out,
+            "%u and %u FLOP per pair in a chunk and element of the state of a group and of the width of a "
+            "head, %u per position and %u per chunk and element of the state of a head",
+            row->flop, row->flop_width, row->flop_state, row->flop_chunk);
+    else if (row->basis == BASIS_SCORES)
+        etch_buf_printf(out, "%u and %u FLOP per pair and element of key and of value width", row->flop,
+                        row->flop_width);
+    else
+        etch_buf_printf(out, "%u FLOP per %s", row->flop, per[row->basis]);
+    etch_buf_printf(out, "; %s", row->help);
+    describe_keywords(row, out);
+    etch_buf_puts(out, "\n");
+}

@@ -1,0 +1,100 @@
+/* The op table as other rooms see it: rows, and the keywords of calls. Part of what other rooms see of graph; what a row says is
+ * in row.h. */
+#ifndef ETCH_GRAPH_IR_TABLE_H
+#define ETCH_GRAPH_IR_TABLE_H
+
+#include <stddef.h>
+
+#include "base/base.h"
+
+typedef struct etch_row etch_row;
+
+/* Rows that a graph is made of. The passes look rows up here and nowhere else, so that a table with other rows
+ * makes another compiler. */
+typedef struct etch_table {
+    const etch_row *rows;
+    uint32_t count;
+} etch_table;
+
+/* The table of the product. */
+const etch_table *etch_table_builtin(void);
+
+/* What a spec may say in a call beside the operands: `over = X`. Optional operands are given by their names,
+ * too (`sink = s`). */
+typedef enum etch_keyword {
+    ETCH_KW_OVER = 1 << 0,    /* dims that the op works along */
+    ETCH_KW_DOT = 1 << 1,     /* dims that the scores of an attention sum */
+    ETCH_KW_TO = 1 << 2,      /* the dim that replaces `over` */
+    ETCH_KW_CAUSAL = 1 << 3,  /* true or false */
+    ETCH_KW_NUMBER = 1 << 4,  /* a number as the last positional argument: scale(x, 2), dropout(x, 1/10) */
+    ETCH_KW_WINDOW = 1 << 5,  /* how many keys a query sees at most, itself included; 0: all */
+    ETCH_KW_CAP = 1 << 6,     /* bound of the scores: cap tanh(x/cap); 0: none */
+    ETCH_KW_PAIRS = 1 << 7,   /* pairs of query and key per sequence, where only the user knows (packing) */
+    ETCH_KW_KERNEL = 1 << 8,  /* dims of the window that slides along `over` */
+    ETCH_KW_STRIDE = 1 << 9,  /* steps of that window along every dim of `over` */
+    ETCH_KW_SIZE = 1 << 10,   /* elements of that window along every dim of `over`, where no tensor has it */
+    ETCH_KW_STATE = 1 << 11,  /* dims of the state that a scan hands on */
+    ETCH_KW_CHUNK = 1 << 12,  /* positions that a scan computes at once */
+    ETCH_KW_SLOTS = 1 << 13,  /* the dim of an expert's tokens */
+    ETCH_KW_GROUPS = 1 << 14, /* groups of experts that routing chooses among first; 0: none */
+    ETCH_KW_KEEP = 1 << 15,   /* how many of those groups it keeps */
+    ETCH_KW_LIMIT = 1 << 16,  /* how many groups of ranks a token is sent to at most; 0: any */
+    ETCH_KW_DTYPE = 1 << 17,  /* of the result; also as the last positional argument: cast(x, f8) */
+    ETCH_KW_KEPT = 1 << 18,   /* dims that statistics are kept apart for: all others are `over` */
+    ETCH_KW_SYNC = 1 << 19    /* true or false: statistics of all ranks */
+} etch_keyword;
+
+typedef enum etch_keyword_kind {
+    ETCH_KIND_DIMS,   /* a dim, or several: over = (A, B) */
+    ETCH_KIND_FLAG,   /* true or false */
+    ETCH_KIND_NUMBER, /* an expression over params */
+    ETCH_KIND_DTYPE   /* the name of a dtype */
+} etch_keyword_kind;
+
+/* What a number of a call may be. */
+typedef enum etch_number_range {
+    ETCH_ANY_NUMBER,
+    ETCH_COUNT,         /* a whole number, 1 or more */
+    ETCH_COUNT_OR_NONE, /* a whole number, 0 or more */
+    ETCH_POSITIVE,      /* above 0 */
+    ETCH_NOT_NEGATIVE,  /* 0 or more */
+    ETCH_SHARE          /* from 0 to 1 */
+} etch_number_range;
+
+typedef struct etch_keyword_info {
+    const char *name; /* NULL: positional */
+    etch_keyword bit;
+    etch_keyword_kind kind;
+    size_t field; /* offset in etch_attrs of the list of dims, the bool, the expression or the dtype */
+    size_t count; /* of the number of dims in the list */
+    etch_number_range range; /* of a number; that of a positional one is the row's */
+} etch_keyword_info;
+
+/* Keywords by index, for reading calls and listing them; NULL past the end. */
+const etch_keyword_info *etch_keyword_at(uint32_t index);
+
+/* The row with this name that a spec may call, or NULL. */
+const etch_row *etch_row_called(const etch_table *table, const char *name);
+/* The row of this name, also one that only operators and derivations make. */
+const etch_row *etch_row_named(const etch_table *table, const char *name);
+const char *etch_row_name(const etch_row *row);
+/* Keywords that a call takes, and those that it cannot do without: bits of etch_keyword. */
+unsigned etch_row_takes(const etch_row *row);
+/* What the positional number of a call may be. */
+etch_number_range etch_row_number(const etch_row *row);
+unsigned etch_row_needs(const etch_row *row);
+/* Fewest and most operands. A row whose last operand is called `x...` takes any number of them, up to
+ * ETCH_MAX_OPERANDS. */
+void etch_row_arity(const etch_row *row, uint32_t *least, uint32_t *most);
+/* Row by index for listings (help, "did you mean"); NULL past the end. Rows that a spec may not call are
+ * listed too. */
+const etch_row *etch_row_at(const etch_table *table, uint32_t index);
+bool etch_row_is_called(const etch_row *row);
+/* The optimizer that a train block calls so, or NULL; what it is when it keeps a momentum, NULL when it never
+ * does. */
+const etch_row *etch_optimizer_called(const etch_table *table, const char *name);
+const etch_row *etch_optimizer_with_momentum(const etch_table *table, const etch_row *optimizer);
+/* One line for `help ops`: operands, FLOP per element of what, meaning. */
+void etch_row_describe(const etch_row *row, etch_buf *out);
+
+#endif

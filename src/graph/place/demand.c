@@ -1,0 +1,157 @@
+/* What results are wanted as (R3): looked up before a region is placed, last op first, so that every demand
+ * below is known. */
+#include <string.h>
+
+#include "graph/place/place_int.h"
+
+/* ---- who uses what ---------------------------------------------------------------------------------- */
+
+static void add_use(placer *p, const etch_tensor *tensor, const etch_op *op, const etch_region *region)
+{
+    use *u = &p->uses[tensor->id];
+    bool near = tensor->region == region && tensor->producer && tensor->producer->phase == op->phase;
+    u->only = near && u->count == 0 ? op : NULL;
+    u->count += near ? 1 : 2;
+}
+
+/* A value read in the pass of another phase is saved for it and does not count: backward takes what forward
+ * decided. */
+static bool same_pass(const etch_tensor *tensor, const etch_op *op)
+{
+    return op->phase != ETCH_BACKWARD || !tensor->producer || tensor->producer->phase == ETCH_BACKWARD;
+}
+
+void etch_demand_uses(placer *p, const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_item *item = &region->items.at[i];
+        if (item->op) {
+            for (uint32_t k = 0; k < item->op->in_count; k++)
+                if (same_pass(item->op->ins[k], item->op))
+                    add_use(p, item->op->ins[k], item->op, region);
+            for (uint32_t k = 0; k < item->op->in_count; k++)
+                if (item->op->phase == ETCH_BACKWARD)
+                    p->uses[item->op->ins[k]->id].read_back = true;
+            continue;
+        }
+        for (uint32_t k = 0; k < etch_loop_carries(item->loop)->count; k++) {
+            const etch_carry *c = &etch_loop_carries(item->loop)->at[k];
+            if (!c->init)
+                continue;
+            use *u = &p->uses[c->init->id];
+            u->init = u->count == 0 ? (handing){item->loop, k} : (handing){NULL, 0};
+            u->count += 2;
+        }
+        for (uint32_t k = 0; k < item->loop->bodies.count; k++)
+            etch_demand_uses(p, item->loop->bodies.at[k]);
+    }
+}
+
+/* ---- carried values --------------------------------------------------------------------------------- */
+
+handing etch_demand_handed_on(const etch_tensor *tensor)
+{
+    const etch_tensor *first = etch_origin(tensor);
+    const etch_region *region = first->region;
+    for (uint32_t i = 0; i < region->carries.count; i++)
+        if (region->carries.at[i].out == first)
+            return (handing){region->loop, i};
+    return (handing){NULL, 0};
+}
+
+void etch_demand_carry(placer *p, handing value, etch_state *place)
+{
+    const etch_carry *carry = &etch_loop_carries(value.loop)->at[value.i];
+    const etch_tensor *first = etch_origin(carry->in);
+    if (first !=
+        carry->in) { /* a cotangent, or a recomputed loop: where the forward value is, without partial sums */
+        const etch_value *forward = p->pinned[first->id] ? p->pinned[first->id] : p->made[first->id];
+        for (uint32_t a = 0; a < p->axis_count; a++)
+            place[a] = forward && forward->place[a] != ETCH_PARTIAL ? forward->place[a] : NULL;
+        return;
+    }
+    for (uint32_t k = 0; k < value.loop->bodies.count; k++)
+        if (etch_map_pin(p, value.loop->bodies.at[k]->carries.at[value.i].out, place))
+            return;
+    if (carry->init && etch_map_pin(p, carry->init, place))
+        return;
+    etch_map_place(p, etch_part_of(&p->parts, carry->in), carry->in, place);
+}
+
+/* ---- demands ---------------------------------------------------------------------------------------- */
+
+static bool is_elementwise(const etch_op *op)
+{
+    etch_role role = etch_op_role(op);
+    return role == ROLE_POINTWISE || etch_op_is_view(op);
+}
+
+/* The dim of `tensor` that becomes `dim` in the op's result. */
+static etch_state before_op(const etch_op *op, const etch_tensor *tensor, etch_state dim)
+{
+    if (!dim || dim == ETCH_PARTIAL)
+        return NULL;
+    if (etch_op_is_view(op))
+        return etch_op_dim_before(op, dim);
+    return etch_has_dim(tensor, dim) ? dim : NULL;
+}
+
+/* Seen through the only consumer. */
+static void demand_through(placer *p, const etch_op *op, const etch_tensor *tensor, demand *want)
+{
+    const demand *result = &p->wants[op->outs[0]->id];
+    const etch_crossing crossing = etch_part_crossed(&p->parts, op, tensor);
+    if (!crossing.axes && (!is_elementwise(op) || !result->known))
+        return;
+    etch_state now[ETCH_MAX_AXES] = {NULL};
+    for (uint32_t a = 0; is_elementwise(op) && result->known && a < p->axis_count; a++)
+        now[a] = before_op(op, tensor, result->place[a]);
+    if (crossing.axes)
+        etch_map_cross(p, &crossing, tensor, now, want->place);
+    else
+        memcpy(want->place, now, sizeof now);
+    want->known = true;
+}
+
+/* The result of a statement leaves it, whoever reads it. */
+static void demand_left(placer *p, const etch_tensor *tensor, demand *want)
+{
+    const etch_crossing left = etch_part_left(&p->parts, tensor);
+    if (!left.axes)
+        return;
+    etch_state now[ETCH_MAX_AXES] = {NULL};
+    for (uint32_t a = 0; want->known && a < p->axis_count; a++)
+        now[a] = want->place[a];
+    etch_map_cross(p, &left, tensor, now, want->place);
+    want->known = true;
+}
+
+static void demand_tensor(placer *p, const etch_tensor *tensor)
+{
+    demand *want = &p->wants[tensor->id];
+    const use *u = &p->uses[tensor->id];
+    if (etch_map_pin(p, tensor, want->place)) {
+        want->known = true;
+        return;
+    }
+    handing value = etch_demand_handed_on(tensor);
+    if (!value.loop && u->init.loop && u->count == 2)
+        value = u->init;
+    if (value.loop) {
+        etch_demand_carry(p, value, want->place);
+        want->known = true;
+        return;
+    }
+    if (u->only)
+        demand_through(p, u->only, tensor, want);
+    demand_left(p, tensor, want);
+}
+
+void etch_demand_region(placer *p, const etch_region *region)
+{
+    for (uint32_t i = region->items.count; i-- > 0;) {
+        const etch_op *op = region->items.at[i].op;
+        if (op && op->phase != ETCH_BACKWARD)
+            demand_tensor(p, op->outs[0]);
+    }
+}

@@ -1,0 +1,372 @@
+/* What a plan says of a tensor: maps of scopes, pins, and the requirements on sizes that follow. */
+#include <string.h>
+
+#include "graph/place/place_int.h"
+
+/* ---- maps of scopes --------------------------------------------------------------------------------- */
+
+static void clear_place(const placer *p, etch_state *place)
+{
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        place[a] = NULL;
+}
+
+/* Puts `dim` on the axes of `shard`; false when one of them divides another dim. */
+static bool put_dim(const etch_shard *shard, const etch_dim *dim, etch_state *place)
+{
+    for (uint32_t i = 0; i < shard->axis_count; i++) {
+        uint32_t axis = shard->axes[i];
+        if (place[axis] && place[axis] != dim)
+            return false;
+        place[axis] = dim;
+    }
+    return true;
+}
+
+/* Two lines put one axis on two dims of a tensor. `other`: that of the dim which has it in `place`. */
+static void report_twice(placer *p, const etch_tensor *tensor, const etch_shard *shard,
+                         const etch_shard *other, const etch_state *place)
+{
+    uint32_t axis = shard->axes[0];
+    for (uint32_t i = 0; i < shard->axis_count; i++)
+        if (place[shard->axes[i]] && strcmp(place[shard->axes[i]]->name, shard->dim) != 0)
+            axis = shard->axes[i];
+    etch_diag *diag = etch_error(p->graph->diags, ETCH_E_AXIS_TWICE, shard->span,
+                                 "mesh axis %s would divide both %s and %s of %s",
+                                 p->plan->mesh.at[axis].name, place[axis]->name, shard->dim, tensor->name);
+    if (other)
+        etch_note(diag, other->span, "it divides %s here", other->dim);
+    etch_note(diag, tensor->span, "%s is declared here", tensor->name);
+    etch_help(diag, "give one of them another axis, or clear it in a scope: for %s { shard %s @ () }",
+              tensor->scope ? tensor->scope->module : "MODULE", shard->dim);
+    p->failed = true;
+}
+
+static etch_state first_taken(const etch_shard *shard, const etch_state *place, const etch_dim *dim)
+{
+    for (uint32_t i = 0; i < shard->axis_count; i++)
+        if (place[shard->axes[i]] && place[shard->axes[i]] != dim)
+            return place[shard->axes[i]];
+    return NULL;
+}
+
+void etch_map_place(placer *p, const etch_part *part, const etch_tensor *tensor, etch_state *place)
+{
+    clear_place(p, place);
+    for (uint32_t i = 0; i < tensor->rank; i++) {
+        const etch_shard *shard = etch_map_dim(p->plan, part, tensor->dims[i]);
+        if (!shard || put_dim(shard, tensor->dims[i], place))
+            continue;
+        report_twice(p, tensor, shard,
+                     etch_map_dim(p->plan, part, first_taken(shard, place, tensor->dims[i])), place);
+        return;
+    }
+}
+
+/* ---- pins ------------------------------------------------------------------------------------------- */
+
+static const etch_pin *pin_among(const etch_pin *pins, uint32_t count, const etch_tensor *tensor)
+{
+    for (uint32_t k = count; k-- > 0;)
+        if (etch_tensor_is_selected(tensor, pins[k].selector))
+            return &pins[k];
+    return NULL;
+}
+
+static const etch_pin *find_pin(const placer *p, const etch_tensor *tensor)
+{
+    for (const etch_part *part = etch_part_of(&p->parts, tensor); part; part = part->outer)
+        for (uint32_t i = part->overrides.count; i-- > 0;) {
+            const etch_override *o = part->overrides.at[i];
+            const etch_pin *pin = pin_among(o->pins.at, o->pins.count, tensor);
+            if (pin)
+                return pin;
+        }
+    return pin_among(p->plan->pins.at, p->plan->pins.count, tensor);
+}
+
+bool etch_map_pin(placer *p, const etch_tensor *tensor, etch_state *place)
+{
+    const etch_pin *pin = find_pin(p, tensor);
+    if (!pin)
+        return false;
+    clear_place(p, place);
+    for (uint32_t i = 0; i < pin->shards.count; i++) {
+        const etch_shard *shard = &pin->shards.at[i];
+        const etch_dim *dim = NULL;
+        for (uint32_t d = 0; d < tensor->rank; d++)
+            if (strcmp(tensor->dims[d]->name, shard->dim) == 0)
+                dim = tensor->dims[d];
+        if (p->failed)
+            return true;
+        if (dim && put_dim(shard, dim, place))
+            continue;
+        if (dim) {
+            const etch_state other = first_taken(shard, place, dim);
+            report_twice(p, tensor, shard, etch_shard_find(pin->shards.at, pin->shards.count, other->name),
+                         place);
+            return true;
+        }
+        etch_diag *diag = etch_error(p->graph->diags, ETCH_E_PIN_DIM, shard->span, "pin %s: %s has no dim %s",
+                                     pin->selector, tensor->name, shard->dim);
+        etch_note(diag, tensor->span, "%s is made here", tensor->name);
+        p->failed = true;
+    }
+    return true;
+}
+
+etch_span etch_map_pin_line(const placer *p, const etch_tensor *tensor)
+{
+    const etch_pin *pin = find_pin(p, tensor);
+    return pin ? pin->span : (etch_span){0, 0};
+}
+
+/* ---- edges of parts ---------------------------------------------------------------------------------- */
+
+void etch_map_cross(placer *p, const etch_crossing *crossing, const etch_tensor *tensor,
+                    const etch_state *now, etch_state *place)
+{
+    etch_state map[ETCH_MAX_AXES];
+    etch_map_place(p, crossing->to, tensor, map);
+    for (uint32_t a = 0; a < p->axis_count; a++) {
+        place[a] = now[a];
+        if (!(crossing->axes & (1u << a)))
+            continue;
+        place[a] = map[a];
+        /* A result's dim that the outer map does not name keeps its shards, and a partial sum stays one: whoever
+         * reads it knows best where to. */
+        bool keeps = crossing->leaves && !map[a] && now[a] &&
+                     (now[a] == ETCH_PARTIAL || !etch_map_dim(p->plan, crossing->to, now[a]));
+        if (keeps)
+            place[a] = now[a];
+    }
+}
+
+/* ---- order of axes, requirements -------------------------------------------------------------------- */
+
+/* The shard of the part's own scopes that puts a dim on one of the axes, or else the first scope. */
+static etch_span line_of(const etch_part *part, uint32_t axes)
+{
+    etch_span line = {0, 0};
+    for (uint32_t i = part->overrides.count; i-- > 0;) {
+        const etch_override *o = part->overrides.at[i];
+        for (uint32_t k = 0; k < o->shards.count; k++) {
+            line = line.start ? line : o->span;
+            for (uint32_t a = 0; a < o->shards.at[k].axis_count; a++)
+                if (axes >> o->shards.at[k].axes[a] & 1)
+                    return o->shards.at[k].span;
+        }
+    }
+    return line;
+}
+
+etch_cause etch_part_cause(const etch_crossing *crossing, const etch_op *op, const etch_tensor *tensor)
+{
+    const etch_part *part = crossing->part;
+    return (etch_cause){crossing->leaves ? ETCH_RULE_LEAVE : ETCH_RULE_ENTER,
+                        .op = op,
+                        .tensor = tensor,
+                        .scope = part->call,
+                        .loop = part->loop,
+                        .result = part->result,
+                        .line = line_of(part, crossing->axes)};
+}
+
+typedef struct shard_walk {
+    const placer *p;
+    const char *dim;
+    const etch_shard *found;
+    uint32_t axes; /* bits that the entry must have */
+} shard_walk;
+
+static void visit_shards(shard_walk *w, const etch_shard *shards, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t bits = 0;
+        for (uint32_t a = 0; a < shards[i].axis_count; a++)
+            bits |= 1u << shards[i].axes[a];
+        if (!w->found && strcmp(shards[i].dim, w->dim) == 0 && (bits & w->axes) == w->axes)
+            w->found = &shards[i];
+    }
+}
+
+static void visit_pins(shard_walk *w, const etch_pin *pins, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        visit_shards(w, pins[i].shards.at, pins[i].shards.count);
+}
+
+/* The first entry of the plan that puts `dim` on all of `axes`, wherever it stands. */
+static const etch_shard *entry_with(const placer *p, const char *dim, uint32_t axes)
+{
+    const etch_plan *plan = p->plan;
+    shard_walk w = {.p = p, .dim = dim, .axes = axes};
+    visit_shards(&w, plan->shards.at, plan->shards.count);
+    visit_pins(&w, plan->pins.at, plan->pins.count);
+    for (uint32_t i = 0; i < plan->overrides.count; i++) {
+        visit_shards(&w, plan->overrides.at[i].shards.at, plan->overrides.at[i].shards.count);
+        visit_pins(&w, plan->overrides.at[i].pins.at, plan->overrides.at[i].pins.count);
+    }
+    return w.found;
+}
+
+static const etch_dim *first_of(const etch_dim *dim)
+{
+    while (dim->twin)
+        dim = dim->twin;
+    return dim;
+}
+
+const etch_shard *etch_map_entry(const placer *p, const etch_dim *dim, uint32_t axes)
+{
+    const etch_shard *entry = entry_with(p, dim->name, axes);
+    for (uint32_t i = 0; i < p->graph->dims.count && !entry; i++)
+        if (first_of(p->graph->dims.at[i]) == first_of(dim))
+            entry = entry_with(p, p->graph->dims.at[i]->name, axes);
+    return entry;
+}
+
+bool etch_map_is_inside(const placer *p, const etch_dim *dim, uint32_t inner, uint32_t outer)
+{
+    const etch_shard *entry = etch_map_entry(p, dim, (1u << inner) | (1u << outer));
+    if (!entry)
+        return inner > outer; /* never written together: the mesh's order */
+    for (uint32_t i = 0; i < entry->axis_count; i++)
+        if (entry->axes[i] == inner)
+            return false;
+        else if (entry->axes[i] == outer)
+            return true;
+    return false;
+}
+
+/* Is a dim called `a` one that was renamed from or to one called `b`, or the same? Slots have no order. */
+static bool are_one(const placer *p, const char *a, const char *b)
+{
+    for (uint32_t i = 0; i < p->graph->dims.count; i++)
+        for (uint32_t k = 0; k < p->graph->dims.count; k++) {
+            const etch_dim *x = p->graph->dims.at[i], *y = p->graph->dims.at[k];
+            if (strcmp(x->name, a) == 0 && strcmp(y->name, b) == 0 && first_of(x) == first_of(y) &&
+                !x->holds.count)
+                return true;
+        }
+    return false;
+}
+
+static uint32_t place_in(const etch_shard *shard, uint32_t axis)
+{
+    uint32_t at = 0;
+    while (at < shard->axis_count && shard->axes[at] != axis)
+        at++;
+    return at;
+}
+
+/* Do both list two axes, in different orders? */
+static bool orders_differ(const etch_shard *a, const etch_shard *b)
+{
+    for (uint32_t i = 0; i < a->axis_count; i++)
+        for (uint32_t k = i + 1; k < a->axis_count; k++) {
+            const uint32_t outer = place_in(b, a->axes[i]), inner = place_in(b, a->axes[k]);
+            if (outer < b->axis_count && inner < b->axis_count && outer > inner)
+                return true;
+        }
+    return false;
+}
+
+typedef ETCH_VEC(const etch_shard *) line_list;
+
+static void list_lines(placer *p, const etch_shard *shards, uint32_t count, line_list *out)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (shards[i].axis_count > 1)
+            ETCH_PUSH(p->arena, out, &shards[i]);
+}
+
+static void list_pins(placer *p, const etch_pin *pins, uint32_t count, line_list *out)
+{
+    for (uint32_t i = 0; i < count; i++)
+        list_lines(p, pins[i].shards.at, pins[i].shards.count, out);
+}
+
+static void report_order(placer *p, const etch_shard *line, const etch_shard *earlier)
+{
+    etch_diag *diag =
+        etch_error(p->graph->diags, ETCH_E_AXIS_ORDER, line->span,
+                   "the axes of %s stand in another order than elsewhere in the plan", line->dim);
+    etch_note(diag, earlier->span, "here");
+    etch_help(
+        diag,
+        "which part of a dim a rank holds follows from the order, the outer axis first: write one order "
+        "in all lines");
+    p->failed = true;
+}
+
+void etch_map_check_orders(placer *p)
+{
+    const etch_plan *plan = p->plan;
+    line_list lines = {0};
+    list_lines(p, plan->shards.at, plan->shards.count, &lines);
+    list_pins(p, plan->pins.at, plan->pins.count, &lines);
+    for (uint32_t i = 0; i < plan->overrides.count; i++) {
+        list_lines(p, plan->overrides.at[i].shards.at, plan->overrides.at[i].shards.count, &lines);
+        list_pins(p, plan->overrides.at[i].pins.at, plan->overrides.at[i].pins.count, &lines);
+    }
+    for (uint32_t i = 0; i < lines.count && !p->failed; i++)
+        for (uint32_t k = 0; k < i && !p->failed; k++)
+            if (orders_differ(lines.at[i], lines.at[k]) && are_one(p, lines.at[i]->dim, lines.at[k]->dim))
+                report_order(p, lines.at[i], lines.at[k]);
+}
+
+static etch_requirement *find_requirement(const placer *p, const etch_dim *dim, uint32_t axes)
+{
+    for (uint32_t i = 0; i < p->placed->requirements.count; i++)
+        if (p->placed->requirements.at[i].dim == dim && p->placed->requirements.at[i].axes == axes)
+            return &p->placed->requirements.at[i];
+    return NULL;
+}
+
+static etch_span require_span(const placer *p, const etch_dim *dim, uint32_t axes)
+{
+    const etch_shard *entry = axes ? entry_with(p, dim->name, axes) : NULL;
+    for (uint32_t a = 0; !entry && a < p->axis_count; a++)
+        if (axes & (1u << a))
+            entry = entry_with(p, dim->name, 1u << a);
+    return entry ? entry->span : axes ? p->plan->span : p->training->train.span;
+}
+
+void etch_map_require(placer *p, const etch_tensor *tensor, const etch_state *place)
+{
+    for (uint32_t i = 0; i < tensor->rank; i++) {
+        const etch_dim *dim = tensor->dims[i];
+        uint32_t axes = 0;
+        const etch_dim *batch = p->training->train.batch;
+        bool micro = batch && etch_dim_holds(dim, batch) && p->training->train.micro != etch_int(p->sym, 1);
+        etch_expr divisor = micro ? p->training->train.micro : etch_int(p->sym, 1);
+        for (uint32_t a = 0; a < p->axis_count; a++)
+            if (place[a] == dim) {
+                axes |= 1u << a;
+                divisor = etch_mul(p->sym, divisor, p->plan->mesh.at[a].size);
+            }
+        if ((!axes && !micro) || dim->ragged || find_requirement(p, dim, axes))
+            continue;
+        etch_expr size = micro ? dim->size : etch_placed_size(p->placed, dim);
+        if (size != dim->size && etch_divides(p->sym, divisor, size, NULL) == ETCH_YES)
+            continue; /* it is padded to that */
+        etch_requirement need = {.dim = dim,
+                                 .size = size,
+                                 .divisor = divisor,
+                                 .axes = axes,
+                                 .micro = micro,
+                                 .span = require_span(p, dim, axes)};
+        ETCH_PUSH(p->arena, &p->placed->requirements, need);
+    }
+}
+
+void etch_map_require_pairs(placer *p, const etch_dim *dim, uint32_t axes)
+{
+    etch_requirement *need = find_requirement(p, dim, axes); /* NULL for a size on average */
+    if (!need || need->paired)
+        return;
+    etch_expr ranks = etch_group_size(p->placed, axes); /* a rank that is alone needs no chunks */
+    need->divisor = etch_mul(p->sym, need->divisor, etch_min(p->sym, ranks, etch_int(p->sym, 2)));
+    need->paired = true;
+}

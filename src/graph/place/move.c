@@ -1,0 +1,357 @@
+/* Moves between placements (R5): what differs between how a value is held and how it is needed is a
+ * collective. */
+#include <string.h>
+
+#include "graph/place/place_int.h"
+
+bool etch_place_equal(const placer *p, const etch_state *a, const etch_state *b)
+{
+    for (uint32_t i = 0; i < p->axis_count; i++)
+        if (a[i] != b[i])
+            return false;
+    return true;
+}
+
+etch_value *etch_value_new(placer *p, etch_tensor *tensor, const etch_state *place)
+{
+    etch_value *value = ETCH_NEW(p->arena, etch_value);
+    value->tensor = tensor;
+    value->id = p->placed->value_count++;
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        value->place[a] = place ? place[a] : NULL;
+    etch_map_require(p, tensor, value->place);
+    return value;
+}
+
+etch_step *etch_step_new(placer *p, etch_op *op, const etch_row *row, etch_phase phase, etch_scope *scope,
+                         uint32_t ins, uint32_t outs)
+{
+    etch_step *step = ETCH_NEW(p->arena, etch_step);
+    *step = (etch_step){.op = op,
+                        .row = row,
+                        .phase = phase,
+                        .scope = scope,
+                        .in_count = ins,
+                        .out_count = outs,
+                        .kernel = UINT32_MAX,
+                        .id = p->placed->step_count++};
+    step->ins = ETCH_NEW_ARRAY(p->arena, ins, etch_value *);
+    step->outs = ETCH_NEW_ARRAY(p->arena, outs, etch_value *);
+    step->accumulate_into = ETCH_NEW_ARRAY(p->arena, outs, etch_tensor *);
+    ETCH_PUSH(p->arena, &p->region->items, (etch_placed_item){.step = step});
+    return step;
+}
+
+static etch_move move_of(etch_state from, etch_state to)
+{
+    if (from == to)
+        return ETCH_NO_MOVE;
+    if (!from)
+        return ETCH_SLICE;
+    if (from == ETCH_PARTIAL)
+        return to ? ETCH_REDUCE_SCATTER : ETCH_ALL_REDUCE;
+    return to ? ETCH_ALL_TO_ALL : ETCH_ALL_GATHER;
+}
+
+/* ---- in which order ---------------------------------------------------------------------------------- */
+
+enum { MOVE_KINDS = ETCH_ALL_GATHER };
+
+/* Sizes shrink first. */
+static const etch_move shrink_first[MOVE_KINDS] = {ETCH_SLICE, ETCH_REDUCE_SCATTER, ETCH_ALL_TO_ALL,
+                                                   ETCH_ALL_REDUCE, ETCH_ALL_GATHER};
+
+static bool is_shard(etch_state state)
+{
+    return state && state != ETCH_PARTIAL;
+}
+
+/* Does `other`, on a dim that `axis` leaves or joins now, keep it from that? Only the innermost axis of a dim may leave it
+ * or join it: the shards of the outer ones stay where they are. Slots have no order that would have to be kept. But
+ * what is to leave any dim leaves before another joins: that one would divide shards, and what is left when they are
+ * gathered is not its part of the whole. */
+static bool is_in_the_way(const placer *p, const etch_state *now, const etch_state *goal, uint32_t axis,
+                          uint32_t other)
+{
+    const etch_state from = now[axis], to = goal[axis], there = now[other];
+    if (!is_shard(there) || (there != from && there != to))
+        return false;
+    if (there == to && goal[other] != to)
+        return true;
+    return !there->holds.count && etch_map_is_inside(p, there, other, axis);
+}
+
+static uint32_t axes_of_kind(const placer *p, const etch_state *now, const etch_state *goal, etch_move kind)
+{
+    uint32_t axes = 0;
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        if (move_of(now[a], goal[a]) == kind)
+            axes |= 1u << a;
+    return axes;
+}
+
+static bool may_move(const placer *p, const etch_state *now, const etch_state *goal, uint32_t axes)
+{
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        for (uint32_t b = 0; axes & (1u << a) && b < p->axis_count; b++)
+            if (!(axes & (1u << b)) && is_in_the_way(p, now, goal, a, b))
+                return false;
+    return true;
+}
+
+/* The first order of collectives, at most one of a kind, that leads to `goal`; NO_MOVE at its end. False: there is none. */
+static bool order_moves(const placer *p, const etch_state *now, const etch_state *goal, etch_move *order)
+{
+    bool moves = false;
+    for (uint32_t i = 0; i < MOVE_KINDS; i++) {
+        const uint32_t axes = axes_of_kind(p, now, goal, shrink_first[i]);
+        if (!axes)
+            continue;
+        moves = true;
+        if (!may_move(p, now, goal, axes))
+            continue;
+        etch_state next[ETCH_MAX_AXES];
+        for (uint32_t a = 0; a < p->axis_count; a++)
+            next[a] = axes & (1u << a) ? goal[a] : now[a];
+        *order = shrink_first[i];
+        if (order_moves(p, next, goal, order + 1))
+            return true;
+    }
+    *order = ETCH_NO_MOVE;
+    return !moves;
+}
+
+uint32_t etch_move_left_behind(const placer *p, const etch_value *value, const etch_state *need)
+{
+    uint32_t axes = 0;
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        for (uint32_t b = 0; is_shard(value->place[a]) && need[a] != value->place[a] && b < p->axis_count;
+             b++)
+            if (value->place[b] == value->place[a] && need[b] == value->place[b] &&
+                is_in_the_way(p, value->place, need, a, b))
+                axes |= 1u << b;
+    return axes;
+}
+
+/* The axes of a line, or of the value's dim, but with `last` at the end: "(cp,dp)". */
+static const char *axes_with_last(const placer *p, const etch_shard *line, uint32_t other, uint32_t last)
+{
+    etch_buf text = {.arena = p->arena};
+    for (uint32_t i = 0; line && i < line->axis_count; i++)
+        if (line->axes[i] != last)
+            etch_buf_printf(&text, "%s,", p->plan->mesh.at[line->axes[i]].name);
+    if (!line)
+        etch_buf_printf(&text, "%s,", p->plan->mesh.at[other].name);
+    etch_buf_puts(&text, p->plan->mesh.at[last].name);
+    return text.text;
+}
+
+/* Reports which axis is kept from moving by which, at the line that has both on the dim, or at that which asks for it. */
+static void refuse_move(placer *p, const etch_value *value, const etch_state *goal, const etch_cause *cause)
+{
+    for (uint32_t a = 0; a < p->axis_count && !p->failed; a++)
+        for (uint32_t b = 0; value->place[a] != goal[a] && b < p->axis_count && !p->failed; b++) {
+            if (a == b || !is_in_the_way(p, value->place, goal, a, b))
+                continue;
+            const etch_dim *dim = value->place[b];
+            const char *name = p->plan->mesh.at[a].name, *other = p->plan->mesh.at[b].name;
+            const etch_shard *line = etch_map_entry(p, dim, (1u << a) | (1u << b));
+            const etch_shard *of_one = line ? line : etch_map_entry(p, dim, 1u << b);
+            etch_diag *diag = etch_error(
+                p->graph->diags, ETCH_E_NOT_INNERMOST, of_one ? of_one->span : p->plan->span,
+                "%s must be last on %s: %s is moved while %s stays on it", name, dim->name, name, other);
+            if (cause->line.end)
+                etch_note(diag, cause->line, "this line moves it");
+            etch_note(diag, value->tensor->span, "for %s", value->tensor->name);
+            etch_help(diag, "write %s @ (%s): the part of the outer axis stays when the inner one goes",
+                      dim->name, axes_with_last(p, line, b, a));
+            p->failed = true;
+        }
+}
+
+/* ---- moves and copies -------------------------------------------------------------------------------- */
+
+static etch_value *move_once(placer *p, etch_value *value, const etch_state *goal, uint32_t axes,
+                             etch_move move, etch_phase phase, etch_scope *scope, etch_cause cause)
+{
+    etch_state place[ETCH_MAX_AXES];
+    memcpy(place, value->place, sizeof place);
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        if (axes & (1u << a))
+            place[a] = goal[a];
+    etch_step *step = etch_step_new(p, NULL, etch_row_of_move(p->graph, move), phase, scope, 1, 1);
+    step->move = move;
+    step->axes = axes;
+    step->cause = cause;
+    step->ins[0] = value;
+    step->outs[0] = etch_value_new(p, value->tensor, place);
+    step->outs[0]->step = step;
+    return step->outs[0];
+}
+
+/* What an iteration of the body undoes or repeats; NULL: nothing. */
+static const etch_region *region_before(const etch_region *body)
+{
+    const etch_loop *loop = body->loop->forward ? body->loop->forward : body->loop->repeats;
+    return loop ? loop->bodies.at[body->index] : NULL;
+}
+
+/* Was the copy made by the region in work, or by what that undoes or repeats? */
+static bool is_before(const placer *p, const copy *c)
+{
+    const etch_region *here = p->region->of, *there = c->region->of;
+    if (!here->loop || !there->loop)
+        return !here->loop && !there->loop;
+    while (here && here != there)
+        here = region_before(here);
+    return here != NULL;
+}
+
+/* Did it take a collective to make the copy? A rank's own shard is had for nothing. */
+static bool is_brought(const placer *p, const copy *c)
+{
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        if (c->from->place[a] && c->from->place[a] != c->to->place[a])
+            return true;
+    return false;
+}
+
+/* May the phase in work read the copy of an earlier one? Weights are no matter of this: they are there in both. */
+static bool is_kept(const placer *p, const copy *c, etch_phase phase)
+{
+    return p->plan->keep_gathers && c->phase < phase && c->from->tensor->kind != ETCH_WEIGHT &&
+           is_brought(p, c) && is_before(p, c);
+}
+
+/* What a value was before collectives moved it: all that come from one are copies of each other. */
+static const etch_value *unmoved(const placer *p, const etch_value *value)
+{
+    while (value->step && value->step->move != ETCH_NO_MOVE &&
+           !etch_place_equal(p, value->place, value->step->ins[0]->place))
+        value = value->step->ins[0];
+    return value;
+}
+
+/* Does the copy hold what `value` holds, here and now? */
+static bool is_copy_of(const placer *p, const copy *c, const etch_value *value, etch_phase phase)
+{
+    const bool shared = c->region == p->region && c->phase == phase;
+    return unmoved(p, c->from) == unmoved(p, value) && (shared || is_kept(p, c, phase));
+}
+
+static etch_value *find_copy(const placer *p, const etch_value *value, const etch_state *goal,
+                             etch_phase phase)
+{
+    for (uint32_t i = 0; i < p->copies.count; i++) {
+        const copy *c = &p->copies.at[i];
+        if (is_copy_of(p, c, value, phase) && etch_place_equal(p, c->to->place, goal))
+            return c->to;
+    }
+    return NULL;
+}
+
+/* Axes on which something is left to be sent to bring a copy to `goal`. */
+static uint32_t left_to_move(const placer *p, const etch_value *from, const etch_state *goal)
+{
+    uint32_t left = 0;
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        left += from->place[a] && from->place[a] != goal[a];
+    return left;
+}
+
+/* Is the copy, on each axis, where it was, where it is to be, or whole where a part is wanted? */
+static bool is_on_the_way(const placer *p, const etch_value *value, const etch_value *held,
+                          const etch_state *goal)
+{
+    for (uint32_t a = 0; a < p->axis_count; a++) {
+        const bool whole = !held->place[a] && goal[a] != ETCH_PARTIAL;
+        if (held->place[a] != goal[a] && held->place[a] != value->place[a] && !whole)
+            return false;
+    }
+    etch_move order[MOVE_KINDS + 1];
+    return order_moves(p, held->place, goal, order);
+}
+
+/* What is nearest to `goal` of a value and its copies that are there. */
+static etch_value *nearest(const placer *p, etch_value *value, const etch_state *goal, etch_phase phase)
+{
+    etch_value *best = value;
+    for (uint32_t i = 0; i < p->copies.count; i++) {
+        const copy *c = &p->copies.at[i];
+        if (is_copy_of(p, c, value, phase) && left_to_move(p, c->to, goal) < left_to_move(p, best, goal) &&
+            is_on_the_way(p, value, c->to, goal))
+            best = c->to;
+    }
+    return best;
+}
+
+/* A view is moved by moving what it shows and looking at it again, so that all views of a value share its
+ * copies. */
+static etch_value *move_view(placer *p, etch_value *view, const etch_state *goal, etch_phase phase,
+                             etch_scope *scope, etch_cause cause)
+{
+    etch_op *op = view->step->op;
+    etch_state need[ETCH_MAX_AXES] = {NULL};
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        need[a] = etch_op_dim_before(op, goal[a]);
+    etch_value *moved = etch_move_value(p, view->step->ins[0], need, UINT32_MAX, phase, scope, cause);
+    etch_step *step = etch_step_new(p, op, op->row, phase, scope, 1, 1);
+    step->ins[0] = moved;
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        step->factor[a] = goal[a] == ETCH_PARTIAL ? NULL : goal[a];
+    step->outs[0] = etch_value_new(p, view->tensor, goal);
+    step->outs[0]->step = step;
+    return step->outs[0];
+}
+
+/* Can what a view shows be held so that the view is held as `goal`? Not when an inner dim of a group that it
+ * splits is to be divided. */
+static bool shows_shards(const placer *p, const etch_value *view, const etch_state *goal)
+{
+    const etch_op *op = view->step->op;
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        if (goal[a] && goal[a] != ETCH_PARTIAL && !etch_op_dim_before(op, goal[a]))
+            return false;
+    return true;
+}
+
+static void keep_copy(placer *p, etch_value *from, etch_value *to, etch_phase phase)
+{
+    ETCH_PUSH(p->arena, &p->copies, (copy){.from = from, .to = to, .region = p->region, .phase = phase});
+}
+
+etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need, uint32_t mask,
+                            etch_phase phase, etch_scope *scope, etch_cause cause)
+{
+    etch_state goal[ETCH_MAX_AXES];
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        goal[a] = mask & (1u << a) ? need[a] : value->place[a];
+    if (etch_place_equal(p, value->place, goal))
+        return value;
+    etch_value *moved = find_copy(p, value, goal, phase);
+    if (moved)
+        return moved;
+    if (value->step && value->step->op && etch_op_is_view(value->step->op) && shows_shards(p, value, goal)) {
+        moved = move_view(p, value, goal, phase, scope, cause);
+        keep_copy(p, value, moved, phase);
+        return moved;
+    }
+    moved = nearest(p, value, goal, phase);
+    etch_move order[MOVE_KINDS + 1];
+    if (!order_moves(p, moved->place, goal, order)) {
+        refuse_move(p, moved, goal, &cause);
+        return value;
+    }
+    for (const etch_move *kind = order; *kind != ETCH_NO_MOVE; kind++) {
+        moved =
+            move_once(p, moved, goal, axes_of_kind(p, moved->place, goal, *kind), *kind, phase, scope, cause);
+        keep_copy(p, value, moved, phase);
+    }
+    return moved;
+}
+
+etch_value *etch_move_reduce(placer *p, etch_value *value, uint32_t axes, etch_phase phase, etch_scope *scope,
+                             etch_cause cause)
+{
+    return move_once(p, value, value->place, axes, ETCH_ALL_REDUCE, phase, scope, cause);
+}

@@ -1,0 +1,83 @@
+/* Dims that a plan pads: `pad V = 128*tp`. Ranks hold and compute such a dim as if its size were a multiple of that; its
+ * last elements stand for nothing, and what is computed leaves them out. The model and its counts know nothing of it. */
+#include <string.h>
+
+#include "graph/place/place_int.h"
+
+static const etch_pad *pad_of(const etch_plan *plan, const etch_dim *dim)
+{
+    for (uint32_t i = 0; i < plan->pads.count; i++)
+        if (strcmp(plan->pads.at[i].dim, dim->name) == 0)
+            return &plan->pads.at[i];
+    return NULL;
+}
+
+etch_expr etch_placed_size(const etch_placed *placed, const etch_dim *dim)
+{
+    etch_sym *sym = placed->training->graph->sym;
+    const etch_pad *pad = pad_of(placed->plan, dim);
+    etch_expr size = etch_training_size(placed->training, dim);
+    if (!pad || !size || !pad->multiple)
+        return size;
+    return etch_mul(sym, etch_ceil(sym, etch_div(sym, size, pad->multiple)), pad->multiple);
+}
+
+etch_expr etch_size_in_placement(const void *placed, const etch_dim *dim)
+{
+    return etch_placed_size(placed, dim);
+}
+
+/* ---- what can be padded --------------------------------------------------------------------------------- */
+
+/* Why the op cannot leave the padding of the dim out; NULL: it can. */
+static const char *hindrance(const etch_op *op, const etch_dim *dim)
+{
+    const etch_attrs *a = &op->attrs;
+    if (etch_dim_among(a->from, a->map_count, dim) || etch_dim_among(a->to, a->map_count, dim))
+        return "gives its elements another name or place";
+    if (etch_dim_among(a->slots, a->slots_count, dim) || etch_op_dim_linked(op, dim) != dim)
+        return "routes along it";
+    for (uint32_t i = 0; i < op->in_count; i++)
+        if (etch_has_dim(op->ins[i], dim) && etch_op_factor(op, dim) == FACTOR_WHOLE)
+            return "needs all of it in its order";
+    return NULL;
+}
+
+static void refuse(placer *p, const etch_pad *pad, const etch_dim *dim, const etch_op *op, const char *why)
+{
+    etch_diag *diag = etch_error(p->graph->diags, ETCH_E_PAD, pad->span, "%s cannot be padded: %s", dim->name,
+                                 op ? etch_text(p->arena, "%s %s", etch_row_name(op->row), why) : why);
+    etch_note(diag, op ? op->span : dim->span, op ? "here" : "%s is declared here", dim->name);
+    etch_help(diag, "choose sizes that the mesh divides, or axes that divide another dim");
+    p->failed = true;
+}
+
+static void check_region(placer *p, const etch_region *region, const etch_pad *pad, const etch_dim *dim)
+{
+    for (uint32_t i = 0; i < region->items.count && !p->failed; i++) {
+        const etch_op *op = region->items.at[i].op;
+        const etch_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            check_region(p, loop->bodies.at[k], pad, dim);
+        const char *why = op ? hindrance(op, dim) : NULL;
+        if (why)
+            refuse(p, pad, dim, op, why);
+    }
+}
+
+void etch_padding_check(placer *p)
+{
+    const etch_dim *batch = p->training->train.batch;
+    for (uint32_t i = 0; i < p->graph->dims.count && !p->failed; i++) {
+        const etch_dim *dim = p->graph->dims.at[i];
+        const etch_pad *pad = pad_of(p->plan, dim);
+        if (!pad)
+            continue;
+        if (dim->ragged)
+            refuse(p, pad, dim, NULL, "its size is one on average, which nothing needs to divide");
+        else if (batch && etch_dim_holds(dim, batch))
+            refuse(p, pad, dim, NULL, "it is what microbatches divide");
+        else
+            check_region(p, p->graph->forward, pad, dim);
+    }
+}

@@ -1,0 +1,898 @@
+/* Placement: a plan applied to a training graph, op by op, axis by axis.
+ *
+ * requires: a training graph and a plan whose axes are indices into its mesh. provides: placed regions with
+ * every collective, kernels, buckets, updates, requirements.
+ *
+ * The rules (R1-R9) are told in docs/placement.md. In short: the plan's maps place weights, inputs and what
+ * pins name; every other placement follows from the op's row, factor by factor; where a value is not as its
+ * consumer needs it, the difference is a collective. */
+#include <string.h>
+
+#include "graph/place/place_int.h"
+
+enum { ALL_AXES = (1 << ETCH_MAX_AXES) - 1 };
+
+static void place_region(placer *p, const etch_region *region, etch_placed_region *into);
+
+/* ---- which version of a value an op reads ----------------------------------------------------------- */
+
+/* Consumers see a pinned value as the pin holds it; later passes see a partial result as forward resolved it. */
+static etch_value *value_for(const placer *p, const etch_tensor *tensor, etch_phase phase)
+{
+    uint32_t id = tensor->id;
+    if (p->pinned[id])
+        return p->pinned[id];
+    const bool again = phase == ETCH_RECOMPUTE && tensor->producer && tensor->producer->phase == ETCH_FORWARD;
+    if ((phase == ETCH_BACKWARD || again) && p->resolved[id])
+        return p->resolved[id];
+    return p->made[id];
+}
+
+static bool has_partial(const placer *p, const etch_value *value)
+{
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        if (value->place[a] == ETCH_PARTIAL)
+            return true;
+    return false;
+}
+
+/* Is the walk where the tensor is made, and not deeper in a loop? */
+static bool is_at_home(const placer *p, const etch_tensor *tensor)
+{
+    const etch_region *home = tensor->region, *here = p->region->of;
+    return home && home->loop == here->loop && home->index == here->index;
+}
+
+static etch_value *bring(placer *p, etch_value *value, const etch_state *need, uint32_t mask,
+                         etch_phase phase, etch_scope *scope, etch_cause cause)
+{
+    etch_value *moved = etch_move_value(p, value, need, mask, phase, scope, cause);
+    uint32_t id = value->tensor->id;
+    bool resolves = moved != value && has_partial(p, value) && !has_partial(p, moved);
+    if (phase != ETCH_BACKWARD && resolves && !p->resolved[id] && is_at_home(p, value->tensor))
+        p->resolved[id] = moved;
+    return moved;
+}
+
+/* ---- factors of one op (R2, R4) --------------------------------------------------------------------- */
+
+typedef struct placing {
+    etch_op *op;
+    etch_value **ins;
+    etch_state (*need)[ETCH_MAX_AXES];   /* by operand */
+    etch_state (*result)[ETCH_MAX_AXES]; /* by result */
+    etch_state factor[ETCH_MAX_AXES];
+    uint32_t stat_axes; /* axes over which a statistic is reduced */
+    uint32_t barred;    /* axes that would take other slots apart than elsewhere: they divide nothing */
+} placing;
+
+static bool op_has_dim(const etch_op *op, const etch_dim *dim)
+{
+    for (uint32_t i = 0; i < op->in_count; i++)
+        if (etch_has_dim(op->ins[i], dim))
+            return true;
+    for (uint32_t i = 0; i < op->out_count; i++)
+        if (etch_has_dim(op->outs[i], dim))
+            return true;
+    return false;
+}
+
+static bool can_divide(const etch_op *op, etch_state state)
+{
+    return state && state != ETCH_PARTIAL && op_has_dim(op, state) &&
+           etch_op_factor(op, state) != FACTOR_WHOLE;
+}
+
+static uint32_t count_partial(const placing *pl, uint32_t axis)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < pl->op->in_count; i++)
+        count += pl->ins[i]->place[axis] == ETCH_PARTIAL;
+    return count;
+}
+
+static bool any_sharded(const placing *pl, uint32_t axis)
+{
+    for (uint32_t i = 0; i < pl->op->in_count; i++)
+        if (pl->ins[i]->place[axis] && pl->ins[i]->place[axis] != ETCH_PARTIAL)
+            return true;
+    return false;
+}
+
+static etch_state factor_of_operands(const placing *pl, uint32_t axis, bool weights)
+{
+    for (uint32_t i = 0; i < pl->op->in_count; i++) {
+        bool is_weight = pl->op->ins[i]->kind == ETCH_WEIGHT;
+        if (is_weight == weights && can_divide(pl->op, pl->ins[i]->place[axis]))
+            return pl->ins[i]->place[axis];
+    }
+    return NULL;
+}
+
+static etch_state factor_of_demand(const placer *p, const placing *pl, uint32_t axis)
+{
+    const demand *want = &p->wants[pl->op->outs[0]->id];
+    etch_state dim = want->known ? want->place[axis] : NULL;
+    uint32_t partial = count_partial(pl, axis);
+    if (!can_divide(pl->op, dim) || etch_op_factor(pl->op, dim) != FACTOR_PASS ||
+        !etch_op_is_even(pl->op, dim))
+        return NULL;
+    if (pl->op->row->linear == LINEAR_JOINT && partial == pl->op->in_count)
+        return NULL; /* a sum of partial sums stays one */
+    return partial || !any_sharded(pl, axis) ? dim : NULL;
+}
+
+static etch_state *route_of(placer *p, const etch_tensor *indices)
+{
+    const etch_tensor *root = etch_route_root(indices);
+    for (uint32_t i = 0; i < p->routes.count; i++)
+        if (p->routes.at[i].indices == root)
+            return p->routes.at[i].tokens;
+    ETCH_PUSH(p->arena, &p->routes, (route){.indices = root});
+    return p->routes.at[p->routes.count - 1].tokens;
+}
+
+/* A rank's slots are those of its tokens, in all ops that route alike: where one of them is divided along a
+ * token dim, so are the others. */
+static etch_state factor_of_route(placer *p, const etch_op *op, uint32_t axis, etch_state state)
+{
+    if (!state || !op->row->links)
+        return state;
+    etch_state *token = &route_of(p, op->ins[op->row->lead])[axis];
+    bool of_tokens = etch_op_dim_linked(op, state) != state;
+    bool of_slots = etch_dim_among(op->attrs.to, op->attrs.map_count, state);
+    if (of_tokens && !*token)
+        *token = state;
+    return (of_tokens || of_slots) && can_divide(op, *token) ? *token : state;
+}
+
+/* Does the operand have `dim`, under either of its names where the op maps dims (the gradient of a slice)? */
+static bool operand_has(const etch_op *op, const etch_tensor *operand, const etch_dim *dim)
+{
+    return etch_has_dim(operand, dim) || etch_has_dim(operand, etch_op_dim_before(op, dim)) ||
+           etch_has_dim(operand, etch_op_dim_after(op, dim));
+}
+
+static bool has_result_dims(const etch_op *op, const etch_tensor *operand)
+{
+    for (uint32_t d = 0; d < op->outs[0]->rank; d++)
+        if (!operand_has(op, operand, op->outs[0]->dims[d]))
+            return false;
+    return true;
+}
+
+/* Is the only partial operand summed down, with nothing but what is smaller? Then its summands are added behind the op, in a
+ * smaller tensor: rows of tables when they are pooled. */
+static bool sums_later(const placing *pl, uint32_t axis)
+{
+    const etch_op *op = pl->op;
+    const etch_tensor *sum = NULL;
+    for (uint32_t i = 0; i < op->in_count; i++)
+        if (pl->ins[i]->place[axis] == ETCH_PARTIAL)
+            sum = op->ins[i];
+    if (op->row->linear != LINEAR_EACH || count_partial(pl, axis) != 1 || !has_result_dims(op, sum) ||
+        op->outs[0]->rank >= sum->rank)
+        return false;
+    for (uint32_t i = 0; i < op->in_count; i++)
+        if (op->ins[i] != sum && (op->ins[i]->rank >= sum->rank || !etch_covers(sum, op->ins[i]) ||
+                                  (op->ins[i]->kind == ETCH_WEIGHT && pl->ins[i]->place[axis])))
+            return false;
+    return true;
+}
+
+static etch_state choose_factor(placer *p, const placing *pl, uint32_t axis)
+{
+    const etch_op *op = pl->op;
+    if (pl->barred & (1u << axis))
+        return NULL;
+    if (op->forward) {
+        etch_state state = p->steps[op->forward->id]->factor[axis];
+        return can_divide(op, state) ? state : NULL;
+    }
+    if (sums_later(pl, axis))
+        return NULL;
+    etch_state lead = op->row->lead ? pl->ins[op->row->lead]->place[axis] : NULL;
+    etch_state state = can_divide(op, lead) ? lead : factor_of_operands(pl, axis, true);
+    if (!state)
+        state = factor_of_operands(pl, axis, false);
+    return factor_of_route(p, op, axis, state ? state : factor_of_demand(p, pl, axis));
+}
+
+/* Which partial operands of this axis go through the op, as bits: all of them, or one. Of several the last one that
+ * backward does not ask for, too: the others are needed whole, this one nowhere. */
+static uint32_t passing_partials(const placer *p, const placing *pl, uint32_t axis)
+{
+    const etch_op *op = pl->op;
+    const uint32_t partial = count_partial(pl, axis);
+    if (op->row->linear == LINEAR_JOINT)
+        return partial == op->in_count ? UINT32_MAX : 0;
+    uint32_t passing = 0;
+    for (uint32_t i = 0; op->row->linear == LINEAR_EACH && i < op->in_count; i++)
+        if (pl->ins[i]->place[axis] == ETCH_PARTIAL && has_result_dims(op, op->ins[i]) &&
+            (partial == 1 || !p->uses[op->ins[i]->id].read_back))
+            passing = 1u << i;
+    return passing;
+}
+
+/* A result that is made of some operands only (the statistic of an attention: queries and keys) is left whole
+ * by a dim that they lack. */
+static bool is_untouched(const etch_op *op, uint32_t result, const etch_dim *dim)
+{
+    if (result == 0 || !op->row->extra_reads)
+        return false;
+    for (uint32_t slot = 0; slot < 32; slot++) {
+        uint32_t i = op->row->extra_reads & (1u << slot) ? etch_op_index(op, slot) : UINT32_MAX;
+        if (i != UINT32_MAX && etch_has_dim(op->ins[i], dim))
+            return false;
+    }
+    return true;
+}
+
+/* How a tensor is held where the op divides its work along `f`; `otherwise` when it has no part in that. */
+static etch_state state_under(const etch_op *op, const etch_tensor *tensor, etch_state f,
+                              etch_state otherwise)
+{
+    if (etch_has_dim(tensor, f))
+        return f;
+    const etch_dim *linked = etch_op_dim_linked(op, f);
+    return etch_has_dim(tensor, linked) ? linked : otherwise;
+}
+
+static void place_axis(placer *p, placing *pl, uint32_t axis)
+{
+    const etch_op *op = pl->op;
+    etch_state f = choose_factor(p, pl, axis);
+    pl->factor[axis] = f;
+    const uint32_t passing = !f && count_partial(pl, axis) ? passing_partials(p, pl, axis) : 0;
+    if (passing) {
+        for (uint32_t i = 0; i < op->in_count; i++)
+            pl->need[i][axis] = op->row->linear == LINEAR_JOINT || passing & (1u << i) ? ETCH_PARTIAL : NULL;
+        for (uint32_t i = 0; i < op->out_count; i++)
+            pl->result[i][axis] = ETCH_PARTIAL;
+        return;
+    }
+    for (uint32_t i = 0; i < op->in_count; i++)
+        pl->need[i][axis] = f ? state_under(op, op->ins[i], f, NULL) : NULL;
+    if (!f)
+        return;
+    bool stat = etch_op_factor(op, f) == FACTOR_STAT;
+    if (stat)
+        pl->stat_axes |= 1u << axis;
+    for (uint32_t i = 0; i < op->out_count; i++) {
+        bool whole = stat || is_untouched(op, i, f);
+        pl->result[i][axis] = state_under(op, op->outs[i], f, whole ? NULL : ETCH_PARTIAL);
+    }
+}
+
+/* Axes that divide one token dim take the slots apart together, outer ones first, and a shard of slots is to mean
+ * the same in all ops that route alike. So one may join only inside those of ops before, and one may go only with
+ * those inside it. `before`: the token dims of the ops before. */
+static bool takes_others_apart(const placer *p, const placing *pl, const etch_state *before, uint32_t axis)
+{
+    const etch_state token = pl->factor[axis];
+    for (uint32_t a = 0; a < p->axis_count; a++) {
+        if (a == axis || before[a] != token)
+            continue;
+        bool is_inside = etch_map_is_inside(p, token, axis, a);
+        if (is_inside ? pl->factor[a] != token : before[axis] != token)
+            return true;
+    }
+    return false;
+}
+
+static void keep_slots(placer *p, placing *pl)
+{
+    etch_state before[ETCH_MAX_AXES];
+    etch_state *tokens = route_of(p, pl->op->ins[pl->op->row->lead]);
+    memcpy(before, tokens, sizeof before);
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        place_axis(p, pl, a);
+    for (uint32_t a = 0; a < p->axis_count; a++) {
+        bool of_tokens = pl->factor[a] && etch_op_dim_linked(pl->op, pl->factor[a]) != pl->factor[a];
+        if (!of_tokens || pl->op->forward || !takes_others_apart(p, pl, before, a))
+            continue;
+        tokens[a] = before[a];
+        pl->barred |= 1u << a;
+        for (uint32_t i = 0; i < pl->op->out_count; i++)
+            pl->result[i][a] = NULL;
+        place_axis(p, pl, a);
+        a = UINT32_MAX; /* those inside it go, too */
+    }
+}
+
+/* An axis inside one that an operand has to be gathered over is gathered, too, in the same collective, and divides no
+ * work: tokens on (tp,g) that are needed whole on tp alone. */
+static uint32_t left_behind(const placer *p, const placing *pl)
+{
+    uint32_t axes = 0;
+    for (uint32_t i = 0; i < pl->op->in_count; i++)
+        axes |= etch_move_left_behind(p, pl->ins[i], pl->need[i]);
+    return axes;
+}
+
+static bool is_divided(const placing *pl, uint32_t axis, etch_state dim)
+{
+    for (uint32_t i = 0; i < pl->op->in_count; i++)
+        if (pl->ins[i]->place[axis] == dim)
+            return true;
+    return false;
+}
+
+/* An axis does not divide work because the result is wanted divided, where one outside of it joins the dim later: the
+ * result is cut behind that one. */
+static uint32_t joined_early(const placer *p, const placing *pl)
+{
+    const demand *want = &p->wants[pl->op->outs[0]->id];
+    uint32_t axes = 0;
+    for (uint32_t b = 0; want->known && !pl->op->forward && b < p->axis_count; b++) {
+        const etch_state dim = pl->factor[b];
+        if (!dim || dim->holds.count || pl->result[0][b] != dim || want->place[b] != dim ||
+            is_divided(pl, b, dim))
+            continue;
+        for (uint32_t a = 0; a < p->axis_count; a++)
+            if (a != b && want->place[a] == dim && pl->result[0][a] != dim &&
+                etch_map_is_inside(p, dim, b, a))
+                axes |= 1u << b;
+    }
+    return axes;
+}
+
+static void place_axes(placer *p, placing *pl)
+{
+    for (uint32_t a = 0; a < p->axis_count && !pl->op->row->links; a++)
+        place_axis(p, pl, a);
+    if (pl->op->row->links)
+        keep_slots(p, pl);
+    for (;;) {
+        const uint32_t axes = (left_behind(p, pl) | joined_early(p, pl)) & ~pl->barred;
+        if (!axes)
+            break;
+        pl->barred |= axes;
+        for (uint32_t a = 0; a < p->axis_count; a++) {
+            if (!(axes & (1u << a)))
+                continue;
+            for (uint32_t i = 0; i < pl->op->out_count; i++)
+                pl->result[i][a] = NULL;
+            pl->stat_axes &= ~(1u << a);
+            place_axis(p, pl, a);
+        }
+    }
+}
+
+/* ---- one op ----------------------------------------------------------------------------------------- */
+
+static void bring_operands(placer *p, placing *pl)
+{
+    for (uint32_t i = 0; i < pl->op->in_count; i++) {
+        const etch_value *now = pl->ins[i];
+        if (etch_place_equal(p, now->place, pl->need[i]))
+            continue;
+        const etch_cause cause = {ETCH_RULE_OPERAND, .op = pl->op};
+        pl->ins[i] = bring(p, pl->ins[i], pl->need[i], ALL_AXES, pl->op->phase, pl->op->scope, cause);
+    }
+}
+
+/* A gradient goes to where its weight is; over axes that replicate the weight it may stay partial, to be
+ * reduced once per step (R9). */
+static etch_value *bring_to_gradient(placer *p, etch_value *part, const etch_tensor *gradient,
+                                     etch_phase phase, etch_scope *scope)
+{
+    const etch_value *weight = p->placed->weight_of[gradient->of->id];
+    etch_state need[ETCH_MAX_AXES];
+    for (uint32_t a = 0; a < p->axis_count; a++) {
+        bool partial = !weight->place[a] && part->place[a] == ETCH_PARTIAL;
+        need[a] = partial ? ETCH_PARTIAL : weight->place[a];
+        if (partial)
+            p->placed->sync_axes[gradient->of->id] |= 1u << a;
+    }
+    return bring(p, part, need, ALL_AXES, phase, scope, (etch_cause){ETCH_RULE_WEIGHT, .tensor = gradient});
+}
+
+/* The step adds its result into the gradient itself, unless that has to move first. */
+static void add_to_gradient(placer *p, etch_step *step, uint32_t output)
+{
+    etch_value *part = step->outs[output];
+    etch_tensor *gradient = part->tensor->adds_to;
+    etch_value *moved = bring_to_gradient(p, part, gradient, step->phase, step->scope);
+    if (moved == part) {
+        step->accumulate_into[output] = gradient;
+        return;
+    }
+    etch_op *op = etch_op_new(p->graph, etch_row_for(p->graph, USE_ACCUMULATION), &part->tensor, 1, 1, NULL,
+                              ETCH_BACKWARD, step->op->span);
+    op->scope = step->scope;
+    op->outs[0] = part->tensor;
+    etch_step *add = etch_step_new(p, op, op->row, step->phase, step->scope, 1, 1);
+    add->ins[0] = moved;
+    add->outs[0] = etch_value_new(p, part->tensor, moved->place);
+    add->outs[0]->step = add;
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        add->factor[a] = moved->place[a] == ETCH_PARTIAL ? NULL : moved->place[a];
+    add->accumulate_into[0] = gradient;
+}
+
+/* Where a value is, but whole where it is a partial sum. */
+static void without_partial(const placer *p, const etch_value *value, etch_state *place)
+{
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        place[a] = value->place[a] == ETCH_PARTIAL ? NULL : value->place[a];
+}
+
+/* Results go to where their pin or their loop holds them (R1, R7). */
+static void hold_result(placer *p, const etch_op *op, etch_tensor *tensor)
+{
+    if (op->phase == ETCH_BACKWARD)
+        return;
+    etch_state place[ETCH_MAX_AXES] = {NULL};
+    etch_cause cause = {ETCH_RULE_PIN, .tensor = tensor};
+    if (etch_map_pin(p, tensor, place)) {
+        cause.line = etch_map_pin_line(p, tensor);
+    } else {
+        const handing value = etch_demand_handed_on(tensor);
+        const etch_crossing left = etch_part_left(&p->parts, tensor);
+        if (!value.loop && !tensor->wanted && !left.axes)
+            return;
+        cause.rule = value.loop ? ETCH_RULE_LOOP : ETCH_RULE_RESULT;
+        cause.loop = value.loop;
+        if (value.loop) {
+            etch_demand_carry(p, value, place);
+        } else if (tensor->wanted) {
+            without_partial(p, p->made[tensor->id], place);
+        } else {
+            etch_map_cross(p, &left, tensor, p->made[tensor->id]->place, place);
+            cause = etch_part_cause(&left, op, tensor);
+        }
+    }
+    etch_value *moved = bring(p, p->made[tensor->id], place, ALL_AXES, op->phase, op->scope, cause);
+    if (moved != p->made[tensor->id])
+        p->pinned[tensor->id] = moved;
+}
+
+/* Statistics over a sharded dim are reduced after the op has made its part. */
+static void reduce_statistics(placer *p, const etch_op *op, uint32_t axes)
+{
+    etch_tensor *stat = op->outs[op->out_count - 1];
+    for (uint32_t i = 0; axes && i < op->row->stat_reductions; i++)
+        p->made[stat->id] = etch_move_reduce(p, p->made[stat->id], axes, op->phase, op->scope,
+                                             (etch_cause){ETCH_RULE_STATISTIC, .op = op, .tensor = stat});
+}
+
+static void refuse_shared_window(placer *p, const placing *pl, const etch_dim *query, uint32_t axes)
+{
+    if (etch_group_size(p->placed, axes) == etch_int(p->sym, 1))
+        return;
+    etch_diag *diag = etch_error(p->graph->diags, ETCH_E_PLAN_LATER, p->plan->span,
+                                 "ranks that share the queries %s of an attention with a window would not do "
+                                 "equal parts of it, which is not given meaning yet",
+                                 query->name);
+    etch_help(diag, "balance = false in the plan gives them contiguous parts, of unequal work");
+    etch_note(diag, pl->op->span, "this attention");
+    etch_help(
+        diag,
+        "shard its heads or the batch instead, or gather %s in the module: for MODULE { shard %s @ () }",
+        query->name, query->name);
+    p->failed = true;
+}
+
+/* The axes that divide the work of a causal attention along its queries. */
+static uint32_t causal_axes(const placer *p, const placing *pl, const etch_dim **query)
+{
+    uint32_t axes = 0;
+    if (!pl->op->attrs.causal || pl->op->row->basis != BASIS_SCORES)
+        return 0;
+    *query = etch_op_query_dim(pl->op);
+    for (uint32_t a = 0; *query && a < p->axis_count; a++)
+        if (pl->factor[a] == *query)
+            axes |= 1u << a;
+    return axes;
+}
+
+/* Causal work grows along the queries. Ranks that share them hold an early and a late chunk each, so that all
+ * do the same: the queries must be divisible into that many chunks. */
+static void balance_causal(placer *p, const placing *pl)
+{
+    const etch_dim *query;
+    const uint32_t axes = causal_axes(p, pl, &query);
+    if (pl->op->phase != ETCH_FORWARD || p->plan->contiguous)
+        return;
+    if (axes && !etch_op_is_even(pl->op, query))
+        refuse_shared_window(p, pl, query, axes);
+    else if (axes)
+        etch_map_require_pairs(p, query, axes);
+}
+
+static void finish_op(placer *p, placing *pl)
+{
+    etch_op *op = pl->op;
+    etch_step *step = etch_step_new(p, op, op->row, op->phase, op->scope, op->in_count, op->out_count);
+    for (uint32_t i = 0; i < op->in_count; i++)
+        step->ins[i] = pl->ins[i];
+    memcpy(step->factor, pl->factor, sizeof step->factor);
+    const etch_dim *query;
+    const uint32_t shared = p->plan->contiguous ? causal_axes(p, pl, &query) : 0;
+    if (shared)
+        step->part = etch_part_index(p, query, shared);
+    p->steps[op->id] = step;
+    for (uint32_t i = 0; i < op->out_count; i++) {
+        step->outs[i] = etch_value_new(p, op->outs[i], pl->result[i]);
+        step->outs[i]->step = step;
+        p->made[op->outs[i]->id] = step->outs[i];
+    }
+    for (uint32_t i = 0; i < op->out_count; i++)
+        if (op->outs[i]->adds_to)
+            add_to_gradient(p, step, i);
+}
+
+/* A dim that is the inner one of a group to be merged has no shards in the merged dim: it is made whole. */
+static void gather_inner(placer *p, placing *pl)
+{
+    const etch_op *op = pl->op;
+    etch_state place[ETCH_MAX_AXES] = {NULL};
+    for (uint32_t a = 0; a < p->axis_count; a++) {
+        etch_state state = pl->ins[0]->place[a];
+        place[a] = etch_op_dim_after(op, state) ? state : NULL;
+    }
+    if (etch_place_equal(p, place, pl->ins[0]->place))
+        return;
+    pl->ins[0] =
+        bring(p, pl->ins[0], place, ALL_AXES, op->phase, op->scope, (etch_cause){ETCH_RULE_MERGE, .op = op});
+}
+
+/* What comes into parts of the model that the plan has scopes for, or leaves a call, goes to where their maps have
+ * it. */
+static void cross_parts(placer *p, placing *pl)
+{
+    const etch_op *op = pl->op;
+    for (uint32_t i = 0; i < op->in_count && op->phase != ETCH_BACKWARD; i++) {
+        const etch_crossing crossing = etch_part_crossed(&p->parts, op, op->ins[i]);
+        if (!crossing.axes)
+            continue;
+        etch_state place[ETCH_MAX_AXES];
+        etch_map_cross(p, &crossing, op->ins[i], pl->ins[i]->place, place);
+        pl->ins[i] = bring(p, pl->ins[i], place, ALL_AXES, op->phase, op->scope,
+                           etch_part_cause(&crossing, op, op->edge ? op->outs[0] : op->ins[i]));
+    }
+}
+
+/* Renames and identities hold what they are given. */
+static void place_view(placer *p, placing *pl)
+{
+    etch_op *op = pl->op;
+    gather_inner(p, pl);
+    for (uint32_t a = 0; a < p->axis_count; a++) {
+        etch_state state = etch_op_dim_after(op, pl->ins[0]->place[a]);
+        pl->result[0][a] = state;
+        pl->factor[a] = state == ETCH_PARTIAL ? NULL : state;
+    }
+}
+
+static void place_op(placer *p, etch_op *op)
+{
+    placing pl = {.op = op};
+    pl.ins = ETCH_NEW_ARRAY(p->arena, op->in_count, etch_value *);
+    pl.need = etch_alloc_array(p->arena, op->in_count, sizeof *pl.need);
+    pl.result = etch_alloc_array(p->arena, op->out_count, sizeof *pl.result);
+    for (uint32_t i = 0; i < op->in_count; i++)
+        pl.ins[i] = value_for(p, op->ins[i], op->phase);
+    if (op->row->use == USE_ACCUMULATION) /* moved before it is added, not added up twice */
+        pl.ins[0] = bring_to_gradient(p, pl.ins[0], op->outs[0]->adds_to, op->phase, op->scope);
+    cross_parts(p, &pl);
+    if (etch_op_is_view(op)) {
+        place_view(p, &pl);
+    } else {
+        place_axes(p, &pl);
+        bring_operands(p, &pl);
+        balance_causal(p, &pl);
+    }
+    finish_op(p, &pl);
+    reduce_statistics(p, op, pl.stat_axes);
+    for (uint32_t i = 0; i < (etch_row_is_several(op->row) ? op->out_count : 1); i++)
+        hold_result(p, op, op->outs[i]);
+}
+
+/* ---- cotangents (R6) -------------------------------------------------------------------------------- */
+
+/* Adds values that are held alike. */
+static etch_value *add_values(placer *p, etch_op *op, etch_value **parts, uint32_t count)
+{
+    if (count == 1)
+        return parts[0];
+    etch_tensor **tensors = ETCH_NEW_ARRAY(p->arena, count, etch_tensor *);
+    for (uint32_t i = 0; i < count; i++)
+        tensors[i] = parts[i]->tensor;
+    etch_op *sum = etch_op_new(p->graph, op->row, tensors, count, 1, NULL, op->phase, op->span);
+    sum->scope = op->scope;
+    sum->outs[0] = op->outs[0];
+    etch_step *step = etch_step_new(p, sum, op->row, op->phase, op->scope, count, 1);
+    for (uint32_t i = 0; i < count; i++)
+        step->ins[i] = parts[i];
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        step->factor[a] = parts[0]->place[a] == ETCH_PARTIAL ? NULL : parts[0]->place[a];
+    step->outs[0] = etch_value_new(p, op->outs[0], parts[0]->place);
+    step->outs[0]->step = step;
+    return step->outs[0];
+}
+
+/* Adds all values of `parts` that are held alike; returns how many are left. */
+static uint32_t add_alike(placer *p, etch_op *op, etch_value **parts, uint32_t count)
+{
+    etch_value **alike = ETCH_NEW_ARRAY(p->arena, count, etch_value *);
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!parts[i])
+            continue;
+        uint32_t n = 0;
+        const etch_value *like = parts[i];
+        for (uint32_t k = i; k < count; k++)
+            if (parts[k] && etch_place_equal(p, parts[k]->place, like->place)) {
+                alike[n++] = parts[k];
+                parts[k] = NULL;
+            }
+        parts[left++] = add_values(p, op, alike, n);
+    }
+    return left;
+}
+
+/* Moves a cotangent to `goal`, except that it may stay partial where `goal` is replicated; on the axes `whole` it may not. */
+static etch_value *bring_cotangent(placer *p, etch_op *op, etch_value *value, const etch_state *goal,
+                                   uint32_t whole)
+{
+    etch_tensor *of = op->outs[0]->of;
+    uint32_t mask = 0, moved = 0, summed = 0;
+    for (uint32_t a = 0; a < p->axis_count; a++) {
+        if (goal[a] || value->place[a] != ETCH_PARTIAL || whole & (1u << a))
+            mask |= 1u << a;
+        if (mask >> a & 1 && goal[a] != value->place[a])
+            moved |= 1u << a;
+        if (p->made[of->id]->place[a] == ETCH_PARTIAL)
+            summed |= 1u << a;
+    }
+    const etch_rule rule = moved & ~summed ? ETCH_RULE_COTANGENT : ETCH_RULE_SUMMAND;
+    return bring(p, value, goal, mask, op->phase, op->scope, (etch_cause){rule, .op = op, .tensor = of});
+}
+
+/* Two parts that are held differently meet where neither is partial alone. */
+static void level(placer *p, etch_op *op, etch_value **a, etch_value **b)
+{
+    const etch_state none[ETCH_MAX_AXES] = {NULL};
+    uint32_t of_a = 0, of_b = 0;
+    for (uint32_t i = 0; i < p->axis_count; i++) {
+        bool pa = (*a)->place[i] == ETCH_PARTIAL, pb = (*b)->place[i] == ETCH_PARTIAL;
+        if (pa && !pb)
+            of_a |= 1u << i;
+        if (pb && !pa)
+            of_b |= 1u << i;
+    }
+    const etch_cause cause = {ETCH_RULE_TOTAL, .op = op, .tensor = op->outs[0]->of};
+    *a = bring(p, *a, none, of_a, op->phase, op->scope, cause);
+    *b = bring(p, *b, none, of_b, op->phase, op->scope, cause);
+}
+
+/* Is the tensor another look at one, as it is or moved by a pin or the border of a scope? Then its cotangent goes on to
+ * that one as it is, to be added there before anything moves, and to be moved once. */
+static bool is_seen_through(const etch_tensor *tensor)
+{
+    const etch_op *op = tensor->producer;
+    return op && etch_op_is_view(op);
+}
+
+/* The sum of parts that are held differently; what is moved for that goes to `place`. */
+static etch_value *meet(placer *p, etch_op *op, etch_value **parts, uint32_t count, const etch_state *place)
+{
+    for (uint32_t i = 0; i < count; i++)
+        parts[i] = bring_cotangent(p, op, parts[i], place, 0);
+    count = add_alike(p, op, parts, count);
+    while (count > 1) {
+        level(p, op, &parts[0], &parts[count - 1]);
+        if (!etch_place_equal(p, parts[0]->place, parts[count - 1]->place))
+            break;
+        etch_value *pair[] = {parts[0], parts[count - 1]};
+        parts[0] = add_values(p, op, pair, 2);
+        count--;
+    }
+    return parts[0];
+}
+
+static void place_total(placer *p, etch_op *op)
+{
+    const etch_tensor *of = op->outs[0]->of;
+    const etch_value *made = p->made[of->id], *seen = p->pinned[of->id] ? p->pinned[of->id] : made;
+    etch_state goal[ETCH_MAX_AXES], first[ETCH_MAX_AXES];
+    uint32_t partial = 0;
+    for (uint32_t a = 0; a < p->axis_count; a++) {
+        goal[a] = made->place[a] == ETCH_PARTIAL ? NULL : made->place[a];
+        first[a] = goal[a] ? goal[a] : seen->place[a] == ETCH_PARTIAL ? NULL : seen->place[a];
+        if (made->place[a] == ETCH_PARTIAL)
+            partial |= 1u << a;
+    }
+    etch_value **parts = ETCH_NEW_ARRAY(p->arena, op->in_count, etch_value *);
+    for (uint32_t i = 0; i < op->in_count; i++)
+        parts[i] = value_for(p, op->ins[i], op->phase);
+    uint32_t count = add_alike(p, op, parts, op->in_count);
+    etch_value *sum = count > 1 ? meet(p, op, parts, count, first) : parts[0];
+    p->made[op->outs[0]->id] = is_seen_through(of) ? sum : bring_cotangent(p, op, sum, goal, partial);
+}
+
+/* ---- loops ------------------------------------------------------------------------------------------ */
+
+/* Inside backward, constants (zeros, the seed) have no producer to make them a value. */
+static etch_value *value_or_constant(placer *p, etch_tensor *tensor, const etch_state *place,
+                                     etch_phase phase)
+{
+    if (tensor->kind == ETCH_CONSTANT) {
+        p->made[tensor->id] = etch_value_new(p, tensor, place);
+        return p->made[tensor->id];
+    }
+    return value_for(p, tensor, phase);
+}
+
+/* `held`: by value that the loop hands on. */
+static void place_body(placer *p, etch_placed_region *placed, etch_state (*held)[ETCH_MAX_AXES],
+                       etch_phase phase)
+{
+    const etch_region *body = placed->of;
+    place_region(p, body, placed);
+    for (uint32_t i = 0; i < body->carries.count && !p->failed; i++) {
+        const etch_carry *c = &body->carries.at[i];
+        p->region = placed;
+        placed->carries.at[i].out =
+            bring(p, value_or_constant(p, c->out, held[i], phase), held[i], ALL_AXES, phase, c->in->scope,
+                  (etch_cause){ETCH_RULE_LOOP, .tensor = c->out, .loop = body->loop});
+    }
+}
+
+/* Is the value that a loop hands on held as a pin says? */
+static bool is_pinned(placer *p, const etch_loop *loop, uint32_t i)
+{
+    etch_state place[ETCH_MAX_AXES];
+    const etch_carry *carry = &etch_loop_carries(loop)->at[i];
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        if (etch_map_pin(p, loop->bodies.at[k]->carries.at[i].out, place))
+            return true;
+    return carry->init && etch_map_pin(p, carry->init, place);
+}
+
+/* What a loop that the plan has a scope for hands on goes back to where the map around it has it. */
+static void leave_loop(placer *p, const etch_loop *loop, etch_phase phase)
+{
+    const etch_crossing left = etch_part_of_loop_left(&p->parts, loop);
+    for (uint32_t i = 0; left.axes && i < etch_loop_carries(loop)->count && !p->failed; i++) {
+        const etch_tensor *result = etch_loop_carries(loop)->at[i].result;
+        etch_value *made = p->made[result->id];
+        etch_state place[ETCH_MAX_AXES];
+        if (is_pinned(p, loop, i))
+            continue;
+        etch_map_cross(p, &left, result, made->place, place);
+        etch_value *moved =
+            bring(p, made, place, ALL_AXES, phase, result->scope, etch_part_cause(&left, NULL, result));
+        if (moved != made)
+            p->pinned[result->id] = moved;
+    }
+}
+
+static void place_loop(placer *p, etch_loop *loop)
+{
+    etch_placed_region *parent = p->region;
+    etch_placed_loop *placed = ETCH_NEW(p->arena, etch_placed_loop);
+    etch_phase phase = etch_loop_phase(loop);
+    const uint32_t count = etch_loop_carries(loop)->count;
+    etch_state(*held)[ETCH_MAX_AXES] = etch_alloc_array(p->arena, count, sizeof *held);
+    placed->loop = loop;
+    placed->forward = loop->forward ? p->loops[loop->forward->id] : NULL;
+    p->loops[loop->id] = placed;
+    for (uint32_t k = 0; k < loop->bodies.count; k++) {
+        etch_placed_region *body = ETCH_NEW(p->arena, etch_placed_region);
+        body->loop = placed;
+        body->of = loop->bodies.at[k];
+        ETCH_PUSH(p->arena, &placed->bodies, body);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const etch_carry *c = &etch_loop_carries(loop)->at[i];
+        etch_placed_carry carry = {0};
+        etch_demand_carry(p, (handing){loop, i}, held[i]);
+        if (c->init)
+            carry.init = bring(p, value_or_constant(p, c->init, held[i], phase), held[i], ALL_AXES, phase,
+                               c->in->scope, (etch_cause){ETCH_RULE_LOOP, .tensor = c->init, .loop = loop});
+        for (uint32_t k = 0; k < loop->bodies.count; k++) {
+            etch_tensor *in = loop->bodies.at[k]->carries.at[i].in;
+            carry.in = p->made[in->id] = etch_value_new(p, in, held[i]);
+            if (k == 0)
+                carry.result = p->made[c->result->id] = etch_value_new(p, c->result, held[i]);
+            ETCH_PUSH(p->arena, &placed->bodies.at[k]->carries, carry);
+        }
+    }
+    ETCH_PUSH(p->arena, &parent->items, (etch_placed_item){.loop = placed});
+    for (uint32_t k = 0; k < loop->bodies.count && !p->failed; k++)
+        place_body(p, placed->bodies.at[k], held, phase);
+    p->region = parent;
+    if (phase != ETCH_BACKWARD)
+        leave_loop(p, loop, phase);
+}
+
+static void place_region(placer *p, const etch_region *region, etch_placed_region *into)
+{
+    etch_placed_region *outer = p->region;
+    etch_demand_region(p, region);
+    into->of = region;
+    p->region = into;
+    for (uint32_t i = 0; i < region->items.count && !p->failed; i++) {
+        etch_op *op = region->items.at[i].op;
+        if (!op) {
+            place_loop(p, region->items.at[i].loop);
+            continue;
+        }
+        for (uint32_t k = 0; k < op->in_count; k++)
+            if (op->ins[k]->kind == ETCH_CONSTANT)
+                value_or_constant(p, op->ins[k], NULL, op->phase);
+        if (op->row->basis == BASIS_TOTAL)
+            place_total(p, op);
+        else
+            place_op(p, op);
+    }
+    p->region = outer;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------- */
+
+static void place_sources(placer *p)
+{
+    const etch_graph *g = p->graph;
+    for (uint32_t i = 0; i < g->tensors.count && !p->failed; i++) {
+        etch_tensor *tensor = g->tensors.at[i];
+        if (tensor->kind != ETCH_INPUT && tensor->kind != ETCH_WEIGHT)
+            continue;
+        etch_state place[ETCH_MAX_AXES];
+        etch_map_place(p, etch_part_of(&p->parts, tensor), tensor, place);
+        p->made[i] = etch_value_new(p, tensor, place);
+        if (tensor->kind == ETCH_WEIGHT)
+            p->placed->weight_of[i] = p->made[i];
+    }
+}
+
+placer *etch_place_ops(const etch_training *training, const etch_plan *plan)
+{
+    etch_graph *graph = training->graph;
+    etch_arena *arena = graph->arena;
+    etch_placed *placed = ETCH_NEW(arena, etch_placed);
+    uint32_t tensors = graph->tensors.count, ops = graph->op_count;
+    *placed = (etch_placed){.training = training, .plan = plan, .arena = arena, .diags = graph->diags};
+    placed->weight_of = ETCH_NEW_ARRAY(arena, tensors, etch_value *);
+    placed->sync_axes = ETCH_NEW_ARRAY(arena, tensors, uint32_t);
+    placed->zero_axes = ETCH_NEW_ARRAY(arena, tensors, uint32_t);
+    placer *p = ETCH_NEW(arena, placer);
+    *p = (placer){.placed = placed,
+                  .training = training,
+                  .plan = plan,
+                  .graph = graph,
+                  .arena = arena,
+                  .sym = graph->sym,
+                  .axis_count = plan->mesh.count};
+    p->made = ETCH_NEW_ARRAY(arena, tensors, etch_value *);
+    p->pinned = ETCH_NEW_ARRAY(arena, tensors, etch_value *);
+    p->resolved = ETCH_NEW_ARRAY(arena, tensors, etch_value *);
+    p->uses = ETCH_NEW_ARRAY(arena, tensors, use);
+    p->wants = ETCH_NEW_ARRAY(arena, tensors, demand);
+    p->steps = ETCH_NEW_ARRAY(arena, ops, etch_step *);
+    p->loops = ETCH_NEW_ARRAY(arena, graph->loop_count, etch_placed_loop *);
+
+    etch_plan_parts_find(graph, plan, &p->parts);
+    placed->parts = &p->parts;
+    etch_map_check_orders(p);
+    etch_padding_check(p);
+    etch_plan_remark_idle(p);
+    if (p->failed)
+        return NULL;
+    place_sources(p);
+    if (p->failed)
+        return NULL;
+    etch_demand_uses(p, graph->forward);
+    if (training->backward)
+        etch_demand_uses(p, training->backward);
+    placed->forward = ETCH_NEW(arena, etch_placed_region);
+    place_region(p, graph->forward, placed->forward);
+    if (training->backward && !p->failed) {
+        placed->backward = ETCH_NEW(arena, etch_placed_region);
+        place_region(p, training->backward, placed->backward);
+    }
+    return p->failed ? NULL : p;
+}

@@ -1,0 +1,65 @@
+/* Placement, shared by its files: where plans put tensors (map.c), what results are wanted for (demand.c), moves
+ * (move.c), and the walk that decides op by op (place.c). The rules' numbers are those of docs/placement.md. */
+#ifndef ETCH_GRAPH_PLACE_PLACE_INT_H
+#define ETCH_GRAPH_PLACE_PLACE_INT_H
+
+#include "graph/place/placer.h"
+
+/* ---- padding.c ----------------------------------------------------------------------------------------- */
+
+/* Reports dims that the plan pads and that the model cannot do without their order. */
+void etch_padding_check(placer *p);
+/* Remarks on lines of the spec's own plan that speak of dims which no tensor of the model has. */
+void etch_plan_remark_idle(const placer *p);
+
+/* ---- map.c --------------------------------------------------------------------------------------------- */
+
+/* The state of every axis for a tensor with these dims under the map of `part` (R1). Reports an axis that
+ * would divide two dims. */
+void etch_map_place(placer *p, const etch_part *part, const etch_tensor *tensor, etch_state *place);
+/* The pin of a tensor of the forward pass; false when there is none. Reports dims that it lacks. */
+bool etch_map_pin(placer *p, const etch_tensor *tensor, etch_state *place);
+/* Where a tensor that is held as `now` is to be when it crosses. */
+void etch_map_cross(placer *p, const etch_crossing *crossing, const etch_tensor *tensor,
+                    const etch_state *now, etch_state *place);
+/* Why `tensor` is moved there; `op` may be NULL. */
+etch_cause etch_part_cause(const etch_crossing *crossing, const etch_op *op, const etch_tensor *tensor);
+/* Reports lines that give a dim the same axes in different orders. */
+void etch_map_check_orders(placer *p);
+/* Records what the placement of a tensor demands of sizes. */
+void etch_map_require(placer *p, const etch_tensor *tensor, const etch_state *place);
+/* Records that each rank of `axes`, which divide `dim`, holds two chunks of it. */
+void etch_map_require_pairs(placer *p, const etch_dim *dim, uint32_t axes);
+
+/* ---- uneven.c ------------------------------------------------------------------------------------------ */
+
+/* Which part of `dim` a rank has that `axes` divide, from 0: a formula of its coordinates. Notes that they matter. */
+etch_expr etch_part_index(placer *p, const etch_dim *dim, uint32_t axes);
+
+/* ---- demand.c ------------------------------------------------------------------------------------------ */
+
+void etch_demand_uses(placer *p, const etch_region *region);
+/* What the results of a region's ops are wanted as (R3), last op first. */
+void etch_demand_region(placer *p, const etch_region *region);
+/* The placement in which a loop hands a value on (R7). */
+void etch_demand_carry(placer *p, handing value, etch_state *place);
+/* The loop value that a forward tensor, or a recomputed copy of one, is at the end of an iteration; none for
+ * most. */
+handing etch_demand_handed_on(const etch_tensor *tensor);
+
+/* ---- move.c -------------------------------------------------------------------------------------------- */
+
+etch_value *etch_value_new(placer *p, etch_tensor *tensor, const etch_state *place);
+etch_step *etch_step_new(placer *p, etch_op *op, const etch_row *row, etch_phase phase, etch_scope *scope,
+                         uint32_t ins, uint32_t outs);
+/* Brings `value` to the states `need` on the axes in `mask`; other axes keep theirs. At most one collective
+ * of a kind (R5). */
+etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need, uint32_t mask,
+                            etch_phase phase, etch_scope *scope, etch_cause cause);
+/* Axes, as bits, that would stay on a dim of the value while one outside of them leaves it. */
+uint32_t etch_move_left_behind(const placer *p, const etch_value *value, const etch_state *need);
+/* A collective that leaves the placement as it is: the reduction of a statistic. */
+etch_value *etch_move_reduce(placer *p, etch_value *value, uint32_t axes, etch_phase phase, etch_scope *scope,
+                             etch_cause cause);
+
+#endif

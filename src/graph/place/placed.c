@@ -1,0 +1,112 @@
+/* Questions about plans and the values of a placed graph: ranks, sizes, memory, names of axes. */
+#include "graph/place/place_int.h"
+
+const etch_dim etch_partial_mark = {.name = "partial"};
+
+etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value)
+{
+    etch_sym *sym = placed->training->graph->sym;
+    etch_expr count = etch_int(sym, 1);
+    for (uint32_t i = 0; i < value->tensor->rank; i++)
+        count = etch_mul(sym, count, etch_placed_size(placed, value->tensor->dims[i]));
+    for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
+        if (value->place[a] && value->place[a] != ETCH_PARTIAL)
+            count = etch_div(sym, count, placed->plan->mesh.at[a].size);
+    if (!value->flat)
+        return count;
+    return etch_ceil(sym, etch_div(sym, count, etch_group_size(placed, value->flat)));
+}
+
+etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value)
+{
+    etch_sym *sym = placed->training->graph->sym;
+    return etch_mul(sym, etch_value_elements(placed, value),
+                    etch_int(sym, etch_dtype_bytes(value->tensor->dtype)));
+}
+
+etch_value *etch_value_root(etch_value *value)
+{
+    while (value->step && value->step->op && etch_op_is_view(value->step->op))
+        value = value->step->ins[0];
+    return value;
+}
+
+static uint32_t bits_of(const etch_product *product)
+{
+    uint32_t bits = 0;
+    for (uint32_t k = 0; k < product->axis_count; k++)
+        bits |= 1u << product->axes[k];
+    return bits;
+}
+
+/* The first product of the plan that has more than one axis, all of them among `axes`; NULL when there is none. */
+static const etch_product *product_in(const etch_plan *plan, uint32_t axes)
+{
+    for (uint32_t i = 0; i < plan->products.count; i++) {
+        const etch_product *product = &plan->products.at[i];
+        if (product->axis_count > 1 && (bits_of(product) & ~axes) == 0)
+            return product;
+    }
+    return NULL;
+}
+
+etch_value *etch_value_before(const etch_value *value)
+{
+    const etch_step *step = value->step;
+    uint32_t i = 0;
+    while (step->copies && step->outs[i] != value) /* weights that are gathered at once */
+        i++;
+    return step->ins[i];
+}
+
+const char *etch_axes_label(const etch_placed *placed, uint32_t axes)
+{
+    const etch_plan *plan = placed->plan;
+    etch_buf buf = {.arena = placed->arena};
+    uint32_t count = 0;
+    for (uint32_t a = 0; a < plan->mesh.count; a++) {
+        if (!(axes & (1u << a)))
+            continue;
+        const etch_product *product = product_in(plan, axes);
+        const bool begins = product && bits_of(product) >> a & 1; /* at the first of its axes */
+        axes &= ~(begins ? bits_of(product) : 1u << a);
+        etch_buf_printf(&buf, "%s%s", count++ ? "," : "", begins ? product->name : plan->mesh.at[a].name);
+    }
+    if (!buf.length)
+        return "";
+    return count > 1 ? etch_text(placed->arena, "(%s)", buf.text) : buf.text;
+}
+
+etch_expr etch_group_size(const etch_placed *placed, uint32_t axes)
+{
+    etch_sym *sym = placed->training->graph->sym;
+    etch_expr size = etch_int(sym, 1);
+    for (uint32_t i = 0; i < placed->plan->mesh.count; i++)
+        if (axes >> i & 1)
+            size = etch_mul(sym, size, placed->plan->mesh.at[i].size);
+    return size;
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------- */
+
+etch_role etch_step_role(const etch_step *step)
+{
+    if (step->move != ETCH_NO_MOVE)
+        return step->move == ETCH_SLICE ? ROLE_FREE : ROLE_MOVE;
+    return etch_op_role(step->op);
+}
+
+bool etch_step_shows(const etch_step *step)
+{
+    return step && step->move == ETCH_NO_MOVE && step->row->role == ROLE_FREE;
+}
+
+etch_value *etch_value_memory(etch_value *value, bool *sharded)
+{
+    while (value->step && etch_step_role(value->step) == ROLE_FREE) {
+        if (sharded && value->step->move == ETCH_SLICE)
+            *sharded = true;
+        value = value->step->ins[0];
+    }
+    return value;
+}

@@ -1,0 +1,466 @@
+/* The parts of a model that the scopes of a plan speak of: calls of modules, loops, statements. They are nested, as
+ * the program is; two selectors may choose the same one. Found once, before anything is placed.
+ *
+ * requires: a training graph and a plan. provides: for each op and tensor of the forward pass the innermost part
+ * that it is in, for each part the axes whose use its scopes change. */
+#include <string.h>
+
+#include "graph/ir/row.h"
+#include "graph/plan/parts.h"
+
+/* A part while the others are looked for: which forward ops it has. */
+typedef struct area {
+    etch_part part;
+    bool *has; /* by op id */
+    uint32_t size;
+    bool *only_reader; /* by tensor id */
+} area;
+
+typedef ETCH_VEC(area *) area_list;
+
+typedef struct finder {
+    const etch_graph *graph;
+    const etch_plan *plan;
+    etch_arena *arena;
+    area_list areas;
+} finder;
+
+/* ---- what a selector chooses -------------------------------------------------------------------------- */
+
+static void take_op(area *a, const etch_op *op)
+{
+    a->size += !a->has[op->id];
+    a->has[op->id] = true;
+}
+
+static void take_call(area *a, const etch_region *region, const etch_scope *call)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_item *item = &region->items.at[i];
+        if (item->op && etch_scope_is_inside(item->op->scope, call))
+            take_op(a, item->op);
+        for (uint32_t k = 0; item->loop && k < item->loop->bodies.count; k++)
+            take_call(a, item->loop->bodies.at[k], call);
+    }
+}
+
+static void take_all(area *a, const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_item *item = &region->items.at[i];
+        if (item->op)
+            take_op(a, item->op);
+        for (uint32_t k = 0; item->loop && k < item->loop->bodies.count; k++)
+            take_all(a, item->loop->bodies.at[k]);
+    }
+}
+
+static void take_statement(area *a, const etch_region *region, const etch_tensor *result)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_item *item = &region->items.at[i];
+        if (item->op && (item->op == result->producer ||
+                         (item->op->id >= result->first_op && item->op->id < result->end_op)))
+            take_op(a, item->op);
+        for (uint32_t k = 0; item->loop && k < item->loop->bodies.count; k++)
+            take_statement(a, item->loop->bodies.at[k], result);
+    }
+}
+
+static bool is_same(const etch_part *a, const etch_part *b)
+{
+    if (a->result && b->result && a->result->producer)
+        return a->result->producer == b->result->producer;
+    return a->call == b->call && a->loop == b->loop && a->result == b->result;
+}
+
+/* The index of the part among the areas, a new one unless it was chosen before. */
+static uint32_t area_of(finder *f, etch_part part)
+{
+    const etch_graph *graph = f->graph;
+    for (uint32_t i = 0; i < f->areas.count; i++)
+        if (is_same(&f->areas.at[i]->part, &part))
+            return i;
+    area *a = ETCH_NEW(f->arena, area);
+    *a = (area){.part = part, .has = ETCH_NEW_ARRAY(f->arena, graph->op_count, bool)};
+    if (part.call)
+        take_call(a, graph->forward, part.call);
+    for (uint32_t k = 0; part.loop && k < part.loop->bodies.count; k++)
+        take_all(a, part.loop->bodies.at[k]);
+    if (part.result)
+        take_statement(a, graph->forward, part.result);
+    ETCH_PUSH(f->arena, &f->areas, a);
+    return f->areas.count - 1;
+}
+
+typedef ETCH_VEC(uint32_t) index_list;
+
+static void choose_loops(finder *f, const etch_region *region, const char *name, index_list *out)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_loop *loop = region->items.at[i].loop;
+        if (!loop)
+            continue;
+        if (strcmp(loop->name, name) == 0)
+            ETCH_PUSH(f->arena, out, area_of(f, (etch_part){.loop = loop}));
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            choose_loops(f, loop->bodies.at[k], name, out);
+    }
+}
+
+static bool is_stated(const etch_tensor *tensor)
+{
+    return tensor->kind == ETCH_WEIGHT ||
+           (tensor->producer && !tensor->of && tensor->producer->phase == ETCH_FORWARD);
+}
+
+static void choose(finder *f, const char *selector, index_list *out)
+{
+    const etch_graph *graph = f->graph;
+    for (uint32_t i = 0; i < graph->scopes.count; i++)
+        if (etch_scope_is_called(graph->scopes.at[i], selector, strlen(selector)))
+            ETCH_PUSH(f->arena, out, area_of(f, (etch_part){.call = graph->scopes.at[i]}));
+    choose_loops(f, graph->forward, selector, out);
+    for (uint32_t i = 0; i < graph->tensors.count; i++) {
+        const etch_tensor *tensor = graph->tensors.at[i];
+        if (is_stated(tensor) && etch_tensor_is_selected(tensor, selector))
+            ETCH_PUSH(f->arena, out, area_of(f, (etch_part){.result = tensor}));
+    }
+}
+
+/* ---- nesting -------------------------------------------------------------------------------------------- */
+
+/* Of parts that have the same ops the loop is outside, then the statement, then the call that is all of it. */
+static uint32_t depth_of(const etch_part *part)
+{
+    return part->loop ? 0 : part->result ? 1 : 2;
+}
+
+static bool is_in_loop(const etch_region *region, const etch_loop *loop)
+{
+    while (region && region->loop != loop)
+        region = region->parent;
+    return region != NULL;
+}
+
+/* A statement has the weights that nothing else reads. */
+static bool has_weight(const area *a, const etch_tensor *weight)
+{
+    if (a->part.call)
+        return etch_scope_is_inside(weight->scope, a->part.call);
+    if (a->part.loop)
+        return is_in_loop(weight->region, a->part.loop);
+    return a->part.result == weight || a->only_reader[weight->id];
+}
+
+/* Does one part hold the other? They are equal or nested or apart. */
+static bool holds(const finder *f, const area *outer, const area *inner)
+{
+    if (outer == inner)
+        return true;
+    if (inner->part.result && inner->part.result->kind == ETCH_WEIGHT)
+        return has_weight(outer, inner->part.result);
+    const bool larger = outer->size > inner->size ||
+                        (outer->size == inner->size && depth_of(&outer->part) < depth_of(&inner->part));
+    for (uint32_t i = 0; i < f->graph->op_count && larger; i++)
+        if (inner->has[i])
+            return outer->has[i];
+    return false;
+}
+
+/* The part itself when it is in none. */
+static etch_part *deeper(const finder *f, etch_part *part, area *other)
+{
+    if (other->part.overrides.count == 0)
+        return part;
+    const area *now = part ? (const area *)part : NULL; /* its first member */
+    return !now || holds(f, now, other) ? &other->part : part;
+}
+
+/* ---- what is in which part ------------------------------------------------------------------------------ */
+
+static void place_ops(const finder *f, const etch_parts *parts, const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_op *op = region->items.at[i].op;
+        const etch_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            place_ops(f, parts, loop->bodies.at[k]);
+        if (!op)
+            continue;
+        etch_part *around = NULL, *made_in = NULL; /* what leaves a call is made outside of it */
+        for (uint32_t k = 0; k < f->areas.count; k++) {
+            area *a = f->areas.at[k];
+            const bool left = op->edge == ETCH_LEAVE && a->part.call == op->scope;
+            around = a->has[op->id] ? deeper(f, around, a) : around;
+            made_in = a->has[op->id] && !left ? deeper(f, made_in, a) : made_in;
+        }
+        parts->of_op[op->id] = around;
+        if (op->edge && op->scope)
+            parts->around[op->scope->id] = around;
+        for (uint32_t k = 0; k < op->out_count; k++)
+            parts->of_tensor[op->outs[k]->id] = made_in;
+    }
+}
+
+static void place_carries(const finder *f, const etch_parts *parts, const etch_region *region)
+{
+    etch_part **of = parts->of_tensor;
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_loop *loop = region->items.at[i].loop;
+        if (!loop)
+            continue;
+        area body = {.has = ETCH_NEW_ARRAY(f->arena, f->graph->op_count, bool)};
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            take_all(&body, loop->bodies.at[k]);
+        etch_part *inside = NULL, *around = NULL;
+        for (uint32_t k = 0; k < f->areas.count; k++) {
+            area *a = f->areas.at[k];
+            const bool is_loop = a->part.loop == loop, larger = a->size > body.size && holds(f, a, &body);
+            inside = is_loop || larger ? deeper(f, inside, a) : inside;
+            around = larger ? deeper(f, around, a) : around;
+        }
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            for (uint32_t c = 0; c < loop->bodies.at[k]->carries.count; c++) {
+                of[loop->bodies.at[k]->carries.at[c].in->id] = inside;
+                of[loop->bodies.at[k]->carries.at[c].result->id] = around;
+            }
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            place_carries(f, parts, loop->bodies.at[k]);
+    }
+}
+
+static void place_given(const finder *f, const etch_parts *parts)
+{
+    const etch_graph *graph = f->graph;
+    for (uint32_t i = 0; i < graph->tensors.count; i++) {
+        const etch_tensor *tensor = graph->tensors.at[i];
+        for (uint32_t k = 0; k < f->areas.count; k++) {
+            area *a = f->areas.at[k];
+            const bool is_model = a->part.call && !a->part.call->parent;
+            if ((tensor->kind == ETCH_INPUT && is_model) ||
+                (tensor->kind == ETCH_WEIGHT && has_weight(a, tensor)))
+                parts->of_tensor[i] = deeper(f, parts->of_tensor[i], a);
+        }
+    }
+}
+
+/* ---- weights of statements ------------------------------------------------------------------------------ */
+
+/* By tensor: is it read, and by no op that the area has not? */
+static void note_readers(const area *a, const etch_region *region, bool *elsewhere)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_op *op = region->items.at[i].op;
+        const etch_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; op && k < op->in_count; k++) {
+            a->only_reader[op->ins[k]->id] = true;
+            elsewhere[op->ins[k]->id] = elsewhere[op->ins[k]->id] || !a->has[op->id];
+        }
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            note_readers(a, loop->bodies.at[k], elsewhere);
+    }
+}
+
+static void find_readers(const finder *f, area *a)
+{
+    const etch_graph *graph = f->graph;
+    bool *elsewhere = ETCH_NEW_ARRAY(f->arena, graph->tensors.count, bool);
+    a->only_reader = ETCH_NEW_ARRAY(f->arena, graph->tensors.count, bool);
+    note_readers(a, graph->forward, elsewhere);
+    for (uint32_t i = 0; i < graph->tensors.count; i++)
+        a->only_reader[i] = a->only_reader[i] && !elsewhere[i];
+}
+
+/* ---- scopes of the plan --------------------------------------------------------------------------------- */
+
+/* Is the area inside one that the override chooses? */
+static bool is_inside(const finder *f, const etch_override *o, const area *inner)
+{
+    for (uint32_t i = 0; i < f->areas.count; i++) {
+        const etch_part *part = &f->areas.at[i]->part;
+        for (uint32_t k = 0; k < part->overrides.count; k++)
+            if (part->overrides.at[k] == o && holds(f, f->areas.at[i], inner))
+                return true;
+    }
+    return false;
+}
+
+static void add_override(finder *f, const etch_override *o, const index_list *chosen)
+{
+    const etch_override *outer = o->outer ? &f->plan->overrides.at[o->outer - 1] : NULL;
+    bool *taken = ETCH_NEW_ARRAY(f->arena, f->areas.count, bool);
+    for (uint32_t i = 0; i < chosen->count; i++) {
+        area *a = f->areas.at[chosen->at[i]];
+        if (!taken[chosen->at[i]] && (!outer || is_inside(f, outer, a)))
+            ETCH_PUSH(f->arena, &a->part.overrides, o);
+        taken[chosen->at[i]] = true;
+    }
+}
+
+static void find_areas(finder *f)
+{
+    const etch_plan *plan = f->plan;
+    index_list *chosen = ETCH_NEW_ARRAY(f->arena, plan->overrides.count, index_list);
+    for (uint32_t i = 0; i < plan->overrides.count; i++)
+        for (uint32_t k = 0; k < plan->overrides.at[i].selector_count; k++)
+            choose(f, plan->overrides.at[i].selectors[k], &chosen[i]);
+    for (uint32_t i = 0; i < f->areas.count; i++)
+        find_readers(f, f->areas.at[i]);
+    for (uint32_t i = 0; i < plan->overrides.count; i++) /* a scope comes before those inside it */
+        add_override(f, &plan->overrides.at[i], &chosen[i]);
+}
+
+/* The entry that the part's own scopes give, or NULL. */
+static const etch_shard *own_entry(const etch_part *part, const char *dim)
+{
+    for (uint32_t i = part->overrides.count; i-- > 0;) {
+        const etch_override *o = part->overrides.at[i];
+        const etch_shard *shard = etch_shard_find(o->shards.at, o->shards.count, dim);
+        if (shard)
+            return shard;
+    }
+    return NULL;
+}
+
+const etch_shard *etch_map_dim(const etch_plan *plan, const etch_part *part, const etch_dim *dim)
+{
+    for (; part; part = part->outer) {
+        const etch_shard *shard = own_entry(part, dim->name);
+        if (shard)
+            return shard;
+    }
+    return etch_shard_find(plan->shards.at, plan->shards.count, dim->name);
+}
+
+/* Axes that the scopes of a part put a dim on, or take it from. */
+static uint32_t touched_by(const etch_plan *plan, const etch_part *part)
+{
+    uint32_t bits = 0;
+    for (uint32_t i = 0; i < part->overrides.count; i++) {
+        const etch_override *o = part->overrides.at[i];
+        for (uint32_t k = 0; k < o->shards.count; k++) {
+            const etch_dim named = {.name = o->shards.at[k].dim};
+            const etch_shard *outer = etch_map_dim(plan, part->outer, &named);
+            for (uint32_t a = 0; a < o->shards.at[k].axis_count; a++)
+                bits |= 1u << o->shards.at[k].axes[a];
+            for (uint32_t a = 0; outer && a < outer->axis_count; a++)
+                bits |= 1u << outer->axes[a];
+        }
+    }
+    return bits;
+}
+
+void etch_plan_parts_find(const etch_graph *graph, const etch_plan *plan, etch_parts *parts)
+{
+    finder f = {.graph = graph, .plan = plan, .arena = graph->arena};
+    parts->of_op = ETCH_NEW_ARRAY(graph->arena, graph->op_count, etch_part *);
+    parts->of_tensor = ETCH_NEW_ARRAY(graph->arena, graph->tensors.count, etch_part *);
+    parts->of_call = ETCH_NEW_ARRAY(graph->arena, graph->scopes.count, etch_part *);
+    parts->of_loop = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_part *);
+    parts->around = ETCH_NEW_ARRAY(graph->arena, graph->scopes.count, etch_part *);
+    find_areas(&f);
+    for (uint32_t i = 0; i < f.areas.count; i++) {
+        etch_part *part = &f.areas.at[i]->part;
+        for (uint32_t k = 0; k < f.areas.count; k++)
+            if (k != i && holds(&f, f.areas.at[k], f.areas.at[i]))
+                part->outer = deeper(&f, part->outer, f.areas.at[k]);
+    }
+    for (uint32_t i = 0; i < f.areas.count; i++) {
+        etch_part *part = &f.areas.at[i]->part;
+        part->touched = touched_by(plan, part);
+        if (part->call && part->overrides.count)
+            parts->of_call[part->call->id] = part;
+        if (part->loop && part->overrides.count)
+            parts->of_loop[part->loop->id] = part;
+    }
+    if (f.areas.count == 0)
+        return;
+    parts->around[0] = parts->of_call[0];
+    place_ops(&f, parts, graph->forward);
+    place_carries(&f, parts, graph->forward);
+    place_given(&f, parts);
+}
+
+const bool *etch_plan_scope_ops(const etch_graph *graph, const etch_plan *plan, uint32_t place)
+{
+    finder f = {.graph = graph, .plan = plan, .arena = graph->arena};
+    bool *ops = ETCH_NEW_ARRAY(graph->arena, graph->op_count, bool);
+    find_areas(&f);
+    for (uint32_t i = 0; i < f.areas.count; i++) {
+        const area *a = f.areas.at[i];
+        for (uint32_t k = 0; k < a->part.overrides.count; k++)
+            for (uint32_t op = 0;
+                 a->part.overrides.at[k] == &plan->overrides.at[place - 1] && op < graph->op_count; op++)
+                ops[op] = ops[op] || a->has[op];
+    }
+    return ops;
+}
+
+/* ---- questions ------------------------------------------------------------------------------------------ */
+
+static const etch_op *first_op(const etch_op *op)
+{
+    while (op->forward)
+        op = op->forward;
+    return op;
+}
+
+const etch_part *etch_part_of(const etch_parts *parts, const etch_tensor *tensor)
+{
+    return parts->of_tensor[etch_origin(tensor)->id];
+}
+
+static bool is_around(const etch_part *part, const etch_part *inner)
+{
+    while (inner && inner != part)
+        inner = inner->outer;
+    return inner == part;
+}
+
+etch_crossing etch_part_crossed(const etch_parts *parts, const etch_op *op, const etch_tensor *operand)
+{
+    const etch_op *first = first_op(op);
+    const etch_part *part = parts->of_op[first->id], *from = etch_part_of(parts, operand);
+    etch_crossing crossing = {.to = part, .part = part};
+    if (first->edge == ETCH_LEAVE) {
+        const etch_part *call = parts->of_call[first->scope->id];
+        return (etch_crossing){
+            .axes = call ? call->touched : 0, .to = call ? call->outer : NULL, .part = call, .leaves = true};
+    }
+    for (; part && !is_around(part, from); part = part->outer)
+        if (!part->call || (first->edge == ETCH_ENTER && part->call == first->scope)) {
+            crossing.axes |= part->touched;
+            crossing.part = part;
+        }
+    return crossing;
+}
+
+etch_crossing etch_part_left(const etch_parts *parts, const etch_tensor *tensor)
+{
+    const etch_tensor *first = etch_origin(tensor);
+    etch_crossing crossing = {.leaves = true};
+    for (const etch_part *part = first->producer ? parts->of_op[first->producer->id] : NULL; part;
+         part = part->outer) {
+        if (!part->result || part->result->producer != first->producer)
+            continue;
+        crossing.axes |= part->touched;
+        crossing.part = part;
+        crossing.to = part->outer;
+    }
+    return crossing;
+}
+
+etch_crossing etch_part_of_loop_left(const etch_parts *parts, const etch_loop *loop)
+{
+    while (loop->repeats)
+        loop = loop->repeats;
+    const etch_part *part = parts->of_loop[loop->id];
+    return (etch_crossing){
+        .axes = part ? part->touched : 0, .to = part ? part->outer : NULL, .part = part, .leaves = true};
+}
+
+const etch_part *etch_part_around(const etch_parts *parts, const etch_scope *scope)
+{
+    return scope ? parts->around[scope->id] : NULL;
+}

@@ -1,0 +1,14 @@
+/* Finding the chain: for the passes. */
+#ifndef ETCH_GRAPH_STAGE_CHAIN_H
+#define ETCH_GRAPH_STAGE_CHAIN_H
+
+#include "graph/stage/stage.h"
+
+struct placer;
+
+/* Sets the homes of steps and loops, and `stages`, when the plan has a stage line. */
+void etch_stages_find(struct placer *p);
+/* Fills `units`. */
+void etch_placed_units(etch_placed *placed);
+
+#endif

@@ -1,0 +1,170 @@
+/* The chain that a stage line lists: which parts of the forward pass are its units.
+ *
+ * A name selects a loop, all calls of a module (by a path: those of its callers), or the statements whose result has the
+ * tag or is the tensor. A
+ * statement is everything that it takes to compute its result: norm and product of z = norm(x) * head. What
+ * several names select is of the unit that comes first. */
+#include <string.h>
+
+#include "graph/stage/stage_int.h"
+
+typedef struct selecting {
+    placer *p;
+    etch_stages *stages;
+    bool **stated; /* by name of the line, then op id: is the op of a statement that it selects? */
+    bool *found;   /* by name of the line: it is a unit */
+} selecting;
+
+static const char *name_at(const selecting *s, uint32_t k)
+{
+    return s->stages->line->selectors[k];
+}
+
+/* ---- what a name selects -------------------------------------------------------------------------------- */
+
+static bool *stated_by(const selecting *s, const char *name)
+{
+    const etch_graph *graph = s->p->graph;
+    bool *stated = ETCH_NEW_ARRAY(s->p->arena, graph->op_count, bool);
+    for (uint32_t i = 0; i < graph->tensors.count; i++) {
+        const etch_tensor *tensor = graph->tensors.at[i];
+        if (!tensor->producer || tensor->of || !etch_tensor_is_selected(tensor, name))
+            continue;
+        stated[tensor->producer->id] = true;
+        for (uint32_t op = tensor->first_op; op < tensor->end_op; op++)
+            stated[op] = true;
+    }
+    return stated;
+}
+
+static bool op_is_selected(const selecting *s, const etch_op *op, uint32_t k)
+{
+    for (const etch_scope *scope = op->scope; scope && scope->parent; scope = scope->parent)
+        if (etch_scope_is_called(scope, name_at(s, k), strlen(name_at(s, k))))
+            return true;
+    return s->stated[k][op->id];
+}
+
+static bool item_is_selected(const selecting *s, const etch_item *item, uint32_t k)
+{
+    return item->op ? op_is_selected(s, item->op, k) : strcmp(item->loop->name, name_at(s, k)) == 0;
+}
+
+/* ---- units ---------------------------------------------------------------------------------------------- */
+
+static uint32_t entry_of(const selecting *s, const etch_item *item)
+{
+    for (uint32_t i = 0; i < s->stages->entries.count; i++)
+        if (item_is_selected(s, item, s->stages->entries.at[i].selector))
+            return i;
+    return ETCH_NO_ENTRY;
+}
+
+/* Begins a unit, or the units of a loop, if the item is the first of one. */
+static void add_entry(const selecting *s, const etch_item *item)
+{
+    etch_sym *sym = s->p->sym;
+    for (uint32_t k = 0; k < s->stages->line->selector_count; k++) {
+        if (s->found[k] || !item_is_selected(s, item, k))
+            continue;
+        etch_stage_entry entry = {.name = name_at(s, k),
+                                  .selector = k,
+                                  .loop = item->loop,
+                                  .first = s->stages->units,
+                                  .count = item->loop ? item->loop->count : etch_int(sym, 1)};
+        s->stages->units = etch_add(sym, s->stages->units, entry.count);
+        ETCH_PUSH(s->p->arena, &s->stages->entries, entry);
+        s->found[k] = true;
+        return;
+    }
+}
+
+/* The entries, in the order in which the program comes to them. */
+static void find_entries(const selecting *s)
+{
+    const etch_region *forward = s->p->graph->forward;
+    s->stages->units = etch_int(s->p->sym, 0);
+    s->stages->entry_of_op = ETCH_NEW_ARRAY(s->p->arena, s->p->graph->op_count, uint32_t);
+    for (uint32_t i = 0; i < s->p->graph->op_count; i++)
+        s->stages->entry_of_op[i] = ETCH_NO_ENTRY;
+    for (uint32_t i = 0; i < forward->items.count; i++) {
+        const etch_item *item = &forward->items.at[i];
+        if (entry_of(s, item) == ETCH_NO_ENTRY)
+            add_entry(s, item);
+        if (item->op)
+            s->stages->entry_of_op[item->op->id] = entry_of(s, item);
+    }
+}
+
+/* ---- names that are no units ---------------------------------------------------------------------------- */
+
+static bool region_selects(const selecting *s, const etch_region *region, uint32_t k)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_item *item = &region->items.at[i];
+        if (item_is_selected(s, item, k))
+            return true;
+        for (uint32_t b = 0; item->loop && b < item->loop->bodies.count; b++)
+            if (region_selects(s, item->loop->bodies.at[b], k))
+                return true;
+    }
+    return false;
+}
+
+/* The unit that has what the name selects; NULL when nothing outside loops is selected. */
+static const char *unit_with(const selecting *s, uint32_t k)
+{
+    const etch_region *forward = s->p->graph->forward;
+    for (uint32_t i = 0; i < forward->items.count; i++)
+        if (item_is_selected(s, &forward->items.at[i], k))
+            return s->stages->entries.at[entry_of(s, &forward->items.at[i])].name;
+    return NULL;
+}
+
+/* What is listed and is no link of the chain. A name that the model does not have at all may be one of
+ * another model that shares the plan. */
+static void check_names(const selecting *s)
+{
+    const etch_stage_line *line = s->stages->line;
+    for (uint32_t k = 0; k < line->selector_count; k++) {
+        if (s->found[k])
+            continue;
+        if (!region_selects(s, s->p->graph->forward, k)) {
+            if (!s->p->plan->shared && (!line->selectors_known || line->selectors_known[k]))
+                etch_remark(s->p->graph->diags, ETCH_E_UNKNOWN_SELECTOR, line->selector_spans[k],
+                            "no statement of model %s is '%s': this has no effect", s->p->graph->model,
+                            name_at(s, k));
+            continue;
+        }
+        const char *unit = unit_with(s, k);
+        etch_diag *diag;
+        if (unit)
+            diag = etch_error(s->p->graph->diags, ETCH_E_STAGE_UNIT, line->selector_spans[k],
+                              "'%s' is no unit of its own: all of it is in unit '%s'", name_at(s, k), unit);
+        else
+            diag = etch_error(s->p->graph->diags, ETCH_E_STAGE_UNIT, line->selector_spans[k],
+                              "'%s' cannot be a unit of stages: it is inside a loop", name_at(s, k));
+        etch_help(diag, unit ? "leave it out, or give its statements a tag that no other unit has"
+                             : "list the loop around it: each of its iterations is a unit");
+        s->p->failed = true;
+    }
+    if (s->stages->entries.count > 0 || s->p->failed)
+        return;
+    etch_diag *diag = etch_error(s->p->graph->diags, ETCH_E_STAGE_UNIT, line->span,
+                                 "model %s has none of the units that the stages list", s->p->graph->model);
+    etch_help(diag, "list loops (`repeat n as NAME`), tags or modules of the model in program order");
+    s->p->failed = true;
+}
+
+bool etch_stage_chain(placer *p, etch_stages *stages)
+{
+    const uint32_t count = stages->line->selector_count;
+    selecting s = {.p = p, .stages = stages};
+    s.stated = ETCH_NEW_ARRAY(p->arena, count, bool *);
+    s.found = ETCH_NEW_ARRAY(p->arena, count, bool);
+    for (uint32_t k = 0; k < count; k++)
+        s.stated[k] = stated_by(&s, name_at(&s, k));
+    find_entries(&s);
+    check_names(&s);
+    return !p->failed;
+}

@@ -1,0 +1,11 @@
+/* What the files of stage share. */
+#ifndef ETCH_GRAPH_STAGE_STAGE_INT_H
+#define ETCH_GRAPH_STAGE_STAGE_INT_H
+
+#include "graph/place/placer.h"
+#include "graph/stage/chain.h"
+
+/* Finds the entries of the chain that the line of `stages` lists. False after an error. */
+bool etch_stage_chain(placer *p, etch_stages *stages);
+
+#endif

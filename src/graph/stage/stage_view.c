@@ -1,0 +1,341 @@
+/* Stages seen one at a time: which part of the chain a stage holds, as multiplicities. */
+#include <inttypes.h>
+
+#include "graph/stage/stage_int.h"
+
+/* ---- sizes ---------------------------------------------------------------------------------------------- */
+
+static uint64_t link_count(const etch_stage_numbers *n)
+{
+    return (uint64_t)n->stages * n->chunks;
+}
+
+uint64_t etch_link_units(const etch_stage_numbers *n, uint64_t link)
+{
+    const uint64_t links = link_count(n);
+    return n->counts ? n->counts[link] : (n->units + links - 1 - link) / links;
+}
+
+static bool misfit(etch_diag *diag, const char *help)
+{
+    etch_help(diag, "%s", help);
+    return false;
+}
+
+/* "embed 1, layer 32, head 1" */
+static void note_units(etch_diag *diag, const etch_placed *placed, const etch_stage_numbers *n)
+{
+    etch_buf text = {.arena = placed->arena};
+    for (uint32_t i = 0; i < placed->stages->entries.count; i++)
+        etch_buf_printf(&text, "%s%s %" PRIu64, i ? ", " : "", placed->stages->entries.at[i].name,
+                        n->entries[i]);
+    etch_note(diag, (etch_span){0, 0}, "its units: %s", text.text);
+}
+
+static bool counts_fit(const etch_placed *placed, const etch_stage_numbers *n)
+{
+    const etch_stage_line *line = placed->stages->line;
+    uint64_t total = 0;
+    bool fits = true;
+    if (line->count_count != link_count(n))
+        return misfit(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, line->span,
+                                 "%" PRIu32 " counts of units for %" PRIu64 " %s", line->count_count,
+                                 link_count(n), n->chunks > 1 ? "chunks of stages" : "stages"),
+                      "give one for each chunk of each stage, in the order of the model");
+    for (uint32_t i = 0; i < line->count_count && fits; i++) {
+        if (n->counts[i] == 0)
+            return misfit(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, line->span,
+                                     "count %" PRIu32 " of the stages' units is 0", i + 1),
+                          n->chunks > 1 ? "every chunk needs a unit" : "every stage needs a unit");
+        fits = !__builtin_add_overflow(total, n->counts[i], &total);
+    }
+    if (fits && total == n->units)
+        return true;
+    etch_diag *diag = etch_error(placed->diags, ETCH_E_STAGE_COUNTS, line->span,
+                                 "the counts add up to %s%" PRIu64 " units, but the model has %" PRIu64,
+                                 fits ? "" : "more than ", fits ? total : UINT64_MAX, n->units);
+    note_units(diag, placed, n);
+    return misfit(diag, "units are the iterations of the loops and the blocks that the line lists");
+}
+
+bool etch_stage_numbers_fit(const etch_placed *placed, const etch_stage_numbers *n)
+{
+    const etch_stages *stages = placed->stages;
+    for (uint32_t i = 0; i < stages->entries.count; i++)
+        if (n->entries[i] == 0)
+            return misfit(etch_error(placed->diags, ETCH_E_STAGE_COUNTS, stages->entries.at[i].loop->span,
+                                     "loop %s of the stages runs 0 times", stages->entries.at[i].name),
+                          "leave it out of the stage line");
+    if (n->counts)
+        return counts_fit(placed, n);
+    if (n->units >= link_count(n))
+        return true;
+    etch_diag *diag = etch_error(placed->diags, ETCH_E_STAGE_COUNTS, stages->line->span,
+                                 "%" PRIu64 " %s not fill %" PRIu64 " %s", n->units,
+                                 n->units == 1 ? "unit does" : "units do", link_count(n),
+                                 n->chunks > 1 ? "chunks of stages" : "stages");
+    note_units(diag, placed, n);
+    return misfit(diag, n->chunks > 1
+                            ? "every chunk needs a unit: fewer stages or chunks, or more units in the line"
+                            : "every stage needs a unit: fewer stages, or more units in the line");
+}
+
+typedef struct viewing {
+    const etch_placed *placed;
+    const etch_stages *stages;
+    etch_sym *sym;
+    etch_stage_view *view;
+} viewing;
+
+static viewing begin(const etch_placed *placed)
+{
+    viewing v = {.placed = placed, .stages = placed->stages, .sym = placed->training->graph->sym};
+    v.view = ETCH_NEW(placed->arena, etch_stage_view);
+    v.view->stages = placed->stages;
+    v.view->shares = etch_alloc_array(placed->arena, v.stages->entries.count, sizeof *v.view->shares);
+    v.view->ranges = etch_alloc_array(placed->arena, v.stages->entries.count, sizeof *v.view->ranges);
+    v.view->held = ETCH_NEW_ARRAY(placed->arena, v.stages->entries.count, bool);
+    v.view->whole = ETCH_NEW_ARRAY(placed->arena, v.stages->entries.count, bool);
+    v.view->forward = ETCH_NEW_ARRAY(placed->arena, v.stages->cuts.count, etch_expr);
+    v.view->backward = ETCH_NEW_ARRAY(placed->arena, v.stages->cuts.count, etch_expr);
+    return v;
+}
+
+/* ---- with numbers --------------------------------------------------------------------------------------- */
+
+typedef struct window {
+    uint64_t first, end;
+} window;
+
+static uint64_t overlap(window a, window b)
+{
+    uint64_t first = a.first > b.first ? a.first : b.first, end = a.end < b.end ? a.end : b.end;
+    return first < end ? end - first : 0;
+}
+
+/* The units of a link. */
+static window window_of(const etch_stage_numbers *n, uint64_t link)
+{
+    const uint64_t links = link_count(n), more = n->units % links; /* links with one unit more */
+    window w = {link * (n->units / links) + (link < more ? link : more), 0};
+    if (n->counts) {
+        w.first = 0;
+        for (uint64_t i = 0; i < link; i++)
+            w.first += n->counts[i];
+    }
+    w.end = w.first + etch_link_units(n, link);
+    return w;
+}
+
+/* The units of a home. */
+static window window_at(const etch_stage_numbers *n, uint32_t entry, etch_side side)
+{
+    window w = {0, 0};
+    for (uint32_t i = 0; i <= entry; i++) {
+        w.first = w.end;
+        w.end += n->entries[i];
+    }
+    if (side == ETCH_FIRST_OF)
+        w.end = w.first + 1;
+    if (side == ETCH_LAST_OF)
+        w.first = w.end - 1;
+    return w;
+}
+
+/* Notes which units of an entry a link holds. */
+static void add_range(const viewing *v, uint32_t entry, window of_entry, window held, uint32_t chunk)
+{
+    const uint64_t count = overlap(held, of_entry);
+    if (count == 0)
+        return;
+    const uint64_t low = held.first > of_entry.first ? held.first - of_entry.first : 0;
+    etch_stretch range = {etch_int(v->sym, (int64_t)low), etch_int(v->sym, (int64_t)(low + count)), chunk};
+    ETCH_PUSH(v->placed->arena, &v->view->ranges[entry], range);
+}
+
+static bool is_cut_at(const etch_stage_numbers *n, const etch_cut *cut, uint64_t unit)
+{
+    const window entry = window_at(n, cut->entry, ETCH_ALL_OF);
+    return cut->inside ? entry.first < unit && unit < entry.end : entry.first == unit;
+}
+
+const etch_stage_view *etch_stage_view_of(const etch_placed *placed, const etch_stage_numbers *n,
+                                          uint32_t stage)
+{
+    viewing v = begin(placed);
+    const uint32_t entries = v.stages->entries.count, cuts = v.stages->cuts.count;
+    const uint64_t links = link_count(n);
+    uint64_t(*shares)[ETCH_SIDES] = etch_alloc_array(placed->arena, entries, sizeof *shares);
+    uint64_t *forward = ETCH_NEW_ARRAY(placed->arena, cuts, uint64_t);
+    uint64_t *backward = ETCH_NEW_ARRAY(placed->arena, cuts, uint64_t);
+    for (uint64_t link = stage; link < links; link += n->stages) {
+        const window held = window_of(n, link);
+        for (uint32_t i = 0; i < entries; i++) {
+            for (int side = 0; side < ETCH_SIDES; side++)
+                shares[i][side] += overlap(held, window_at(n, i, (etch_side)side));
+            add_range(&v, i, window_at(n, i, ETCH_ALL_OF), held, (uint32_t)(link / n->stages));
+        }
+        for (uint32_t i = 0; i < cuts; i++) {
+            forward[i] += link + 1 < links && is_cut_at(n, &v.stages->cuts.at[i], held.end);
+            backward[i] += link > 0 && is_cut_at(n, &v.stages->cuts.at[i], held.first);
+        }
+    }
+    for (uint32_t i = 0; i < entries; i++) {
+        for (int side = 0; side < ETCH_SIDES; side++)
+            v.view->shares[i][side] = etch_int(v.sym, (int64_t)shares[i][side]);
+        v.view->held[i] = shares[i][ETCH_ALL_OF] > 0;
+        v.view->whole[i] = shares[i][ETCH_ALL_OF] == n->entries[i];
+    }
+    for (uint32_t i = 0; i < cuts; i++) {
+        v.view->forward[i] = etch_int(v.sym, (int64_t)forward[i]);
+        v.view->backward[i] = etch_int(v.sym, (int64_t)backward[i]);
+    }
+    return v.view;
+}
+
+/* ---- as formulas ---------------------------------------------------------------------------------------- */
+
+/* The one loop of the chain; UINT32_MAX when there is none, or another. */
+static uint32_t only_loop(const etch_stages *stages)
+{
+    uint32_t loop = UINT32_MAX, count = 0;
+    for (uint32_t i = 0; i < stages->entries.count; i++)
+        if (stages->entries.at[i].loop) {
+            loop = i;
+            count++;
+        }
+    return count == 1 ? loop : UINT32_MAX;
+}
+
+/* Units of all chunks of stage number `stage`. */
+static etch_expr units_of_stage(const viewing *v, etch_expr stages, uint32_t chunks, etch_expr stage)
+{
+    etch_sym *sym = v->sym;
+    etch_expr links = etch_mul(sym, stages, etch_int(sym, chunks)), sum = etch_int(sym, 0);
+    for (uint32_t chunk = 0; chunk < chunks; chunk++) {
+        etch_expr link = etch_add(sym, etch_mul(sym, stages, etch_int(sym, chunk)), stage);
+        etch_expr top = etch_sub(sym, etch_add(sym, v->stages->units, links), etch_int(sym, 1));
+        sum = etch_add(sym, sum, etch_floor_div(sym, etch_sub(sym, top, link), links));
+    }
+    return sum;
+}
+
+/* The first unit of a link, as they are spread evenly. */
+static etch_expr first_unit(const viewing *v, etch_expr links, etch_expr link)
+{
+    etch_sym *sym = v->sym;
+    etch_expr least = etch_floor_div(sym, v->stages->units, links);
+    etch_expr more = etch_sub(sym, v->stages->units, etch_mul(sym, links, least)); /* links with one more */
+    return etch_add(sym, etch_mul(sym, link, least), etch_min(sym, link, more));
+}
+
+/* Notes the iterations that the chunks of a stage hold. The first of all begins where the loop does, the last
+ * of all ends where it does. */
+static void add_ranges(const viewing *v, uint32_t loop, etch_expr stages, uint32_t chunks, etch_expr stage,
+                       bool first, bool last)
+{
+    etch_sym *sym = v->sym;
+    etch_expr links = etch_mul(sym, stages, etch_int(sym, chunks)), before = etch_int(sym, loop);
+    for (uint32_t chunk = 0; chunk < chunks; chunk++) {
+        etch_expr link = etch_add(sym, etch_mul(sym, stages, etch_int(sym, chunk)), stage);
+        etch_expr next = etch_add(sym, link, etch_int(sym, 1));
+        etch_stretch range = {etch_sub(sym, first_unit(v, links, link), before),
+                              etch_sub(sym, first_unit(v, links, next), before), chunk};
+        if (first && chunk == 0)
+            range.low = etch_int(sym, 0);
+        if (last && chunk + 1 == chunks)
+            range.high = v->stages->entries.at[loop].count;
+        ETCH_PUSH(v->placed->arena, &v->view->ranges[loop], range);
+    }
+}
+
+const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_stage_class class,
+                                             etch_expr stages, uint32_t chunks, etch_expr number)
+{
+    viewing v = begin(placed);
+    etch_sym *sym = v.sym;
+    const uint32_t loop = only_loop(v.stages), entries = v.stages->entries.count;
+    const etch_expr zero = etch_int(sym, 0), one = etch_int(sym, 1);
+    if (loop == UINT32_MAX || v.stages->line->counts)
+        return NULL;
+    const uint32_t before = loop, behind = entries - 1 - loop;
+    const bool first = class == ETCH_STAGE_FIRST, last = class == ETCH_STAGE_LAST;
+    etch_expr stage = first ? zero : last ? etch_sub(sym, stages, one) : number;
+    for (uint32_t i = 0; i < entries; i++) {
+        const bool held = i < loop ? first : i > loop && last;
+        for (int side = 0; side < ETCH_SIDES; side++)
+            v.view->shares[i][side] = held ? one : zero;
+        v.view->held[i] = v.view->whole[i] = held;
+    }
+    const uint32_t blocks = (first ? before : 0) + (last ? behind : 0);
+    v.view->held[loop] = true;
+    v.view->shares[loop][ETCH_ALL_OF] =
+        etch_sub(sym, units_of_stage(&v, stages, chunks, stage), etch_int(sym, blocks));
+    add_ranges(&v, loop, stages, chunks, stage, first, last);
+    v.view->shares[loop][ETCH_FIRST_OF] = first ? one : zero;
+    v.view->shares[loop][ETCH_LAST_OF] = last ? one : zero;
+    /* Every cut is between two iterations. */
+    for (uint32_t i = 0; i < v.stages->cuts.count; i++) {
+        const bool inside = v.stages->cuts.at[i].inside;
+        v.view->forward[i] = inside ? etch_int(sym, chunks - last) : zero;
+        v.view->backward[i] = inside ? etch_int(sym, chunks - first) : zero;
+    }
+    return v.view;
+}
+
+/* ---- questions ------------------------------------------------------------------------------------------ */
+
+etch_expr etch_stage_share(const etch_stage_view *view, etch_home home)
+{
+    return view->shares[etch_home_entry(home)][etch_home_side(home)];
+}
+
+etch_expr etch_stage_iterations(etch_sym *sym, const etch_stage_view *view, etch_home home,
+                                const etch_region *body)
+{
+    const uint32_t entry = etch_home_entry(home);
+    etch_expr count = etch_int(sym, 0);
+    if (!body->loop->pattern)
+        return etch_stage_share(view, home);
+    for (uint32_t i = 0; i < view->ranges[entry].count; i++) {
+        const etch_stretch *held = &view->ranges[entry].at[i];
+        count = etch_add(sym, count, etch_class_count(sym, body, held->low, held->high));
+    }
+    return count;
+}
+
+/* 1 when the stage holds anything of it, else 0. */
+static etch_expr presence(etch_sym *sym, const etch_stage_view *view, etch_home home)
+{
+    if (etch_home_side(home) == ETCH_ALL_OF)
+        return etch_int(sym, view->held[etch_home_entry(home)]);
+    return etch_stage_share(view, home);
+}
+
+etch_expr etch_stage_begins(etch_sym *sym, const etch_stage_view *view, const etch_homes *uses)
+{
+    const uint32_t entry = etch_home_entry(uses->at[0]);
+    if (etch_home_is_loop(view->stages, uses->at[0]))
+        return presence(sym, view, etch_home_at(entry, ETCH_FIRST_OF));
+    return presence(sym, view, uses->at[0]);
+}
+
+etch_expr etch_stage_presence(etch_sym *sym, const etch_stage_view *view, const etch_homes *uses)
+{
+    etch_expr held = etch_int(sym, 0);
+    for (uint32_t i = 0; i < uses->count; i++)
+        held = etch_max(sym, held, presence(sym, view, uses->at[i]));
+    return held;
+}
+
+etch_expr etch_stage_ties(etch_sym *sym, const etch_stage_view *view, const etch_homes *uses)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < uses->count; i++) {
+        const uint32_t entry = etch_home_entry(uses->at[i]);
+        all = all && (etch_home_side(uses->at[i]) == ETCH_ALL_OF
+                          ? view->whole[entry]
+                          : etch_stage_share(view, uses->at[i]) == etch_int(sym, 1));
+    }
+    return all ? etch_int(sym, 0) : etch_stage_presence(sym, view, uses);
+}

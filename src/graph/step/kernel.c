@@ -1,0 +1,322 @@
+/* Which steps run as one node: one rule for each granularity.
+ *
+ * requires: placed regions, items in program order. provides: kernels of every region in issue order,
+ * step->kernel.
+ *
+ * By default a product, norm, ... anchors a kernel. An elementwise step joins the kernel that makes its latest
+ * operand; where a collective or a loop makes it, or nothing in the region does, the step begins a kernel
+ * without an anchor, which the first anchor that reads it takes over. By op, every step is a kernel. By block,
+ * a step joins the one before it, as long as no collective and no loop is between them, and the last product,
+ * norm, ... is the anchor. Phases stay apart: what is run again is no kernel of backward.
+ *
+ * A kernel stands in the order of its region where its anchor stands, or its first step while it has none.
+ * Everything that a kernel reads then stands before it: an anchor reads what stands before the anchor; a
+ * step joins where its latest operand is made, so that the others are made there or before; and a kernel
+ * that is taken over moves down to the anchor, past nothing that reads it. */
+#include <assert.h>
+
+#include "graph/step/step_int.h"
+
+typedef struct group {
+    struct group *into; /* the group that took this one over */
+    const etch_placed_region *region;
+    uint32_t item;     /* where it stands */
+    etch_step *anchor; /* NULL: elementwise steps only */
+    etch_phase phase;
+    etch_home home;   /* steps of two stages are no kernel */
+    bool read;        /* by something that stands outside */
+    bool gathered;    /* reads weights that were gathered for it */
+    uint32_t stretch; /* of the top level: counted over its loops */
+    etch_kernel *kernel;
+    uint32_t index; /* of the kernel */
+} group;
+
+/* What makes a value: a group, a loop, or nothing that runs (region NULL). */
+typedef struct maker {
+    const etch_placed_region *region;
+    group *group;  /* NULL: a loop */
+    uint32_t item; /* of the loop */
+} maker;
+
+/* What a granularity lets a step join. */
+typedef struct rule {
+    const char *name;
+    bool operands; /* an elementwise step: the maker of its latest operand, or the anchor that reads it */
+    bool segment;  /* any step: the one before it */
+} rule;
+
+static const rule rules[ETCH_GRANULARITY_COUNT] = {
+    [ETCH_GRANULARITY_KERNEL] = {.name = "kernel", .operands = true},
+    [ETCH_GRANULARITY_OP] = {.name = "op"},
+    [ETCH_GRANULARITY_BLOCK] = {.name = "block", .segment = true},
+};
+
+const char *etch_granularity_name(etch_granularity granularity)
+{
+    return (unsigned)granularity < ETCH_GRANULARITY_COUNT ? rules[granularity].name : NULL;
+}
+
+typedef struct grouping {
+    etch_placed *placed;
+    uint32_t stretch; /* of the top level, at work */
+    const rule *rule;
+    etch_arena *scratch;
+    maker *makers;         /* by value id */
+    group **groups;        /* by step id; NULL: no node */
+    etch_kernel **made_by; /* by value id */
+} grouping;
+
+/* An operand, traced to what makes it. */
+typedef struct origin {
+    maker by;
+    bool sharded; /* a rank's own shard of it is read */
+} origin;
+
+static group *group_now(group *g)
+{
+    while (g->into)
+        g = g->into;
+    return g;
+}
+
+static origin origin_of(const grouping *g, etch_value *operand)
+{
+    origin found = {.sharded = false};
+    found.by = g->makers[etch_value_memory(operand, &found.sharded)->id];
+    if (found.by.group)
+        found.by.group = group_now(found.by.group);
+    return found;
+}
+
+static uint32_t item_of(const origin *from)
+{
+    return from->by.group ? from->by.group->item : from->by.item;
+}
+
+static void note_read(const origin *from, group *reader)
+{
+    if (!from->by.group || from->by.group == reader)
+        return;
+    from->by.group->read = true;
+    if (reader && from->by.group->anchor && from->by.group->anchor->copies)
+        reader->gathered = true;
+}
+
+/* The group that an elementwise step joins, or NULL. Operands are held as the step divides its work, so
+ * that another placement shows as a move: a collective makes the operand, or a shard of it is read. */
+static group *group_before(const grouping *g, const etch_placed_region *region, const etch_step *step)
+{
+    origin latest = {.sharded = false};
+    for (uint32_t i = 0; i < step->in_count; i++) {
+        origin from = origin_of(g, step->ins[i]);
+        if (from.by.region != region)
+            continue;
+        if (from.sharded)
+            return NULL;
+        if (!latest.by.region || item_of(&from) > item_of(&latest))
+            latest = from;
+    }
+    group *before = latest.by.group;
+    if (!before || before->phase != step->phase || before->home != step->home)
+        return NULL;
+    bool collective = before->anchor && etch_step_role(before->anchor) == ROLE_MOVE;
+    return collective ? NULL : before;
+}
+
+/* May the anchor of `taker` take over the group that makes one of its operands? Copies of weights do not last until
+ * a loop has run. */
+static bool is_free_to_take(const origin *from, const group *taker)
+{
+    const group *taken = from->by.group;
+    if (taken && taken->gathered && taken->stretch != taker->stretch)
+        return false;
+    return taken && !taken->anchor && !taken->read && !from->sharded && taken->region == taker->region &&
+           taken->phase == taker->phase && taken->home == taker->home;
+}
+
+static void take_over_operands(const grouping *g, group *taker)
+{
+    const etch_step *step = taker->anchor;
+    for (uint32_t i = 0; i < step->in_count; i++) { /* a group of which a shard is read as well stays apart */
+        origin from = origin_of(g, step->ins[i]);
+        if (from.sharded)
+            note_read(&from, taker);
+    }
+    for (uint32_t i = 0; i < step->in_count; i++) {
+        origin from = origin_of(g, step->ins[i]);
+        if (is_free_to_take(&from, taker))
+            from.by.group->into = taker;
+    }
+}
+
+static group *group_new(const grouping *g, const etch_placed_region *region, uint32_t item, etch_step *first)
+{
+    group *made = ETCH_NEW(g->scratch, group);
+    made->region = region;
+    made->item = item;
+    made->phase = first->phase;
+    made->home = first->home;
+    made->stretch = g->stretch;
+    return made;
+}
+
+/* The group that a step joins, or NULL. `open`: the group of the step before it in the region; NULL behind a
+ * collective or a loop. */
+static group *group_to_join(const grouping *g, const etch_placed_region *region, const etch_step *step,
+                            etch_role role, group *open)
+{
+    if (role == ROLE_MOVE)
+        return NULL;
+    if (g->rule->segment && open && open->phase == step->phase && open->home == step->home)
+        return open;
+    return g->rule->operands && role == ROLE_POINTWISE ? group_before(g, region, step) : NULL;
+}
+
+/* The group of a step at `item`, NULL when it is no node. */
+static group *group_step(const grouping *g, const etch_placed_region *region, uint32_t item, etch_step *step,
+                         group *open)
+{
+    etch_role role = etch_step_role(step);
+    if (role == ROLE_FREE)
+        return NULL;
+    group *own = group_to_join(g, region, step, role, open);
+    if (!own)
+        own = group_new(g, region, item, step);
+    if (role != ROLE_POINTWISE) {
+        own->anchor = step;
+        own->item = item;
+    }
+    if (role == ROLE_KERNEL && g->rule->operands)
+        take_over_operands(g, own);
+    for (uint32_t i = 0; i < step->in_count; i++) {
+        origin from = origin_of(g, step->ins[i]);
+        note_read(&from, own);
+    }
+    for (uint32_t i = 0; i < step->out_count; i++)
+        g->makers[step->outs[i]->id] = (maker){.region = region, .group = own};
+    return own;
+}
+
+static void read_by_loop(const grouping *g, etch_value *value)
+{
+    if (!value)
+        return;
+    origin from = origin_of(g, value);
+    note_read(&from, NULL);
+}
+
+/* The kernel of a group that stands at `item`. */
+static void make_kernel(const grouping *g, etch_placed_region *region, uint32_t item, etch_step *anchor)
+{
+    group *own = g->groups[anchor->id];
+    own->kernel = ETCH_NEW(g->placed->arena, etch_kernel);
+    own->kernel->item = item;
+    own->kernel->anchor = anchor;
+    own->index = region->kernels.count;
+    ETCH_PUSH(g->placed->arena, &region->kernels, own->kernel);
+}
+
+static void add_to_kernel(const grouping *g, etch_step *step)
+{
+    const group *own = group_now(g->groups[step->id]);
+    step->kernel = own->index;
+    ETCH_PUSH(g->placed->arena, &own->kernel->steps, step);
+    for (uint32_t i = 0; i < step->out_count; i++)
+        g->made_by[step->outs[i]->id] = own->kernel;
+}
+
+/* Kernels in the order of their places; steps of each in program order. */
+static void make_kernels(const grouping *g, etch_placed_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        etch_step *step = region->items.at[i].step;
+        const group *own = step ? g->groups[step->id] : NULL;
+        if (own && !own->into && own->item == i)
+            make_kernel(g, region, i, step);
+    }
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        etch_step *step = region->items.at[i].step;
+        if (step && g->groups[step->id])
+            add_to_kernel(g, step);
+    }
+}
+
+static void group_region(grouping *g, etch_placed_region *region);
+
+static void group_body(grouping *g, etch_placed_region *body)
+{
+    group_region(g, body);
+    for (uint32_t k = 0; k < body->carries.count; k++)
+        read_by_loop(g, body->carries.at[k].out);
+}
+
+/* Goes as deep as loops are nested. */
+static void group_region(grouping *g, etch_placed_region *region)
+{
+    group *open = NULL;
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        etch_step *step = region->items.at[i].step;
+        etch_placed_loop *loop = region->items.at[i].loop;
+        if (step) {
+            group *own = g->groups[step->id] = group_step(g, region, i, step, open);
+            if (own)
+                open = etch_step_role(step) == ROLE_MOVE ? NULL : own;
+            continue;
+        }
+        open = NULL;
+        for (uint32_t k = 0; k < etch_loop_carries(loop)->count; k++)
+            read_by_loop(g, etch_loop_carries(loop)->at[k].init);
+        for (uint32_t b = 0; b < loop->bodies.count; b++)
+            group_body(g, loop->bodies.at[b]);
+        g->stretch += !region->loop;
+        for (uint32_t k = 0; k < etch_loop_carries(loop)->count; k++) {
+            const etch_value *result = etch_loop_carries(loop)->at[k].result;
+            if (result)
+                g->makers[result->id] = (maker){.region = region, .item = i};
+        }
+    }
+    make_kernels(g, region);
+}
+
+#ifndef NDEBUG
+/* Everything that a kernel reads stands before it, or is made elsewhere. */
+static void check_order(const grouping *g, const etch_placed_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            check_order(g, loop->bodies.at[k]);
+    }
+    for (uint32_t i = 0; i < region->kernels.count; i++) {
+        const etch_kernel *kernel = region->kernels.at[i];
+        for (uint32_t k = 0; k < kernel->reads.count; k++) {
+            origin from = origin_of(g, kernel->reads.at[k]);
+            assert(from.by.region != region || item_of(&from) < kernel->item);
+        }
+    }
+}
+#endif
+
+void etch_kernels(etch_placed *placed, etch_granularity granularity)
+{
+    etch_arena *scratch = etch_arena_new(etch_arena_mem(placed->arena));
+    grouping g = {
+        .placed = placed,
+        .rule = &rules[granularity],
+        .scratch = scratch,
+        .makers = ETCH_NEW_ARRAY(scratch, placed->value_count, maker),
+        .groups = ETCH_NEW_ARRAY(scratch, placed->step_count, group *),
+        .made_by = ETCH_NEW_ARRAY(scratch, placed->value_count, etch_kernel *),
+    };
+    group_region(&g, placed->forward);
+    if (placed->backward)
+        group_region(&g, placed->backward);
+    etch_travel_find(placed);
+    etch_kernel_io(placed, g.made_by);
+#ifndef NDEBUG
+    check_order(&g, placed->forward);
+    if (placed->backward)
+        check_order(&g, placed->backward);
+#endif
+    etch_arena_free(scratch);
+}

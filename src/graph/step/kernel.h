@@ -1,0 +1,65 @@
+/* The passes that make a step of a placed graph, and what costs ask of it. */
+#ifndef ETCH_GRAPH_STEP_KERNEL_H
+#define ETCH_GRAPH_STEP_KERNEL_H
+
+#include "graph/place/steps.h"
+#include "graph/stage/chain.h"
+#include "graph/step/step.h"
+
+/* Fills `zero_axes`. Needs `weight_of` and `stages`; called once, by `etch_place`. False after an error. */
+bool etch_zero_find(etch_placed *placed);
+/* Where ranks hold weights in parts: puts gathers in front of what reads them. Needs `zero_axes`; called once, by
+ * `etch_place`, before kernels are made. */
+void etch_shard_weights(etch_placed *placed);
+/* Groups the steps of every region into kernels, in issue order, and fills what they read, write and cost.
+ * Needs the finished regions; called once, by `etch_place`. */
+void etch_kernels(etch_placed *placed, etch_granularity granularity);
+/* Fills buckets, updates, gathers and the clipping norm. Needs `weight_of`, `sync_axes` and `zero_axes`; called
+ * once, by `etch_place`. */
+void etch_updates(etch_placed *placed);
+/* The axes that number the stages; none without stages. */
+uint32_t etch_stage_axes(const etch_placed *placed);
+/* Bytes that a rank puts into a move; of one operand of it. */
+etch_expr etch_payload(const etch_placed *placed, const etch_step *move);
+etch_expr etch_payload_of(const etch_placed *placed, const etch_step *move, uint32_t operand);
+/* FLOP of one execution on one rank. */
+etch_expr etch_step_flop(const etch_placed *placed, const etch_step *step);
+etch_expr etch_step_flop_by(const etch_placed *placed, const etch_step *step, const etch_flop_rule *rule);
+
+/* ---- questions about weights --------------------------------------------------------------------------- */
+
+/* The gradient of each weight by tensor id, NULL for other tensors and where there is none. */
+etch_tensor **etch_gradients_by_weight(const etch_training *training, etch_arena *arena);
+/* Elements of one copy of a weight that a rank updates: all that it holds, or its part of them, laid out flat
+ * and padded to equal parts (R9). */
+etch_expr etch_update_elements(const etch_placed *placed, const etch_tensor *weight);
+
+/* The collectives that a weight takes part in at the end of a step, in the order in which they happen. */
+typedef struct etch_ending_move {
+    etch_move move; /* ETCH_NO_MOVE: there is none in this place */
+    uint32_t axes;
+    bool every_microbatch;
+    etch_expr bytes; /* payload of one rank, for one copy */
+} etch_ending_move;
+
+enum { ETCH_ENDING_MOVES = 3 };
+
+void etch_ending_moves(const etch_placed *placed, const etch_tensor *weight,
+                       etch_ending_move moves[ETCH_ENDING_MOVES]);
+/* FLOP and bytes of the optimizer for one element of `weight`, and how many of the bytes it reads (`reads` may be NULL);
+ * zero without an optimizer. */
+uint32_t etch_update_flop(const etch_training *training);
+/* Bytes that the optimizer keeps of one element: copies that it works on, and all else. */
+uint32_t etch_master_bytes(const etch_training *training);
+uint32_t etch_moment_bytes(const etch_training *training);
+uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *weight, uint32_t *reads);
+/* Bytes of an element of a gradient on its way to other ranks. */
+uint32_t etch_sync_width(const etch_training *training);
+/* FLOP and bytes of the sum of squares for one element of a gradient; its result is CLIP_RESULT_BYTES
+ * long. */
+uint32_t etch_clip_flop(const etch_training *training);
+uint32_t etch_clip_bytes(const etch_training *training);
+
+enum { CLIP_RESULT_BYTES = 4 };
+
+#endif

@@ -1,0 +1,286 @@
+/* What kernels read, write and compute. A value that only its own kernel reads is never in memory; a value
+ * that anything else reads is written once, and every kernel that reads it reads it once. */
+#include "graph/step/step_int.h"
+
+/* ---- steps and values ---------------------------------------------------------------------------------- */
+
+typedef struct local {
+    const etch_placed *placed;
+    const etch_step *step;
+    const etch_dim *counted; /* queries whose pairs are counted all together, or NULL */
+    const etch_dim *shown;   /* keys, of which the part of the queries that a rank has sees.. */
+    etch_expr seen;          /* ..so many */
+} local;
+
+static bool is_linked(const etch_step *step, etch_state factor, const etch_dim *dim)
+{
+    return factor && step->op && etch_op_dim_linked(step->op, factor) == dim;
+}
+
+/* Among how many ranks the step divides its work along a dim, or along one that it holds. */
+static etch_expr parts_of(const local *l, const etch_dim *dim)
+{
+    uint32_t axes = 0;
+    for (uint32_t i = 0; i < l->placed->plan->mesh.count; i++)
+        if (l->step->factor[i] == dim || is_linked(l->step, l->step->factor[i], dim))
+            axes |= 1u << i;
+    return etch_group_size(l->placed, axes);
+}
+
+/* Size of a dim in the part of the work that one rank does; queries under a mask are counted all together. */
+static etch_expr local_size(const void *data, const etch_dim *dim)
+{
+    const local *l = data;
+    const etch_training *training = l->placed->training;
+    etch_expr size = etch_placed_size(l->placed, dim);
+    if (l->shown && dim == l->shown)
+        return l->seen;
+    return dim == l->counted ? size : etch_div(training->graph->sym, size, parts_of(l, dim));
+}
+
+/* Contiguous parts of the queries see the keys up to their end: those before all queries (of a cache), and those of
+ * the parts before. What a convention counts of a causal attention, and pairs that only the user knows, are spread
+ * evenly all the same. */
+static bool see_part(local *l, const etch_flop_rule *rule)
+{
+    const etch_attrs *attrs = &l->step->op->attrs;
+    const etch_training *training = l->placed->training;
+    etch_sym *sym = training->graph->sym;
+    if (!l->step->part || rule->pairs != PAIRS_EXACT || attrs->pairs)
+        return false;
+    etch_expr queries = etch_training_size(training, l->counted), keys = etch_int(sym, 1), others = keys;
+    for (uint32_t i = 0; i < attrs->over_count; i++) {
+        etch_expr size = etch_training_size(training, attrs->over[i]);
+        keys = etch_mul(sym, keys, size);
+        others = i > 0 ? etch_mul(sym, others, size) : others;
+    }
+    const etch_expr end = etch_add(sym, l->step->part, etch_int(sym, 1));
+    const etch_expr own = etch_div(sym, queries, parts_of(l, l->counted));
+    l->shown = attrs->over[0];
+    l->seen = etch_div(sym, etch_add(sym, etch_sub(sym, keys, queries), etch_mul(sym, end, own)), others);
+    l->counted = NULL;
+    return true;
+}
+
+etch_expr etch_step_flop_by(const etch_placed *placed, const etch_step *step, const etch_flop_rule *rule)
+{
+    etch_sym *sym = placed->training->graph->sym;
+    if (step->move != ETCH_NO_MOVE)
+        return etch_int(sym, 0);
+    local here = {placed, step, etch_op_counted_queries(step->op), NULL, NULL};
+    if (see_part(&here, rule))
+        return etch_op_flop_by(sym, step->op, rule, local_size, &here);
+    etch_expr flop = etch_op_flop_by(sym, step->op, rule, local_size, &here);
+    /* A rank has the i-th chunk of its queries from the front and the i-th from the back: what the later one
+     * sees more, the earlier one sees less, and every rank does an equal part of the pairs. */
+    return here.counted ? etch_div(sym, flop, parts_of(&here, here.counted)) : flop;
+}
+
+etch_expr etch_step_flop(const etch_placed *placed, const etch_step *step)
+{
+    const etch_flop_rule as_executed = {0};
+    return etch_step_flop_by(placed, step, &as_executed);
+}
+
+/* ---- uses ---------------------------------------------------------------------------------------------- */
+
+typedef struct io {
+    etch_placed *placed;
+    etch_sym *sym;
+    etch_kernel *const *made_by;
+    bool *used;       /* by value id: something reads it */
+    bool *leaves;     /* by value id: something outside its kernel reads it */
+    uint32_t *reader; /* by value id: the last kernel that listed it, counted from 1 */
+    uint32_t *whole;  /* by value id: the last kernel that reads all of it */
+    uint32_t *adder;  /* by tensor id of a gradient: the last kernel that adds to all of it */
+    uint32_t kernels; /* counted so far */
+} io;
+
+static void use(const io *x, etch_value *value, const etch_kernel *by)
+{
+    uint32_t id = etch_value_memory(value, NULL)->id;
+    x->used[id] = true;
+    if (x->made_by[id] != by)
+        x->leaves[id] = true;
+}
+
+/* Goes as deep as loops are nested. */
+static void use_in_region(const io *x, const etch_placed_region *region)
+{
+    for (uint32_t i = 0; i < region->kernels.count; i++) {
+        const etch_kernel *kernel = region->kernels.at[i];
+        for (uint32_t k = 0; k < kernel->steps.count; k++)
+            for (uint32_t n = 0; n < kernel->steps.at[k]->in_count; n++)
+                use(x, kernel->steps.at[k]->ins[n], kernel);
+    }
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        if (!loop)
+            continue;
+        for (uint32_t b = 0; b < loop->bodies.count; b++) {
+            const etch_placed_region *body = loop->bodies.at[b];
+            use_in_region(x, body);
+            for (uint32_t k = 0; k < body->carries.count; k++) {
+                if (body->carries.at[k].init)
+                    use(x, body->carries.at[k].init, NULL);
+                use(x, body->carries.at[k].out, NULL);
+            }
+        }
+    }
+}
+
+/* ---- one kernel ---------------------------------------------------------------------------------------- */
+
+static void add_bytes(const io *x, etch_kernel *kernel, etch_expr elements, uint32_t width)
+{
+    kernel->bytes = etch_add(x->sym, kernel->bytes, etch_mul(x->sym, elements, etch_int(x->sym, width)));
+}
+
+static void add_read(const io *x, etch_kernel *kernel, etch_expr elements, uint32_t width)
+{
+    kernel->read = etch_add(x->sym, kernel->read, etch_mul(x->sym, elements, etch_int(x->sym, width)));
+    add_bytes(x, kernel, elements, width);
+}
+
+static uint32_t width_of(const etch_value *value)
+{
+    return etch_dtype_bytes(value->tensor->dtype);
+}
+
+/* Is it memory that outlives the run? Most of what is read of it was there before. */
+static bool stays(const etch_value *value)
+{
+    return value->step && value->step->row->stays;
+}
+
+/* The slots that an op fills experts with, of which `weight` has a share for each expert; NULL for most. */
+static const etch_dim *slots_of(const etch_op *op, const etch_tensor *weight)
+{
+    for (uint32_t i = 0; i < op->in_count; i++)
+        for (uint32_t d = 0; d < op->ins[i]->rank; d++) {
+            const etch_dim *dim = op->ins[i]->dims[d];
+            if (dim->experts && etch_has_dim(weight, dim->experts) && !etch_has_dim(weight, dim))
+                return dim;
+        }
+    return NULL;
+}
+
+/* Elements of an operand that the step reads. Where few tokens are served, experts without one are left out; in
+ * training every expert has some. */
+static etch_expr elements_read(const io *x, const etch_step *step, const etch_value *root)
+{
+    etch_expr all = etch_value_elements(x->placed, root);
+    const bool few = x->placed->training->graph->serves && root->tensor->kind == ETCH_WEIGHT && step->op;
+    const etch_dim *slots = few ? slots_of(step->op, root->tensor) : NULL;
+    if (!slots)
+        return all;
+    const local l = {.placed = x->placed, .step = step};
+    return etch_mul(x->sym, all, etch_min(x->sym, etch_int(x->sym, 1), local_size(&l, slots)));
+}
+
+static void read_operands(io *x, etch_kernel *kernel, const etch_step *step)
+{
+    for (uint32_t i = 0; i < step->in_count; i++) {
+        etch_value *root = etch_value_root(step->ins[i]);
+        bool own = x->made_by[etch_value_memory(step->ins[i], NULL)->id] == kernel;
+        if (own && !stays(root))
+            continue;
+        if (x->whole[root->id] == x->kernels)
+            continue;
+        bool rows = step->row->touch == TOUCH_ROWS_READ && i == 0;
+        if (!rows)
+            x->whole[root->id] = x->kernels;
+        if (!own && x->reader[root->id] != x->kernels)
+            ETCH_PUSH(x->placed->arena, &kernel->reads, root);
+        x->reader[root->id] = x->kernels;
+        etch_expr elements =
+            rows ? etch_value_elements(x->placed, step->outs[0]) : elements_read(x, step, root);
+        add_read(x, kernel, elements, width_of(root));
+    }
+}
+
+/* A result that only its own kernel reads is not written; a first result that nobody reads was asked for
+ * all the same. */
+static bool is_written(const io *x, const etch_step *step, uint32_t result)
+{
+    const etch_value *value = step->outs[result];
+    bool wanted = result == 0 && !value->tensor->optional_result;
+    return x->leaves[value->id] || stays(value) || (wanted && !x->used[value->id]);
+}
+
+/* A gradient is read, added to and written back, by all steps of a kernel at once. */
+static void add_to_gradient(const io *x, etch_kernel *kernel, const etch_tensor *gradient,
+                            const etch_value *added, bool rows)
+{
+    if (x->adder[gradient->id] == x->kernels)
+        return;
+    if (!rows)
+        x->adder[gradient->id] = x->kernels;
+    const uint32_t width = etch_dtype_bytes(x->placed->training->graph->dtypes.grads);
+    add_read(x, kernel, etch_value_elements(x->placed, added), width);
+    add_bytes(x, kernel, etch_value_elements(x->placed, added), width);
+}
+
+static void write_results(const io *x, etch_kernel *kernel, const etch_step *step)
+{
+    for (uint32_t i = 0; i < step->out_count; i++) {
+        bool rows = step->row->touch == TOUCH_ROWS_WRITTEN && i == 0;
+        etch_value *result = step->outs[i];
+        if (step->accumulate_into[i]) {
+            add_to_gradient(x, kernel, step->accumulate_into[i], rows ? step->ins[0] : result, rows);
+        } else if (is_written(x, step, i)) {
+            ETCH_PUSH(x->placed->arena, &kernel->writes, result);
+            add_bytes(x, kernel, etch_value_elements(x->placed, rows ? step->ins[0] : result),
+                      width_of(result));
+        }
+    }
+}
+
+static void fill_kernel(io *x, etch_kernel *kernel)
+{
+    x->kernels++;
+    kernel->flop = kernel->bytes = kernel->read = etch_int(x->sym, 0);
+    for (uint32_t i = 0; i < kernel->steps.count; i++) {
+        const etch_step *step = kernel->steps.at[i];
+        kernel->flop = etch_add(x->sym, kernel->flop, etch_step_flop(x->placed, step));
+        read_operands(x, kernel, step);
+        write_results(x, kernel, step);
+    }
+    if (etch_step_role(kernel->anchor) != ROLE_MOVE)
+        return;
+    kernel->bytes = etch_payload(x->placed, kernel->anchor);
+    kernel->read = etch_int(x->sym, 0);
+}
+
+static void fill_region(io *x, etch_placed_region *region)
+{
+    for (uint32_t i = 0; i < region->kernels.count; i++)
+        fill_kernel(x, region->kernels.at[i]);
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            fill_region(x, loop->bodies.at[k]);
+    }
+}
+
+void etch_kernel_io(etch_placed *placed, etch_kernel *const *made_by)
+{
+    etch_arena *scratch = etch_arena_new(etch_arena_mem(placed->arena));
+    io x = {
+        .placed = placed,
+        .sym = placed->training->graph->sym,
+        .made_by = made_by,
+        .used = ETCH_NEW_ARRAY(scratch, placed->value_count, bool),
+        .leaves = ETCH_NEW_ARRAY(scratch, placed->value_count, bool),
+        .reader = ETCH_NEW_ARRAY(scratch, placed->value_count, uint32_t),
+        .whole = ETCH_NEW_ARRAY(scratch, placed->value_count, uint32_t),
+        .adder = ETCH_NEW_ARRAY(scratch, placed->training->graph->tensors.count, uint32_t),
+    };
+    use_in_region(&x, placed->forward);
+    if (placed->backward)
+        use_in_region(&x, placed->backward);
+    fill_region(&x, placed->forward);
+    if (placed->backward)
+        fill_region(&x, placed->backward);
+    etch_arena_free(scratch);
+}

@@ -1,0 +1,13 @@
+/* What the files of step share. */
+#ifndef ETCH_GRAPH_STEP_STEP_INT_H
+#define ETCH_GRAPH_STEP_STEP_INT_H
+
+#include "graph/step/kernel.h"
+
+/* Fills reads, writes, FLOP and bytes of all kernels. `made_by` says by value id which kernel makes a
+ * value. */
+void etch_kernel_io(etch_placed *placed, etch_kernel *const *made_by);
+/* Says in which dtype every move sends what it moves; called before etch_kernel_io. */
+void etch_travel_find(etch_placed *placed);
+
+#endif

@@ -1,0 +1,127 @@
+/* In which dtype collectives send what they move: that of the tensor, unless `dtype` lines say another one for
+ * weights, for gradients, or for what is on its way to experts and back. */
+#include "graph/step/step_int.h"
+
+/* The value before moves, renames and identities. */
+static const etch_value *source_of(const etch_value *value)
+{
+    while (value->step && (!value->step->op || etch_op_is_view(value->step->op)))
+        value = etch_value_before(value);
+    return value;
+}
+
+/* ---- routes -------------------------------------------------------------------------------------------- */
+
+/* The gradient of what takes tokens out of slots puts their cotangents in. */
+static bool has_route(const etch_op *op, etch_shape shape, etch_shape opposite)
+{
+    if (!op)
+        return false;
+    return op->row->shape == shape ||
+           (op->row->shape == SHAPE_TARGETS && op->forward && op->forward->row->shape == opposite);
+}
+
+static bool fills_slots(const etch_op *op)
+{
+    return has_route(op, SHAPE_ROUTED, SHAPE_RETURNED);
+}
+
+static bool empties_slots(const etch_op *op)
+{
+    return has_route(op, SHAPE_RETURNED, SHAPE_ROUTED);
+}
+
+static void send_as(etch_step *move, etch_travel travel)
+{
+    move->travels = etch_dtype_or(travel.dtype, move->ins[0]->tensor->dtype);
+    move->block = travel.block;
+}
+
+/* What takes tokens out of slots reads what has come back from experts. */
+static void mark_return(const etch_step *step, const etch_dtypes *dtypes)
+{
+    const etch_value *value = step->ins[0];
+    for (; value->step && (!value->step->op || etch_op_is_view(value->step->op));
+         value = etch_value_before(value))
+        if (!value->step->op)
+            send_as(value->step, dtypes->combine);
+}
+
+/* ---- steps --------------------------------------------------------------------------------------------- */
+
+static void find_travel(etch_step *move, const etch_dtypes *dtypes)
+{
+    const etch_value *source = source_of(move->ins[0]);
+    etch_travel travel = {0, 0};
+    if (source->tensor->kind == ETCH_WEIGHT)
+        travel.dtype = dtypes->weights_comm;
+    else if (source->tensor->kind == ETCH_GRADIENT || source->tensor->adds_to)
+        travel.dtype = dtypes->grads_comm;
+    else if (source->step && fills_slots(source->step->op))
+        travel = dtypes->dispatch;
+    send_as(move, travel);
+}
+
+static void travel_in(const etch_dtypes *dtypes, const etch_placed_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        etch_step *step = region->items.at[i].step;
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            travel_in(dtypes, loop->bodies.at[k]);
+        if (!step)
+            continue;
+        if (!step->op && step->in_count > 0)
+            find_travel(step, dtypes);
+        else if (empties_slots(step->op))
+            mark_return(step, dtypes);
+    }
+}
+
+void etch_travel_find(etch_placed *placed)
+{
+    const etch_dtypes *dtypes = &placed->training->graph->dtypes;
+    travel_in(dtypes, placed->forward);
+    if (placed->backward)
+        travel_in(dtypes, placed->backward);
+}
+
+/* Weights that are gathered together have each a dtype of its own. */
+etch_dtype etch_travels_as(const etch_placed *placed, const etch_step *move, uint32_t operand)
+{
+    return move->copies ? etch_dtype_or(placed->training->graph->dtypes.weights_comm,
+                                        move->ins[operand]->tensor->dtype)
+                        : move->travels;
+}
+
+static etch_expr bytes_in_blocks(etch_sym *sym, etch_expr elements, etch_dtype dtype, uint32_t block)
+{
+    const etch_expr bytes = etch_mul(sym, elements, etch_int(sym, etch_dtype_bytes(dtype)));
+    if (!block)
+        return bytes;
+    const etch_expr scales = etch_ceil(sym, etch_div(sym, elements, etch_int(sym, block)));
+    return etch_add(sym, bytes, etch_mul(sym, scales, etch_int(sym, etch_dtype_bytes(ETCH_F32))));
+}
+
+etch_expr etch_payload_by(const etch_placed *placed, const etch_step *move, uint32_t operand,
+                          etch_expr elements)
+{
+    etch_sym *sym = placed->training->graph->sym;
+    if (move->copies)
+        elements = etch_mul(sym, elements, move->copies[operand]);
+    return bytes_in_blocks(sym, elements, etch_travels_as(placed, move, operand), move->block);
+}
+
+etch_expr etch_payload_of(const etch_placed *placed, const etch_step *move, uint32_t operand)
+{
+    return etch_payload_by(placed, move, operand, etch_value_elements(placed, move->ins[operand]));
+}
+
+etch_expr etch_payload(const etch_placed *placed, const etch_step *move)
+{
+    etch_sym *sym = placed->training->graph->sym;
+    etch_expr bytes = etch_int(sym, 0);
+    for (uint32_t i = 0; i < move->in_count; i++)
+        bytes = etch_add(sym, bytes, etch_payload_of(placed, move, i));
+    return bytes;
+}

@@ -1,0 +1,124 @@
+/* Which axes divide what a rank holds of each weight, as the plan's zero line says.
+ *
+ * requires: a placed graph, before kernels are made. provides: placed->zero_axes. */
+#include <string.h>
+
+#include "graph/step/step_int.h"
+
+uint32_t etch_zero_divides(const etch_placed *placed, const etch_tensor *weight, etch_holding what)
+{
+    const etch_zero *zero = &placed->plan->zero;
+    static const uint32_t least_level[] = {
+        [ETCH_HOLDS_STATES] = 1, [ETCH_HOLDS_GRADIENT] = 2, [ETCH_HOLDS_WEIGHT] = 3};
+    const bool divided = zero->level >= least_level[what] && !(what == ETCH_HOLDS_GRADIENT && zero->whole);
+    return divided ? placed->zero_axes[weight->id] : 0;
+}
+
+etch_expr etch_held_elements(const etch_placed *placed, const etch_tensor *weight, etch_holding what)
+{
+    etch_value held = *placed->weight_of[weight->id];
+    held.flat = etch_zero_divides(placed, weight, what);
+    return etch_value_elements(placed, &held);
+}
+
+uint32_t etch_stage_axes(const etch_placed *placed)
+{
+    const etch_stage_line *line = placed->stages ? placed->stages->line : NULL;
+    uint32_t axes = 0;
+    for (uint32_t i = 0; line && i < line->axis_count; i++)
+        axes |= 1u << line->axes[i];
+    return axes;
+}
+
+/* The axes of the plan's zero line that hold the weight alike. Stages hold different weights. */
+static uint32_t dividing_axes(const etch_placed *placed, const etch_tensor *weight)
+{
+    const etch_value *held = placed->weight_of[weight->id];
+    uint32_t axes = 0;
+    for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
+        if (!held->place[a])
+            axes |= 1u << a;
+    return axes & placed->plan->zero.axes & ~etch_stage_axes(placed);
+}
+
+static bool report_nothing_divided(const etch_placed *placed)
+{
+    const etch_plan *plan = placed->plan;
+    const char *axes = etch_axes_label(placed, plan->zero.axes);
+    etch_diag *diag = etch_error(placed->diags, ETCH_E_ZERO_NOTHING, plan->zero.span,
+                                 "zero divides nothing over %s: these axes divide all weights already", axes);
+    etch_help(diag, "name axes that replicate weights, as those that divide only the batch do");
+    return false;
+}
+
+/* ---- units ---------------------------------------------------------------------------------------------- */
+
+static const etch_loop *loop_named(const etch_region *region, const char *name)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_loop *loop = region->items.at[i].loop;
+        if (loop && strcmp(loop->name, name) == 0)
+            return loop;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++) {
+            const etch_loop *inner = loop_named(loop->bodies.at[k], name);
+            if (inner)
+                return inner;
+        }
+    }
+    return NULL;
+}
+
+/* A name that nothing has was warned of when the plan was read. */
+static bool check_units(const etch_placed *placed)
+{
+    const etch_zero *zero = &placed->plan->zero;
+    for (uint32_t i = 0; i < zero->unit_count; i++) {
+        const etch_loop *loop = loop_named(placed->training->graph->forward, zero->units[i]);
+        const etch_region *around = loop ? loop->bodies.at[0]->parent : NULL;
+        if (!around || !around->loop)
+            continue;
+        etch_diag *diag = etch_error(placed->diags, ETCH_E_ZERO_UNIT, zero->unit_spans[i],
+                                     "weights are gathered by the iterations of outermost loops, and '%s' is "
+                                     "inside of '%s'",
+                                     loop->name, around->loop->name);
+        etch_note(diag, loop->span, "the loop is here");
+        return false;
+    }
+    return true;
+}
+
+/* ---- the door ------------------------------------------------------------------------------------------- */
+
+/* What is neither read nor trained has nothing to divide before level 3. */
+static bool *updated_weights(const etch_placed *placed, etch_arena *scratch)
+{
+    const etch_training *training = placed->training;
+    bool *updated = ETCH_NEW_ARRAY(scratch, training->graph->tensors.count, bool);
+    for (uint32_t u = 0; u < training->units.count; u++)
+        for (uint32_t i = 0; i < training->units.at[u]->weights.count; i++)
+            updated[training->units.at[u]->weights.at[i]->id] = true;
+    return updated;
+}
+
+bool etch_zero_find(etch_placed *placed)
+{
+    const etch_graph *graph = placed->training->graph;
+    const etch_zero *zero = &placed->plan->zero;
+    uint32_t divided = 0, concerned = 0;
+    if (zero->level == 0)
+        return true;
+    if (!check_units(placed))
+        return false;
+    etch_arena *scratch = etch_arena_new(etch_arena_mem(placed->arena));
+    const bool *updated = updated_weights(placed, scratch);
+    for (uint32_t i = 0; i < graph->weights.count; i++) {
+        const etch_tensor *weight = graph->weights.at[i];
+        if (!updated[weight->id] && zero->level < 3)
+            continue;
+        placed->zero_axes[weight->id] = dividing_axes(placed, weight);
+        divided |= placed->zero_axes[weight->id];
+        concerned++;
+    }
+    etch_arena_free(scratch);
+    return divided || !concerned || report_nothing_divided(placed);
+}

@@ -1,0 +1,767 @@
+/* Derivation of the backward pass.
+ *
+ * requires: a checked forward graph. provides: the backward region, gradients, units.
+ *
+ * Reverse mode over regions. Contributions to the cotangent of a value are collected while its consumers are
+ * undone; when its producer is reached they become one op `add_cotangents`, and placement decides how they
+ * are added and moved. Gradients of weights are not collected: each contribution is added into the
+ * accumulator in place. A loop is undone by a loop that runs the iterations backwards; with recomputation its
+ * body begins with a copy of the forward body; each class of iterations is undone by a body of its own. Only what a
+ * trainable weight needs is derived. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/train/train_int.h"
+
+etch_expr etch_training_size(const etch_training *training, const etch_dim *dim)
+{
+    etch_sym *sym = training->graph->sym;
+    const bool divided = training->train.batch && etch_dim_holds(dim, training->train.batch);
+    return divided ? etch_div(sym, dim->size, training->train.micro) : dim->size;
+}
+
+etch_expr etch_size_in_training(const void *training, const etch_dim *dim)
+{
+    return etch_training_size(training, dim);
+}
+
+static bool is_loss(const etch_tensor *tensor)
+{
+    return etch_has_tag(tensor, "loss");
+}
+
+static bool is_trainable(const etch_tensor *tensor)
+{
+    return tensor->kind == ETCH_WEIGHT && !tensor->frozen;
+}
+
+/* ---- which values need a cotangent? ----------------------------------------------------------------- */
+
+static void mark_region(deriver *d, const etch_region *region);
+
+static void mark_op(deriver *d, const etch_op *op)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < op->in_count; i++)
+        any = any || d->needs[op->ins[i]->id];
+    uint32_t results = etch_row_is_several(op->row) ? op->out_count : 1;
+    for (uint32_t i = 0; i < results && any && op->row->grads; i++)
+        d->needs[op->outs[i]->id] = true;
+}
+
+/* Does a version of the i-th value of a loop need one, which the iterations do not know of yet? */
+static bool leaves_with_more(const deriver *d, const etch_loop *loop, uint32_t i)
+{
+    bool any = d->needs[etch_loop_carries(loop)->at[i].init->id];
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        any = any || d->needs[loop->bodies.at[k]->carries.at[i].out->id];
+    return any && !d->needs[etch_loop_carries(loop)->at[i].in->id];
+}
+
+static bool mark_carry(deriver *d, const etch_loop *loop, uint32_t i)
+{
+    if (!leaves_with_more(d, loop, i))
+        return false;
+    d->needs[etch_loop_carries(loop)->at[i].result->id] = true;
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        d->needs[loop->bodies.at[k]->carries.at[i].in->id] = true;
+    return true;
+}
+
+/* A value that an iteration hands on needs one when its first or any later version does, of any class. */
+static void mark_loop(deriver *d, const etch_loop *loop)
+{
+    bool changed = true;
+    while (changed) {
+        changed = false;
+        for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
+            changed = mark_carry(d, loop, i) || changed;
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            mark_region(d, loop->bodies.at[k]);
+        for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
+            changed = changed || leaves_with_more(d, loop, i);
+    }
+}
+
+static void mark_region(deriver *d, const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_item *item = &region->items.at[i];
+        if (item->op)
+            mark_op(d, item->op);
+        else
+            mark_loop(d, item->loop);
+    }
+}
+
+/* ---- contributions ---------------------------------------------------------------------------------- */
+
+static etch_tensor *derived_tensor(deriver *d, const char *prefix, etch_tensor *of, etch_dtype dtype)
+{
+    etch_graph *g = d->graph;
+    etch_tensor *t = etch_tensor_new(g, etch_text(g->arena, "%s%s", prefix, of->name), ETCH_ACT, dtype,
+                                     of->dims, of->rank, of->span);
+    t->of = of;
+    t->scope = of->scope;
+    return t;
+}
+
+/* Cotangents are sums and are no narrower than activations, whatever a value was cast to. */
+static etch_dtype cotangent_dtype(const deriver *d, const etch_tensor *of)
+{
+    const etch_dtype usual = d->graph->dtypes.act;
+    return etch_dtype_bytes(of->dtype) < etch_dtype_bytes(usual) ? usual : of->dtype;
+}
+
+/* An op of the backward pass, placed in `region`; its outs are still to be filled. */
+static etch_op *derived_op(deriver *d, const etch_row *row, etch_tensor *const *ins, uint32_t in_count,
+                           uint32_t out_count, const etch_op *forward)
+{
+    const etch_attrs *attrs = forward ? &forward->attrs : NULL;
+    etch_span span = forward ? forward->span : ins[0]->span;
+    etch_op *op = etch_op_new(d->graph, row, ins, in_count, out_count, attrs, ETCH_BACKWARD, span);
+    op->attrs.absent = 0;
+    op->forward = (etch_op *)(uintptr_t)forward;
+    op->scope = forward ? forward->scope : ins[0]->scope;
+    return op;
+}
+
+/* Integers have none. Reported once: what an integer is made from is mostly one, too. */
+static bool has_gradient(deriver *d, const etch_tensor *target)
+{
+    const etch_graph *g = d->graph;
+    if (target->dtype < ETCH_I64)
+        return true;
+    while (target->producer && etch_op_is_view(target->producer)) /* named by whoever wrote it */
+        target = target->producer->ins[0];
+    if (!d->found_integer) {
+        etch_diag *diag =
+            etch_error(g->diags, ETCH_E_INTEGER_GRADIENT, target->span,
+                       "%s%s: %s is an integer, but the loss needs its gradient", target->name,
+                       etch_dims_text(g->arena, target->dims, target->rank), etch_dtype_name(target->dtype));
+        if (target->kind == ETCH_WEIGHT)
+            etch_help(diag, "give it another dtype, or keep it from being trained: tag frozen");
+        else
+            etch_help(diag, "give it another dtype: it depends on weights that are trained");
+    }
+    d->found_integer = d->failed = true;
+    return false;
+}
+
+static etch_tensor *gradient_of(const deriver *d, const etch_tensor *weight)
+{
+    const etch_graph *g = d->graph;
+    for (uint32_t i = 0; i < g->weights.count; i++)
+        if (g->weights.at[i] == weight)
+            return d->training->gradients.at[i];
+    return NULL;
+}
+
+static void add_part(deriver *d, const etch_tensor *to, etch_tensor *part)
+{
+    tensor_list *parts = &d->parts->to[to->id];
+    if (parts->count == 0)
+        ETCH_PUSH(d->graph->arena, &d->parts->ids, to->id);
+    ETCH_PUSH(d->graph->arena, parts, part);
+}
+
+static contributions *begin_parts(deriver *d)
+{
+    if (d->idle.count > 0)
+        return d->idle.at[--d->idle.count];
+    contributions *parts = ETCH_NEW(d->graph->arena, contributions);
+    parts->to = ETCH_NEW_ARRAY(d->graph->arena, d->forward_count, tensor_list);
+    return parts;
+}
+
+static void end_parts(deriver *d, contributions *parts)
+{
+    for (uint32_t i = 0; i < parts->ids.count; i++)
+        parts->to[parts->ids.at[i]] = (tensor_list){0};
+    parts->ids.count = 0;
+    ETCH_PUSH(d->graph->arena, &d->idle, parts);
+}
+
+/* Adds `part` to the cotangent of `target`. `fresh`: nothing else uses `part`, so that its producer can add
+ * into a gradient itself. */
+static void contribute(deriver *d, etch_region *region, etch_tensor *target, etch_tensor *part, bool fresh)
+{
+    if (!d->needs[target->id] || !has_gradient(d, target))
+        return;
+    if (target->kind != ETCH_WEIGHT) {
+        add_part(d, target, part);
+        return;
+    }
+    if (!fresh) {
+        etch_op *op = derived_op(d, etch_row_for(d->graph, USE_ACCUMULATION), &part, 1, 1, NULL);
+        op->scope = target->scope;
+        part = op->outs[0] = derived_tensor(d, "d", target, d->graph->dtypes.grads);
+        etch_region_add_op(d->graph, region, op);
+    }
+    part->dtype = d->graph->dtypes.grads;
+    part->adds_to = gradient_of(d, target);
+}
+
+/* The cotangent of a forward value: the sum of what was contributed so far. NULL when there is nothing. */
+static etch_tensor *total_of(deriver *d, etch_region *region, etch_tensor *tensor, const etch_op *forward)
+{
+    tensor_list *parts = &d->parts->to[tensor->id];
+    if (parts->count == 0)
+        return NULL;
+    etch_op *op = derived_op(d, etch_row_for(d->graph, USE_TOTAL), parts->at, parts->count, 1, NULL);
+    op->scope = forward ? forward->scope : tensor->scope;
+    op->span = tensor->span;
+    op->outs[0] = derived_tensor(d, "d", etch_recompute_version(d, tensor), cotangent_dtype(d, tensor));
+    op->outs[0]->of = etch_recompute_version(d, tensor);
+    etch_region_add_op(d->graph, region, op);
+    *parts = (tensor_list){0};
+    return op->outs[0];
+}
+
+/* ---- one op ----------------------------------------------------------------------------------------- */
+
+/* Collects the operands that `args` names; returns the bits of those that are not given. */
+static uint32_t gather_args(deriver *d, const etch_op *op, const char *args, const tensor_list *cotangents,
+                            uint32_t target, tensor_list *out)
+{
+    etch_arena *arena = d->graph->arena;
+    uint32_t absent = 0, slot = 0;
+    for (const char *at = args; *at; at += strspn(at, " ")) {
+        size_t length = strcspn(at, " ");
+        uint32_t n = length > 1 && isdigit((unsigned char)at[1]) ? (uint32_t)(at[1] - '0') : 0;
+        uint32_t index = *at == 'x' ? etch_op_index(op, n) : n;
+        for (uint32_t i = 0; *at == 'd' && i < cotangents->count; i++)
+            if (length == 1 || i == n)
+                ETCH_PUSH(arena, out, cotangents->at[i]);
+        if (*at == 'x' && index != UINT32_MAX)
+            ETCH_PUSH(arena, out, etch_recompute_read(d, op->ins[index]));
+        else if (*at == 'x')
+            absent |= 1u << slot;
+        else if (*at == 'y' && n < op->out_count)
+            ETCH_PUSH(arena, out, etch_recompute_read(d, op->outs[n]));
+        else if (*at == 'o')
+            for (uint32_t i = 0; i < op->in_count; i++)
+                if (i != target)
+                    ETCH_PUSH(arena, out, etch_recompute_read(d, op->ins[i]));
+        at += length;
+        slot++;
+    }
+    return absent;
+}
+
+static bool same_dims(const etch_tensor *a, const etch_tensor *b)
+{
+    return etch_dims_same(a->dims, a->rank, b->dims, b->rank);
+}
+
+/* A part of what a concat has made has the dims along which the operand was broadcast. */
+static void give_part_dims(deriver *d, const etch_op *made, uint32_t part)
+{
+    etch_dim_list dims = {0};
+    etch_part_dims(made, made->ins[0], part, d->graph, &dims);
+    made->outs[part]->dims = dims.at;
+    made->outs[part]->rank = dims.count;
+}
+
+/* The cotangent of an operand that was broadcast. */
+static etch_tensor *sum_to(deriver *d, etch_region *region, etch_tensor *part, etch_tensor *target)
+{
+    etch_op *op = derived_op(d, etch_row_for(d->graph, USE_REDUCTION), &part, 1, 1, NULL);
+    op->scope = target->scope;
+    op->span = target->span;
+    op->outs[0] = derived_tensor(d, "d", target, cotangent_dtype(d, target));
+    etch_region_add_op(d->graph, region, op);
+    return op->outs[0];
+}
+
+/* Calls the rule's row for the operands `targets`. */
+static void apply_rule(deriver *d, etch_region *region, const etch_op *op, const etch_grad *rule,
+                       const tensor_list *cotangents, const uint32_t *targets, uint32_t count)
+{
+    const etch_row *row = etch_row_named(d->graph->table, rule->row);
+    tensor_list args = {0};
+    bool any = false;
+    for (uint32_t i = 0; i < count; i++)
+        any = any || d->needs[op->ins[targets[i]]->id];
+    if (!any)
+        return;
+    uint32_t absent = gather_args(d, op, rule->args, cotangents, targets[0], &args);
+    if (row->elide_same && same_dims(args.at[0], op->ins[targets[0]])) {
+        contribute(d, region, op->ins[targets[0]], args.at[0], false);
+        return;
+    }
+    etch_op *made = derived_op(d, row, args.at, args.count, count, op);
+    made->attrs.absent = absent;
+    if (row->inverts_map) {
+        etch_dim **from = made->attrs.from;
+        made->attrs.from = made->attrs.to;
+        made->attrs.to = from;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        etch_tensor *target = op->ins[targets[i]];
+        made->outs[i] = derived_tensor(d, "d", target, cotangent_dtype(d, target));
+        made->outs[i]->optional_result = !d->needs[target->id];
+        if (etch_row_is_several(row))
+            give_part_dims(d, made, i);
+    }
+    etch_region_add_op(d->graph, region, made);
+    for (uint32_t i = 0; i < count; i++) {
+        etch_tensor *target = op->ins[targets[i]], *part = made->outs[i];
+        bool fresh = row->role != ROLE_FREE; /* a view is no node, so it adds into nothing */
+        if (etch_row_is_several(row) && d->needs[target->id] && !same_dims(part, target)) {
+            part = sum_to(d, region, part, target);
+            fresh = true;
+        }
+        contribute(d, region, target, part, fresh);
+    }
+}
+
+static etch_tensor *zeros_like(deriver *d, etch_tensor *of)
+{
+    etch_tensor *zeros = derived_tensor(d, "d", of, cotangent_dtype(d, of));
+    zeros->kind = ETCH_CONSTANT;
+    return zeros;
+}
+
+/* The cotangent of the result; of parts those of all, zeros where nothing was contributed. False when there
+ * is none at all. */
+static bool collect_cotangents(deriver *d, etch_region *region, const etch_op *op, tensor_list *out)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < (etch_row_is_several(op->row) ? op->out_count : 1); i++) {
+        etch_tensor *total = total_of(d, region, op->outs[i], op);
+        any = any || total;
+        ETCH_PUSH(d->graph->arena, out, total ? total : zeros_like(d, op->outs[i]));
+    }
+    return any;
+}
+
+static void derive_op(deriver *d, etch_region *region, const etch_op *op)
+{
+    etch_graph *g = d->graph;
+    etch_tensor *result = op->outs[0];
+    if (is_loss(result)) {
+        if (result->rank)
+            etch_error(g->diags, ETCH_E_LOSS_SHAPE, result->span,
+                       "%s is tagged loss but has dims; a loss is a scalar", result->name),
+                d->failed = true;
+        etch_tensor *seed = etch_tensor_new(g, "one", ETCH_CONSTANT, result->dtype, NULL, 0, result->span);
+        add_part(d, result, seed);
+    }
+    tensor_list cotangents = {0};
+    if (!d->needs[result->id] || !collect_cotangents(d, region, op, &cotangents))
+        return;
+    uint32_t *targets = ETCH_NEW_ARRAY(g->arena, op->in_count, uint32_t);
+    for (const etch_grad *rule = op->row->grads; rule->row; rule++) {
+        uint32_t count = 0;
+        if (strcmp(rule->into, "each") == 0) {
+            for (uint32_t i = 0; i < op->in_count; i++)
+                apply_rule(d, region, op, rule, &cotangents, &i, 1);
+            continue;
+        }
+        for (uint32_t i = 0; strcmp(rule->into, "all") == 0 && i < op->in_count; i++)
+            targets[count++] = i;
+        for (const char *at = rule->into; *at; at++) {
+            uint32_t index =
+                isdigit((unsigned char)*at) ? etch_op_index(op, (uint32_t)(*at - '0')) : UINT32_MAX;
+            if (index != UINT32_MAX)
+                targets[count++] = index;
+        }
+        if (count)
+            apply_rule(d, region, op, rule, &cotangents, targets, count);
+    }
+}
+
+/* ---- loops ------------------------------------------------------------------------------------------ */
+
+static void derive_region(deriver *d, const etch_region *forward, etch_region *into);
+
+static bool loop_has_loss(const etch_loop *loop);
+
+static bool region_has_loss(const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_item *item = &region->items.at[i];
+        if (item->op ? is_loss(item->op->outs[0]) : loop_has_loss(item->loop))
+            return true;
+    }
+    return false;
+}
+
+static bool loop_has_loss(const etch_loop *loop)
+{
+    for (uint32_t i = 0; i < loop->bodies.count; i++)
+        if (region_has_loss(loop->bodies.at[i]))
+            return true;
+    return false;
+}
+
+static bool loop_trains(const deriver *d, const etch_loop *loop);
+
+/* Is there an objective in the region that a trainable weight stands behind? */
+static bool trains_loss(const deriver *d, const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_item *item = &region->items.at[i];
+        if (item->op ? is_loss(item->op->outs[0]) && d->needs[item->op->outs[0]->id]
+                     : loop_trains(d, item->loop))
+            return true;
+    }
+    return false;
+}
+
+static bool loop_trains(const deriver *d, const etch_loop *loop)
+{
+    for (uint32_t i = 0; i < loop->bodies.count; i++)
+        if (trains_loss(d, loop->bodies.at[i]))
+            return true;
+    return false;
+}
+
+static bool loop_matters(const deriver *d, const etch_loop *loop)
+{
+    for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
+        if (d->parts->to[etch_loop_carries(loop)->at[i].result->id].count)
+            return true;
+    return loop_trains(d, loop);
+}
+
+static bool op_matters(const deriver *d, const etch_op *op)
+{
+    const etch_tensor *result = op->outs[0];
+    return d->needs[result->id] && (d->parts->to[result->id].count || is_loss(result));
+}
+
+/* A value that the backward loop hands from iteration to iteration: the cotangent of `of`. */
+static etch_tensor *backward_carry(deriver *d, etch_region *back, etch_tensor *of, etch_tensor *init)
+{
+    etch_tensor *in = derived_tensor(d, "d", of, cotangent_dtype(d, of));
+    ETCH_PUSH(d->graph->arena, &back->carries, (etch_carry){.init = init, .in = in});
+    return in;
+}
+
+/* A loop that is being undone: body by body, each with its own contributions. */
+typedef struct undoing {
+    const etch_loop *loop;
+    etch_loop *back;
+    etch_tensor **inits;   /* by value that the loop hands on: the cotangent of its result, or NULL */
+    contributions **parts; /* by class */
+} undoing;
+
+typedef ETCH_VEC(uint32_t) ids_list;
+
+/* What follows adds to the contributions of a class, in its backward body. */
+static etch_region *enter_class(deriver *d, const undoing *u, uint32_t class)
+{
+    d->parts = u->parts[class];
+    return d->graph->region = u->back->bodies.at[class];
+}
+
+/* Derives one body. Its carries are the values that need a cotangent, in the order of the loop. */
+static void derive_body(deriver *d, const undoing *u, uint32_t class)
+{
+    const etch_region *body = u->loop->bodies.at[class];
+    etch_region *back = enter_class(d, u, class);
+    back->count = body->count;
+    d->undone_by[u->loop->id] = back;
+    etch_recompute_body(d, body, back);
+    d->graph->region = back;
+    for (uint32_t i = 0; i < body->carries.count; i++) {
+        const etch_carry *c = &body->carries.at[i];
+        if (d->needs[c->in->id])
+            add_part(d, c->out, backward_carry(d, back, etch_recompute_version(d, c->in), u->inits[i]));
+    }
+    derive_region(d, body, back);
+    d->graph->region = back;
+    for (uint32_t i = 0, k = 0; i < body->carries.count; i++) {
+        etch_tensor *in = body->carries.at[i].in;
+        if (!d->needs[in->id])
+            continue;
+        etch_tensor *total = total_of(d, back, in, NULL);
+        back->carries.at[k++].out = total ? total : zeros_like(d, in);
+    }
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The values from outside the loop that some class contributes to, each once, by id. */
+static ids_list outer_ids(const deriver *d, const undoing *u)
+{
+    ids_list ids = {0};
+    for (uint32_t k = 0; k < u->loop->bodies.count; k++)
+        for (uint32_t i = 0; i < u->parts[k]->ids.count; i++) {
+            const uint32_t id = u->parts[k]->ids.at[i];
+            if (u->parts[k]->to[id].count)
+                ETCH_PUSH(d->graph->arena, &ids, id);
+        }
+    if (ids.count > 0)
+        qsort(ids.at, ids.count, sizeof *ids.at, by_id);
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < ids.count; i++)
+        if (left == 0 || ids.at[left - 1] != ids.at[i])
+            ids.at[left++] = ids.at[i];
+    ids.count = left;
+    return ids;
+}
+
+/* Cotangents of values from outside the loop: each iteration adds its part to what earlier ones left, if it
+ * has one. */
+static void accumulate_outer(deriver *d, const undoing *u, tensor_list *outer)
+{
+    const ids_list ids = outer_ids(d, u);
+    for (uint32_t i = 0; i < ids.count; i++) {
+        etch_tensor *tensor = d->graph->tensors.at[ids.at[i]];
+        for (uint32_t k = 0; k < u->loop->bodies.count; k++) {
+            etch_region *back = enter_class(d, u, k);
+            const bool adds = d->parts->to[tensor->id].count > 0;
+            etch_tensor *in = backward_carry(d, back, etch_recompute_version(d, tensor), NULL), *out = in;
+            if (adds) {
+                add_part(d, tensor, in);
+                out = total_of(d, back, tensor, NULL);
+            }
+            back->carries.at[back->carries.count - 1].out = out;
+        }
+        ETCH_PUSH(d->graph->arena, outer, tensor);
+    }
+}
+
+/* The backward loop, without its bodies' contents. */
+static etch_loop *begin_backward(deriver *d, const etch_loop *loop, etch_region *into)
+{
+    d->graph->region = into;
+    etch_loop *back = etch_graph_begin(d->graph, loop->name, loop->count, loop->span);
+    etch_loop *undone = d->loop_version[loop->id];
+    back->forward = undone ? undone : (etch_loop *)(uintptr_t)loop;
+    back->pattern = loop->pattern;
+    for (uint32_t k = 1; k < loop->bodies.count; k++)
+        etch_loop_add_body(d->graph, back, into);
+    return back;
+}
+
+/* The i-th value that leaves the backward loop: the cotangent of what `target` was when the loop began. */
+static void leave_backward(deriver *d, const etch_loop *back, uint32_t i, etch_tensor *target,
+                           etch_region *into)
+{
+    const etch_tensor *in = etch_loop_carries(back)->at[i].in;
+    etch_tensor *result = derived_tensor(d, "", (etch_tensor *)(uintptr_t)in, in->dtype);
+    result->of = in->of;
+    for (uint32_t k = 0; k < back->bodies.count; k++)
+        back->bodies.at[k]->carries.at[i].result = result;
+    contribute(d, into, target, result, false);
+}
+
+static void derive_loop(deriver *d, const etch_loop *loop, etch_region *into)
+{
+    etch_graph *g = d->graph;
+    if (!loop_matters(d, loop))
+        return;
+    const uint32_t classes = loop->bodies.count, count = etch_loop_carries(loop)->count;
+    undoing u = {.loop = loop};
+    u.inits = ETCH_NEW_ARRAY(g->arena, count, etch_tensor *);
+    u.parts = ETCH_NEW_ARRAY(g->arena, classes, contributions *);
+    contributions *outside = d->parts;
+    tensor_list handed = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        const etch_carry *c = &etch_loop_carries(loop)->at[i];
+        u.inits[i] = d->needs[c->in->id] ? total_of(d, into, c->result, NULL) : NULL;
+        if (d->needs[c->in->id])
+            ETCH_PUSH(g->arena, &handed, c->init);
+    }
+    u.back = begin_backward(d, loop, into);
+    for (uint32_t k = 0; k < classes; k++) {
+        u.parts[k] = begin_parts(d);
+        derive_body(d, &u, k);
+    }
+    accumulate_outer(d, &u, &handed);
+    g->region = into;
+    d->parts = outside;
+    for (uint32_t k = 0; k < classes; k++)
+        end_parts(d, u.parts[k]);
+    for (uint32_t i = 0; i < handed.count; i++)
+        leave_backward(d, u.back, i, handed.at[i], into);
+}
+
+static void derive_region(deriver *d, const etch_region *forward, etch_region *into)
+{
+    for (uint32_t i = forward->items.count; i-- > 0;) {
+        const etch_item *item = &forward->items.at[i];
+        d->graph->region = into;
+        if (item->op ? op_matters(d, item->op) : loop_matters(d, item->loop))
+            etch_recompute_blocks(d, forward, i, into);
+        if (item->op)
+            derive_op(d, into, item->op);
+        else
+            derive_loop(d, item->loop, into);
+    }
+}
+
+/* ---- units ------------------------------------------------------------------------------------------ */
+
+/* `body`: of an outermost loop, or NULL. */
+static etch_unit *unit_at(etch_training *training, uint32_t segment, etch_region *body)
+{
+    for (uint32_t i = 0; i < training->units.count; i++)
+        if (training->units.at[i]->segment == segment && training->units.at[i]->body == body)
+            return training->units.at[i];
+    etch_unit *unit = ETCH_NEW(training->graph->arena, etch_unit);
+    unit->segment = segment;
+    unit->loop = body ? body->loop : NULL;
+    unit->body = body;
+    ETCH_PUSH(training->graph->arena, &training->units, unit);
+    return unit;
+}
+
+/* How often a weight exists in one unit: once for each iteration of the loops around its declaration inside
+ * the outermost one. */
+static etch_expr copies_in_unit(etch_sym *sym, const etch_tensor *weight)
+{
+    etch_expr copies = etch_int(sym, 1);
+    for (const etch_region *r = weight->region; r && r->loop && r->parent->loop; r = r->parent)
+        copies = etch_mul(sym, copies, r->count);
+    return copies;
+}
+
+static void add_weight(deriver *d, etch_unit *unit, etch_tensor *weight, bool *seen)
+{
+    if (seen[weight->id] || !is_trainable(weight))
+        return;
+    seen[weight->id] = true;
+    ETCH_PUSH(d->graph->arena, &unit->weights, weight);
+    ETCH_PUSH(d->graph->arena, &unit->copies, copies_in_unit(d->graph->sym, weight));
+}
+
+/* Assigns weights in order of first use. Segments count up over the items of the top level: even between
+ * loops, odd for loops. A weight of the top level that a loop uses first is complete only when the loop has
+ * been undone: it belongs to the segment before. */
+static void unit_region(deriver *d, const etch_region *region, etch_region *outermost, uint32_t *segment,
+                        bool *seen)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_item *item = &region->items.at[i];
+        if (item->loop) {
+            *segment += !outermost;
+            for (uint32_t k = 0; k < item->loop->bodies.count; k++)
+                unit_region(d, item->loop->bodies.at[k], outermost ? outermost : item->loop->bodies.at[k],
+                            segment, seen);
+            *segment += !outermost;
+            continue;
+        }
+        for (uint32_t k = 0; k < item->op->in_count; k++) {
+            etch_tensor *w = item->op->ins[k];
+            if (w->kind != ETCH_WEIGHT)
+                continue;
+            bool shared = outermost && !w->region->loop;
+            etch_unit *unit = unit_at(d->training, *segment - shared, shared ? NULL : outermost);
+            add_weight(d, unit, w, seen);
+        }
+    }
+}
+
+static void sort_units(etch_training *training)
+{
+    for (uint32_t i = 1; i < training->units.count; i++)
+        for (uint32_t k = i; k > 0 && training->units.at[k]->segment < training->units.at[k - 1]->segment;
+             k--) {
+            etch_unit *swap = training->units.at[k];
+            training->units.at[k] = training->units.at[k - 1];
+            training->units.at[k - 1] = swap;
+        }
+}
+
+/* ---- the door --------------------------------------------------------------------------------------- */
+
+static void make_gradients(deriver *d)
+{
+    etch_graph *g = d->graph;
+    for (uint32_t i = 0; i < g->weights.count; i++) {
+        etch_tensor *w = g->weights.at[i], *gradient = NULL;
+        if (is_trainable(w)) {
+            gradient = etch_tensor_new(g, etch_text(g->arena, "d%s", w->name), ETCH_GRADIENT, g->dtypes.grads,
+                                       w->dims, w->rank, w->span);
+            gradient->of = w;
+            gradient->scope = w->scope;
+            gradient->region = w->region;
+        }
+        ETCH_PUSH(g->arena, &d->training->gradients, gradient);
+    }
+}
+
+/* Inside a step the batch is what one microbatch has of it; under another name it would be all of it. */
+static void check_batch(deriver *d, const etch_region *region)
+{
+    const etch_train *train = &d->training->train;
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_op *op = region->items.at[i].op;
+        if (!op)
+            for (uint32_t k = 0; k < region->items.at[i].loop->bodies.count; k++)
+                check_batch(d, region->items.at[i].loop->bodies.at[k]);
+        for (uint32_t m = 0; op && !op->row->links && m < op->attrs.map_count; m++) {
+            const etch_dim *from = op->attrs.from[m], *to = op->attrs.to[m];
+            if (!train->batch || (from != train->batch && to != train->batch))
+                continue;
+            d->failed = true;
+            etch_error(
+                d->graph->diags, ETCH_E_LATER, op->span,
+                "%s of %s, which `accumulate` divides into microbatches, is part of the language but is "
+                "not given meaning yet",
+                op->row->name, train->batch->name);
+            break;
+        }
+    }
+}
+
+static bool trains_anything(const etch_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->weights.count; i++)
+        if (is_trainable(graph->weights.at[i]))
+            return true;
+    return false;
+}
+
+etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
+{
+    etch_training *training = ETCH_NEW(graph->arena, etch_training);
+    training->graph = graph;
+    training->train = *train;
+    if (!training->train.micro)
+        training->train.micro = etch_int(graph->sym, 1);
+    deriver d = {.graph = graph, .training = training, .forward_count = graph->tensors.count};
+    d.needs = ETCH_NEW_ARRAY(graph->arena, d.forward_count, bool);
+    d.parts = begin_parts(&d);
+    d.loop_version = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_loop *);
+    d.undone_by = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_region *);
+    d.failed = !etch_freeze(graph, train);
+    for (uint32_t i = 0; i < graph->weights.count; i++)
+        d.needs[graph->weights.at[i]->id] = is_trainable(graph->weights.at[i]);
+    mark_region(&d, graph->forward);
+    etch_recompute_begin(&d);
+    if (training->train.micro != etch_int(graph->sym, 1))
+        check_batch(&d, graph->forward);
+    make_gradients(&d);
+    if (!region_has_loss(graph->forward)) {
+        etch_diag *diag =
+            etch_error(graph->diags, ETCH_E_NO_LOSS, train->span,
+                       "model %s has nothing to train for: no statement is tagged loss", graph->model);
+        etch_help(diag, "tag the objective: l[] = cross_entropy(z, labels, over = V)  tag loss");
+        return NULL;
+    }
+    if (graph->weights.count > 0 && !trains_anything(graph)) {
+        etch_error(graph->diags, ETCH_E_NOTHING_TO_TRAIN, train->span,
+                   "all weights of model %s are frozen: nothing is left to train", graph->model);
+        return NULL;
+    }
+    training->backward = ETCH_NEW(graph->arena, etch_region);
+    derive_region(&d, graph->forward, training->backward);
+    etch_recompute_end(&d);
+    uint32_t segment = 0;
+    bool *seen = ETCH_NEW_ARRAY(graph->arena, graph->tensors.count, bool);
+    unit_region(&d, graph->forward, NULL, &segment, seen);
+    sort_units(training);
+    graph->region = graph->forward;
+    return d.failed ? NULL : training;
+}

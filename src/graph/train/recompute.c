@@ -1,0 +1,519 @@
+/* Recomputation: values of the forward pass that are made again in backward instead of being kept.
+ *
+ * requires: a checked forward graph, called by the derivation in the order in which it undoes ops. provides: copies of
+ * forward ops in the backward region, of phase `recompute`.
+ *
+ * A loop, or a call of a module, is run again as a whole from what enters it, right before the first of its ops is
+ * undone; what it hands on stays kept where later ops read it. A statement that is chosen by a tag or as module.tensor
+ * keeps nothing of what it makes, its result included: an op of it is run again when one of its values is first read.
+ * Something chosen inside of something chosen is run once more for each. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/train/train_int.h"
+
+void etch_train_recompute(etch_train *train, const etch_recompute *recompute, const etch_plan *plan)
+{
+    train->recompute_places = recompute->places.count ? recompute->places.at : NULL;
+    train->plan = plan;
+    train->recompute = recompute->selectors.at;
+    train->recompute_spans = recompute->spans.at;
+    train->recompute_count = recompute->selectors.count;
+    train->recompute_all = recompute->all;
+    train->recompute_needed = recompute->needed;
+}
+
+/* ---- selectors -------------------------------------------------------------------------------------- */
+
+/* Some op of the loop's bodies; NULL: there is none. */
+static const etch_op *op_in_loop(const etch_loop *loop)
+{
+    const etch_op *found = NULL;
+    for (uint32_t k = 0; k < loop->bodies.count && !found; k++)
+        for (uint32_t i = 0; i < loop->bodies.at[k]->items.count && !found; i++) {
+            const etch_item *item = &loop->bodies.at[k]->items.at[i];
+            found = item->op ? item->op : op_in_loop(item->loop);
+        }
+    return found;
+}
+
+/* `within`: by op id, what the name speaks of; NULL: of everything. */
+static bool find_loops(deriver *d, const etch_region *region, const char *name, const bool *within)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_loop *loop = region->items.at[i].loop;
+        if (!loop)
+            continue;
+        const etch_op *op = within ? op_in_loop(loop) : NULL;
+        const bool called = (name ? strcmp(loop->name, name) == 0 : !region->loop) && (!op || within[op->id]);
+        d->again.loops[loop->id] = d->again.loops[loop->id] || called;
+        found = found || called;
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            found = find_loops(d, loop->bodies.at[k], name, within) || found;
+    }
+    return found;
+}
+
+/* Where the call stands: arguments enter and results leave there, whatever loops the module has inside. */
+static const etch_region *region_of_call(const etch_region *region, const etch_scope *scope)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_item *item = &region->items.at[i];
+        for (uint32_t k = 0; item->loop && k < item->loop->bodies.count; k++) {
+            const etch_region *inside = region_of_call(item->loop->bodies.at[k], scope);
+            if (inside)
+                return inside;
+        }
+        if (item->op && item->op->scope == scope && item->op->edge != ETCH_NO_EDGE)
+            return region;
+    }
+    return NULL;
+}
+
+/* Of an item of that region: a loop belongs to the call when an op of it does. */
+static bool is_of_call(const etch_item *item, const etch_scope *scope)
+{
+    for (uint32_t k = 0; item->loop && k < item->loop->bodies.count; k++)
+        for (uint32_t i = 0; i < item->loop->bodies.at[k]->items.count; i++)
+            if (is_of_call(&item->loop->bodies.at[k]->items.at[i], scope))
+                return true;
+    return item->op && etch_scope_is_inside(item->op->scope, scope);
+}
+
+/* Blocks that hold others come before them. */
+static void add_block(deriver *d, etch_block block)
+{
+    ETCH_PUSH(d->graph->arena, &d->again.blocks, block);
+    etch_block *at = d->again.blocks.at;
+    for (uint32_t i = d->again.blocks.count - 1; i > 0; i--) {
+        if (at[i - 1].end - at[i - 1].first >= at[i].end - at[i].first)
+            break;
+        const etch_block swap = at[i];
+        at[i] = at[i - 1];
+        at[i - 1] = swap;
+    }
+}
+
+static bool has_block(const deriver *d, const etch_scope *scope)
+{
+    for (uint32_t i = 0; i < d->again.blocks.count; i++)
+        if (d->again.blocks.at[i].scope == scope)
+            return true;
+    return false;
+}
+
+static void find_block(deriver *d, const etch_scope *scope)
+{
+    etch_block block = {.scope = scope, .region = region_of_call(d->graph->forward, scope)};
+    if (!scope->parent)
+        block.region = d->graph->forward; /* the model itself */
+    if (!block.region || has_block(d, scope))
+        return;
+    const uint32_t count = block.region->items.count;
+    while (block.first < count && !is_of_call(&block.region->items.at[block.first], scope))
+        block.first++;
+    for (block.end = block.first; block.end < count; block.end++)
+        if (!is_of_call(&block.region->items.at[block.end], scope))
+            break;
+    add_block(d, block);
+}
+
+/* Some op of a call; NULL: there is none. */
+static const etch_op *op_in_call(const etch_region *region, const etch_scope *scope)
+{
+    const etch_op *found = NULL;
+    for (uint32_t i = 0; i < region->items.count && !found; i++) {
+        const etch_item *item = &region->items.at[i];
+        if (item->op && etch_scope_is_inside(item->op->scope, scope))
+            found = item->op;
+        for (uint32_t k = 0; item->loop && k < item->loop->bodies.count && !found; k++)
+            found = op_in_call(item->loop->bodies.at[k], scope);
+    }
+    return found;
+}
+
+static bool find_calls(deriver *d, const char *path, const bool *within)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < d->graph->scopes.count; i++) {
+        const etch_scope *scope = d->graph->scopes.at[i];
+        if (!etch_scope_is_called(scope, path, strlen(path)))
+            continue;
+        const etch_op *op = within ? op_in_call(d->graph->forward, scope) : NULL;
+        if (op && !within[op->id])
+            continue;
+        find_block(d, scope);
+        found = true;
+    }
+    return found;
+}
+
+static bool find_statements(deriver *d, const char *path, const bool *within, bool *op_dropped)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < d->forward_count; i++) {
+        const etch_tensor *tensor = d->graph->tensors.at[i];
+        if (!tensor->producer || tensor->of || !etch_tensor_is_selected(tensor, path) ||
+            (within && !within[tensor->producer->id]))
+            continue;
+        found = op_dropped[tensor->producer->id] = true;
+        for (uint32_t op = tensor->first_op; op < tensor->end_op; op++)
+            op_dropped[op] = true;
+    }
+    return found;
+}
+
+/* What is not kept is not kept under other names either. */
+static void drop_results(deriver *d, const bool *op_dropped)
+{
+    for (uint32_t i = 0; i < d->forward_count; i++) {
+        const etch_tensor *tensor = d->graph->tensors.at[i];
+        const etch_op *op = tensor->producer;
+        if (op && !tensor->of)
+            d->again.dropped[i] =
+                op_dropped[op->id] || (op->row->role == ROLE_FREE && d->again.dropped[op->ins[0]->id]);
+    }
+}
+
+static void report_unknown(deriver *d, const char *name, etch_span span)
+{
+    const etch_graph *g = d->graph;
+    const etch_name_list names = etch_graph_selectors(g);
+    etch_diag *diag =
+        etch_error(g->diags, ETCH_E_RECOMPUTE_UNKNOWN, span,
+                   "recompute = %s: the model has no loop, module, tag or module.tensor of this name", name);
+    const char *near = etch_nearest(name, names.at, names.count);
+    if (near)
+        etch_help(diag, "did you mean '%s'?", near);
+    else
+        etch_help(diag,
+                  "name a loop of the model (`repeat n as NAME`), a module that it calls or a tag, or write "
+                  "full or none");
+    d->failed = true;
+}
+
+void etch_recompute_begin(deriver *d)
+{
+    etch_graph *g = d->graph;
+    const etch_train *train = &d->training->train;
+    bool *op_dropped = ETCH_NEW_ARRAY(g->arena, g->op_count, bool);
+    d->again.loops = ETCH_NEW_ARRAY(g->arena, g->loop_count, bool);
+    d->again.wanted = ETCH_NEW_ARRAY(g->arena, g->op_count, bool);
+    d->again.dropped = ETCH_NEW_ARRAY(g->arena, d->forward_count, bool);
+    d->again.version = ETCH_NEW_ARRAY(g->arena, d->forward_count, etch_tensor *);
+    if (train->recompute_all)
+        find_loops(d, g->forward, NULL, NULL);
+    for (uint32_t i = 0; i < train->recompute_count; i++) {
+        const char *name = train->recompute[i];
+        const uint32_t place = train->recompute_places ? train->recompute_places[i] : 0;
+        const bool *within = place ? etch_plan_scope_ops(g, train->plan, place) : NULL;
+        if (!find_loops(d, g->forward, name, within) && !find_calls(d, name, within) &&
+            !find_statements(d, name, within, op_dropped))
+            report_unknown(d, name, train->recompute_spans ? train->recompute_spans[i] : train->span);
+    }
+    drop_results(d, op_dropped);
+}
+
+/* ---- copies ----------------------------------------------------------------------------------------- */
+
+etch_tensor *etch_recompute_version(const deriver *d, etch_tensor *tensor)
+{
+    etch_tensor *copy = tensor->id < d->forward_count ? d->again.version[tensor->id] : NULL;
+    return copy ? copy : tensor;
+}
+
+static etch_tensor *cloned_tensor(deriver *d, etch_tensor *of)
+{
+    etch_tensor *copy =
+        etch_tensor_new(d->graph, of->name, of->kind, of->dtype, of->dims, of->rank, of->span);
+    uint32_t id = copy->id;
+    *copy = *of;
+    copy->id = id;
+    copy->of = of;
+    copy->producer = NULL;
+    copy->region = d->graph->region;
+    d->again.version[of->id] = copy;
+    return copy;
+}
+
+/* Adds a copy to the end of `into`; before the loop that is being made there, if the derivation is inside it. */
+static void add_copy(deriver *d, etch_op *copy, etch_region *into)
+{
+    etch_region_add_op(d->graph, into, copy);
+    if (into == d->graph->region)
+        return;
+    etch_item *last = &into->items.at[into->items.count - 1];
+    const etch_item swap = last[0];
+    last[0] = last[-1];
+    last[-1] = swap;
+}
+
+static void clone_op(deriver *d, const etch_op *op, etch_region *into)
+{
+    etch_op *copy = etch_op_new(d->graph, op->row, op->ins, op->in_count, op->out_count, &op->attrs,
+                                ETCH_RECOMPUTE, op->span);
+    copy->scope = op->scope;
+    copy->edge = op->edge;
+    copy->forward = (etch_op *)(uintptr_t)op;
+    for (uint32_t i = 0; i < op->in_count; i++)
+        copy->ins[i] = etch_recompute_read(d, op->ins[i]);
+    for (uint32_t i = 0; i < op->out_count; i++)
+        copy->outs[i] = cloned_tensor(d, op->outs[i]);
+    add_copy(d, copy, into);
+}
+
+static void clone_items(deriver *d, const etch_region *region, uint32_t first, uint32_t end,
+                        etch_region *into);
+
+/* `inits`: of the values that the loop hands on. */
+static void clone_body(deriver *d, const etch_region *body, etch_tensor *const *inits, etch_region *copy)
+{
+    etch_graph *g = d->graph;
+    g->region = copy;
+    copy->count = body->count;
+    for (uint32_t c = 0; c < body->carries.count; c++)
+        ETCH_PUSH(g->arena, &copy->carries,
+                  (etch_carry){.init = inits[c], .in = cloned_tensor(d, body->carries.at[c].in)});
+    clone_items(d, body, 0, body->items.count, copy);
+    for (uint32_t c = 0; c < body->carries.count; c++)
+        copy->carries.at[c].out = etch_recompute_read(d, body->carries.at[c].out);
+}
+
+static void clone_loop(deriver *d, const etch_loop *loop, etch_region *into)
+{
+    etch_graph *g = d->graph;
+    const uint32_t count = etch_loop_carries(loop)->count;
+    etch_tensor **inits = ETCH_NEW_ARRAY(g->arena, count, etch_tensor *);
+    g->region = into;
+    for (uint32_t c = 0; c < count; c++)
+        inits[c] = etch_recompute_read(d, etch_loop_carries(loop)->at[c].init);
+    etch_loop *copy = etch_graph_begin(g, loop->name, loop->count, loop->span);
+    copy->repeats = (etch_loop *)(uintptr_t)loop;
+    copy->pattern = loop->pattern;
+    d->loop_version[loop->id] = copy;
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        clone_body(d, loop->bodies.at[k], inits,
+                   k == 0 ? copy->bodies.at[0] : etch_loop_add_body(g, copy, into));
+    g->region = into;
+    for (uint32_t c = 0; c < count; c++) {
+        etch_tensor *result = cloned_tensor(d, etch_loop_carries(loop)->at[c].result);
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            copy->bodies.at[k]->carries.at[c].result = result;
+    }
+}
+
+/* Copies items of a forward region to the end of `into`: everything is run again, also what nobody reads. */
+static void clone_items(deriver *d, const etch_region *region, uint32_t first, uint32_t end,
+                        etch_region *into)
+{
+    for (uint32_t i = first; i < end; i++) {
+        d->graph->region = into;
+        if (region->items.at[i].op)
+            clone_op(d, region->items.at[i].op, into);
+        else
+            clone_loop(d, region->items.at[i].loop, into);
+    }
+    d->graph->region = into;
+}
+
+void etch_recompute_body(deriver *d, const etch_region *body, etch_region *into)
+{
+    if (d->again.loops[body->loop->id])
+        clone_items(d, body, 0, body->items.count, into);
+}
+
+void etch_recompute_blocks(deriver *d, const etch_region *region, uint32_t item, etch_region *into)
+{
+    for (uint32_t i = 0; i < d->again.blocks.count; i++) {
+        etch_block *block = &d->again.blocks.at[i];
+        if (block->region != region || block->again || item < block->first || item >= block->end)
+            continue;
+        block->again = true;
+        clone_items(d, region, block->first, block->end, into);
+    }
+}
+
+/* ---- values that were not kept ---------------------------------------------------------------------- */
+
+static bool is_missing(const deriver *d, const etch_tensor *tensor)
+{
+    return tensor->id < d->forward_count && d->again.dropped[tensor->id] && !d->again.version[tensor->id];
+}
+
+typedef ETCH_VEC(const etch_op *) op_list;
+
+static void want_op(deriver *d, op_list *wanted, const etch_op *op)
+{
+    if (!d->again.wanted[op->id])
+        ETCH_PUSH(d->graph->arena, wanted, op);
+    d->again.wanted[op->id] = true;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const etch_op *const *x = a, *const *y = b;
+    return (*x)->id < (*y)->id ? -1 : (*x)->id > (*y)->id;
+}
+
+/* Makes the value again where its op is undone, and before it what the op reads. */
+static void make_again(deriver *d, const etch_tensor *tensor)
+{
+    op_list wanted = {0};
+    want_op(d, &wanted, tensor->producer);
+    for (uint32_t i = 0; i < wanted.count; i++)
+        for (uint32_t k = 0; k < wanted.at[i]->in_count; k++)
+            if (is_missing(d, wanted.at[i]->ins[k]))
+                want_op(d, &wanted, wanted.at[i]->ins[k]->producer);
+    qsort(wanted.at, wanted.count, sizeof *wanted.at, by_id);
+    for (uint32_t i = 0; i < wanted.count; i++) {
+        const etch_loop *loop = wanted.at[i]->outs[0]->region->loop;
+        clone_op(d, wanted.at[i], loop ? d->undone_by[loop->id] : d->training->backward);
+    }
+}
+
+etch_tensor *etch_recompute_read(deriver *d, etch_tensor *tensor)
+{
+    if (is_missing(d, tensor))
+        make_again(d, tensor);
+    return etch_recompute_version(d, tensor);
+}
+
+/* ---- what nobody reads ------------------------------------------------------------------------------ */
+
+typedef struct sifting {
+    bool *read; /* by tensor id */
+    bool changed;
+    bool *made;      /* by tensor id: what is left makes it */
+    bool *loop_left; /* by loop */
+} sifting;
+
+static void note_read(sifting *s, const etch_tensor *tensor)
+{
+    if (!tensor || s->read[tensor->id])
+        return;
+    s->read[tensor->id] = true;
+    s->changed = true;
+}
+
+static bool op_is_read(const sifting *s, const etch_op *op)
+{
+    for (uint32_t i = 0; i < op->out_count; i++)
+        if (s->read[op->outs[i]->id])
+            return true;
+    return op->phase != ETCH_RECOMPUTE;
+}
+
+static bool loop_is_read(const sifting *s, const etch_loop *loop);
+
+static bool body_is_read(const sifting *s, const etch_region *body)
+{
+    for (uint32_t i = 0; i < body->carries.count; i++)
+        if (s->read[body->carries.at[i].result->id] || s->read[body->carries.at[i].in->id])
+            return true;
+    for (uint32_t i = 0; i < body->items.count; i++) {
+        const etch_item *item = &body->items.at[i];
+        if (item->op ? op_is_read(s, item->op) : loop_is_read(s, item->loop))
+            return true;
+    }
+    return false;
+}
+
+static bool loop_is_read(const sifting *s, const etch_loop *loop)
+{
+    bool any = loop->forward; /* undoes another */
+    for (uint32_t k = 0; k < loop->bodies.count; k++)
+        any = any || body_is_read(s, loop->bodies.at[k]);
+    return any;
+}
+
+static void note_region(sifting *s, const etch_region *region);
+
+static void note_loop(sifting *s, const etch_loop *loop)
+{
+    for (uint32_t k = 0; k < loop->bodies.count; k++) {
+        const etch_region *body = loop->bodies.at[k];
+        for (uint32_t i = 0; i < body->carries.count; i++) {
+            note_read(s, body->carries.at[i].out);
+            note_read(s, body->carries.at[i].init);
+        }
+        note_region(s, body);
+    }
+}
+
+/* Notes what those items read that are read themselves, last item first. */
+static void note_region(sifting *s, const etch_region *region)
+{
+    for (uint32_t i = region->items.count; i-- > 0;) {
+        const etch_item *item = &region->items.at[i];
+        for (uint32_t k = 0; item->op && op_is_read(s, item->op) && k < item->op->in_count; k++)
+            note_read(s, item->op->ins[k]);
+        if (item->loop && loop_is_read(s, item->loop))
+            note_loop(s, item->loop);
+    }
+}
+
+static void leave_out(const sifting *s, etch_region *region)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_item item = region->items.at[i];
+        if (!(item.op ? op_is_read(s, item.op) : loop_is_read(s, item.loop)))
+            continue;
+        region->items.at[count++] = item;
+        for (uint32_t k = 0; item.loop && k < item.loop->bodies.count; k++)
+            leave_out(s, item.loop->bodies.at[k]);
+    }
+    region->items.count = count;
+}
+
+static void note_made(const sifting *s, const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->carries.count; i++)
+        s->made[region->carries.at[i].in->id] = s->made[region->carries.at[i].result->id] = true;
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_op *op = region->items.at[i].op;
+        const etch_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; op && k < op->out_count; k++)
+            s->made[op->outs[k]->id] = true;
+        if (loop)
+            s->loop_left[loop->id] = true;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            note_made(s, loop->bodies.at[k]);
+    }
+}
+
+/* What spoke of a copy that was left out speaks of what it was a copy of. */
+static void point_back(const sifting *s, const etch_graph *graph, const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        etch_loop *loop = region->items.at[i].loop;
+        if (!loop)
+            continue;
+        while (loop->forward && loop->forward->repeats && !s->loop_left[loop->forward->id])
+            loop->forward = loop->forward->repeats;
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            point_back(s, graph, loop->bodies.at[k]);
+    }
+    for (uint32_t i = 0; i < graph->tensors.count && !region->loop; i++) {
+        etch_tensor *tensor = graph->tensors.at[i];
+        while (tensor->of && tensor->of->of && !s->made[tensor->of->id])
+            tensor->of = tensor->of->of;
+    }
+}
+
+void etch_recompute_end(deriver *d)
+{
+    if (!d->training->train.recompute_needed)
+        return;
+    sifting s = {.read = ETCH_NEW_ARRAY(d->graph->arena, d->graph->tensors.count, bool), .changed = true};
+    while (s.changed) {
+        s.changed = false;
+        note_region(&s, d->training->backward);
+    }
+    leave_out(&s, d->training->backward);
+    s.made = ETCH_NEW_ARRAY(d->graph->arena, d->graph->tensors.count, bool);
+    s.loop_left = ETCH_NEW_ARRAY(d->graph->arena, d->graph->loop_count, bool);
+    note_made(&s, d->training->backward);
+    point_back(&s, d->graph, d->training->backward);
+}
