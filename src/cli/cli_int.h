@@ -54,12 +54,11 @@ typedef struct cli_arguments {
 
 typedef struct cli_command {
     const char *name;
-    unsigned bit;        /* which options it takes: see options.c */
+    unsigned bit;        /* its own: which options it takes, see options.c */
     const char *words;   /* what stands behind the command, for usage: "SPEC EXPR" */
     int least, most;     /* how many words */
     const char *summary; /* one line */
     const char *details; /* paragraphs for `etch help COMMAND` */
-    cli_exit (*run)(const cli_arguments *arguments);
 } cli_command;
 
 enum {

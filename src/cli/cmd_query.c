@@ -58,15 +58,6 @@ static void print_plain(const etch_answer *answer, bool human)
     print_amount(&answer->amount, &w, human);
 }
 
-void cli_json_amount(json_t *object, const etch_amount *amount, bool human, bool *failed)
-{
-    cli_json_set(object, amount->is_number ? "value" : "formula", cli_json_text(amount->text), failed);
-    if (amount->json)
-        cli_json_set(object, "expression", json_loads(amount->json, 0, NULL), failed);
-    if (human && amount->human)
-        cli_json_set(object, "human", cli_json_text(amount->human), failed);
-}
-
 static bool print_json(const etch_answer *answer, bool human)
 {
     bool failed = false;

@@ -79,3 +79,32 @@ cli_exit cli_finish(cli_exit status)
     fprintf(stderr, "etch: cannot write the result: %s\n", errno ? strerror(errno) : "write error");
     return CLI_IO;
 }
+
+cli_exit cli_exit_of(etch_status status)
+{
+    switch (status) {
+    case ETCH_OK:
+        return CLI_DONE;
+    case ETCH_EINPUT:
+        return CLI_INPUT;
+    case ETCH_EUNKNOWN:
+        return CLI_UNKNOWN;
+    case ETCH_EIO:
+    case ETCH_ENOMEM:
+        return CLI_IO;
+    case ETCH_ELIMIT:
+        return CLI_LIMIT;
+    case ETCH_EINTERNAL:
+        break;
+    }
+    return CLI_BUG;
+}
+
+void cli_json_amount(json_t *object, const etch_amount *amount, bool human, bool *failed)
+{
+    cli_json_set(object, amount->is_number ? "value" : "formula", cli_json_text(amount->text), failed);
+    if (amount->json)
+        cli_json_set(object, "expression", json_loads(amount->json, 0, NULL), failed);
+    if (human && amount->human)
+        cli_json_set(object, "human", cli_json_text(amount->human), failed);
+}

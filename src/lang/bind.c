@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { ETCH_VALUE_DEPTH = 200, ETCH_APPLY_BATCH = 64 };
+enum { ETCH_VALUE_DEPTH = 200 };
 enum { VALUE_NEW, VALUE_OPEN, VALUE_DONE };
 
 /* A name that may have a value. */
@@ -186,13 +186,20 @@ static void bind_set(binder *b, const char *text)
     }
 }
 
+static bool binds(const etch_symbol *run, const etch_ast_def *def)
+{
+    const bool option = run->kind == SYMBOL_TRAIN ? etch_is_train_option(def->name.text)
+                                                  : etch_is_infer_option(def->name.text);
+    return !option && etch_run_names_param(run, def);
+}
+
 /* Lines of the run: they hold whatever the user says otherwise, because the run is what they make it. */
 static void bind_run(binder *b, const etch_symbol *run)
 {
     const etch_lookup lookup = etch_plan_lookup(b->spec, run->home, b->plan);
     for (uint32_t i = 0; i < run->item->defs.count; i++) {
         const etch_ast_def *def = &run->item->defs.at[i];
-        if (!etch_run_binds(run, def))
+        if (!binds(run, def))
             continue;
         const int32_t index = find_slot(b, run->home, def->name, false);
         if (index < 0)
@@ -384,37 +391,6 @@ bool etch_spec_bind(etch_spec *spec, const char *run_name, const char *config, c
     if (plan && etch_error_count(spec->diags) == errors)
         etch_plan_check_bound(spec, plan, out);
     return etch_error_count(spec->diags) == errors;
-}
-
-/* One pass over all settings. Values that speak of others are put in one batch after another, which
- * changes nothing in the end. */
-static etch_expr apply_once(etch_sym *sym, const etch_settings *settings, etch_expr expr)
-{
-    etch_expr vars[ETCH_APPLY_BATCH], values[ETCH_APPLY_BATCH];
-    for (uint32_t start = 0; expr && start < settings->count; start += ETCH_APPLY_BATCH) {
-        uint32_t count = 0;
-        for (uint32_t i = start; i < settings->count && count < ETCH_APPLY_BATCH; i++, count++) {
-            vars[count] = settings->at[i].var;
-            values[count] = settings->at[i].value;
-        }
-        expr = etch_subst(sym, expr, count, vars, values);
-    }
-    return expr;
-}
-
-etch_expr etch_settings_apply(etch_sym *sym, const etch_settings *settings, etch_expr expr)
-{
-    bool constants = true;
-    for (uint32_t i = 0; i < settings->count; i++)
-        constants = constants && settings->at[i].value && etch_is_constant(settings->at[i].value);
-    if (!expr || etch_is_constant(expr) || settings->count == 0)
-        return expr;
-    etch_expr next = apply_once(sym, settings, expr);
-    for (uint32_t round = 0; !constants && next && next != expr && round < settings->count; round++) {
-        expr = next;
-        next = apply_once(sym, settings, expr);
-    }
-    return next;
 }
 
 /* ---- at loading ---------------------------------------------------------------------------------------- */

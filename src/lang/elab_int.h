@@ -183,8 +183,9 @@ const etch_symbol *etch_run_model(etch_spec *spec, const etch_symbol *run);
 uint32_t etch_run_candidates(const etch_spec *spec, const etch_symbol *const **list);
 /* The line of a block that begins with `name`, or NULL. */
 const etch_ast_def *etch_run_option(const etch_symbol *run, const char *name);
-/* Does a line of the block bind a param for this run alone, as in `infer decode { seq = 1 }`? */
-bool etch_run_binds(const etch_symbol *run, const etch_ast_def *def);
+/* Does a line of the block that is no option bind a param for this run alone, as in
+ * `infer decode { seq = 1 }`? */
+bool etch_run_names_param(const etch_symbol *run, const etch_ast_def *def);
 /* False, after an error, when an earlier line of the block begins with the same name. */
 bool etch_run_says_once(etch_spec *spec, const etch_symbol *run, uint32_t index);
 bool etch_is_train_option(const char *name);

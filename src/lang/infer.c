@@ -39,7 +39,7 @@ static void read_option(etch_spec *spec, const etch_symbol *symbol, const etch_a
                        def->name.text);
         return; /* what has a meaning is read where it is needed */
     }
-    if (etch_run_binds(symbol, def))
+    if (etch_run_names_param(symbol, def))
         return; /* the settings of the run have it */
     etch_diag *diag = etch_error(spec->diags, ETCH_E_TRAIN_OPTION, def->name.span,
                                  "an infer block has no option '%s'", def->name.text);

@@ -484,6 +484,7 @@ etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_set
                                 const etch_precision *precision)
 {
     static const etch_settings nothing = {NULL, 0, NULL, 0};
+    static const etch_inside inside = {etch_env_tensor, etch_env_body, etch_env_results};
     uint32_t errors = etch_error_count(spec->diags);
     const etch_symbol *block = etch_run_symbol(spec, run, (etch_span){0, 0});
     if (etch_error_count(spec->diags) != errors)
@@ -494,7 +495,8 @@ etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_set
         return NULL;
     const etch_ast_item *item = symbol->item;
     const etch_dtypes dtypes = etch_dtypes_changed(spec->dtypes, precision);
-    etch_builder b = {.spec = spec, .settings = settings ? settings : &nothing, .errors = errors};
+    etch_builder b = {
+        .spec = spec, .settings = settings ? settings : &nothing, .inside = &inside, .errors = errors};
     b.graph = etch_graph_new(spec->arena, spec->sym, spec->diags, dtypes, item->name.text, item->name.span);
     b.graph->serves = serves;
     b.graph->steps = serves ? etch_infer_steps(spec, block) : NULL;

@@ -223,7 +223,7 @@ static bool evaluate_arguments(etch_env *caller, const etch_ast_item *item, cons
     etch_tensor **values = ETCH_NEW_ARRAY(spec->arena, wanted, etch_tensor *);
     for (uint32_t i = 0; i < wanted; i++) {
         bool fresh;
-        values[i] = etch_env_tensor(caller, call->args.at[i].value, NULL, &fresh);
+        values[i] = caller->builder->inside->tensor(caller, call->args.at[i].value, NULL, &fresh);
     }
     *out = values;
     return true;
@@ -271,8 +271,8 @@ static bool call_module(etch_env *caller, const etch_symbol *symbol, const etch_
     bool good =
         bind_parameters(caller, &callee, item, call) && bind_arguments(caller, &callee, item, call, values);
     if (good) {
-        etch_env_body(&callee, &item->body);
-        good = etch_env_results(&callee, item, out);
+        callee.builder->inside->body(&callee, &item->body);
+        good = callee.builder->inside->results(&callee, item, out);
     }
     for (uint32_t i = 0; good && i < results; i++)
         out[i] = etch_graph_pass(b->graph, ETCH_LEAVE, out[i], item->results.at[i].name.text, call->span);
@@ -462,7 +462,7 @@ static bool read_operand(etch_env *env, const etch_ast_expr *arg, uint32_t slot,
     bool fresh;
     if (slot >= ins->least && is_nothing(env, arg))
         return true;
-    ins->at[slot] = etch_env_tensor(env, arg, NULL, &fresh);
+    ins->at[slot] = env->builder->inside->tensor(env, arg, NULL, &fresh);
     return ins->at[slot] != NULL;
 }
 

@@ -50,6 +50,7 @@ typedef struct etch_builder {
     etch_spec *spec;
     etch_graph *graph;
     const etch_settings *settings;
+    const struct etch_inside *inside;
     etch_dim **global_dims; /* by symbol id; made on first use */
     ETCH_VEC(etch_prime) primes;
     uint32_t depth;                      /* of module calls */
@@ -69,6 +70,13 @@ typedef struct etch_env {
     etch_dims rest;                  /* what `..` stands for */
     const etch_ast_tensors *results; /* of the signature: declares dims of names in the body */
 } etch_env;
+
+/* What calls and loops come back to: expressions and statements inside of them. */
+typedef struct etch_inside {
+    etch_tensor *(*tensor)(etch_env *env, const etch_ast_expr *expr, const etch_dims *want, bool *fresh);
+    void (*body)(etch_env *env, const etch_ast_body *body);
+    bool (*results)(etch_env *env, const etch_ast_item *item, etch_tensor **out);
+} etch_inside;
 
 /* ---- model_names.c: names and dims ---- */
 

@@ -213,18 +213,6 @@ static bool is_index_side(const etch_env *env, const etch_ast_expr *expr)
     return expr->kind == ETCH_AST_NAME && index_in(env, expr);
 }
 
-void etch_report_index(etch_spec *spec, etch_span span, const char *index)
-{
-    etch_diag *diag = etch_error(spec->diags, ETCH_E_LOOP_INDEX, span,
-                                 "the index %s of a loop has no value here: it says only in an `if` which "
-                                 "iterations are meant",
-                                 index);
-    etch_help(diag,
-              "compare it, or its remainder, with what is the same in all iterations: `if %s < n`, "
-              "`if %s %% 4 == 1`",
-              index, index);
-}
-
 /* `what` the conditions do that is too much. */
 static void report_classes(const etch_turn *t, etch_span span, const char *what)
 {
@@ -514,7 +502,7 @@ void etch_env_iterate(etch_env *env, const etch_ast_stmt *stmt, etch_expr count,
         if (stmt->index.text)
             etch_env_bind(env, (etch_bound){.name = stmt->index.text, .kind = BOUND_INDEX, .turn = &t});
         env->builder->bodies++;
-        etch_env_body(env, &stmt->body);
+        env->builder->inside->body(env, &stmt->body);
         read_carried(env, carried, values);
         env->names.count = outer; /* what the body made ends with it */
         if (!goes_on(&t, stmt, errors))

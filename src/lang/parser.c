@@ -307,6 +307,15 @@ bool etch_parse_comma(etch_parser *p)
     }
 }
 
+etch_ast_names etch_parse_names(etch_parser *p, const char *what)
+{
+    etch_ast_names names = {0};
+    do {
+        ETCH_PUSH(p->arena, &names, etch_parse_name(p, what));
+    } while (etch_parse_comma(p));
+    return names;
+}
+
 /* ---- statements and blocks --------------------------------------------------------------------------- */
 
 /* The statement began at `start`, on a line indented by `indent`. Skips to the token after which, or at

@@ -3,15 +3,6 @@
 
 /* ---- names and tensors ------------------------------------------------------------------------------- */
 
-etch_ast_names etch_parse_names(etch_parser *p, const char *what)
-{
-    etch_ast_names names = {0};
-    do {
-        ETCH_PUSH(p->arena, &names, etch_parse_name(p, what));
-    } while (etch_parse_comma(p));
-    return names;
-}
-
 etch_ast_mesh etch_parse_mesh(etch_parser *p)
 {
     etch_ast_mesh mesh = {.span = p->token.span};

@@ -197,11 +197,9 @@ const etch_symbol *etch_run_model(etch_spec *spec, const etch_symbol *run)
 
 /* ---- its lines ----------------------------------------------------------------------------------------- */
 
-bool etch_run_binds(const etch_symbol *run, const etch_ast_def *def)
+bool etch_run_names_param(const etch_symbol *run, const etch_ast_def *def)
 {
-    const bool option = run->kind == SYMBOL_TRAIN ? etch_is_train_option(def->name.text)
-                                                  : etch_is_infer_option(def->name.text);
-    const etch_symbol *symbol = option ? NULL : etch_namespace_find(run->home, def->name.text);
+    const etch_symbol *symbol = etch_namespace_find(run->home, def->name.text);
     return symbol && symbol->kind == SYMBOL_PARAM;
 }
 
@@ -215,4 +213,44 @@ bool etch_run_says_once(etch_spec *spec, const etch_symbol *run, uint32_t index)
         etch_error(spec->diags, ETCH_E_TRAIN_OPTION, def->span, "'%s' is given twice", def->name.text);
     etch_note(diag, first->span, "it is given here already");
     return false;
+}
+
+/* ---- lists of names, those of runs among them --------------------------------------------------------- */
+
+static uint32_t list_runs(const etch_spec *spec, const char *const **names)
+{
+    const etch_symbol *const *runs;
+    const uint32_t count = etch_run_candidates(spec, &runs);
+    const char **list = ETCH_NEW_ARRAY(spec->arena, count, const char *);
+    for (uint32_t i = 0; i < count; i++)
+        list[i] = runs[i]->name;
+    *names = list;
+    return count;
+}
+
+uint32_t etch_spec_list(const etch_spec *spec, etch_listing what, const char *const **names)
+{
+    static const etch_symbol_kind kinds[] = {[ETCH_LIST_MODELS] = SYMBOL_MODEL,
+                                             [ETCH_LIST_CONFIGS] = SYMBOL_CONFIG,
+                                             [ETCH_LIST_PLANS] = SYMBOL_PLAN,
+                                             [ETCH_LIST_MODULES] = SYMBOL_MODULE};
+    if (what == ETCH_LIST_RUNS)
+        return list_runs(spec, names);
+    const etch_namespace *space = spec->main;
+    ETCH_VEC(const char *) list = {0};
+    for (uint32_t i = 0; i < space->symbols.count; i++)
+        if (space->symbols.at[i]->kind == kinds[what])
+            ETCH_PUSH(spec->arena, &list, space->names.at[i]);
+    *names = list.at;
+    return list.count;
+}
+
+const char *etch_listing_text(etch_spec *spec, etch_listing what)
+{
+    const char *const *names;
+    const uint32_t count = etch_spec_list(spec, what, &names);
+    etch_buf text = {.arena = spec->arena};
+    for (uint32_t i = 0; i < count; i++)
+        etch_buf_printf(&text, "%s%s", i ? ", " : "", names[i]);
+    return count ? text.text : "none";
 }

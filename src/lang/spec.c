@@ -3,75 +3,7 @@
 
 #include <string.h>
 
-/* ---- helpers ------------------------------------------------------------------------------------------- */
-
-const char *etch_written(etch_spec *spec, etch_span span)
-{
-    const etch_source *source = etch_source_at(spec->diags, span, NULL, NULL);
-    if (!source || span.end < span.start)
-        return "";
-    return etch_copy_text(spec->arena, source->text + (span.start - source->base), span.end - span.start);
-}
-
-const etch_symbol *etch_only_symbol(const etch_spec *spec, etch_symbol_kind kind, uint32_t *count)
-{
-    const etch_symbol *own = NULL, *imported = NULL;
-    uint32_t own_count = 0, imported_count = 0;
-    for (uint32_t i = 0; i < spec->main->symbols.count; i++) {
-        const etch_symbol *symbol = spec->main->symbols.at[i];
-        if (symbol->kind != kind)
-            continue;
-        if (symbol->home == spec->main) {
-            own = symbol;
-            own_count++;
-        } else {
-            imported = symbol;
-            imported_count++;
-        }
-    }
-    *count = own_count > 0 ? own_count : imported_count;
-    return *count != 1 ? NULL : own ? own : imported;
-}
-
 /* ---- listings ------------------------------------------------------------------------------------------ */
-
-static uint32_t list_runs(const etch_spec *spec, const char *const **names)
-{
-    const etch_symbol *const *runs;
-    const uint32_t count = etch_run_candidates(spec, &runs);
-    const char **list = ETCH_NEW_ARRAY(spec->arena, count, const char *);
-    for (uint32_t i = 0; i < count; i++)
-        list[i] = runs[i]->name;
-    *names = list;
-    return count;
-}
-
-uint32_t etch_spec_list(const etch_spec *spec, etch_listing what, const char *const **names)
-{
-    static const etch_symbol_kind kinds[] = {[ETCH_LIST_MODELS] = SYMBOL_MODEL,
-                                             [ETCH_LIST_CONFIGS] = SYMBOL_CONFIG,
-                                             [ETCH_LIST_PLANS] = SYMBOL_PLAN,
-                                             [ETCH_LIST_MODULES] = SYMBOL_MODULE};
-    if (what == ETCH_LIST_RUNS)
-        return list_runs(spec, names);
-    const etch_namespace *space = spec->main;
-    ETCH_VEC(const char *) list = {0};
-    for (uint32_t i = 0; i < space->symbols.count; i++)
-        if (space->symbols.at[i]->kind == kinds[what])
-            ETCH_PUSH(spec->arena, &list, space->names.at[i]);
-    *names = list.at;
-    return list.count;
-}
-
-const char *etch_listing_text(etch_spec *spec, etch_listing what)
-{
-    const char *const *names;
-    const uint32_t count = etch_spec_list(spec, what, &names);
-    etch_buf text = {.arena = spec->arena};
-    for (uint32_t i = 0; i < count; i++)
-        etch_buf_printf(&text, "%s%s", i ? ", " : "", names[i]);
-    return count ? text.text : "none";
-}
 
 uint32_t etch_spec_params(const etch_spec *spec, const etch_param **params)
 {

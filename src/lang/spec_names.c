@@ -241,3 +241,33 @@ void etch_names_collect(etch_spec *spec)
     spec->dim_sizes = ETCH_NEW_ARRAY(spec->arena, spec->symbols.count, etch_expr);
     spec->dim_states = ETCH_NEW_ARRAY(spec->arena, spec->symbols.count, uint8_t);
 }
+
+/* ---- texts and kinds ----------------------------------------------------------------------------------- */
+
+const char *etch_written(etch_spec *spec, etch_span span)
+{
+    const etch_source *source = etch_source_at(spec->diags, span, NULL, NULL);
+    if (!source || span.end < span.start)
+        return "";
+    return etch_copy_text(spec->arena, source->text + (span.start - source->base), span.end - span.start);
+}
+
+const etch_symbol *etch_only_symbol(const etch_spec *spec, etch_symbol_kind kind, uint32_t *count)
+{
+    const etch_symbol *own = NULL, *imported = NULL;
+    uint32_t own_count = 0, imported_count = 0;
+    for (uint32_t i = 0; i < spec->main->symbols.count; i++) {
+        const etch_symbol *symbol = spec->main->symbols.at[i];
+        if (symbol->kind != kind)
+            continue;
+        if (symbol->home == spec->main) {
+            own = symbol;
+            own_count++;
+        } else {
+            imported = symbol;
+            imported_count++;
+        }
+    }
+    *count = own_count > 0 ? own_count : imported_count;
+    return *count != 1 ? NULL : own ? own : imported;
+}

@@ -248,7 +248,7 @@ static void read_option(filling *f, const etch_ast_def *def)
             later(f, def->span, etch_text(f->spec->arena, "'%s' in a train block", def->name.text));
         return;
     }
-    if (etch_run_binds(f->symbol, def))
+    if (etch_run_names_param(f->symbol, def))
         return; /* the settings of the run have it */
     etch_diag *diag = etch_error(f->spec->diags, ETCH_E_TRAIN_OPTION, def->name.span,
                                  "a train block has no option '%s'", def->name.text);

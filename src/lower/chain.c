@@ -8,12 +8,6 @@ uint32_t etch_link_count(const etch_chain *chain)
     return chain->stage_count * chain->chunk_count;
 }
 
-etch_window etch_overlap(etch_window a, etch_window b)
-{
-    etch_window both = {a.first > b.first ? a.first : b.first, a.end < b.end ? a.end : b.end};
-    return both.first < both.end ? both : (etch_window){0, 0};
-}
-
 bool etch_stage_holds(const etch_chain *chain, uint32_t stage, etch_window units)
 {
     for (uint32_t link = stage; link < etch_link_count(chain); link += chain->stage_count) {

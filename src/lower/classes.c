@@ -1,6 +1,12 @@
 /* Classes of iterations in numbers: which iteration runs which body. */
 #include "lower/lower_int.h"
 
+etch_window etch_overlap(etch_window a, etch_window b)
+{
+    etch_window both = {a.first > b.first ? a.first : b.first, a.end < b.end ? a.end : b.end};
+    return both.first < both.end ? both : (etch_window){0, 0};
+}
+
 /* Iterations from `first` to before `end`. */
 typedef struct segment {
     uint64_t first, end;

@@ -3,12 +3,6 @@
 
 #include <string.h>
 
-void etch_lower_require(etch_arena *arena, bool holds)
-{
-    if (!holds)
-        etch_trap(etch_arena_mem(arena), ETCH_EINTERNAL);
-}
-
 typedef struct lowering {
     etch_arena *arena;
     const etch_lower_options *options;

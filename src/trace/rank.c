@@ -9,15 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { PATH_BYTES = 4096 };
-
 static const etch_node_ref whole_rank = {ETCH_NO_NODE, {NULL, 0}};
-
-static bool make_path(const etch_trace_set *set, uint32_t rank, char *path, size_t size)
-{
-    const int length = snprintf(path, size, "%s.%" PRIu32 ETCH_CHAKRA_SUFFIX, set->prefix, rank);
-    return length > 0 && (size_t)length < size;
-}
 
 /* ---- growing ------------------------------------------------------------------------------------------- */
 
@@ -293,9 +285,9 @@ static void free_draft(etch_rank_draft *d)
 
 etch_status etch_rank_read(const etch_rank_job *job)
 {
-    char path[PATH_BYTES];
+    char path[ETCH_RANK_PATH];
     etch_rank_draft d = {.job = job, .dense = true, .runnable = true};
-    if (!make_path(job->set, job->rank, path, sizeof path)) {
+    if (!etch_rank_path(job->set, job->rank, path, sizeof path)) {
         etch_find(job->findings, ETCH_ERROR, ETCH_E_VERIFY_UNREADABLE, whole_rank, NULL,
                   "the path is too long");
         return ETCH_EIO;
@@ -316,26 +308,4 @@ void etch_rank_free(etch_rank *rank)
     free(rank->peers);
     free(rank->tags);
     *rank = (etch_rank){0};
-}
-
-/* ---- names --------------------------------------------------------------------------------------------- */
-
-etch_node_ref etch_rank_node(const etch_trace_set *set, uint32_t rank, uint64_t id, etch_named_node *node)
-{
-    char path[PATH_BYTES];
-    etch_trace_reader *reader = NULL;
-    etch_trace_error error;
-    const etch_trace_node *it;
-    node->ref = (etch_node_ref){id, {node->name, 0}};
-    if (!make_path(set, rank, path, sizeof path) || etch_trace_open(path, &reader, &error) != ETCH_OK)
-        return node->ref;
-    while (etch_trace_next(reader, &it, &error) == ETCH_OK && it)
-        if (it->id == id) {
-            node->ref.name.length = it->name.length < sizeof node->name ? it->name.length : sizeof node->name;
-            if (node->ref.name.length > 0)
-                memcpy(node->name, it->name.at, node->ref.name.length);
-            break;
-        }
-    etch_trace_close(reader);
-    return node->ref;
 }

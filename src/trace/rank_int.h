@@ -50,6 +50,10 @@ typedef struct etch_rank_draft {
     bool failed;    /* memory is out */
 } etch_rank_draft;
 
+/* locate.c: the path of a rank's trace; false when it is longer than `size`. */
+enum { ETCH_RANK_PATH = 4096 };
+bool etch_rank_path(const etch_trace_set *set, uint32_t rank, char *path, size_t size);
+
 /* condense.c: ids become indexes, dependencies are checked, and the program is made. */
 etch_status etch_rank_condense(etch_rank_draft *draft) ETCH_MUST_CHECK;
 

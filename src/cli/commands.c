@@ -1,0 +1,127 @@
+/* The commands: what they take, and what is said of them. */
+#include "cli_int.h"
+
+#include <string.h>
+
+/* clang-format off */
+static const cli_command commands[] = {
+    {"check", CLI_CHECK, "SPEC", 1, 1, "build everything in a spec, decide its own checks",
+     "Builds every model of SPEC, derives what it trains, places every plan with its\n"
+     "mesh axes as symbols, lists what the plans demand of values, and proves or\n"
+     "refutes the `check` lines of SPEC.\n"
+     "\n"
+     "With --config or --set, assumptions and demands must also hold for those values,\n"
+     "and sizes and counts be integers that they can be, as far as they are given.\n"
+     "With --bound, params and axes take their defaults, everything needs a value, and\n"
+     "all that lowering would check is checked.\n"
+     "\n"
+     "Exit status 1: the spec has errors, or a check line is refuted. 5: a check line\n"
+     "could be neither proved nor refuted.\n"},
+    {"query", CLI_QUERY, "SPEC EXPR", 2, 2, "a formula, or an exact number",
+     "EXPR is arithmetic over params, dims, mesh axes and quantities, which\n"
+     "`etch help quantities` lists. Params that neither --set nor the config bind stay\n"
+     "symbols: the value is a formula, or a number when everything is bound.\n"
+     "\n"
+     "  etch query models/llama.etch 'params(model)' --config llama3_8b\n"
+     "  etch query models/llama.etch 'flops(forward, of = block)'\n"
+     "  etch query models/llama.etch 'comm(step)' --plan megatron --by axis\n"
+     "  etch query models/llama.etch 'flops(step)/params(model)'\n"
+     "  etch query models/llama.etch 'flops(step)' --count megatron --why\n"},
+    {"prove", CLI_PROVE, "SPEC STATEMENT", 2, 2, "a statement, for all values",
+     "STATEMENT is A == B, A != B, A >= B, A <= B, A > B, A < B, D | A (D divides A) or\n"
+     "integer(A), where A and B are what a query may ask for. It is decided for all\n"
+     "values of params and mesh axes that the assumptions of SPEC allow; --set and\n"
+     "--config give values to some. SPEC may hold only params and assumptions.\n"
+     "\n"
+     "Prints `proved`; `refuted`, with the difference and values for which it is false;\n"
+     "or `unknown`. It holds when it does wherever both sides are defined: a divisor\n"
+     "that may be 0 is printed as a condition.\n"
+     "\n"
+     "  etch prove models/gpt.etch 'matmul_flops(forward) >= 2*batch*seq*hidden*vocab'\n"
+     "  etch prove models/llama.etch 'comm(step, plan = megatron) ==\n"
+     "      comm(step, plan = megatron_sp)'\n"
+     "\n"
+     "Exit status 0: proved. 1: refuted, or the input has errors. 5: unknown.\n"},
+    {"lower", CLI_LOWER, "SPEC -o DIR", 1, 1, "one configuration to traces of every rank",
+     "Binds everything and writes into DIR a Chakra trace for each rank,\n"
+     "<name>.<rank>.et, the communication groups, comm_group.json, and a summary,\n"
+     "manifest.json.\n"
+     "\n"
+     "DIR is created when it is missing. When it holds nothing but an earlier run, that\n"
+     "is replaced as a whole once this one succeeds; files of others need --force, and\n"
+     "stay. After a failure everything is as it was before.\n"
+     "\n"
+     "  etch lower models/llama.etch --config llama3_8b --plan megatron_sp \\\n"
+     "      --set dp=8,tp=8,batch=16,micro=2,seq=8192 -o out\n"},
+    {"show", CLI_SHOW, "SPEC [MODULE]", 1, 2, "the graph of a model; what a plan places and moves",
+     "Prints the graph of the model, in modules and loops as SPEC has them: tensors with\n"
+     "dims and dtype, what each op costs, and where it stands; then the backward pass that\n"
+     "is derived, and what is kept for it, with the first op that reads it. MODULE is a\n"
+     "module, a loop, a tag or module.tensor, as in `of =` of queries: only this part, the\n"
+     "first one of its name. FLOP are those of one iteration of the loops around an op,\n"
+     "over all microbatches and the whole job. --format dot is for Graphviz.\n"
+     "\n"
+     "--plan NAME prints what the plan makes of it: what the collectives of one rank add\n"
+     "up to in a step; each of them, how often it happens and what asks for it; why it is\n"
+     "there, with what made the tensor as it is, what needs it otherwise, and the lines of\n"
+     "the plan behind both; and where every tensor is, forward and backward.\n"
+     "\n"
+     "--pipeline binds the sizes of the pipeline, defaults too, and prints which\n"
+     "microbatch each stage works on when, if every forward slot took 1 and every\n"
+     "backward slot 2; the order of the slots, which traces keep; the most microbatches\n"
+     "that a stage has in flight; and the bubble: the time that a stage waits, as a\n"
+     "fraction of the time that it works.\n"
+     "\n"
+     "  etch show models/llama.etch attention\n"
+     "  etch show models/llama.etch mlp --plan megatron_sp\n"
+     "  etch show models/gpt.etch --format dot | dot -Tsvg > gpt.svg\n"
+     "  etch show SPEC --pipeline --set pp=4,micro=8\n"},
+    {"verify", CLI_VERIFY, "DIR", 1, 1, "do the traces of all ranks run to the end?",
+     "Reads the Chakra traces of all ranks in DIR, of any tool, holds them against every\n"
+     "rule that simulators rely on, runs them, and says one of three things: every rank\n"
+     "finishes, whatever the timing; every rank finishes if the timing is kind; or which\n"
+     "ranks never finish, and who waits for whom. Where DIR holds traces of several names,\n"
+     "DIR/NAME says which.\n"
+     "\n"
+     "Exit status 1: errors, or ranks that never finish. 5: it depends on the timing.\n"
+     "\n"
+     "  etch verify out\n"
+     "  etch verify out --rendezvous --seeds 100\n"},
+    {"dump", CLI_DUMP, "TRACE", 1, 1, "what is in Chakra traces",
+     "TRACE is a trace, or a folder of traces, of any tool. Without options: how many\n"
+     "nodes there are, and what they add up to, by type, by phase, by collective and\n"
+     "group. --format json prints a JSON object on a line for each node. --text prints\n"
+     "the text form, from which `etch assemble` makes the same bytes again.\n"
+     "\n"
+     "  etch dump out\n"
+     "  etch dump out --ranks 0,8-15\n"
+     "  etch dump out/llama.0.et --format json\n"},
+    {"assemble", CLI_ASSEMBLE, "TEXT -o DIR", 1, 1, "Chakra traces from their text form",
+     "TEXT is a file in the text form of traces, `-` for standard input. DIR must be\n"
+     "new or empty. The text says what the bytes are, and may describe broken traces.\n"
+     "\n"
+     "  etch dump out --text > out.txt\n"
+     "  etch assemble out.txt -o again\n"},
+    {"help", CLI_HELP, "[TOPIC]", 0, 1, "help on a command, on `ops`, `quantities`, `counts`",
+     "etch help COMMAND      how to use it\n"
+     "etch help ops          the ops of the language, and what each costs\n"
+     "etch help quantities   what a query can ask for\n"
+     "etch help counts       what may count as FLOP\n"
+     "etch help man          the manual page, for man -l\n"},
+};
+
+/* clang-format on */
+enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
+
+const cli_command *cli_command_at(size_t i)
+{
+    return i < COMMAND_COUNT ? &commands[i] : NULL;
+}
+
+const cli_command *cli_command_of(const char *name)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}

@@ -1,0 +1,152 @@
+/* What the parts of an outline share: numbers of tasks, the cells that keep nodes, limits. */
+#include "lower/lower_int.h"
+
+#include <inttypes.h>
+
+/* Names the first dim of `value` that the mesh does not divide evenly. */
+static void note_uneven_dim(etch_outliner *o, etch_diag *diag, const etch_value *value)
+{
+    etch_sym *sym = o->graph->sym;
+    for (uint32_t d = 0; d < value->tensor->rank; d++) {
+        const etch_dim *dim = value->tensor->dims[d];
+        etch_expr whole = etch_bound_value(o->bound, etch_placed_size(o->placed, dim));
+        int64_t parts = 1;
+        uint32_t axes = 0;
+        for (uint32_t axis = 0; axis < o->extent->axis_count; axis++)
+            if (value->place[axis] == dim) {
+                parts *= o->extent->axis_size[axis];
+                axes |= UINT32_C(1) << axis;
+            }
+        etch_expr part = whole ? etch_div(sym, whole, etch_int(sym, parts)) : NULL;
+        if (!part || etch_is_integer_constant(part))
+            continue;
+        const char *over =
+            axes ? etch_text(o->arena, " over mesh axes %s", etch_axes_label(o->placed, axes)) : "";
+        etch_note(diag, dim->span, "dim %s of '%s' has %s elements%s", dim->name, value->tensor->name,
+                  etch_expr_text(sym, part), over);
+    }
+}
+
+static bool has_ragged_dim(const etch_value *value)
+{
+    for (uint32_t d = 0; d < value->tensor->rank; d++)
+        if (value->tensor->dims[d]->ragged)
+            return true;
+    return false;
+}
+
+/* Sizes on average may be fractions: the kernel's numbers are rounded up. */
+static bool is_ragged(const etch_kernel *kernel)
+{
+    for (uint32_t i = 0; i < kernel->steps.count; i++) {
+        const etch_step *step = kernel->steps.at[i];
+        for (uint32_t k = 0; k < step->in_count; k++)
+            if (has_ragged_dim(step->ins[k]))
+                return true;
+        for (uint32_t k = 0; k < step->out_count; k++)
+            if (has_ragged_dim(step->outs[k]))
+                return true;
+    }
+    return false;
+}
+
+static etch_span span_of(const etch_kernel *kernel)
+{
+    if (!kernel)
+        return (etch_span){0, 0};
+    return kernel->anchor->op ? kernel->anchor->op->span : kernel->anchor->outs[0]->tensor->span;
+}
+
+static void report_fraction(etch_outliner *o, etch_expr value, const char *what, const etch_kernel *kernel,
+                            const char *name)
+{
+    etch_diag *diag = etch_error(o->placed->diags, ETCH_E_NODE_FRACTION, span_of(kernel),
+                                 "'%s' has %s %s on each rank", name, etch_bound_text(o->bound, value), what);
+    for (uint32_t i = 0; kernel && i < kernel->steps.count; i++) {
+        const etch_step *step = kernel->steps.at[i];
+        for (uint32_t k = 0; k < step->in_count; k++)
+            note_uneven_dim(o, diag, step->ins[k]);
+        for (uint32_t k = 0; k < step->out_count; k++)
+            note_uneven_dim(o, diag, step->outs[k]);
+    }
+    if (o->status == ETCH_OK)
+        o->status = ETCH_EINPUT;
+}
+
+uint64_t etch_task_number(etch_outliner *o, etch_expr expr, const char *what, const etch_kernel *kernel,
+                          const char *name)
+{
+    etch_expr value = etch_bound_value(o->bound, expr);
+    if (value && !etch_is_integer_constant(value) && kernel && is_ragged(kernel))
+        value = etch_ceil(o->graph->sym, value);
+    int64_t number;
+    if (!value || !etch_is_integer_constant(value) ||
+        etch_constant_compare(o->graph->sym, value, etch_int(o->graph->sym, 0)) < 0) {
+        report_fraction(o, value, what, kernel, name);
+        return 0;
+    }
+    if (etch_to_i64(value, &number))
+        return (uint64_t)number;
+    if (o->status == ETCH_ELIMIT)
+        return 0; /* the first one says enough */
+    etch_diag *diag = etch_error(o->placed->diags, ETCH_E_NODE_TOO_LARGE, span_of(kernel),
+                                 "'%s' has %s %s on each rank: more than the 9223372036854775807 of a node",
+                                 name, etch_bound_text(o->bound, value), what);
+    etch_help(diag, "more microbatches or a larger mesh make nodes smaller");
+    o->status = ETCH_ELIMIT;
+    return 0;
+}
+
+void etch_too_many_nodes(etch_outliner *o, etch_span span, const char *what)
+{
+    if (o->status != ETCH_OK)
+        return;
+    etch_error(o->placed->diags, ETCH_E_TOO_MANY_NODES, span,
+               "%s: a program holds fewer than %" PRIu32 " nodes", what, ETCH_MOST_NODES);
+    o->status = ETCH_ELIMIT;
+}
+
+uint8_t etch_collective_of(etch_move move)
+{
+    switch (move) {
+    case ETCH_ALL_REDUCE:
+        return ETCH_COMM_ALL_REDUCE;
+    case ETCH_ALL_GATHER:
+        return ETCH_COMM_ALL_GATHER;
+    case ETCH_ALL_TO_ALL:
+        return ETCH_COMM_ALL_TO_ALL;
+    case ETCH_REDUCE_SCATTER:
+        return ETCH_COMM_REDUCE_SCATTER;
+    case ETCH_NO_MOVE:
+    case ETCH_SLICE:
+    case ETCH_SEND:
+    case ETCH_MOVE_COUNT:
+        break;
+    }
+    return 0;
+}
+
+/* The cell of what makes `value`, as a task in `reader` finds it: behind views, and collectives that move
+ * nothing. */
+etch_cell etch_cell_of(etch_outliner *o, const etch_value *value, const etch_body *reader)
+{
+    etch_cell cell = {NULL, 0};
+    while (value) {
+        cell = value->step ? o->made_by[value->step->id] : o->handed[value->id];
+        if (cell.body || !value->step || value->step->in_count == 0 || value->step->copies)
+            break;
+        etch_lower_require(o->arena, value->step->in_count == 1);
+        value = value->step->ins[0];
+    }
+    /* The reader runs inside the same loops, or inside those that undo or repeat them. */
+    const etch_body *home = cell.body;
+    if (!home)
+        return cell;
+    etch_lower_require(o->arena, home->depth <= reader->depth);
+    while (reader->depth > home->depth)
+        reader = reader->parent;
+    for (; home != reader; home = home->parent, reader = reader->parent)
+        etch_lower_require(o->arena, !home->repeat || (home->repeat->count == reader->repeat->count &&
+                                                       home->class == reader->class));
+    return cell;
+}

@@ -1,0 +1,33 @@
+/* Where the trace of a rank is, and what it calls a node. */
+#define _POSIX_C_SOURCE 200809L
+
+#include "trace/rank_int.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+bool etch_rank_path(const etch_trace_set *set, uint32_t rank, char *path, size_t size)
+{
+    const int length = snprintf(path, size, "%s.%" PRIu32 ETCH_CHAKRA_SUFFIX, set->prefix, rank);
+    return length > 0 && (size_t)length < size;
+}
+
+etch_node_ref etch_rank_node(const etch_trace_set *set, uint32_t rank, uint64_t id, etch_named_node *node)
+{
+    char path[ETCH_RANK_PATH];
+    etch_trace_reader *reader = NULL;
+    etch_trace_error error;
+    const etch_trace_node *it;
+    node->ref = (etch_node_ref){id, {node->name, 0}};
+    if (!etch_rank_path(set, rank, path, sizeof path) || etch_trace_open(path, &reader, &error) != ETCH_OK)
+        return node->ref;
+    while (etch_trace_next(reader, &it, &error) == ETCH_OK && it)
+        if (it->id == id) {
+            node->ref.name.length = it->name.length < sizeof node->name ? it->name.length : sizeof node->name;
+            if (node->ref.name.length > 0)
+                memcpy(node->name, it->name.at, node->ref.name.length);
+            break;
+        }
+    etch_trace_close(reader);
+    return node->ref;
+}
