@@ -96,8 +96,6 @@ etch_dims etch_env_shape(etch_env *env, const etch_ast_axes *axes);
 etch_dims etch_env_result(etch_env *env, const char *name);
 /* Numbers of the body: module parameters, params, sizes of dims. */
 etch_lookup etch_env_lookup(etch_env *env);
-/* Decides a branch by facts, settings, defaults. ETCH_UNKNOWN after an error. */
-etch_truth etch_env_decide(etch_env *env, const etch_ast_expr *test);
 /* Reports an index where its value would be needed. */
 void etch_report_index(etch_spec *spec, etch_span span, const char *index);
 /* Something came to nothing. That has been reported; else it is a bug, and ends as one: nothing is left out without a
@@ -105,6 +103,11 @@ void etch_report_index(etch_spec *spec, etch_span span, const char *index);
 void etch_builder_lost(const etch_builder *builder);
 /* Reports syntax that has no meaning yet. */
 void etch_later(etch_spec *spec, etch_span span, const char *what);
+
+/* ---- model_branch.c: branches ---- */
+
+/* Decides a branch by facts, settings, defaults. ETCH_UNKNOWN after an error. */
+etch_truth etch_env_decide(etch_env *env, const etch_ast_expr *test);
 
 /* ---- model_loop.c: loops ---- */
 

@@ -313,6 +313,8 @@ typedef struct etch_outliner {
     etch_status status;       /* of the first thing that was reported */
 } etch_outliner;
 
+/* ---- tasks.c: what the parts of an outline share ---------------------------------------------------------- */
+
 /* The collective of a move, as in etch_node. */
 uint8_t etch_collective_of(etch_move move);
 /* FLOP or bytes (`what`) of a node; reports what they cannot be. `kernel` is NULL at the end of the step. */
@@ -331,6 +333,7 @@ const etch_classes *etch_classes_make(etch_outliner *o, const etch_loop *loop);
 uint32_t etch_class_at(const etch_classes *classes, uint64_t iteration);
 /* How many of the iterations are of the class. */
 uint64_t etch_class_members(const etch_classes *classes, uint32_t class, etch_window held);
+etch_window etch_overlap(etch_window a, etch_window b); /* first == end: none */
 
 /* ---- chain.c ------------------------------------------------------------------------------------------- */
 
@@ -343,7 +346,6 @@ bool etch_is_cut(const etch_outliner *o);
 /* The units of a home. */
 etch_window etch_units_at(etch_outliner *o, etch_home home);
 uint32_t etch_link_count(const etch_chain *chain);
-etch_window etch_overlap(etch_window a, etch_window b); /* first == end: none */
 bool etch_stage_holds(const etch_chain *chain, uint32_t stage, etch_window units);
 /* How many of these units, which are a loop's, the stage holds of a class, in all its chunks. */
 uint64_t etch_stage_members(const etch_chain *chain, uint32_t stage, etch_window units,

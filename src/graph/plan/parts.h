@@ -24,7 +24,7 @@ typedef struct etch_parts {
 /* Finds the parts that the scopes of the plan speak of. */
 void etch_plan_parts_find(const etch_graph *graph, const etch_plan *plan, etch_parts *parts);
 /* Which ops of the forward pass (by id) the scope of a plan speaks of that has this place in its list, counted from 1
- * (plan_parts.c). */
+ * (parts.c). */
 const bool *etch_plan_scope_ops(const etch_graph *graph, const etch_plan *plan, uint32_t place);
 /* The innermost part that a tensor, or the one that it derives from, is in; NULL: none. */
 const etch_part *etch_part_of(const etch_parts *parts, const etch_tensor *tensor);
