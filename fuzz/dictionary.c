@@ -5,8 +5,9 @@
 #include <stdio.h>
 
 #include "graph/graph.h"
-#include "lang/lexer_int.h"
-#include "lang/plan_int.h"
+#include "lang/model/blocks.h"
+#include "lang/plan/plan_int.h"
+#include "lang/syntax/lexer_int.h"
 
 static void word(const char *text)
 {
@@ -51,7 +52,7 @@ static void marks_and_keywords(void)
 {
 #define MARK(name, text) word(text);
 #define KEYWORD(name, text, starts) word(text);
-#include "lang/tokens.def"
+#include "lang/syntax/tokens.def"
 }
 
 static void ops(void)

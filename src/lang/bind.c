@@ -1,5 +1,9 @@
 /* Bindings: which value each param and mesh axis has, and from where. */
-#include "lang/elab_int.h"
+#include "lang/lang.h"
+#include "lang/model/blocks.h"
+#include "lang/names/symbols.h"
+#include "lang/plan/lookup.h"
+#include "lang/spec_int.h"
 
 #include <string.h>
 

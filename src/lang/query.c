@@ -1,6 +1,9 @@
 /* Expressions from outside the spec, and the spec's own checks: values over params, dims, mesh axes and
  * quantities. */
-#include "lang/elab_int.h"
+#include "lang/lang.h"
+#include "lang/model/blocks.h"
+#include "lang/names/symbols.h"
+#include "lang/plan/lookup.h"
 
 #include <string.h>
 
@@ -235,4 +238,11 @@ uint32_t etch_spec_checks(etch_spec *spec, const etch_quantities *quantities, co
             ETCH_PUSH(spec->arena, &list, claim_of(spec, items->at[i].tests.at[k], &lookup));
     *claims = list.at;
     return list.count;
+}
+
+/* ---- models that programs build -------------------------------------------------------------------------- */
+
+etch_expr etch_site_value(etch_site *site, const char *text)
+{
+    return etch_spec_value(etch_site_spec(site), text, "network", NULL, NULL);
 }

@@ -1,5 +1,9 @@
 /* The spec as a whole: reading it, and what it lists. */
-#include "lang/elab_int.h"
+#include "lang/lang.h"
+#include "lang/model/blocks.h"
+#include "lang/names/symbols.h"
+#include "lang/plan/lookup.h"
+#include "lang/spec_int.h"
 
 #include <string.h>
 

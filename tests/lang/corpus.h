@@ -2,7 +2,7 @@
 #ifndef ETCH_TEST_CORPUS_H
 #define ETCH_TEST_CORPUS_H
 
-#include "lang/ast_int.h"
+#include "lang/syntax/syntax.h"
 
 typedef struct corpus_case {
     const char *name; /* "params" */

@@ -2,7 +2,10 @@
 #ifndef ETCH_TEST_SPECS_H
 #define ETCH_TEST_SPECS_H
 
-#include "lang/elab_int.h"
+#include "lang/lang.h"
+#include "lang/model/blocks.h"
+#include "lang/names/symbols.h"
+#include "lang/plan/lookup.h"
 
 typedef struct spec_scene {
     etch_arena *arena;

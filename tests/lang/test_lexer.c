@@ -1,5 +1,5 @@
 /* Tokens, their places, and where statements end. */
-#include "lang/lexer_int.h"
+#include "lang/syntax/lexer_int.h"
 #include "suite.h"
 
 #include <string.h>

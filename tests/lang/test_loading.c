@@ -1,6 +1,6 @@
 /* Files and their imports. */
 #define _XOPEN_SOURCE 700 /* mkdtemp, mkdir, symlink */
-#include "lang/ast_int.h"
+#include "lang/syntax/syntax.h"
 #include "suite.h"
 
 #include <stdio.h>

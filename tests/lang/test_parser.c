@@ -1,5 +1,5 @@
 /* Texts of a command line; spans of the tree; inputs that are made to hurt. */
-#include "lang/ast_int.h"
+#include "lang/syntax/syntax.h"
 #include "suite.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Values of expressions, quantities in them, checks. */
-#include "lang/model_int.h"
+#include "lang/model/model_int.h"
 #include "specs.h"
 #include "suite.h"
 

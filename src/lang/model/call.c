@@ -1,0 +1,609 @@
+/* Calls: modules, with their dims and parameters, and ops of the table. */
+#include <string.h>
+
+#include "lang/model/model_int.h"
+
+/* Functions of the language that a later version gives meaning to. */
+static const char *const later_functions[] = {"gather_sum", "subsample", "triangle"};
+
+/* Keywords of ops that a later version gives meaning to, unless they say "nothing" (0, false, none). */
+static const char *const later_keywords[] = {"mask"};
+
+static bool is_among(const char *name, const char *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(list[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* ---- parameters of modules -------------------------------------------------------------------------- */
+
+static const etch_ast_arg *find_argument(const etch_ast_expr *call, const char *name)
+{
+    for (uint32_t i = 0; i < call->args.count; i++)
+        if (call->args.at[i].name.text && strcmp(call->args.at[i].name.text, name) == 0)
+            return &call->args.at[i];
+    return NULL;
+}
+
+static uint32_t positional_count(const etch_ast_expr *call)
+{
+    uint32_t count = 0;
+    while (count < call->args.count && !call->args.at[count].name.text)
+        count++;
+    return count;
+}
+
+/* What an argument that is a name stands for, seen from `env`; BOUND_NUMBER when it is to be evaluated. */
+static etch_bound bound_of_name(etch_env *env, etch_ast_name name)
+{
+    etch_spec *spec = env->builder->spec;
+    const etch_bound *bound = etch_env_find(env, name.text);
+    if (bound)
+        return *bound;
+    if (strcmp(name.text, "none") == 0)
+        return (etch_bound){.kind = BOUND_NOTHING};
+    const etch_symbol *symbol = etch_namespace_find(env->home, name.text);
+    if (symbol && symbol->kind == SYMBOL_DIM)
+        return (etch_bound){.kind = BOUND_DIM, .dim = etch_builder_dim(env->builder, symbol)};
+    if (symbol && symbol->kind == SYMBOL_MODULE)
+        return (etch_bound){.kind = BOUND_MODULE, .module = symbol};
+    if (symbol)
+        return (etch_bound){.kind = BOUND_NUMBER};
+    const etch_row *row = etch_row_called(env->builder->graph->table, name.text);
+    if (row)
+        return (etch_bound){.kind = BOUND_FUNCTION, .row = row};
+    if (name.text[strlen(name.text) - 1] == '\'')
+        return (etch_bound){.kind = BOUND_DIM, .dim = etch_env_dim(env, name)};
+    (void)spec;
+    return (etch_bound){.kind = BOUND_NUMBER};
+}
+
+/* The value of a module parameter, evaluated in `from`: the caller, or the module itself for a default. */
+static etch_bound parameter_value(etch_env *from, const etch_ast_expr *expr)
+{
+    etch_spec *spec = from->builder->spec;
+    if (expr->kind == ETCH_AST_TRUTH)
+        return (etch_bound){.kind = BOUND_NUMBER, .number = etch_int(spec->sym, expr->truth)};
+    if (expr->kind == ETCH_AST_NAME) {
+        etch_bound bound = bound_of_name(from, expr->name);
+        if (bound.kind != BOUND_NUMBER || bound.number)
+            return bound;
+    }
+    etch_lookup lookup = etch_env_lookup(from);
+    return (etch_bound){.kind = BOUND_NUMBER, .number = etch_value_of(spec, expr, &lookup)};
+}
+
+static bool bind_parameters(etch_env *caller, etch_env *callee, const etch_ast_item *item,
+                            const etch_ast_expr *call)
+{
+    etch_spec *spec = caller->builder->spec;
+    for (uint32_t i = 0; i < item->defs.count; i++) {
+        const etch_ast_def *def = &item->defs.at[i];
+        const etch_ast_arg *given = find_argument(call, def->name.text);
+        if (!given && !def->value) {
+            etch_diag *diag = etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s needs %s",
+                                         item->name.text, def->name.text);
+            etch_note(diag, def->name.span, "declared here");
+            etch_help(diag, "write %s(..., %s = ...)", item->name.text, def->name.text);
+            return false;
+        }
+        etch_bound bound =
+            given ? parameter_value(caller, given->value) : parameter_value(callee, def->value);
+        if (bound.kind == BOUND_DIM ? !bound.dim : bound.kind == BOUND_NUMBER && !bound.number)
+            return false;
+        bound.name = def->name.text;
+        etch_env_declare(callee, bound, def->name.span);
+    }
+    for (uint32_t i = 0; i < call->args.count; i++) {
+        etch_ast_name name = call->args.at[i].name;
+        bool known = !name.text;
+        for (uint32_t k = 0; k < item->defs.count && !known; k++)
+            known = strcmp(item->defs.at[k].name.text, name.text) == 0;
+        if (known)
+            continue;
+        etch_diag *diag = etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, name.span, "%s has no parameter %s",
+                                     item->name.text, name.text);
+        etch_note(diag, item->name.span, "%s is declared here", item->name.text);
+        return false;
+    }
+    return true;
+}
+
+/* ---- arguments of modules --------------------------------------------------------------------------- */
+
+static bool is_listed(etch_dim *const *dims, uint32_t count, const etch_dim *dim)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (dims[i] == dim)
+            return true;
+    return false;
+}
+
+/* The first argument whose shape has `..` says what that stands for. */
+static void take_rest(etch_env *callee, const etch_ast_tensor *formal, const etch_tensor *value)
+{
+    etch_arena *arena = callee->builder->spec->arena;
+    ETCH_VEC(etch_dim *) named = {0}, rest = {0};
+    bool has_rest = false;
+    for (uint32_t i = 0; i < formal->axes.count; i++) {
+        const etch_ast_axis *axis = &formal->axes.at[i];
+        if (axis->rest)
+            has_rest = true;
+        else if (axis->size->kind == ETCH_AST_NAME)
+            ETCH_PUSH(arena, &named, etch_env_dim(callee, axis->size->name));
+    }
+    if (!has_rest || callee->rest.known)
+        return;
+    for (uint32_t i = 0; i < value->rank; i++)
+        if (!is_listed(named.at, named.count, value->dims[i]))
+            ETCH_PUSH(arena, &rest, value->dims[i]);
+    callee->rest = (etch_dims){.at = rest.at, .count = rest.count, .known = true};
+}
+
+/* Do the dims fit what is declared? Says both shapes where they do not. */
+static bool shape_fits(etch_env *env, const etch_ast_tensor *declared, const etch_tensor *value,
+                       const etch_ast_item *item, etch_span span)
+{
+    etch_spec *spec = env->builder->spec;
+    if (!declared->shaped)
+        return true;
+    etch_dims dims = etch_env_shape(env, &declared->axes);
+    if (dims.broken)
+        return false;
+    bool fits = dims.count == value->rank;
+    for (uint32_t i = 0; i < value->rank && fits; i++)
+        fits = is_listed(dims.at, dims.count, value->dims[i]);
+    if (fits)
+        return true;
+    etch_diag *diag =
+        etch_error(spec->diags, ETCH_E_SHAPE_MISMATCH, span, "%s has dims %s, but %s of %s is %s",
+                   value->name, etch_dims_text(spec->arena, value->dims, value->rank), declared->name.text,
+                   item->name.text, etch_dims_text(spec->arena, dims.at, dims.count));
+    etch_note(diag, declared->span, "declared here");
+    return false;
+}
+
+/* Stands in for an argument that has a mistake, so that the body can be read for its own: a tensor as the
+ * module wants it. NULL where that is not said: a shape with `..`, or none. */
+static etch_tensor *stand_in(etch_env *callee, const etch_ast_tensor *formal)
+{
+    for (uint32_t i = 0; i < formal->axes.count; i++)
+        if (formal->axes.at[i].rest)
+            return NULL;
+    if (!formal->shaped)
+        return NULL;
+    etch_dims dims = etch_env_shape(callee, &formal->axes);
+    if (dims.broken)
+        return NULL;
+    return etch_graph_input(callee->builder->graph, formal->name.text, dims.at, dims.count,
+                            callee->builder->graph->dtypes.act, formal->span);
+}
+
+static bool bind_arguments(etch_env *caller, etch_env *callee, const etch_ast_item *item,
+                           const etch_ast_expr *call, etch_tensor **values)
+{
+    for (uint32_t i = 0; i < item->inputs.count; i++) {
+        const etch_ast_tensor *formal = &item->inputs.at[i];
+        if (values[i])
+            take_rest(callee, formal, values[i]);
+        else
+            values[i] = stand_in(callee, formal);
+        if (!values[i] || !shape_fits(callee, formal, values[i], item, call->args.at[i].value->span))
+            return false;
+        etch_tensor *inside = etch_graph_pass(caller->builder->graph, ETCH_ENTER, values[i],
+                                              formal->name.text, call->args.at[i].value->span);
+        etch_env_declare(callee,
+                         (etch_bound){.name = formal->name.text, .kind = BOUND_TENSOR, .tensor = inside},
+                         formal->name.span);
+    }
+    for (uint32_t i = 0; i < callee->names.count; i++) { /* tensors that came as parameters */
+        etch_bound *b = &callee->names.at[i];
+        if (i < item->defs.count && b->kind == BOUND_TENSOR && b->tensor)
+            b->tensor = etch_graph_pass(caller->builder->graph, ETCH_ENTER, b->tensor, b->name, call->span);
+    }
+    return true;
+}
+
+/* The arguments by position; NULL for one that has a mistake of its own. False when they are too few or too
+ * many. */
+static bool evaluate_arguments(etch_env *caller, const etch_ast_item *item, const etch_ast_expr *call,
+                               etch_tensor ***out)
+{
+    etch_spec *spec = caller->builder->spec;
+    uint32_t given = positional_count(call), wanted = item->inputs.count;
+    if (given != wanted) {
+        etch_diag *diag =
+            etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s takes %u argument%s, %u given",
+                       item->name.text, wanted, wanted == 1 ? "" : "s", given);
+        etch_note(diag, item->name.span, "it is %s", etch_module_signature(spec, item));
+        return false;
+    }
+    etch_tensor **values = ETCH_NEW_ARRAY(spec->arena, wanted, etch_tensor *);
+    for (uint32_t i = 0; i < wanted; i++) {
+        bool fresh;
+        values[i] = caller->builder->inside->tensor(caller, call->args.at[i].value, NULL, &fresh);
+    }
+    *out = values;
+    return true;
+}
+
+/* Calls end somewhere. A module without parameters does the same again in itself, for ever; one that has some may
+ * count them down. */
+static bool may_enter(etch_builder *b, const etch_symbol *symbol, const etch_ast_expr *call)
+{
+    const char *way = etch_calls_itself(b, symbol), *name = symbol->item->name.text;
+    const bool deep = b->depth >= ETCH_CALL_DEPTH;
+    if (!deep && (!way || symbol->item->defs.count > 0))
+        return true;
+    etch_diag *diag = way ? etch_error(b->spec->diags, ETCH_E_CALL_DEPTH, call->span,
+                                       "%s calls itself without end: %s", name, way)
+                          : etch_error(b->spec->diags, ETCH_E_CALL_DEPTH, call->span,
+                                       "more than %d calls inside each other", ETCH_CALL_DEPTH);
+    etch_note(diag, symbol->item->name.span, "%s is declared here", name);
+    etch_help(diag, "what repeats is written as `repeat n { ... }`");
+    b->stopped = true;
+    return false;
+}
+
+static bool call_module(etch_env *caller, const etch_symbol *symbol, const etch_ast_expr *call,
+                        etch_tensor **out, uint32_t results)
+{
+    etch_builder *b = caller->builder;
+    const etch_ast_item *item = symbol->item;
+    if (!may_enter(b, symbol, call))
+        return false;
+    if (item->results.count != results) {
+        etch_diag *diag =
+            etch_error(b->spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s has %u result%s, %u taken",
+                       item->name.text, item->results.count, item->results.count == 1 ? "" : "s", results);
+        etch_note(diag, item->name.span, "it is %s", etch_module_signature(b->spec, item));
+        return false;
+    }
+    etch_tensor **values;
+    if (!evaluate_arguments(caller, item, call, &values))
+        return false;
+    etch_env callee = {.builder = b, .home = symbol->home, .results = &item->results};
+    b->depth++;
+    ETCH_PUSH(b->spec->arena, &b->calls, symbol);
+    etch_graph_enter(b->graph, item->name.text, call->span);
+    bool good =
+        bind_parameters(caller, &callee, item, call) && bind_arguments(caller, &callee, item, call, values);
+    if (good) {
+        callee.builder->inside->body(&callee, &item->body);
+        good = callee.builder->inside->results(&callee, item, out);
+    }
+    for (uint32_t i = 0; good && i < results; i++)
+        out[i] = etch_graph_pass(b->graph, ETCH_LEAVE, out[i], item->results.at[i].name.text, call->span);
+    etch_graph_leave(b->graph);
+    b->calls.count--;
+    b->depth--;
+    return good;
+}
+
+/* ---- calls of ops ----------------------------------------------------------------------------------- */
+
+/* The dims of `over = D` or `over = (A, B)`. */
+static bool keyword_dims(etch_env *env, const etch_ast_expr *expr, etch_dim ***dims, uint32_t *count)
+{
+    etch_spec *spec = env->builder->spec;
+    ETCH_VEC(etch_dim *) list = {0};
+    bool good = true;
+    uint32_t items = expr->kind == ETCH_AST_TUPLE ? expr->items.count : 1;
+    for (uint32_t i = 0; i < items; i++) {
+        const etch_ast_expr *item = expr->kind == ETCH_AST_TUPLE ? expr->items.at[i] : expr;
+        etch_dim *dim = NULL;
+        if (item->kind == ETCH_AST_NAME)
+            dim = etch_env_dim(env, item->name);
+        else
+            etch_error(spec->diags, ETCH_E_NOT_A_DIM, item->span, "a dim is a name");
+        good = good && dim;
+        ETCH_PUSH(spec->arena, &list, dim);
+    }
+    *dims = list.at;
+    *count = list.count;
+    return good;
+}
+
+/* The exact number that an argument says; of a dim it is the size. NULL after an error; `*nothing` for
+ * `none`. */
+static etch_expr keyword_number(etch_env *env, const etch_ast_arg *arg, bool *nothing)
+{
+    etch_spec *spec = env->builder->spec;
+    const etch_bound bound = parameter_value(env, arg->value);
+    *nothing = bound.kind == BOUND_NOTHING;
+    if (bound.kind == BOUND_NUMBER)
+        return bound.number;
+    if (bound.kind == BOUND_DIM)
+        return bound.dim ? bound.dim->size : NULL;
+    if (bound.kind == BOUND_INDEX)
+        etch_report_index(spec, arg->value->span, bound.name);
+    else if (!*nothing)
+        etch_error(spec->diags, ETCH_E_NOT_A_NUMBER, arg->value->span, "%s is a number, and %s is a %s",
+                   arg->name.text, etch_written(spec, arg->value->span), etch_bound_kind_name(bound.kind));
+    return NULL;
+}
+
+static bool read_flag(etch_env *env, const etch_ast_arg *arg, bool *flag)
+{
+    bool nothing;
+    etch_expr value = keyword_number(env, arg, &nothing);
+    int64_t number;
+    if (value && etch_to_i64(value, &number) && (number == 0 || number == 1)) {
+        *flag = number == 1;
+        return true;
+    }
+    if (value)
+        etch_error(env->builder->spec->diags, ETCH_E_CALL_ARGUMENTS, arg->value->span, "%s is true or false",
+                   arg->name.text);
+    return value || nothing;
+}
+
+/* The keyword or optional operand of the row whose name is most like `name`; NULL when none is near. */
+static const char *nearest_keyword(etch_spec *spec, const etch_row *row, const char *name)
+{
+    ETCH_VEC(const char *) known = {0};
+    const etch_keyword_info *info;
+    const etch_operands operands = etch_operands_of(spec->arena, row);
+    for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++)
+        if (info->name && (etch_row_takes(row) & info->bit))
+            ETCH_PUSH(spec->arena, &known, info->name);
+    for (uint32_t i = operands.least; i < operands.most && operands.names[i]; i++)
+        ETCH_PUSH(spec->arena, &known, operands.names[i]);
+    return etch_nearest(name, known.at, known.count);
+}
+
+static bool unknown_keyword(etch_env *env, const etch_row *row, const etch_ast_arg *arg)
+{
+    etch_spec *spec = env->builder->spec;
+    if (is_among(arg->name.text, later_keywords, sizeof later_keywords / sizeof *later_keywords)) {
+        bool nothing;
+        etch_expr value = keyword_number(env, arg, &nothing);
+        if (nothing || (value && etch_is_zero(value)))
+            return true;
+        etch_later(spec, arg->name.span,
+                   etch_text(spec->arena, "%s(.., %s = ..)", etch_row_name(row), arg->name.text));
+        return false;
+    }
+    const char *near = nearest_keyword(spec, row, arg->name.text);
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, arg->name.span, "%s takes no %s",
+                                 etch_row_name(row), arg->name.text);
+    if (near)
+        etch_help(diag, "did you mean %s?", near);
+    return false;
+}
+
+static const etch_keyword_info *find_keyword(const etch_row *row, const char *name)
+{
+    const etch_keyword_info *info;
+    for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++)
+        if (info->name && strcmp(info->name, name) == 0 && (etch_row_takes(row) & info->bit))
+            return info;
+    return NULL;
+}
+
+/* A number that says something: NULL for 0 and `none`. False after an error. */
+static bool read_number(etch_env *env, const etch_ast_arg *arg, etch_expr *number)
+{
+    bool nothing;
+    if (arg->value->kind == ETCH_AST_TRUTH) {
+        etch_lookup lookup = etch_env_lookup(env);
+        return etch_number_of(env->builder->spec, arg->value, &lookup);
+    }
+    etch_expr value = keyword_number(env, arg, &nothing);
+    if (value && !etch_is_zero(value))
+        *number = value;
+    return value || nothing;
+}
+
+/* The name of a dtype of real numbers. */
+static bool read_dtype(etch_env *env, const etch_ast_expr *expr, uint32_t *dtype)
+{
+    etch_dtype found = expr->kind == ETCH_AST_NAME ? etch_dtype_of(expr->name.text) : ETCH_DTYPE_COUNT;
+    *dtype = (uint32_t)found + 1;
+    if (etch_dtype_is_real(found))
+        return true;
+    etch_spec *spec = env->builder->spec;
+    ETCH_VEC(const char *) known = {0};
+    for (uint32_t i = 0; etch_dtype_is_real((etch_dtype)i); i++)
+        ETCH_PUSH(spec->arena, &known, etch_dtype_name((etch_dtype)i));
+    const char *near =
+        expr->kind == ETCH_AST_NAME ? etch_nearest(expr->name.text, known.at, known.count) : NULL;
+    etch_diag *diag =
+        etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, expr->span, "this is no dtype of real numbers");
+    if (near)
+        etch_help(diag, "did you mean %s?", near);
+    else
+        etch_help(diag, "those are f64, f32, bf16, f16 and f8");
+    return false;
+}
+
+static bool read_keyword(etch_env *env, const etch_keyword_info *info, const etch_ast_arg *arg,
+                         etch_attrs *attrs)
+{
+    const etch_keyword_field field = etch_keyword_field_of(info, attrs);
+    if (field.dims)
+        return keyword_dims(env, arg->value, field.dims, field.dim_count);
+    if (field.dtype)
+        return read_dtype(env, arg->value, field.dtype);
+    return field.flag ? read_flag(env, arg, field.flag) : read_number(env, arg, field.number);
+}
+
+static bool needs_are_met(etch_env *env, const etch_row *row, const etch_ast_expr *call,
+                          const etch_attrs *attrs)
+{
+    const etch_keyword_info *missing = etch_keyword_missing(row, attrs);
+    if (!missing)
+        return true;
+    etch_diag *diag =
+        etch_error(env->builder->spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s needs %s",
+                   etch_row_name(row), missing->name ? missing->name : "a number as its last argument");
+    if (missing->name)
+        etch_help(diag, "write %s(..., %s = %s)", etch_row_name(row), missing->name,
+                  missing->kind == ETCH_KIND_DIMS    ? "DIM"
+                  : missing->kind == ETCH_KIND_DTYPE ? "DTYPE"
+                                                     : "NUMBER");
+    return false;
+}
+
+/* ---- operands of ops -------------------------------------------------------------------------------- */
+
+static bool is_nothing(etch_env *env, const etch_ast_expr *arg)
+{
+    if (arg->kind != ETCH_AST_NAME)
+        return false;
+    const etch_bound *bound = etch_env_find(env, arg->name.text);
+    return bound ? bound->kind == BOUND_NOTHING : strcmp(arg->name.text, "none") == 0;
+}
+
+static bool read_operand(etch_env *env, const etch_ast_expr *arg, uint32_t slot, etch_operands *ins)
+{
+    bool fresh;
+    if (slot >= ins->least && is_nothing(env, arg))
+        return true;
+    ins->at[slot] = env->builder->inside->tensor(env, arg, NULL, &fresh);
+    return ins->at[slot] != NULL;
+}
+
+static bool read_positional(etch_env *env, const etch_row *row, const etch_ast_expr *call, etch_attrs *attrs,
+                            etch_operands *ins)
+{
+    etch_spec *spec = env->builder->spec;
+    uint32_t given = positional_count(call);
+    bool number = (etch_row_takes(row) & ETCH_KW_NUMBER) && given > ins->least;
+    if (number) {
+        const etch_ast_expr *last = call->args.at[--given].value;
+        etch_lookup lookup = etch_env_lookup(env);
+        attrs->number = etch_number_of(spec, last, &lookup);
+        if (!attrs->number)
+            return false;
+    }
+    bool dtype = (etch_row_takes(row) & ETCH_KW_DTYPE) && given > ins->least;
+    if (dtype && !read_dtype(env, call->args.at[--given].value, &attrs->dtype))
+        return false;
+    if (given < ins->least || given > ins->most) {
+        const uint32_t bound = given < ins->least ? ins->least : ins->most;
+        const char *limit = ins->least == ins->most ? "" : given < ins->least ? "at least " : "at most ";
+        etch_diag *diag =
+            etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s takes %s%u operand%s, %u given",
+                       etch_row_name(row), limit, bound, bound == 1 ? "" : "s", given);
+        etch_help(diag, "write %s", etch_row_signature(spec, row));
+        return false;
+    }
+    bool good = true;
+    for (uint32_t i = 0; i < given; i++)
+        good = read_operand(env, call->args.at[i].value, i, ins) && good;
+    return good;
+}
+
+/* `over = X`, or `sink = s`: an optional operand by its name. */
+static bool read_named(etch_env *env, const etch_row *row, const etch_ast_arg *arg, etch_attrs *attrs,
+                       etch_operands *ins)
+{
+    const etch_keyword_info *info = find_keyword(row, arg->name.text);
+    if (info)
+        return read_keyword(env, info, arg, attrs);
+    uint32_t slot = etch_operands_slot(ins, arg->name.text);
+    if (slot == UINT32_MAX)
+        return unknown_keyword(env, row, arg);
+    if (!ins->at[slot])
+        return read_operand(env, arg->value, slot, ins);
+    etch_error(env->builder->spec->diags, ETCH_E_CALL_ARGUMENTS, arg->name.span, "%s is given twice",
+               arg->name.text);
+    return false;
+}
+
+/* A row whose results are as many as are declared. */
+static bool call_several(etch_env *env, const etch_row *row, const etch_ast_expr *call, etch_tensor *x,
+                         const etch_attrs *attrs, const etch_dims *want, etch_tensor **out, uint32_t results)
+{
+    etch_spec *spec = env->builder->spec;
+    etch_result_dims *declared = ETCH_NEW_ARRAY(spec->arena, results, etch_result_dims);
+    for (uint32_t i = 0; i < results; i++) {
+        if (want && want[i].broken)
+            return false;
+        if (!want || !want[i].known) {
+            etch_diag *diag = etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span,
+                                         "%s needs the declared dims of every result", etch_row_name(row));
+            etch_help(diag, "write (a[..,N], b[..,R]) = %s(x, over = D)", etch_row_name(row));
+            return false;
+        }
+        declared[i] = (etch_result_dims){want[i].at, want[i].count};
+    }
+    return etch_graph_call_several(env->builder->graph, row, x, attrs, declared, out, results, call->span);
+}
+
+static bool call_row(etch_env *env, const etch_row *row, const etch_ast_expr *call, const etch_dims *want,
+                     etch_tensor **out, uint32_t results)
+{
+    etch_spec *spec = env->builder->spec;
+    etch_attrs attrs = {0};
+    etch_operands ins = etch_operands_of(spec->arena, row);
+    if (results != 1 && !etch_row_is_several(row)) {
+        etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->span, "%s has one result, %u taken",
+                   etch_row_name(row), results);
+        return false;
+    }
+    if (!read_positional(env, row, call, &attrs, &ins))
+        return false;
+    for (uint32_t i = 0; i < call->args.count; i++)
+        if (call->args.at[i].name.text && !read_named(env, row, &call->args.at[i], &attrs, &ins))
+            return false;
+    if (!needs_are_met(env, row, call, &attrs))
+        return false;
+    if (etch_row_is_several(row))
+        return call_several(env, row, call, ins.at[0], &attrs, want, out, results);
+    out[0] = etch_graph_call_operands(env->builder->graph, row, &ins, &attrs, want ? want->at : NULL,
+                                      want ? want->count : 0, call->span);
+    return out[0] != NULL;
+}
+
+/* ---- the door --------------------------------------------------------------------------------------- */
+
+static bool unknown_function(etch_env *env, const etch_ast_expr *call)
+{
+    etch_spec *spec = env->builder->spec;
+    if (is_among(call->name.text, later_functions, sizeof later_functions / sizeof *later_functions)) {
+        etch_later(spec, call->name.span, etch_text(spec->arena, "the function %s", call->name.text));
+        return false;
+    }
+    ETCH_VEC(const char *) near = {0};
+    const etch_row *row;
+    for (uint32_t i = 0; (row = etch_row_at(env->builder->graph->table, i)) != NULL; i++)
+        if (etch_row_is_called(row))
+            ETCH_PUSH(spec->arena, &near, etch_row_name(row));
+    etch_unknown_name(spec, env->home, "function or module", call->name, near.at, near.count);
+    return false;
+}
+
+bool etch_env_call(etch_env *env, const etch_ast_expr *call, const etch_dims *want, etch_tensor **out,
+                   uint32_t results)
+{
+    etch_spec *spec = env->builder->spec;
+    if (env->builder->stopped || !etch_args_are_distinct(spec, call, ETCH_E_CALL_ARGUMENTS))
+        return false;
+    const etch_bound *bound = etch_env_find(env, call->name.text);
+    if (bound && bound->kind == BOUND_FUNCTION)
+        return call_row(env, bound->row, call, want, out, results);
+    if (bound && bound->kind == BOUND_MODULE)
+        return call_module(env, bound->module, call, out, results);
+    const etch_symbol *symbol = etch_namespace_find(env->home, call->name.text);
+    if (symbol && symbol->kind == SYMBOL_MODULE)
+        return call_module(env, symbol, call, out, results);
+    if (symbol && symbol->kind == SYMBOL_MODEL) {
+        etch_later(spec, call->span, "calling a model");
+        return false;
+    }
+    /* Functions are names of their own: a param or a tensor may have the same. */
+    const etch_row *row = etch_row_called(env->builder->graph->table, call->name.text);
+    if (row)
+        return call_row(env, row, call, want, out, results);
+    if ((bound || symbol) &&
+        !is_among(call->name.text, later_functions, sizeof later_functions / sizeof *later_functions)) {
+        etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, call->name.span, "%s is not a function or module",
+                   call->name.text);
+        return false;
+    }
+    return unknown_function(env, call);
+}

@@ -1,0 +1,293 @@
+/* Tensor expressions: sums of products over named dims. */
+#include "lang/model/model_int.h"
+
+/* A value inside an expression: a tensor, or a number that scales or shifts one. */
+typedef struct operand {
+    etch_tensor *tensor;
+    etch_expr number;
+    bool failed;
+    bool fresh; /* made by this expression */
+} operand;
+
+typedef ETCH_VEC(const etch_ast_expr *) expr_list;
+
+static operand evaluate(etch_env *env, const etch_ast_expr *expr, const etch_dims *want);
+
+static operand failure(void)
+{
+    return (operand){.failed = true};
+}
+
+static operand of_tensor(etch_tensor *tensor, bool fresh)
+{
+    return (operand){.tensor = tensor, .failed = !tensor, .fresh = fresh};
+}
+
+static operand of_number(etch_expr number)
+{
+    return (operand){.number = number, .failed = !number};
+}
+
+/* ---- numbers beside tensors ------------------------------------------------------------------------- */
+
+static operand scaled(etch_env *env, operand x, etch_expr number, etch_span span)
+{
+    etch_sym *sym = env->builder->spec->sym;
+    if (x.failed || !number)
+        return failure();
+    if (!x.tensor)
+        return of_number(etch_mul(sym, x.number, number));
+    if (number == etch_int(sym, 1))
+        return x;
+    return of_tensor(etch_graph_scale(env->builder->graph, x.tensor, number, span), true);
+}
+
+/* Where no result is declared, a sum broadcasts one side only: two sides that each have a dim of their own
+ * are a slip. */
+static bool is_broadcast(etch_env *env, const etch_tensor *a, const etch_tensor *b, etch_span span)
+{
+    if (etch_covers(a, b) || etch_covers(b, a))
+        return true;
+    etch_spec *spec = env->builder->spec;
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_SHAPE_MISMATCH, span,
+                                 "%s%s and %s%s are not added: each has a dim that the other lacks", a->name,
+                                 etch_dims_text(spec->arena, a->dims, a->rank), b->name,
+                                 etch_dims_text(spec->arena, b->dims, b->rank));
+    etch_help(diag, "declare the dims of the result if both are to be broadcast: y[..] = ...");
+    return false;
+}
+
+static operand sum_of(etch_env *env, operand a, operand b, bool subtract, const etch_dims *want,
+                      etch_span span)
+{
+    etch_sym *sym = env->builder->spec->sym;
+    etch_graph *graph = env->builder->graph;
+    if (a.failed || b.failed)
+        return failure();
+    if (a.tensor && b.tensor && !want && !is_broadcast(env, a.tensor, b.tensor, span))
+        return failure();
+    if (a.tensor && b.tensor)
+        return of_tensor(etch_graph_sum(graph, a.tensor, b.tensor, subtract, span), true);
+    if (!a.tensor && !b.tensor)
+        return of_number(subtract ? etch_sub(sym, a.number, b.number) : etch_add(sym, a.number, b.number));
+    if (a.tensor)
+        return of_tensor(
+            etch_graph_shift(graph, a.tensor, subtract ? etch_neg(sym, b.number) : b.number, span), true);
+    if (subtract)
+        b = scaled(env, b, etch_int(sym, -1), span);
+    return b.failed ? b : of_tensor(etch_graph_shift(graph, b.tensor, a.number, span), true);
+}
+
+/* ---- products --------------------------------------------------------------------------------------- */
+
+static void flatten(etch_env *env, const etch_ast_expr *expr, expr_list *out)
+{
+    if (expr->kind == ETCH_AST_BINARY && expr->op == '*') {
+        flatten(env, expr->left, out);
+        ETCH_PUSH(env->builder->spec->arena, out, expr->right);
+    } else {
+        ETCH_PUSH(env->builder->spec->arena, out, expr);
+    }
+}
+
+/* Dims to keep after a factor: those of the result and those that later factors have. A list also where they are none:
+ * `l[] = a * b` sums all. */
+static etch_dims kept_dims(etch_env *env, const etch_dims *want, const operand *later, uint32_t count)
+{
+    etch_arena *arena = env->builder->spec->arena;
+    ETCH_VEC(etch_dim *) list = {0};
+    for (uint32_t i = 0; i < want->count; i++)
+        ETCH_PUSH(arena, &list, want->at[i]);
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t d = 0; later[i].tensor && d < later[i].tensor->rank; d++)
+            ETCH_PUSH(arena, &list, later[i].tensor->dims[d]);
+    return (etch_dims){
+        .at = list.at ? list.at : ETCH_NEW(arena, etch_dim *), .count = list.count, .known = true};
+}
+
+/* n factors from left to right; a dim is summed at the last factor that has it. */
+static operand product(etch_env *env, const etch_ast_expr *expr, const etch_dims *want)
+{
+    etch_spec *spec = env->builder->spec;
+    expr_list parts = {0};
+    flatten(env, expr, &parts);
+    operand *factors = ETCH_NEW_ARRAY(spec->arena, parts.count, operand);
+    etch_expr number = etch_int(spec->sym, 1);
+    operand result = {0};
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < parts.count; i++) {
+        operand factor = evaluate(env, parts.at[i], NULL);
+        if (factor.failed)
+            result.failed = true;
+        else if (factor.tensor)
+            factors[count++] = factor;
+        else
+            number = etch_mul(spec->sym, number, factor.number);
+    }
+    if (result.failed)
+        return result;
+    if (count == 0)
+        return of_number(number);
+    result = factors[0];
+    for (uint32_t i = 1; i < count && !result.failed; i++) {
+        etch_dims keep = want ? kept_dims(env, want, factors + i + 1, count - i - 1) : (etch_dims){0};
+        result = of_tensor(etch_graph_product(env->builder->graph, result.tensor, factors[i].tensor,
+                                              want ? keep.at : NULL, keep.count, expr->span),
+                           true);
+    }
+    return scaled(env, result, number, expr->span);
+}
+
+/* a / b is a times 1/b: where a result is declared, dims that it lacks are summed after the product. */
+static operand divided(etch_env *env, const etch_ast_expr *expr, operand b, const etch_dims *want)
+{
+    etch_graph *graph = env->builder->graph;
+    etch_dims keep = want ? kept_dims(env, want, &b, 1) : (etch_dims){0};
+    operand a = evaluate(env, expr->left, want ? &keep : NULL);
+    if (a.failed)
+        return a;
+    etch_tensor *inverse = etch_graph_reciprocal(graph, b.tensor, expr->op_span);
+    if (!a.tensor)
+        return scaled(env, of_tensor(inverse, true), a.number, expr->span);
+    keep = want ? kept_dims(env, want, NULL, 0) : (etch_dims){0};
+    return of_tensor(
+        etch_graph_product(graph, a.tensor, inverse, want ? keep.at : NULL, keep.count, expr->span), true);
+}
+
+static operand quotient(etch_env *env, const etch_ast_expr *expr, const etch_dims *want)
+{
+    etch_spec *spec = env->builder->spec;
+    operand b = evaluate(env, expr->right, NULL);
+    if (!b.failed && b.tensor)
+        return divided(env, expr, b, want);
+    operand a = evaluate(env, expr->left, want);
+    if (a.failed || b.failed)
+        return failure();
+    etch_expr inverse = etch_div(spec->sym, etch_int(spec->sym, 1), b.number);
+    if (!inverse)
+        etch_error(spec->diags, ETCH_E_DIVISION_BY_ZERO, expr->span, "division by zero");
+    return scaled(env, a, inverse, expr->span);
+}
+
+/* ---- the other forms -------------------------------------------------------------------------------- */
+
+static operand named(etch_env *env, const etch_ast_expr *expr)
+{
+    etch_spec *spec = env->builder->spec;
+    const etch_bound *bound = etch_env_find(env, expr->name.text);
+    if (bound && bound->kind == BOUND_TENSOR)
+        return of_tensor(bound->tensor, false);
+    if (bound && bound->kind == BOUND_NOTHING) {
+        etch_error(spec->diags, ETCH_E_NOT_A_TENSOR, expr->span, "%s was left out by the call",
+                   expr->name.text);
+        return failure();
+    }
+    const etch_symbol *symbol = bound ? NULL : etch_namespace_find(env->home, expr->name.text);
+    if (!bound && !symbol) {
+        const char **near = ETCH_NEW_ARRAY(spec->arena, env->names.count, const char *);
+        for (uint32_t i = 0; i < env->names.count; i++)
+            near[i] = env->names.at[i].name;
+        etch_unknown_name(spec, env->home, "tensor", expr->name, near, env->names.count);
+        return failure();
+    }
+    if (symbol && symbol->kind != SYMBOL_PARAM && symbol->kind != SYMBOL_DIM) {
+        etch_error(spec->diags, ETCH_E_NOT_A_TENSOR, expr->span, "%s is a %s, not a tensor", expr->name.text,
+                   etch_symbol_kind_name(symbol->kind));
+        return failure();
+    }
+    etch_lookup lookup = etch_env_lookup(env);
+    return of_number(etch_value_of(spec, expr, &lookup));
+}
+
+static etch_dim **group_dims(etch_env *env, const etch_ast_names *names)
+{
+    etch_dim **dims = ETCH_NEW_ARRAY(env->builder->spec->arena, names->count, etch_dim *);
+    for (uint32_t i = 0; i < names->count; i++)
+        dims[i] = etch_env_dim(env, names->at[i]);
+    return dims;
+}
+
+static operand renamed(etch_env *env, const etch_ast_expr *expr)
+{
+    etch_spec *spec = env->builder->spec;
+    const etch_bound *bound = etch_env_find(env, expr->name.text);
+    if (!bound || bound->kind != BOUND_TENSOR) {
+        etch_error(spec->diags, ETCH_E_NOT_A_TENSOR, expr->name.span, "%s is not a tensor of this module",
+                   expr->name.text);
+        return failure();
+    }
+    etch_regroup *groups = ETCH_NEW_ARRAY(spec->arena, expr->renames.count, etch_regroup);
+    for (uint32_t i = 0; i < expr->renames.count; i++) {
+        const etch_ast_rename *r = &expr->renames.at[i];
+        groups[i] = (etch_regroup){.from = group_dims(env, &r->from),
+                                   .from_count = r->from.count,
+                                   .to = group_dims(env, &r->to),
+                                   .to_count = r->to.count};
+    }
+    return of_tensor(
+        etch_graph_regroup(env->builder->graph, bound->tensor, groups, expr->renames.count, expr->span),
+        true);
+}
+
+static operand called(etch_env *env, const etch_ast_expr *expr, const etch_dims *want)
+{
+    etch_tensor *result = NULL;
+    return etch_env_call(env, expr, want, &result, 1) ? of_tensor(result, true) : failure();
+}
+
+/* `want`: declared dims that the value has, when it is a term of a statement; NULL inside other expressions,
+ * where nothing is ever summed. */
+static operand evaluate(etch_env *env, const etch_ast_expr *expr, const etch_dims *want)
+{
+    etch_spec *spec = env->builder->spec;
+    switch (expr->kind) {
+    case ETCH_AST_BROKEN:
+        return failure();
+    case ETCH_AST_INTEGER:
+    case ETCH_AST_REAL: {
+        etch_lookup lookup = etch_env_lookup(env);
+        return of_number(etch_value_of(spec, expr, &lookup));
+    }
+    case ETCH_AST_NAME:
+        return named(env, expr);
+    case ETCH_AST_CALL:
+        return called(env, expr, want);
+    case ETCH_AST_RENAME:
+        return renamed(env, expr);
+    case ETCH_AST_NEGATE:
+        return scaled(env, evaluate(env, expr->left, want), etch_int(spec->sym, -1), expr->span);
+    case ETCH_AST_BINARY:
+        if (expr->op == '*')
+            return product(env, expr, want);
+        if (expr->op == '/')
+            return quotient(env, expr, want);
+        if (expr->op == '+' || expr->op == '-') {
+            operand a = evaluate(env, expr->left, want), b = evaluate(env, expr->right, want);
+            return sum_of(env, a, b, expr->op == '-', want, expr->op_span);
+        }
+        break;
+    case ETCH_AST_STRING:
+    case ETCH_AST_TRUTH:
+    case ETCH_AST_COMPARE:
+    case ETCH_AST_TUPLE:
+    case ETCH_AST_LIST:
+        break;
+    }
+    etch_error(
+        spec->diags, ETCH_E_NOT_A_TENSOR, expr->span,
+        "this is not an expression of tensors: they are added, multiplied, renamed and passed to functions");
+    return failure();
+}
+
+etch_tensor *etch_env_tensor(etch_env *env, const etch_ast_expr *expr, const etch_dims *want, bool *fresh)
+{
+    *fresh = false;
+    if (want && want->broken)
+        return NULL; /* what was meant is not known: anything said of the value would be a guess */
+    operand value = evaluate(env, expr, want && want->known ? want : NULL);
+    *fresh = value.fresh;
+    if (!value.failed && !value.tensor)
+        etch_error(env->builder->spec->diags, ETCH_E_NOT_A_TENSOR, expr->span,
+                   "a number stands where a tensor is needed");
+    return value.failed ? NULL : value.tensor;
+}

@@ -1,0 +1,517 @@
+/* Loops: `repeat n as i { ... }` becomes one body for each class of iterations.
+ *
+ * Conditions on the index decide what an iteration does. The body is elaborated once for each way in which they
+ * can come out: a condition that the decisions before it leave open is taken to hold, and once the body is done
+ * it is elaborated again with the last of these decisions turned round, until all have been. So only conditions
+ * that are reached make classes, and what cannot happen makes none.
+ *
+ * What a condition says is kept as breaks, iterations from which on it holds, and as residues modulo a period.
+ * Breaks are formulas, and their order need not be known: for every set of breaks that an iteration can have
+ * passed there is a segment from the greatest of them to the least of the others. */
+#include <string.h>
+
+#include "lang/model/model_int.h"
+
+enum { MOST_BREAKS = 30, MOST_STRETCHES = 256, MOST_PERIOD = 256, MOST_CLASSES = 64 };
+#define NO_BREAK UINT32_MAX
+
+/* A condition: the break `low` is passed and `high` is not, or the residue is one of these; or the contrary. */
+typedef struct index_test {
+    uint32_t low, high; /* NO_BREAK: says nothing */
+    uint32_t modulus;   /* 1: says nothing */
+    bool *residues;     /* by residue: does it hold? */
+    bool negated;
+} index_test;
+
+typedef struct decision {
+    uint32_t test;
+    bool holds;
+} decision;
+
+typedef ETCH_VEC(decision) decisions;
+
+/* Iterations that have passed the same breaks. */
+typedef struct stretch {
+    uint32_t passed; /* bits of breaks */
+    etch_expr first, end;
+} stretch;
+
+struct etch_turn {
+    etch_env *env;
+    const char *name;
+    etch_expr count;
+    ETCH_VEC(etch_expr) breaks;
+    /* What facts say of a break, as bits: the breaks that are not behind it; and whether it is at the start or
+     * before it, at the end or behind it. */
+    uint32_t reaches[MOST_BREAKS], at_start, at_end;
+    uint32_t period;
+    ETCH_VEC(index_test) tests;
+    ETCH_VEC(stretch) stretches; /* those that may have iterations */
+    decisions path;              /* of the body in work, */
+    uint32_t at;                 /* as far as it has come to them */
+    ETCH_VEC(decisions) classes; /* of the bodies that are done */
+};
+
+/* ---- what an iteration can be --------------------------------------------------------------------------- */
+
+/* Are there no iterations from `first` to before `end`, whatever the params are? */
+static bool is_empty(etch_sym *sym, etch_expr first, etch_expr end)
+{
+    return etch_at_least(sym, first, end, NULL) == ETCH_YES;
+}
+
+/* May an iteration that has passed these of the first `at` breaks have passed the next one, or not? */
+static bool can_be(const etch_turn *t, uint32_t passed, uint32_t at, bool is_passed)
+{
+    if ((is_passed ? t->at_end : t->at_start) >> at & 1)
+        return false;
+    for (uint32_t k = 0; k < at; k++) {
+        const bool other = passed >> k & 1;
+        if (other != is_passed && (is_passed ? t->reaches[at] >> k : t->reaches[k] >> at) & 1)
+            return false;
+    }
+    return true;
+}
+
+/* The iterations that have passed these breaks and no others; false when there are none. */
+static bool stretch_of(const etch_turn *t, uint32_t passed, stretch *out)
+{
+    etch_sym *sym = t->env->builder->spec->sym;
+    *out = (stretch){.passed = passed, .first = etch_int(sym, 0), .end = t->count};
+    for (uint32_t i = 0; i < t->breaks.count; i++) {
+        etch_expr at = etch_larger(sym, etch_int(sym, 0), etch_smaller(sym, t->breaks.at[i], t->count));
+        if (passed >> i & 1)
+            out->first = etch_larger(sym, out->first, at);
+        else
+            out->end = etch_smaller(sym, out->end, at);
+    }
+    return !is_empty(sym, out->first, out->end);
+}
+
+/* Goes as deep as there are breaks. */
+static void add_stretches(etch_turn *t, uint32_t passed, uint32_t at)
+{
+    stretch s;
+    if (t->stretches.count > MOST_STRETCHES)
+        return;
+    if (at == t->breaks.count) {
+        if (stretch_of(t, passed, &s))
+            ETCH_PUSH(t->env->builder->spec->arena, &t->stretches, s);
+        return;
+    }
+    if (can_be(t, passed, at, false))
+        add_stretches(t, passed, at + 1);
+    if (can_be(t, passed, at, true))
+        add_stretches(t, passed | UINT32_C(1) << at, at + 1);
+}
+
+static void find_stretches(etch_turn *t)
+{
+    t->stretches.count = 0;
+    if (t->breaks.count <= MOST_BREAKS)
+        add_stretches(t, 0, 0);
+}
+
+/* May the stretch have an iteration with this residue? */
+static bool has_residue(const etch_turn *t, const stretch *s, uint32_t residue)
+{
+    int64_t first, end;
+    if (!etch_to_i64(s->first, &first) || !etch_to_i64(s->end, &end) || end - first >= t->period)
+        return true;
+    for (int64_t i = first; i < end; i++)
+        if (i % t->period == residue)
+            return true;
+    return false;
+}
+
+static bool holds(const index_test *test, uint32_t passed, uint32_t residue)
+{
+    const bool low = test->low == NO_BREAK || passed >> test->low & 1;
+    const bool high = test->high == NO_BREAK || !(passed >> test->high & 1);
+    const bool fits = !test->residues || test->residues[residue % test->modulus];
+    return (low && high && fits) != test->negated;
+}
+
+static bool agrees(const etch_turn *t, const decisions *path, uint32_t count, uint32_t passed,
+                   uint32_t residue)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (holds(&t->tests.at[path->at[i].test], passed, residue) != path->at[i].holds)
+            return false;
+    return true;
+}
+
+/* ---- decisions ------------------------------------------------------------------------------------------ */
+
+/* Does the test hold in the body in work? Where that is open, it is decided. */
+static bool decide(etch_turn *t, uint32_t test)
+{
+    bool can_hold = false, can_fail = false;
+    if (t->at < t->path.count && t->path.at[t->at].test == test)
+        return t->path.at[t->at++].holds;
+    for (uint32_t i = 0; i < t->stretches.count; i++)
+        for (uint32_t residue = 0; residue < t->period; residue++) {
+            const stretch *s = &t->stretches.at[i];
+            if (!agrees(t, &t->path, t->at, s->passed, residue) || !has_residue(t, s, residue))
+                continue;
+            const bool yes = holds(&t->tests.at[test], s->passed, residue);
+            can_hold = can_hold || yes;
+            can_fail = can_fail || !yes;
+        }
+    if (!can_hold || !can_fail)
+        return can_hold;
+    t->path.count = t->at++;
+    ETCH_PUSH(t->env->builder->spec->arena, &t->path, (decision){test, true});
+    return true;
+}
+
+/* Turns the last decision round that has not been; false when there is none left. */
+static bool turn_round(etch_turn *t)
+{
+    t->path.count = t->at;
+    t->at = 0;
+    while (t->path.count > 0 && !t->path.at[t->path.count - 1].holds)
+        t->path.count--;
+    if (t->path.count == 0)
+        return false;
+    t->path.at[t->path.count - 1].holds = false;
+    return true;
+}
+
+/* ---- conditions ----------------------------------------------------------------------------------------- */
+
+/* The bound name of an index in the expression, or NULL. The tree's height bounds the recursion. */
+static const etch_bound *index_in(const etch_env *env, const etch_ast_expr *expr)
+{
+    const etch_bound *found = NULL;
+    if (!expr)
+        return NULL;
+    if (expr->kind == ETCH_AST_NAME) {
+        found = etch_env_find(env, expr->name.text);
+        return found && found->kind == BOUND_INDEX ? found : NULL;
+    }
+    if (expr->kind == ETCH_AST_CALL)
+        for (uint32_t i = 0; i < expr->args.count && !found; i++)
+            found = index_in(env, expr->args.at[i].value);
+    if (expr->kind == ETCH_AST_NEGATE || expr->kind == ETCH_AST_BINARY || expr->kind == ETCH_AST_COMPARE)
+        found = index_in(env, expr->left);
+    if (!found && (expr->kind == ETCH_AST_BINARY || expr->kind == ETCH_AST_COMPARE))
+        found = index_in(env, expr->right);
+    return found;
+}
+
+static bool is_remainder(const etch_ast_expr *expr)
+{
+    return expr->kind == ETCH_AST_BINARY && expr->op == '%';
+}
+
+/* Is it an index, or an index modulo something else? */
+static bool is_index_side(const etch_env *env, const etch_ast_expr *expr)
+{
+    if (is_remainder(expr) && !index_in(env, expr->right))
+        expr = expr->left;
+    return expr->kind == ETCH_AST_NAME && index_in(env, expr);
+}
+
+/* `what` the conditions do that is too much. */
+static void report_classes(const etch_turn *t, etch_span span, const char *what)
+{
+    etch_diag *diag = etch_error(t->env->builder->spec->diags, ETCH_E_LOOP_CLASSES, span,
+                                 "the conditions on %s %s", t->name, what);
+    etch_help(diag, "write the loop as several");
+    t->env->builder->stopped = true;
+}
+
+/* A value that decides structure: it must be a number under settings, or defaults. */
+static etch_expr number_of(etch_env *env, const etch_ast_expr *expr)
+{
+    etch_spec *spec = env->builder->spec;
+    const etch_graph *g = env->builder->graph;
+    etch_lookup lookup = etch_env_lookup(env);
+    etch_expr value = etch_value_of(spec, expr, &lookup);
+    if (!value)
+        return NULL;
+    value = etch_settings_apply(spec->sym, env->builder->settings, value);
+    if (value && etch_is_constant(value))
+        return value;
+    if (value)
+        value = etch_subst(spec->sym, value, g->default_count, g->default_vars, g->default_values);
+    if (value && etch_is_constant(value)) {
+        etch_remark(spec->diags, ETCH_E_UNDECIDED, expr->span, "decided by the defaults of params");
+        return value;
+    }
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_UNDECIDED, expr->span,
+                                 "which iterations are meant is not known: '%s' is no number",
+                                 etch_written(spec, expr->span));
+    etch_help(diag, "bind its params in a config or with --set");
+    return NULL;
+}
+
+static void compare_break(etch_turn *t, uint32_t added)
+{
+    etch_sym *sym = t->env->builder->spec->sym;
+    etch_expr at = t->breaks.at[added];
+    t->at_start |= (uint32_t)is_empty(sym, etch_int(sym, 0), at) << added;
+    t->at_end |= (uint32_t)is_empty(sym, at, t->count) << added;
+    for (uint32_t i = 0; i < added; i++) {
+        t->reaches[added] |= (uint32_t)is_empty(sym, at, t->breaks.at[i]) << i;
+        t->reaches[i] |= (uint32_t)is_empty(sym, t->breaks.at[i], at) << added;
+    }
+}
+
+static uint32_t break_at(etch_turn *t, etch_expr at)
+{
+    for (uint32_t i = 0; i < t->breaks.count; i++)
+        if (t->breaks.at[i] == at)
+            return i;
+    const uint32_t added = t->breaks.count;
+    ETCH_PUSH(t->env->builder->spec->arena, &t->breaks, at);
+    if (added < MOST_BREAKS)
+        compare_break(t, added);
+    return added;
+}
+
+/* The condition `index RELATION right`. */
+static index_test test_of_order(etch_turn *t, etch_relation relation, etch_expr right)
+{
+    etch_sym *sym = t->env->builder->spec->sym;
+    etch_expr from = etch_ceil(sym, right), above = etch_add(sym, etch_floor(sym, right), etch_int(sym, 1));
+    index_test test = {.low = NO_BREAK, .high = NO_BREAK, .modulus = 1};
+    const bool equal = relation == ETCH_REL_EQ || relation == ETCH_REL_NE;
+    test.low = break_at(t, relation == ETCH_REL_GT || relation == ETCH_REL_LE ? above : from);
+    if (equal)
+        test.high = break_at(t, above);
+    test.negated = relation == ETCH_REL_LT || relation == ETCH_REL_LE || relation == ETCH_REL_NE;
+    return test;
+}
+
+static uint32_t common_multiple(uint32_t a, uint32_t b)
+{
+    uint32_t x = a, y = b;
+    while (y) {
+        uint32_t rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return a / x * b;
+}
+
+/* The condition `index % modulus RELATION right`; false after an error. */
+static bool test_of_remainder(etch_turn *t, etch_relation relation, etch_expr modulus, etch_expr right,
+                              etch_span span, index_test *test)
+{
+    etch_spec *spec = t->env->builder->spec;
+    int64_t number;
+    if (!etch_to_i64(modulus, &number) || number < 1) {
+        etch_error(spec->diags, ETCH_E_LOOP_INDEX, span,
+                   "the index %s of a loop is divided by %s: that must be a whole number from 1 on", t->name,
+                   etch_expr_text(spec->sym, modulus));
+        return false;
+    }
+    if (number > MOST_PERIOD || common_multiple(t->period, (uint32_t)number) > MOST_PERIOD) {
+        report_classes(t, span,
+                       etch_text(spec->arena, "repeat only after more than %d iterations", MOST_PERIOD));
+        return false;
+    }
+    *test = (index_test){.low = NO_BREAK, .high = NO_BREAK, .modulus = (uint32_t)number};
+    test->residues = ETCH_NEW_ARRAY(spec->arena, test->modulus, bool);
+    for (uint32_t i = 0; i < test->modulus; i++)
+        test->residues[i] = etch_constants_hold(spec->sym, relation, etch_int(spec->sym, i), right);
+    t->period = common_multiple(t->period, test->modulus);
+    return true;
+}
+
+static bool same_test(const index_test *a, const index_test *b)
+{
+    return a->low == b->low && a->high == b->high && a->negated == b->negated && a->modulus == b->modulus &&
+           (a->modulus == 1 || memcmp(a->residues, b->residues, a->modulus * sizeof *a->residues) == 0);
+}
+
+static uint32_t known_test(etch_turn *t, index_test test)
+{
+    for (uint32_t i = 0; i < t->tests.count; i++)
+        if (same_test(&t->tests.at[i], &test))
+            return i;
+    ETCH_PUSH(t->env->builder->spec->arena, &t->tests, test);
+    find_stretches(t);
+    return t->tests.count - 1;
+}
+
+/* b RELATION a, told as what holds between a and b. */
+static etch_relation mirrored(etch_relation relation)
+{
+    switch (relation) {
+    case ETCH_REL_LE:
+        return ETCH_REL_GE;
+    case ETCH_REL_GE:
+        return ETCH_REL_LE;
+    case ETCH_REL_LT:
+        return ETCH_REL_GT;
+    case ETCH_REL_GT:
+        return ETCH_REL_LT;
+    case ETCH_REL_EQ:
+    case ETCH_REL_NE:
+    case ETCH_REL_DIVIDES:
+    case ETCH_REL_TRUE:
+        break;
+    }
+    return relation;
+}
+
+/* A condition taken apart: `side RELATION right`; right NULL: 0. */
+typedef struct condition {
+    const etch_ast_expr *side, *right; /* the index or its remainder; what it is compared with */
+    etch_relation relation;
+    bool divisor; /* `right | side` */
+} condition;
+
+static bool take_apart(const etch_env *env, const etch_ast_expr *expr, condition *c)
+{
+    if (expr->kind != ETCH_AST_COMPARE) {
+        *c = (condition){.side = expr, .relation = ETCH_REL_NE};
+        return is_index_side(env, expr);
+    }
+    const bool on_left = is_index_side(env, expr->left);
+    const etch_relation relation = etch_relation_of(expr->op);
+    *c = (condition){.side = on_left ? expr->left : expr->right,
+                     .right = on_left ? expr->right : expr->left,
+                     .relation = on_left ? relation : mirrored(relation),
+                     .divisor = relation == ETCH_REL_DIVIDES};
+    return is_index_side(env, c->side) && !index_in(env, c->right) && !(c->divisor && on_left) &&
+           !(c->divisor && is_remainder(c->side));
+}
+
+/* Fills `test`; false after an error. */
+static bool read_condition(etch_turn *t, etch_env *env, const condition *c, index_test *test)
+{
+    etch_sym *sym = env->builder->spec->sym;
+    etch_lookup lookup = etch_env_lookup(env);
+    const etch_expr zero = etch_int(sym, 0);
+    if (c->divisor) {
+        etch_expr modulus = number_of(env, c->right);
+        return modulus && test_of_remainder(t, ETCH_REL_EQ, modulus, zero, c->right->span, test);
+    }
+    if (is_remainder(c->side)) {
+        etch_expr modulus = number_of(env, c->side->right),
+                  right = c->right ? number_of(env, c->right) : zero;
+        return modulus && right &&
+               test_of_remainder(t, c->relation, modulus, right, c->side->right->span, test);
+    }
+    etch_expr right = c->right ? etch_value_of(env->builder->spec, c->right, &lookup) : zero;
+    if (!right)
+        return false;
+    *test = test_of_order(t, c->relation, right);
+    return true;
+}
+
+bool etch_env_has_index(const etch_env *env, const etch_ast_expr *test)
+{
+    return index_in(env, test) != NULL;
+}
+
+etch_truth etch_env_decide_index(etch_env *env, const etch_ast_expr *expr)
+{
+    etch_turn *t = index_in(env, expr)->turn;
+    condition c;
+    index_test test;
+    if (!take_apart(env, expr, &c)) {
+        etch_report_index(env->builder->spec, expr->span, index_in(env, expr)->name);
+        return ETCH_UNKNOWN;
+    }
+    if (!read_condition(t, env, &c, &test))
+        return ETCH_UNKNOWN;
+    const uint32_t known = known_test(t, test);
+    if (t->breaks.count > MOST_BREAKS || t->stretches.count > MOST_STRETCHES) {
+        report_classes(t, expr->span,
+                       etch_text(env->builder->spec->arena, "divide it at more than %d places", MOST_BREAKS));
+        return ETCH_UNKNOWN;
+    }
+    return decide(t, known) ? ETCH_YES : ETCH_NO;
+}
+
+/* ---- the loop ------------------------------------------------------------------------------------------- */
+
+static uint32_t class_of(const etch_turn *t, uint32_t passed, uint32_t residue)
+{
+    for (uint32_t i = 0; i < t->classes.count; i++)
+        if (agrees(t, &t->classes.at[i], t->classes.at[i].count, passed, residue))
+            return i;
+    return 0; /* after an error */
+}
+
+static const etch_pattern *pattern_of(const etch_turn *t)
+{
+    etch_arena *arena = t->env->builder->spec->arena;
+    etch_pattern *pattern = ETCH_NEW(arena, etch_pattern);
+    pattern->period = t->period;
+    for (uint32_t i = 0; i < t->stretches.count; i++) {
+        const stretch *s = &t->stretches.at[i];
+        etch_segment segment = {.first = s->first, .end = s->end};
+        segment.class_of = ETCH_NEW_ARRAY(arena, t->period, uint32_t);
+        for (uint32_t r = 0; r < t->period; r++)
+            segment.class_of[r] = has_residue(t, s, r) ? class_of(t, s->passed, r) : ETCH_NO_CLASS;
+        ETCH_PUSH(arena, &pattern->segments, segment);
+    }
+    return pattern;
+}
+
+/* Remembers by which decisions the body came about. */
+static void end_class(etch_turn *t)
+{
+    decisions copy = {0};
+    for (uint32_t i = 0; i < t->at; i++)
+        ETCH_PUSH(t->env->builder->spec->arena, &copy, t->path.at[i]);
+    ETCH_PUSH(t->env->builder->spec->arena, &t->classes, copy);
+}
+
+static void bind_carried(etch_env *env, const etch_carried *carried, etch_tensor *const *values)
+{
+    for (uint32_t i = 0; i < carried->count; i++)
+        etch_env_find(env, carried->at[i])->tensor = values[i];
+}
+
+static void read_carried(const etch_env *env, const etch_carried *carried, etch_tensor **values)
+{
+    for (uint32_t i = 0; i < carried->count; i++)
+        values[i] = etch_env_find(env, carried->at[i])->tensor;
+}
+
+/* Is there another class to elaborate? */
+static bool goes_on(etch_turn *t, const etch_ast_stmt *stmt, uint32_t errors)
+{
+    etch_builder *b = t->env->builder;
+    end_class(t);
+    if (b->stopped || etch_error_count(b->spec->diags) > errors || !turn_round(t))
+        return false;
+    if (t->classes.count == MOST_CLASSES)
+        report_classes(t, stmt->span,
+                       etch_text(b->spec->arena, "make more than %d classes of iterations", MOST_CLASSES));
+    return !b->stopped;
+}
+
+void etch_env_iterate(etch_env *env, const etch_ast_stmt *stmt, etch_expr count, const etch_carried *carried)
+{
+    etch_spec *spec = env->builder->spec;
+    etch_graph *graph = env->builder->graph;
+    etch_loop *loop = graph->region->loop;
+    const uint32_t outer = env->names.count, errors = etch_error_count(spec->diags);
+    etch_tensor **values = ETCH_NEW_ARRAY(spec->arena, carried->count, etch_tensor *);
+    etch_turn t = {.env = env, .name = loop->name, .count = count, .period = 1};
+    find_stretches(&t);
+    for (;;) {
+        if (stmt->index.text)
+            etch_env_bind(env, (etch_bound){.name = stmt->index.text, .kind = BOUND_INDEX, .turn = &t});
+        env->builder->bodies++;
+        env->builder->inside->body(env, &stmt->body);
+        read_carried(env, carried, values);
+        env->names.count = outer; /* what the body made ends with it */
+        if (!goes_on(&t, stmt, errors))
+            break;
+        etch_graph_next_body(graph, values, values, carried->count);
+        bind_carried(env, carried, values);
+    }
+    etch_graph_end(graph, values, values, carried->count);
+    if (loop->bodies.count > 1)
+        etch_graph_classes(graph, loop, pattern_of(&t));
+    bind_carried(env, carried, values);
+}

@@ -1,0 +1,531 @@
+/* Statements of modules and models, and the elaboration of a model into a graph. */
+#include <string.h>
+
+#include "lang/model/model_int.h"
+
+/* ---- statements ------------------------------------------------------------------------------------- */
+
+static const char **tag_list(etch_spec *spec, const etch_ast_names *tags)
+{
+    const char **list = ETCH_NEW_ARRAY(spec->arena, tags->count, const char *);
+    for (uint32_t i = 0; i < tags->count; i++)
+        list[i] = tags->at[i].text;
+    return list;
+}
+
+static etch_dtype tensor_dtype(etch_spec *spec, const etch_ast_tensor *tensor, etch_dtype usual)
+{
+    if (!tensor->type.text)
+        return usual;
+    etch_dtype dtype = etch_dtype_of(tensor->type.text);
+    if (dtype != ETCH_DTYPE_COUNT)
+        return dtype;
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, tensor->type.span, "unknown dtype %s",
+                                 tensor->type.text);
+    etch_help(diag, "one of f64 f32 bf16 f16 f8 i64 i32 i8 bool");
+    return usual;
+}
+
+static bool is_frozen(const etch_ast_names *tags)
+{
+    for (uint32_t i = 0; i < tags->count; i++)
+        if (strcmp(tags->at[i].text, "frozen") == 0)
+            return true;
+    return false;
+}
+
+static void declare_weights(etch_env *env, const etch_ast_stmt *stmt)
+{
+    etch_spec *spec = env->builder->spec;
+    for (uint32_t i = 0; i < stmt->tensors.count; i++) {
+        const etch_ast_tensor *w = &stmt->tensors.at[i];
+        etch_dims dims = etch_env_shape(env, &w->axes);
+        etch_tensor *weight =
+            dims.broken ? NULL
+                        : etch_graph_weight(env->builder->graph, w->name.text, dims.at, dims.count,
+                                            tensor_dtype(spec, w, env->builder->graph->dtypes.weights),
+                                            is_frozen(&stmt->tags), w->span);
+        etch_graph_label(weight, w->name.text, tag_list(spec, &stmt->tags), stmt->tags.count, w->span);
+        etch_env_declare(env, (etch_bound){.name = w->name.text, .kind = BOUND_TENSOR, .tensor = weight},
+                         w->name.span);
+    }
+}
+
+static void declare_dims(etch_env *env, const etch_ast_stmt *stmt)
+{
+    for (uint32_t i = 0; i < stmt->dims.count; i++) {
+        const etch_ast_def *def = &stmt->dims.at[i];
+        etch_lookup lookup = etch_env_lookup(env);
+        etch_expr size = etch_value_of(env->builder->spec, def->value, &lookup);
+        etch_dim *dim =
+            etch_graph_dim(env->builder->graph, def->name.text, size, def->average, def->name.span);
+        etch_env_declare(env, (etch_bound){.name = def->name.text, .kind = BOUND_DIM, .dim = dim},
+                         def->name.span);
+    }
+}
+
+/* A name that is assigned keeps one entry, so that a loop can tell what it changes. */
+static void assign(etch_env *env, const char *name, etch_tensor *tensor)
+{
+    etch_bound *bound = etch_env_find(env, name);
+    if (!tensor)
+        etch_builder_lost(env->builder);
+    if (bound && bound->kind == BOUND_TENSOR)
+        bound->tensor = tensor;
+    else
+        etch_env_bind(env, (etch_bound){.name = name, .kind = BOUND_TENSOR, .tensor = tensor});
+}
+
+/* Dims declared for a target: on the left, in the signature, or by the value that it replaces inside a loop.
+ */
+static etch_dims target_dims(etch_env *env, const etch_ast_tensor *target)
+{
+    if (target->shaped)
+        return etch_env_shape(env, &target->axes);
+    etch_dims dims = etch_env_result(env, target->name.text);
+    if (dims.known)
+        return dims;
+    const etch_bound *bound = etch_env_find(env, target->name.text);
+    const etch_region *region = env->builder->graph->region;
+    if (!region->loop || !bound || bound->kind != BOUND_TENSOR || !bound->tensor)
+        return dims;
+    for (uint32_t i = 0; i < region->carries.count; i++)
+        if (strcmp(region->carries.at[i].in->name, target->name.text) == 0) {
+            const etch_tensor *in = region->carries.at[i].in;
+            return (etch_dims){.at = (etch_dim **)(uintptr_t)in->dims, .count = in->rank, .known = true};
+        }
+    return dims;
+}
+
+/* Which of several operands brings a dim along. */
+static void note_operands(etch_spec *spec, etch_diag *diag, const etch_tensor *value)
+{
+    const etch_op *op = value->producer;
+    if (!op || op->in_count < 2)
+        return;
+    etch_buf text = {.arena = spec->arena};
+    for (uint32_t i = 0; i < op->in_count; i++)
+        etch_buf_printf(&text, "%s%s%s", i ? ", " : "", op->ins[i]->name,
+                        etch_dims_text(spec->arena, op->ins[i]->dims, op->ins[i]->rank));
+    etch_note(diag, op->span, "%s of %s", etch_row_name(op->row), text.text);
+}
+
+static bool is_among(const etch_dims *dims, const etch_dim *dim)
+{
+    for (uint32_t i = 0; i < dims->count; i++)
+        if (dims->at[i] == dim)
+            return true;
+    return false;
+}
+
+static bool result_fits(etch_spec *spec, const etch_ast_tensor *target, const etch_tensor *value,
+                        const etch_dims *want)
+{
+    bool fits = value->rank == want->count;
+    for (uint32_t i = 0; i < value->rank && fits; i++)
+        fits = is_among(want, value->dims[i]);
+    if (fits)
+        return true;
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_SHAPE_MISMATCH, target->span,
+                                 "%s is declared %s, but its value has dims %s", target->name.text,
+                                 etch_dims_text(spec->arena, want->at, want->count),
+                                 etch_dims_text(spec->arena, value->dims, value->rank));
+    note_operands(spec, diag, value);
+    for (uint32_t i = 0; i < value->rank; i++)
+        if (!is_among(want, value->dims[i]))
+            etch_help(diag, "%s is not summed, because no product has it in both factors",
+                      value->dims[i]->name);
+    return false;
+}
+
+static void let_one(etch_env *env, const etch_ast_stmt *stmt)
+{
+    etch_spec *spec = env->builder->spec;
+    const etch_ast_tensor *target = &stmt->tensors.at[0];
+    etch_dims want = target_dims(env, target);
+    const uint32_t op_count = env->builder->graph->op_count;
+    bool fresh = false;
+    etch_tensor *value = etch_env_tensor(env, stmt->value, &want, &fresh);
+    if (value && want.known && !want.broken && !result_fits(spec, target, value, &want))
+        value = NULL;
+    if (value && !fresh && stmt->tags.count) { /* another name with tags of its own */
+        value = etch_graph_alias(env->builder->graph, value, stmt->span);
+        fresh = true;
+    }
+    if (value && fresh) {
+        etch_graph_label(value, target->name.text, tag_list(spec, &stmt->tags), stmt->tags.count,
+                         target->span);
+        etch_graph_state(env->builder->graph, value, op_count);
+    }
+    if (value && target->type.text)
+        value->dtype = tensor_dtype(spec, target, value->dtype);
+    assign(env, target->name.text, value);
+}
+
+static void let_several(etch_env *env, const etch_ast_stmt *stmt)
+{
+    etch_spec *spec = env->builder->spec;
+    const uint32_t count = stmt->tensors.count, op_count = env->builder->graph->op_count;
+    etch_tensor **values = ETCH_NEW_ARRAY(spec->arena, count, etch_tensor *);
+    etch_dims *wants = ETCH_NEW_ARRAY(spec->arena, count, etch_dims);
+    bool good = false;
+    for (uint32_t i = 0; i < count; i++)
+        wants[i] = target_dims(env, &stmt->tensors.at[i]);
+    if (stmt->value->kind == ETCH_AST_CALL)
+        good = etch_env_call(env, stmt->value, wants, values, count);
+    else if (stmt->value->kind != ETCH_AST_BROKEN)
+        etch_error(spec->diags, ETCH_E_CALL_ARGUMENTS, stmt->value->span, "only a call has several results");
+    for (uint32_t i = 0; i < count; i++) {
+        const etch_ast_tensor *target = &stmt->tensors.at[i];
+        const etch_dims want = wants[i];
+        if (!good || want.broken || (want.known && !result_fits(spec, target, values[i], &want)))
+            values[i] = NULL;
+        etch_graph_label(values[i], target->name.text, tag_list(spec, &stmt->tags), stmt->tags.count,
+                         target->span);
+        etch_graph_state(env->builder->graph, values[i], op_count);
+        assign(env, target->name.text, values[i]);
+    }
+}
+
+/* ---- loops ------------------------------------------------------------------------------------------ */
+
+static void add_name(etch_arena *arena, etch_carried *list, const char *name)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->at[i] == name)
+            return;
+    ETCH_PUSH(arena, list, name);
+}
+
+/* Names that the statements assign, in order. The tree's height bounds the recursion. */
+static void assigned_names(etch_arena *arena, const etch_ast_body *body, etch_carried *out)
+{
+    for (uint32_t i = 0; i < body->count; i++) {
+        const etch_ast_stmt *stmt = &body->at[i];
+        if (stmt->kind == ETCH_AST_LET)
+            for (uint32_t k = 0; k < stmt->tensors.count; k++)
+                add_name(arena, out, stmt->tensors.at[k].name.text);
+        else if (stmt->kind == ETCH_AST_REPEAT)
+            assigned_names(arena, &stmt->body, out);
+        else if (stmt->kind == ETCH_AST_IF)
+            for (uint32_t k = 0; k < stmt->arms.count; k++)
+                assigned_names(arena, &stmt->arms.at[k].body, out);
+    }
+}
+
+static bool may_nest(etch_builder *b, etch_span span)
+{
+    if (b->loops < ETCH_LOOPS_NESTED)
+        return true;
+    etch_error(b->spec->diags, ETCH_E_LOOPS_TOO_DEEP, span, "more than %d loops are nested",
+               ETCH_LOOPS_NESTED);
+    b->stopped = true;
+    return false;
+}
+
+static void repeat(etch_env *env, const etch_ast_stmt *stmt)
+{
+    etch_spec *spec = env->builder->spec;
+    etch_graph *graph = env->builder->graph;
+    etch_lookup lookup = etch_env_lookup(env);
+    etch_expr count = etch_value_of(spec, stmt->count, &lookup);
+    etch_carried assigned = {0}, carried = {0};
+    if (!count || !may_nest(env->builder, stmt->span)) {
+        etch_builder_lost(env->builder);
+        return;
+    }
+    env->builder->loops++;
+    assigned_names(spec->arena, &stmt->body, &assigned);
+    etch_graph_begin(graph, stmt->index.text ? stmt->index.text : "loop", count, stmt->span);
+    for (uint32_t i = 0; i < assigned.count; i++) {
+        etch_bound *bound = etch_env_find(env, assigned.at[i]);
+        if (!bound || bound->kind != BOUND_TENSOR || !bound->tensor)
+            continue;
+        bound->tensor = etch_graph_carry(graph, bound->tensor, stmt->span);
+        bound->tensor->name = assigned.at[i];
+        ETCH_PUSH(spec->arena, &carried, assigned.at[i]);
+    }
+    etch_env_iterate(env, stmt, count, &carried);
+    env->builder->loops--;
+}
+
+/* What a branch would have assigned is not known: its uses stay silent. */
+static void leave_unknown(etch_env *env, const etch_ast_stmt *stmt)
+{
+    etch_carried names = {0};
+    for (uint32_t i = 0; i < stmt->arms.count; i++)
+        assigned_names(env->builder->spec->arena, &stmt->arms.at[i].body, &names);
+    for (uint32_t i = 0; i < names.count; i++)
+        assign(env, names.at[i], NULL);
+}
+
+static void branch(etch_env *env, const etch_ast_stmt *stmt)
+{
+    for (uint32_t i = 0; i < stmt->arms.count; i++) {
+        const etch_ast_arm *arm = &stmt->arms.at[i];
+        etch_truth taken = arm->test ? etch_env_decide(env, arm->test) : ETCH_YES;
+        if (taken == ETCH_UNKNOWN) {
+            etch_builder_lost(env->builder);
+            leave_unknown(env, stmt);
+            return;
+        }
+        if (taken == ETCH_NO)
+            continue;
+        etch_env_body(env, &arm->body);
+        return;
+    }
+}
+
+/* Statements count as well as the ops that they make: calls and classes of iterations multiply them, too. */
+static void stop_if_too_large(etch_builder *b, etch_span span)
+{
+    const bool ops = b->graph->op_count + b->graph->weights.count + b->bodies > ETCH_MODEL_OPS;
+    const bool statements = ++b->statements > ETCH_MODEL_STATEMENTS;
+    if (b->stopped || (!ops && !statements)) /* a call inside the statement may have said it already */
+        return;
+    if (ops)
+        etch_error(b->spec->diags, ETCH_E_MODEL_TOO_LARGE, span,
+                   "the model has more than %d ops, weights and bodies of loops: write what repeats as "
+                   "`repeat n { ... }`",
+                   ETCH_MODEL_OPS);
+    else
+        etch_error(b->spec->diags, ETCH_E_MODEL_TOO_LARGE, span,
+                   "calls and conditions make more than %d statements of the model", ETCH_MODEL_STATEMENTS);
+    b->stopped = true;
+}
+
+void etch_env_body(etch_env *env, const etch_ast_body *body)
+{
+    etch_builder *b = env->builder;
+    for (uint32_t i = 0; i < body->count && !b->stopped; i++) {
+        const etch_ast_stmt *stmt = &body->at[i];
+        switch (stmt->kind) {
+        case ETCH_AST_WEIGHT:
+            declare_weights(env, stmt);
+            break;
+        case ETCH_AST_DIM:
+            declare_dims(env, stmt);
+            break;
+        case ETCH_AST_LET:
+            if (stmt->tuple)
+                let_several(env, stmt);
+            else
+                let_one(env, stmt);
+            break;
+        case ETCH_AST_REPEAT:
+            repeat(env, stmt);
+            break;
+        case ETCH_AST_IF:
+            branch(env, stmt);
+            break;
+        }
+        stop_if_too_large(b, stmt->span);
+    }
+}
+
+bool etch_env_results(etch_env *env, const etch_ast_item *item, etch_tensor **out)
+{
+    etch_spec *spec = env->builder->spec;
+    bool good = true;
+    for (uint32_t i = 0; i < item->results.count; i++) {
+        const etch_ast_tensor *result = &item->results.at[i];
+        const etch_bound *bound = etch_env_find(env, result->name.text);
+        if (!bound || bound->kind != BOUND_TENSOR) {
+            if (!env->builder->stopped)
+                etch_error(spec->diags, ETCH_E_RESULT_MISSING, result->span,
+                           "%s does not define its result %s", item->name.text, result->name.text);
+            good = false;
+            continue;
+        }
+        out[i] = bound->tensor;
+        etch_dims want = result->shaped ? etch_env_shape(env, &result->axes) : (etch_dims){0};
+        good = good && out[i] && !want.broken && (!want.known || result_fits(spec, result, out[i], &want));
+    }
+    if (!good)
+        etch_builder_lost(env->builder);
+    return good;
+}
+
+/* ---- models ----------------------------------------------------------------------------------------- */
+
+static const etch_symbol *only_model(etch_spec *spec)
+{
+    const etch_symbol *own = NULL, *any = NULL;
+    uint32_t own_count = 0, count = 0;
+    for (uint32_t i = 0; i < spec->main->symbols.count; i++) {
+        const etch_symbol *symbol = spec->main->symbols.at[i];
+        if (symbol->kind != SYMBOL_MODEL)
+            continue;
+        any = symbol, count++;
+        if (symbol->home == spec->main)
+            own = symbol, own_count++;
+    }
+    if (own_count == 1)
+        return own;
+    if (own_count == 0 && count == 1)
+        return any;
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_NO_MODEL, (etch_span){0, 0},
+                                 count ? "the spec has %u models and no train block that names one"
+                                       : "the spec has no model",
+                                 own_count ? own_count : count);
+    etch_help(diag, "write `train { model = NAME, ... }`");
+    return NULL;
+}
+
+/* What every param is without a word from the user: for questions that structure asks. */
+static void set_defaults(etch_builder *b)
+{
+    etch_spec *spec = b->spec;
+    ETCH_VEC(etch_expr) vars = {0}, values = {0};
+    for (uint32_t i = 0; i < spec->params.count; i++) {
+        const etch_param *param = &spec->params.at[i];
+        etch_expr value = etch_settings_apply(spec->sym, b->settings, param->var);
+        if (value == param->var)
+            value = param->value;
+        if (!value)
+            continue;
+        ETCH_PUSH(spec->arena, &vars, param->var);
+        ETCH_PUSH(spec->arena, &values, value);
+    }
+    b->graph->default_vars = vars.at;
+    b->graph->default_values = values.at;
+    b->graph->default_count = vars.count;
+}
+
+static void declare_inputs(etch_env *env, const etch_ast_item *item)
+{
+    etch_spec *spec = env->builder->spec;
+    for (uint32_t i = 0; i < item->inputs.count; i++) {
+        const etch_ast_tensor *formal = &item->inputs.at[i];
+        etch_dims dims = etch_env_shape(env, &formal->axes);
+        etch_tensor *input =
+            dims.broken
+                ? NULL
+                : etch_graph_input(env->builder->graph, formal->name.text, dims.at, dims.count,
+                                   tensor_dtype(spec, formal, env->builder->graph->dtypes.act), formal->span);
+        etch_env_declare(env, (etch_bound){.name = formal->name.text, .kind = BOUND_TENSOR, .tensor = input},
+                         formal->name.span);
+    }
+}
+
+/* What the statements of the model itself called so last: a program that builds one gives names to results. */
+static etch_tensor *made_as(const etch_env *env, const char *name)
+{
+    const etch_graph *graph = env->builder->graph;
+    for (uint32_t i = graph->tensors.count; i-- > 0;) {
+        etch_tensor *tensor = graph->tensors.at[i];
+        const bool own = tensor->region == graph->forward && tensor->scope && !tensor->scope->parent;
+        if (own && tensor->kind == ETCH_ACT && strcmp(tensor->name, name) == 0)
+            return tensor;
+    }
+    return NULL;
+}
+
+static void report_no_output(etch_env *env, const etch_symbol *run, etch_ast_name name)
+{
+    etch_spec *spec = env->builder->spec;
+    ETCH_VEC(const char *) names = {0};
+    for (uint32_t i = 0; i < env->names.count; i++)
+        if (env->names.at[i].kind == BOUND_TENSOR)
+            ETCH_PUSH(spec->arena, &names, env->names.at[i].name);
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_UNKNOWN_NAME, name.span, "model %s makes no tensor '%s'",
+                                 env->builder->graph->model, name.text);
+    etch_note(diag, run->item->name.span, "run '%s' is declared here", run->name);
+    etch_suggest_name(diag, name.text, names.at, names.count);
+}
+
+static etch_dim *train_dim(void *data, etch_ast_name name)
+{
+    return etch_env_dim(data, name);
+}
+
+/* Microbatches are parts of the inputs: does one have the dim that is split? */
+static bool batch_is_of_inputs(etch_spec *spec, const etch_graph *graph, const etch_symbol *run,
+                               const etch_dim *batch)
+{
+    for (uint32_t i = 0; i < graph->tensors.count; i++)
+        if (graph->tensors.at[i]->kind == ETCH_INPUT && etch_has_dim(graph->tensors.at[i], batch))
+            return true;
+    etch_error(spec->diags, ETCH_E_TRAIN_OPTION, etch_run_option(run, "accumulate")->value->span,
+               "no input of model %s has dim %s, which microbatches are to split", graph->model, batch->name);
+    return false;
+}
+
+/* The tensors that an infer block asks for: by name, else what the model returns. Nothing else is computed. */
+static bool keep_outputs(etch_env *env, const etch_symbol *run, etch_train *train, etch_tensor **results,
+                         uint32_t count)
+{
+    etch_spec *spec = env->builder->spec;
+    etch_env global = {.builder = env->builder, .home = run->home};
+    etch_ast_names names;
+    if (!etch_infer_read(spec, run, train_dim, &global, train, &names))
+        return false;
+    if (train->batch && !batch_is_of_inputs(spec, env->builder->graph, run, train->batch))
+        return false;
+    if (names.count == 0) {
+        if (count > 0) /* a model that a program builds does not say what it returns */
+            etch_graph_keep(env->builder->graph, results, count);
+        return true;
+    }
+    etch_tensor **wanted = ETCH_NEW_ARRAY(spec->arena, names.count, etch_tensor *);
+    for (uint32_t i = 0; i < names.count; i++) {
+        const etch_bound *bound = etch_env_find(env, names.at[i].text);
+        wanted[i] = bound && bound->kind == BOUND_TENSOR ? bound->tensor : made_as(env, names.at[i].text);
+        if (!wanted[i] && !(bound && bound->kind == BOUND_TENSOR)) {
+            report_no_output(env, run, names.at[i]);
+            return false;
+        }
+    }
+    etch_graph_keep(env->builder->graph, wanted, names.count);
+    return true;
+}
+
+etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_settings *settings,
+                                const etch_precision *precision)
+{
+    static const etch_settings nothing = {NULL, 0, NULL, 0};
+    static const etch_inside inside = {etch_env_tensor, etch_env_body, etch_env_results};
+    uint32_t errors = etch_error_count(spec->diags);
+    const etch_symbol *block = etch_run_symbol(spec, run, (etch_span){0, 0});
+    if (etch_error_count(spec->diags) != errors)
+        return NULL;
+    const bool trains = block && block->kind == SYMBOL_TRAIN, serves = block && !trains;
+    const etch_symbol *symbol = block ? etch_run_model(spec, block) : only_model(spec);
+    if (!symbol)
+        return NULL;
+    const etch_ast_item *item = symbol->item;
+    const etch_dtypes dtypes = etch_dtypes_changed(spec->dtypes, precision);
+    etch_builder b = {
+        .spec = spec, .settings = settings ? settings : &nothing, .inside = &inside, .errors = errors};
+    b.graph = etch_graph_new(spec->arena, spec->sym, spec->diags, dtypes, item->name.text, item->name.span);
+    b.graph->serves = serves;
+    b.graph->steps = serves ? etch_infer_steps(spec, block) : NULL;
+    b.graph->step = b.graph->steps ? etch_index(spec->sym, 0) : NULL;
+    b.global_dims = ETCH_NEW_ARRAY(spec->arena, spec->symbols.count, etch_dim *);
+    set_defaults(&b);
+    etch_env env = {.builder = &b, .home = symbol->home, .results = &item->results};
+    for (uint32_t i = 0; i < item->defs.count; i++)
+        etch_later(spec, item->defs.at[i].span, "a parameter of a model");
+    const etch_native *native = etch_native_of(spec, symbol);
+    if (native)
+        etch_native_build(&env, native);
+    declare_inputs(&env, item);
+    etch_env_body(&env, &item->body);
+    etch_tensor **results = ETCH_NEW_ARRAY(spec->arena, item->results.count, etch_tensor *);
+    etch_env_results(&env, item, results);
+
+    etch_model *model = ETCH_NEW(spec->arena, etch_model);
+    *model = (etch_model){.graph = b.graph, .trains = trains, .serves = serves, .name = item->name.text};
+    model->run = block ? block->item->name.text : NULL;
+    if (block)
+        model->run_span = block->item->name.text ? block->item->name.span : block->item->span;
+    etch_env global = {.builder = &b, .home = block ? block->home : symbol->home};
+    if (trains && !etch_train_fill(spec, block, train_dim, &global, &model->train))
+        return NULL;
+    if (trains && model->train.batch && !batch_is_of_inputs(spec, b.graph, block, model->train.batch))
+        return NULL;
+    if (etch_error_count(spec->diags) != errors)
+        return NULL;
+    etch_graph_warn_unused(b.graph, results, item->results.count); /* of the model, whatever a run asks for */
+    return !serves || keep_outputs(&env, block, &model->train, results, item->results.count) ? model : NULL;
+}

@@ -1,0 +1,28 @@
+/* Models of a spec, and those that programs build. Part of what other rooms see of lang. */
+#ifndef ETCH_LANG_MODEL_MODEL_H
+#define ETCH_LANG_MODEL_MODEL_H
+
+#include "lang/names/names.h"
+
+etch_graph *etch_site_graph(etch_site *site);
+etch_names *etch_site_names(etch_site *site);
+/* The dim that the spec calls `name`, or its prime. NULL after an error. */
+etch_dim *etch_site_dim(etch_site *site, const char *name);
+
+typedef struct etch_model {
+    etch_graph *graph;
+    etch_train train; /* meaningful when `trains`; when `serves`, the microbatches */
+    bool trains;      /* its run is a train block */
+    bool serves;      /* its run is an infer block: only what the run asks for is left of the graph */
+    const char *name;
+    const char *run;    /* the block's name; NULL when it has none */
+    etch_span run_span; /* of the block's name; nowhere without a block */
+} etch_model;
+
+/* Elaborates the model that `run` (the name of a train or infer block), the run that is taken when none is
+ * named, or the spec's only model names. `settings` decide `if` and other structure; where they do not, defaults do (a remark says so when
+ * a param has neither). `precision` (may be NULL) changes the dtypes of the spec. NULL after an error. */
+etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_settings *settings,
+                                const etch_precision *precision);
+
+#endif

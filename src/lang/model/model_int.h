@@ -1,0 +1,158 @@
+/* What the files that elaborate models share: the environment of a module body. */
+#ifndef ETCH_LANG_MODEL_MODEL_INT_H
+#define ETCH_LANG_MODEL_MODEL_INT_H
+
+#include "lang/model/blocks.h"
+
+enum {
+    ETCH_CALL_DEPTH = 64,
+    ETCH_MODEL_OPS = 50000, /* and weights, and bodies of loops */
+    ETCH_MODEL_STATEMENTS = 400000
+};
+
+/* What a name inside a module stands for. */
+typedef enum etch_bound_kind {
+    BOUND_TENSOR,
+    BOUND_DIM,
+    BOUND_NUMBER,
+    BOUND_FUNCTION, /* row: an op that was passed as an argument */
+    BOUND_MODULE,   /* module */
+    BOUND_NOTHING,  /* `none`: an optional operand that was left out */
+    BOUND_INDEX     /* of a loop */
+} etch_bound_kind;
+
+typedef struct etch_bound {
+    const char *name;
+    etch_bound_kind kind;
+    etch_tensor *tensor; /* NULL after an error: whatever uses it stays silent */
+    etch_dim *dim;
+    etch_expr number;
+    const etch_row *row;
+    const etch_symbol *module;
+    struct etch_turn *turn; /* of the loop whose index it is */
+    etch_span span;         /* where it was declared; nowhere for results of statements */
+} etch_bound;
+
+typedef struct etch_dims {
+    etch_dim **at;
+    uint32_t count;
+    bool known;  /* declared at all */
+    bool broken; /* a dim of it was not found, which has been reported */
+} etch_dims;
+
+/* A dim and its prime. */
+typedef struct etch_prime {
+    etch_dim *base, *prime;
+} etch_prime;
+
+/* The elaboration of one model. */
+typedef struct etch_builder {
+    etch_spec *spec;
+    etch_graph *graph;
+    const etch_settings *settings;
+    const struct etch_inside *inside;
+    etch_dim **global_dims; /* by symbol id; made on first use */
+    ETCH_VEC(etch_prime) primes;
+    uint32_t depth;                      /* of module calls */
+    uint32_t bodies;                     /* of loops */
+    uint32_t statements;                 /* that were elaborated */
+    uint32_t loops;                      /* that are open, those of callers included */
+    ETCH_VEC(const etch_symbol *) calls; /* modules that are being called, the outermost first */
+    bool stopped;                        /* a limit was reached: nothing more is elaborated */
+    uint32_t errors;                     /* there were when elaboration began */
+} etch_builder;
+
+/* The body of one module call or model. */
+typedef struct etch_env {
+    etch_builder *builder;
+    const etch_namespace *home;      /* of the module's file */
+    ETCH_VEC(etch_bound) names;      /* later ones hide earlier ones */
+    etch_dims rest;                  /* what `..` stands for */
+    const etch_ast_tensors *results; /* of the signature: declares dims of names in the body */
+} etch_env;
+
+/* What calls and loops come back to: expressions and statements inside of them. */
+typedef struct etch_inside {
+    etch_tensor *(*tensor)(etch_env *env, const etch_ast_expr *expr, const etch_dims *want, bool *fresh);
+    void (*body)(etch_env *env, const etch_ast_body *body);
+    bool (*results)(etch_env *env, const etch_ast_item *item, etch_tensor **out);
+} etch_inside;
+
+/* ---- names.c: names and dims ---- */
+
+etch_bound *etch_env_find(const etch_env *env, const char *name);
+void etch_env_bind(etch_env *env, etch_bound bound);
+/* The same for a name that is declared (a parameter, an argument, a weight, a dim): it must be a new one.
+ * `span`: where. */
+void etch_env_declare(etch_env *env, etch_bound bound, etch_span span);
+const char *etch_bound_kind_name(etch_bound_kind kind); /* "tensor", "dim", ... */
+/* The dim called `name`: local, a prime, or global. NULL after an error. */
+etch_dim *etch_env_dim(etch_env *env, etch_ast_name name);
+/* The graph's dim of a global one, made on first use. NULL after an error. */
+etch_dim *etch_builder_dim(etch_builder *builder, const etch_symbol *symbol);
+/* The dims of [X, .., Y]. */
+etch_dims etch_env_shape(etch_env *env, const etch_ast_axes *axes);
+/* The dims declared for a name in the module's signature. */
+etch_dims etch_env_result(etch_env *env, const char *name);
+/* Numbers of the body: module parameters, params, sizes of dims. */
+etch_lookup etch_env_lookup(etch_env *env);
+/* Reports an index where its value would be needed. */
+void etch_report_index(etch_spec *spec, etch_span span, const char *index);
+/* Something came to nothing. That has been reported; else it is a bug, and ends as one: nothing is left out without a
+ * word. */
+void etch_builder_lost(const etch_builder *builder);
+/* Reports syntax that has no meaning yet. */
+void etch_later(etch_spec *spec, etch_span span, const char *what);
+
+/* ---- branch.c: branches ---- */
+
+/* Decides a branch by facts, settings, defaults. ETCH_UNKNOWN after an error. */
+etch_truth etch_env_decide(etch_env *env, const etch_ast_expr *test);
+
+/* ---- loop.c: loops ---- */
+
+/* The elaboration of one loop. */
+typedef struct etch_turn etch_turn;
+
+/* Names of the values that a loop hands on. */
+typedef ETCH_VEC(const char *) etch_carried;
+
+/* Does the test of a branch speak of the index of a loop? Then this decides it, for the class of iterations
+ * in work. ETCH_UNKNOWN after an error. */
+bool etch_env_has_index(const etch_env *env, const etch_ast_expr *test);
+etch_truth etch_env_decide_index(etch_env *env, const etch_ast_expr *test);
+/* Elaborates the bodies of the loop that has been begun, ends it, and binds what leaves it. */
+void etch_env_iterate(etch_env *env, const etch_ast_stmt *stmt, etch_expr count, const etch_carried *carried);
+
+/* ---- expr.c: expressions ---- */
+
+/* The tensor that a statement's right side gives; `want`: declared dims of the result. `*fresh`: it was made
+ * here, so that the statement may name it. NULL after an error. */
+etch_tensor *etch_env_tensor(etch_env *env, const etch_ast_expr *expr, const etch_dims *want, bool *fresh);
+
+/* ---- call.c: calls ---- */
+
+/* A call of a module or an op. `results`: how many the statement takes; they are stored into `out`. `want`:
+ * the declared dims of each; NULL: none. False after an error. */
+bool etch_env_call(etch_env *env, const etch_ast_expr *call, const etch_dims *want, etch_tensor **out,
+                   uint32_t results);
+
+/* ---- native.c: models that programs build ---- */
+
+void etch_native_build(etch_env *env, const etch_native *native);
+
+/* ---- signature.c: what calls look like ---- */
+
+/* "mlp(x[B,S,H]) -> y[B,S,H]"; "gelu(x)" */
+const char *etch_module_signature(etch_spec *spec, const etch_ast_item *item);
+const char *etch_row_signature(etch_spec *spec, const etch_row *row);
+/* The way from a module that is being called to the call of it: "a -> b -> a". NULL: it is not being called. */
+const char *etch_calls_itself(const etch_builder *b, const etch_symbol *module);
+
+/* ---- model.c: statements ---- */
+
+void etch_env_body(etch_env *env, const etch_ast_body *body);
+/* Checks the results of a body against the signature and collects them. */
+bool etch_env_results(etch_env *env, const etch_ast_item *item, etch_tensor **out);
+
+#endif

@@ -1,0 +1,222 @@
+/* Names inside modules: what they stand for, dims and their primes, numbers, branches. */
+#include <string.h>
+
+#include "lang/model/model_int.h"
+
+void etch_report_index(etch_spec *spec, etch_span span, const char *index)
+{
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_LOOP_INDEX, span,
+                                 "the index %s of a loop has no value here: it says only in an `if` which "
+                                 "iterations are meant",
+                                 index);
+    etch_help(diag,
+              "compare it, or its remainder, with what is the same in all iterations: `if %s < n`, "
+              "`if %s %% 4 == 1`",
+              index, index);
+}
+
+etch_bound *etch_env_find(const etch_env *env, const char *name)
+{
+    for (uint32_t i = env->names.count; i-- > 0;)
+        if (env->names.at[i].name == name)
+            return &env->names.at[i];
+    return NULL;
+}
+
+void etch_env_bind(etch_env *env, etch_bound bound)
+{
+    ETCH_PUSH(env->builder->spec->arena, &env->names, bound);
+}
+
+/* Does it stand for something? */
+static bool is_there(const etch_bound *bound)
+{
+    switch (bound->kind) {
+    case BOUND_TENSOR:
+        return bound->tensor != NULL;
+    case BOUND_DIM:
+        return bound->dim != NULL;
+    case BOUND_NUMBER:
+        return bound->number != NULL;
+    case BOUND_FUNCTION:
+    case BOUND_MODULE:
+    case BOUND_NOTHING:
+    case BOUND_INDEX:
+        break;
+    }
+    return true;
+}
+
+void etch_env_declare(etch_env *env, etch_bound bound, etch_span span)
+{
+    if (!is_there(&bound))
+        etch_builder_lost(env->builder);
+    const etch_bound *known = etch_env_find(env, bound.name);
+    if (known) {
+        etch_diag *diag = etch_error(env->builder->spec->diags, ETCH_E_NAME_TWICE, span,
+                                     "'%s' is defined here already", bound.name);
+        if (known->span.end)
+            etch_note(diag, known->span, "first here");
+        etch_help(diag, "give one of them another name");
+        return; /* what follows is read with the first */
+    }
+    bound.span = span;
+    etch_env_bind(env, bound);
+}
+
+void etch_builder_lost(const etch_builder *b)
+{
+    if (etch_error_count(b->spec->diags) == b->errors)
+        etch_trap(etch_arena_mem(b->spec->arena), ETCH_EINTERNAL);
+}
+
+void etch_later(etch_spec *spec, etch_span span, const char *what)
+{
+    etch_error(spec->diags, ETCH_E_LATER, span, "%s is part of the language but is not given meaning yet",
+               what);
+}
+
+/* ---- dims ------------------------------------------------------------------------------------------- */
+
+etch_dim *etch_builder_dim(etch_builder *b, const etch_symbol *symbol)
+{
+    etch_dim **slot = &b->global_dims[symbol->id];
+    if (!*slot)
+        *slot = etch_graph_dim(b->graph, symbol->name, etch_dim_size(b->spec, symbol), symbol->def->average,
+                               symbol->def->name.span);
+    return *slot;
+}
+
+/* The second dim of the same size; one for each base. */
+static etch_dim *prime_of(etch_builder *b, etch_dim *base, etch_span span)
+{
+    for (uint32_t i = 0; i < b->primes.count; i++)
+        if (b->primes.at[i].base == base)
+            return b->primes.at[i].prime;
+    const char *name = etch_name_of(b->spec->names, etch_text(b->spec->arena, "%s'", base->name));
+    etch_dim *prime = etch_graph_dim(b->graph, name, base->size, base->ragged, span);
+    ETCH_PUSH(b->spec->arena, &b->primes, (etch_prime){base, prime});
+    return prime;
+}
+
+const char *etch_bound_kind_name(etch_bound_kind kind)
+{
+    static const char *const names[] = {"tensor",          "dim",       "number", "function", "module",
+                                        "missing operand", "loop index"};
+    return names[kind];
+}
+
+static etch_dim *not_a_dim(etch_env *env, etch_ast_name name, const char *what)
+{
+    etch_error(env->builder->spec->diags, ETCH_E_NOT_A_DIM, name.span, "%s is a %s, not a dim", name.text,
+               what);
+    return NULL;
+}
+
+/* As etch_env_dim; `*found` tells an unknown name from an error. */
+static etch_dim *find_dim(etch_env *env, etch_ast_name name, bool *found)
+{
+    *found = true;
+    const etch_bound *bound = etch_env_find(env, name.text);
+    if (bound)
+        return bound->kind == BOUND_DIM ? bound->dim
+                                        : not_a_dim(env, name, etch_bound_kind_name(bound->kind));
+    const etch_symbol *symbol = etch_namespace_find(env->home, name.text);
+    if (symbol)
+        return symbol->kind == SYMBOL_DIM ? etch_builder_dim(env->builder, symbol)
+                                          : not_a_dim(env, name, etch_symbol_kind_name(symbol->kind));
+    size_t length = strlen(name.text);
+    if (length > 1 && name.text[length - 1] == '\'') {
+        etch_ast_name base = {etch_name(env->builder->spec->names, name.text, length - 1), name.span};
+        etch_dim *dim = find_dim(env, base, found);
+        return dim ? prime_of(env->builder, dim, name.span) : NULL;
+    }
+    *found = false;
+    return NULL;
+}
+
+etch_dim *etch_env_dim(etch_env *env, etch_ast_name name)
+{
+    bool found;
+    etch_dim *dim = find_dim(env, name, &found);
+    if (found)
+        return dim;
+    etch_spec *spec = env->builder->spec;
+    const char **near = ETCH_NEW_ARRAY(spec->arena, env->names.count, const char *);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < env->names.count; i++)
+        if (env->names.at[i].kind == BOUND_DIM)
+            near[count++] = env->names.at[i].name;
+    etch_unknown_name(spec, env->home, "dim", name, near, count);
+    return NULL;
+}
+
+etch_dims etch_env_shape(etch_env *env, const etch_ast_axes *axes)
+{
+    etch_spec *spec = env->builder->spec;
+    etch_dims dims = {.known = true};
+    ETCH_VEC(etch_dim *) list = {0};
+    for (uint32_t i = 0; i < axes->count; i++) {
+        const etch_ast_axis *axis = &axes->at[i];
+        if (axis->rest) {
+            if (!env->rest.known) {
+                etch_error(
+                    spec->diags, ETCH_E_NOT_A_DIM, axis->span,
+                    "`..` stands for the other dims of an argument, but no argument of this module has it");
+                dims.broken = true;
+            }
+            for (uint32_t k = 0; k < env->rest.count; k++)
+                ETCH_PUSH(spec->arena, &list, env->rest.at[k]);
+            continue;
+        }
+        etch_dim *dim = NULL;
+        if (axis->size->kind == ETCH_AST_NAME)
+            dim = etch_env_dim(env, axis->size->name);
+        else if (axis->size->kind != ETCH_AST_BROKEN)
+            etch_error(spec->diags, ETCH_E_NOT_A_DIM, axis->span,
+                       "a tensor's dims are names: declare `dim X = ...` and write X");
+        if (!dim)
+            dims.broken = true;
+        ETCH_PUSH(spec->arena, &list, dim);
+    }
+    dims.at = list.at;
+    dims.count = list.count;
+    return dims;
+}
+
+etch_dims etch_env_result(etch_env *env, const char *name)
+{
+    for (uint32_t i = 0; env->results && i < env->results->count; i++) {
+        const etch_ast_tensor *result = &env->results->at[i];
+        if (result->name.text == name && result->shaped)
+            return etch_env_shape(env, &result->axes);
+    }
+    return (etch_dims){0};
+}
+
+/* ---- numbers ---------------------------------------------------------------------------------------- */
+
+static etch_expr lookup_name(void *data, const etch_ast_expr *expr)
+{
+    etch_env *env = data;
+    etch_spec *spec = env->builder->spec;
+    const etch_bound *bound = etch_env_find(env, expr->name.text);
+    if (!bound) {
+        etch_lookup global = etch_global_lookup(spec, env->home);
+        return global.name(global.data, expr);
+    }
+    if (bound->kind == BOUND_NUMBER)
+        return bound->number;
+    if (bound->kind == BOUND_DIM)
+        return bound->dim ? bound->dim->size : NULL;
+    if (bound->kind == BOUND_INDEX)
+        etch_report_index(spec, expr->span, bound->name);
+    else
+        etch_error(spec->diags, ETCH_E_NOT_A_TENSOR, expr->span, "%s is not a number", expr->name.text);
+    return NULL;
+}
+
+etch_lookup etch_env_lookup(etch_env *env)
+{
+    return (etch_lookup){.name = lookup_name, .data = env};
+}

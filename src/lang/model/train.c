@@ -1,0 +1,270 @@
+/* Train blocks: what they say. */
+#include "lang/model/model_int.h"
+
+#include <string.h>
+
+/* ---- what it says -------------------------------------------------------------------------------------- */
+
+typedef struct filling {
+    etch_spec *spec;
+    const etch_symbol *symbol;
+    etch_dim *(*dim_of)(void *data, etch_ast_name name);
+    void *data;
+    etch_train *train;
+} filling;
+
+static void wrong(const filling *f, etch_span span, const char *message)
+{
+    etch_error(f->spec->diags, ETCH_E_TRAIN_OPTION, span, "%s", message);
+}
+
+static void later(const filling *f, etch_span span, const char *what)
+{
+    etch_error(f->spec->diags, ETCH_E_LATER, span, "%s is part of the language but is not given meaning yet",
+               what);
+}
+
+static void read_model(filling *f, const etch_ast_def *def)
+{
+    (void)f;
+    (void)def; /* etch_run_model reads it */
+}
+
+void etch_run_accumulate(etch_spec *spec, const etch_symbol *run, const etch_ast_def *def,
+                         etch_dim *(*dim_of)(void *data, etch_ast_name name), void *data, etch_train *train)
+{
+    const etch_ast_expr *value = def->value;
+    if (value->kind != ETCH_AST_TUPLE || value->items.count != 2 ||
+        value->items.at[0]->kind != ETCH_AST_NAME) {
+        etch_error(spec->diags, ETCH_E_TRAIN_OPTION, value->span,
+                   "accumulate is a dim and the number of microbatches: accumulate = (B, micro)");
+        return;
+    }
+    const etch_lookup lookup = etch_global_lookup(spec, run->home);
+    train->batch = dim_of(data, value->items.at[0]->name);
+    train->micro = etch_number_of(spec, value->items.at[1], &lookup);
+}
+
+static void read_accumulate(filling *f, const etch_ast_def *def)
+{
+    etch_run_accumulate(f->spec, f->symbol, def, f->dim_of, f->data, f->train);
+}
+
+/* ---- optimizers ---------------------------------------------------------------------------------------- */
+
+static void read_truth(filling *f, const etch_ast_arg *arg, bool *out)
+{
+    if (arg->value->kind == ETCH_AST_TRUTH)
+        *out = arg->value->truth;
+    else
+        wrong(f, arg->value->span, etch_text(f->spec->arena, "%s is true or false", arg->name.text));
+}
+
+/* What is kept of it matters, not how large it is: only 0 or false is no momentum. */
+static void read_momentum(filling *f, const etch_ast_expr *value)
+{
+    etch_sym *sym = f->spec->sym;
+    const etch_lookup lookup = etch_global_lookup(f->spec, f->symbol->home);
+    const etch_row *row = etch_optimizer_with_momentum(etch_table_builtin(), f->train->optimizer.row);
+    if (value->kind == ETCH_AST_TRUTH) {
+        f->train->optimizer.row = value->truth ? row : f->train->optimizer.row;
+        return;
+    }
+    etch_expr number = etch_value_of(f->spec, value, &lookup);
+    if (!number || etch_is_zero(number))
+        return;
+    if (etch_is_constant(number) && (etch_constant_compare(sym, number, etch_int(sym, 0)) < 0 ||
+                                     etch_constant_compare(sym, number, etch_int(sym, 1)) >= 0)) {
+        wrong(f, value->span, "momentum is true, false, or at least 0 and below 1");
+        return;
+    }
+    f->train->optimizer.row = row;
+}
+
+static void read_optimizer_argument(filling *f, const char *optimizer, const etch_ast_arg *arg)
+{
+    static const char *const known[] = {"master", "main_grads", "momentum"};
+    static const char *const others[] = {"ema", "beta1", "beta2", "decay", "nesterov"};
+    const etch_row *row = etch_optimizer_called(etch_table_builtin(), optimizer);
+    const bool takes_momentum = etch_optimizer_with_momentum(etch_table_builtin(), row) != NULL;
+    if (!arg->name.text) {
+        wrong(f, arg->value->span, "arguments of an optimizer have names: adamw(master = true)");
+    } else if (strcmp(arg->name.text, known[0]) == 0) {
+        read_truth(f, arg, &f->train->optimizer.master);
+    } else if (strcmp(arg->name.text, known[1]) == 0) {
+        read_truth(f, arg, &f->train->optimizer.main_grads);
+    } else if (takes_momentum && strcmp(arg->name.text, known[2]) == 0) {
+        read_momentum(f, arg->value);
+    } else {
+        for (uint32_t i = 0; i < sizeof others / sizeof *others; i++)
+            if (strcmp(arg->name.text, others[i]) == 0) {
+                later(f, arg->name.span, etch_text(f->spec->arena, "'%s' of an optimizer", others[i]));
+                return;
+            }
+        etch_diag *diag = etch_error(f->spec->diags, ETCH_E_TRAIN_OPTION, arg->name.span,
+                                     "%s has no argument '%s'", optimizer, arg->name.text);
+        etch_suggest_name(diag, arg->name.text, known, takes_momentum ? 3 : 2);
+    }
+}
+
+static void report_no_optimizer(const filling *f, etch_ast_name name)
+{
+    static const char *const others[] = {"adam", "adagrad", "rowwise_adagrad", "adafactor", "lion",
+                                         "muon", "lamb",    "shampoo",         "none"};
+    const etch_table *table = etch_table_builtin();
+    ETCH_VEC(const char *) names = {0};
+    const etch_row *row;
+    for (uint32_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(name.text, others[i]) == 0) {
+            later(f, name.span, etch_text(f->spec->arena, "the optimizer '%s'", others[i]));
+            return;
+        }
+    for (uint32_t i = 0; (row = etch_row_at(table, i)) != NULL; i++)
+        if (etch_optimizer_called(table, etch_row_name(row)))
+            ETCH_PUSH(f->spec->arena, &names, etch_row_name(row));
+    etch_diag *diag =
+        etch_error(f->spec->diags, ETCH_E_TRAIN_OPTION, name.span, "there is no optimizer '%s'", name.text);
+    etch_suggest_name(diag, name.text, names.at, names.count);
+}
+
+static void read_optimizer(filling *f, const etch_ast_def *def)
+{
+    const etch_ast_expr *value = def->value;
+    if (value->kind != ETCH_AST_NAME && value->kind != ETCH_AST_CALL) {
+        wrong(f, value->span, "an optimizer is written like optimizer = adamw(master = true)");
+        return;
+    }
+    f->train->optimizer.row = etch_optimizer_called(etch_table_builtin(), value->name.text);
+    if (!f->train->optimizer.row) {
+        report_no_optimizer(f, value->name);
+        return;
+    }
+    if (value->kind != ETCH_AST_CALL || !etch_args_are_distinct(f->spec, value, ETCH_E_TRAIN_OPTION))
+        return;
+    for (uint32_t i = 0; i < value->args.count; i++)
+        read_optimizer_argument(f, value->name.text, &value->args.at[i]);
+}
+
+/* ---- other options ------------------------------------------------------------------------------------- */
+
+/* The names that one name or a list of them is; NULL after an error, which is `message`. */
+static const char **read_names(const filling *f, const etch_ast_expr *value, uint32_t *count,
+                               const char *message)
+{
+    const bool several = value->kind == ETCH_AST_TUPLE;
+    *count = several ? value->items.count : 1;
+    const char **names = ETCH_NEW_ARRAY(f->spec->arena, *count, const char *);
+    for (uint32_t i = 0; i < *count; i++) {
+        const etch_ast_expr *item = several ? value->items.at[i] : value;
+        if (item->kind != ETCH_AST_NAME) {
+            wrong(f, item->span, message);
+            return NULL;
+        }
+        names[i] = item->name.text;
+    }
+    return names;
+}
+
+static void read_freeze(filling *f, const etch_ast_def *def)
+{
+    const etch_ast_expr *value = def->value;
+    if (value->kind == ETCH_AST_NAME && strcmp(value->name.text, "none") == 0)
+        return;
+    const bool several = value->kind == ETCH_AST_TUPLE;
+    etch_span *spans = ETCH_NEW_ARRAY(f->spec->arena, several ? value->items.count : 1, etch_span);
+    for (uint32_t i = 0; i < (several ? value->items.count : 1); i++)
+        spans[i] = several ? value->items.at[i]->span : value->span;
+    f->train->freeze_spans = spans;
+    f->train->freeze = read_names(f, value, &f->train->freeze_count,
+                                  "freeze is a module, loop, tag or module.tensor, a list of them, or none");
+    if (!f->train->freeze)
+        f->train->freeze_count = 0;
+}
+
+static void read_recompute(filling *f, const etch_ast_def *def)
+{
+    etch_recompute recompute;
+    if (etch_recompute_of(f->spec, def, &recompute))
+        etch_train_recompute(f->train, &recompute, NULL);
+}
+
+static void read_clip(filling *f, const etch_ast_def *def)
+{
+    if (def->value->kind == ETCH_AST_NAME && strcmp(def->value->name.text, "none") == 0)
+        return;
+    const etch_lookup lookup = etch_global_lookup(f->spec, f->symbol->home);
+    etch_expr limit = etch_number_of(f->spec, def->value, &lookup);
+    if (limit && etch_is_constant(limit) &&
+        etch_constant_compare(f->spec->sym, limit, etch_int(f->spec->sym, 0)) <= 0)
+        wrong(f, def->value->span, "the norm that gradients are clipped to is above 0");
+    f->train->clip = limit != NULL;
+}
+
+/* One row per option; without a reader it has a meaning in a later version only. */
+static const struct option {
+    const char *name;
+    void (*read)(filling *f, const etch_ast_def *def);
+} options[] = {
+    {"model", read_model},
+    {"optimizer", read_optimizer},
+    {"accumulate", read_accumulate},
+    {"recompute", read_recompute},
+    {"clip", read_clip},
+    {"freeze", read_freeze},
+    {"adapt", NULL},
+    {"report", NULL},
+    {"save", NULL},
+    {"offload", NULL},
+    {"keep", NULL},
+    {"schedule", NULL},
+    {"output", NULL},
+    {"dtype", NULL},
+};
+enum { OPTION_COUNT = sizeof options / sizeof *options };
+
+const char *etch_train_option_at(uint32_t index)
+{
+    return index < OPTION_COUNT ? options[index].name : NULL;
+}
+
+bool etch_is_train_option(const char *name)
+{
+    for (uint32_t i = 0; i < OPTION_COUNT; i++)
+        if (strcmp(options[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static void read_option(filling *f, const etch_ast_def *def)
+{
+    const char *names[OPTION_COUNT];
+    for (uint32_t i = 0; i < OPTION_COUNT; i++) {
+        names[i] = options[i].name;
+        if (strcmp(options[i].name, def->name.text) != 0)
+            continue;
+        if (options[i].read)
+            options[i].read(f, def);
+        else
+            later(f, def->span, etch_text(f->spec->arena, "'%s' in a train block", def->name.text));
+        return;
+    }
+    if (etch_run_names_param(f->symbol, def))
+        return; /* the settings of the run have it */
+    etch_diag *diag = etch_error(f->spec->diags, ETCH_E_TRAIN_OPTION, def->name.span,
+                                 "a train block has no option '%s'", def->name.text);
+    etch_suggest_name(diag, def->name.text, names, OPTION_COUNT);
+}
+
+bool etch_train_fill(etch_spec *spec, const etch_symbol *symbol,
+                     etch_dim *(*dim_of)(void *data, etch_ast_name name), void *data, etch_train *train)
+{
+    const uint32_t errors = etch_error_count(spec->diags);
+    filling f = {.spec = spec, .symbol = symbol, .dim_of = dim_of, .data = data, .train = train};
+    *train = (etch_train){.micro = etch_int(spec->sym, 1), .span = symbol->item->span};
+    const etch_ast_defs *defs = &symbol->item->defs;
+    for (uint32_t i = 0; i < defs->count; i++) {
+        if (etch_run_says_once(spec, symbol, i))
+            read_option(&f, &defs->at[i]);
+    }
+    return etch_error_count(spec->diags) == errors;
+}

@@ -1,0 +1,273 @@
+/* Names: what each file of a spec declares, and what it sees of others. */
+#include "lang/names/symbols.h"
+
+#include <string.h>
+
+/* ---- finding ------------------------------------------------------------------------------------------- */
+
+/* Where a name is, or would be, in the table of places: names are interned, so the address is the name. */
+static uint32_t *entry_of(const etch_namespace *space, const char *name)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)name * UINT64_C(0x9E3779B97F4A7C15);
+    uint32_t at = (uint32_t)(hash >> 32) & (space->capacity - 1);
+    while (space->places[at] && space->names.at[space->places[at] - 1] != name)
+        at = (at + 1) & (space->capacity - 1);
+    return &space->places[at];
+}
+
+const etch_symbol *etch_namespace_find(const etch_namespace *space, const char *name)
+{
+    uint32_t place = space->capacity ? *entry_of(space, name) : 0;
+    return place ? space->symbols.at[place - 1] : NULL;
+}
+
+/* Adds a name that the space does not have. */
+static void add_name(etch_arena *arena, etch_namespace *space, const char *name, const etch_symbol *symbol)
+{
+    ETCH_PUSH(arena, &space->symbols, symbol);
+    ETCH_PUSH(arena, &space->names, name);
+    uint32_t first = space->names.count - 1;
+    if (space->names.count * 2 > space->capacity) {
+        space->capacity = space->capacity ? space->capacity * 2 : 16;
+        space->places = ETCH_NEW_ARRAY(arena, space->capacity, uint32_t);
+        first = 0;
+    }
+    for (uint32_t i = first; i < space->names.count; i++)
+        *entry_of(space, space->names.at[i]) = i + 1;
+}
+
+const char *etch_symbol_kind_name(etch_symbol_kind kind)
+{
+    static const char *const names[] = {"param",       "dim",         "module", "model", "config",
+                                        "train block", "infer block", "plan",   "sweep"};
+    return names[kind];
+}
+
+void etch_suggest_name(etch_diag *diag, const char *text, const char *const *names, uint32_t count)
+{
+    const char *near = etch_nearest(text, names, count);
+    if (near)
+        etch_help(diag, "did you mean '%s'?", near);
+}
+
+static etch_span place_of(const etch_symbol *symbol)
+{
+    if (symbol->def)
+        return symbol->def->name.span;
+    return symbol->item->name.text ? symbol->item->name.span : symbol->item->span;
+}
+
+static const etch_source *file_of(const etch_symbol *symbol)
+{
+    return symbol->home->ast->source;
+}
+
+void etch_unknown_name(etch_spec *spec, const etch_namespace *space, const char *what, etch_ast_name name,
+                       const char *const *more, uint32_t more_count)
+{
+    etch_diag *diag =
+        etch_error(spec->diags, ETCH_E_UNKNOWN_NAME, name.span, "unknown %s '%s'", what, name.text);
+    const uint32_t count = space->names.count + more_count;
+    const char **names = ETCH_NEW_ARRAY(spec->arena, count, const char *);
+    for (uint32_t i = 0; i < more_count; i++)
+        names[i] = more[i];
+    for (uint32_t i = 0; i < space->names.count; i++)
+        names[more_count + i] = space->names.at[i];
+    for (uint32_t i = 0; i < spec->symbols.count; i++) {
+        const etch_symbol *symbol = spec->symbols.at[i];
+        if (symbol->name != name.text)
+            continue;
+        etch_note(diag, place_of(symbol), "this %s is not visible in '%s'",
+                  etch_symbol_kind_name(symbol->kind), space->ast->source->path);
+        etch_help(diag, "import it from '%s'", file_of(symbol)->path);
+        return;
+    }
+    etch_suggest_name(diag, name.text, names, count);
+}
+
+/* ---- filling ------------------------------------------------------------------------------------------- */
+
+static void report_twice(etch_spec *spec, const char *name, etch_span at, const etch_symbol *other,
+                         bool imported)
+{
+    etch_diag *diag = etch_error(spec->diags, ETCH_E_DEFINED_TWICE, at, "'%s' is %s", name,
+                                 imported ? "imported from two files" : "defined twice");
+    etch_note(diag, place_of(other), "'%s' is this %s already", name, etch_symbol_kind_name(other->kind));
+    if (imported)
+        etch_help(diag, "import under another name, `import \"...\" as x`, or list what you need in ( )");
+    else if (other->kind == SYMBOL_TRAIN && !other->item->name.text)
+        etch_help(diag, "give train blocks names: train NAME { ... }");
+}
+
+/* Makes `symbol` visible as `name`; `at` is where it comes into the file. */
+static void add(etch_spec *spec, etch_namespace *space, const char *name, const etch_symbol *symbol,
+                etch_span at)
+{
+    const etch_symbol *other = etch_namespace_find(space, name);
+    if (other) {
+        if (other != symbol)
+            report_twice(spec, name, at, other, symbol->home != space);
+        return;
+    }
+    add_name(spec->arena, space, name, symbol);
+}
+
+static const etch_namespace *space_of(const etch_spec *spec, const etch_ast *ast)
+{
+    for (uint32_t i = 0; i < spec->spaces.count; i++)
+        if (spec->spaces.at[i]->ast == ast)
+            return spec->spaces.at[i];
+    return NULL;
+}
+
+/* A train block without a name has none that others could see. */
+static bool is_exported(const etch_symbol *symbol)
+{
+    return symbol->def || symbol->item->name.text;
+}
+
+static void import_listed(etch_spec *spec, etch_namespace *space, const etch_ast_item *import,
+                          const etch_namespace *from)
+{
+    for (uint32_t i = 0; i < import->names.count; i++) {
+        const etch_ast_name *name = &import->names.at[i];
+        const etch_symbol *symbol = etch_namespace_find(from, name->text);
+        if (symbol && is_exported(symbol)) {
+            add(spec, space, name->text, symbol, name->span);
+            continue;
+        }
+        etch_diag *diag = etch_error(spec->diags, ETCH_E_IMPORT_MISSING, name->span, "'%s' has no '%s'",
+                                     import->name.text, name->text);
+        etch_suggest_name(diag, name->text, from->names.at, from->names.count);
+    }
+}
+
+static void import_all(etch_spec *spec, etch_namespace *space, const etch_ast_item *import,
+                       const etch_namespace *from)
+{
+    for (uint32_t i = 0; i < from->symbols.count; i++) {
+        const char *name = from->names.at[i];
+        if (!is_exported(from->symbols.at[i]))
+            continue;
+        if (import->alias.text)
+            name = etch_name_of(spec->names, etch_text(spec->arena, "%s.%s", import->alias.text, name));
+        add(spec, space, name, from->symbols.at[i], import->name.span);
+    }
+}
+
+static void add_imports(etch_spec *spec, etch_namespace *space)
+{
+    for (uint32_t i = 0; i < space->ast->items.count; i++) {
+        const etch_ast_item *item = &space->ast->items.at[i];
+        const etch_namespace *from = item->kind == ETCH_AST_IMPORT ? space_of(spec, item->file) : NULL;
+        if (from && item->listed)
+            import_listed(spec, space, item, from);
+        else if (from)
+            import_all(spec, space, item, from);
+    }
+}
+
+static void declare(etch_spec *spec, etch_namespace *space, etch_symbol_kind kind, const etch_ast_item *item,
+                    const etch_ast_def *def)
+{
+    etch_symbol *symbol = ETCH_NEW(spec->arena, etch_symbol);
+    const char *name = def ? def->name.text : item->name.text;
+    *symbol = (etch_symbol){.kind = kind,
+                            .id = spec->symbols.count,
+                            .name = name ? name : etch_name_of(spec->names, "train"),
+                            .item = item,
+                            .def = def,
+                            .home = space};
+    if (kind == SYMBOL_PARAM) {
+        symbol->param = &spec->params.at[spec->params.count];
+        spec->params.at[spec->params.count++] = (etch_param){.name = name, .span = def->name.span};
+    }
+    ETCH_PUSH(spec->arena, &spec->symbols, symbol);
+    add(spec, space, symbol->name, symbol, place_of(symbol));
+}
+
+static void add_own(etch_spec *spec, etch_namespace *space)
+{
+    static const etch_symbol_kind kinds[] = {
+        [ETCH_AST_PARAM] = SYMBOL_PARAM, [ETCH_AST_DIMS] = SYMBOL_DIM,      [ETCH_AST_MODULE] = SYMBOL_MODULE,
+        [ETCH_AST_MODEL] = SYMBOL_MODEL, [ETCH_AST_CONFIG] = SYMBOL_CONFIG, [ETCH_AST_TRAIN] = SYMBOL_TRAIN,
+        [ETCH_AST_INFER] = SYMBOL_INFER, [ETCH_AST_PARALLEL] = SYMBOL_PLAN, [ETCH_AST_SWEEP] = SYMBOL_SWEEP,
+    };
+    for (uint32_t i = 0; i < space->ast->items.count; i++) {
+        const etch_ast_item *item = &space->ast->items.at[i];
+        switch (item->kind) {
+        case ETCH_AST_IMPORT:
+        case ETCH_AST_USE:
+        case ETCH_AST_ASSUME:
+        case ETCH_AST_DTYPE:
+        case ETCH_AST_CHECK:
+            break;
+        case ETCH_AST_PARAM:
+        case ETCH_AST_DIMS:
+            for (uint32_t k = 0; k < item->defs.count; k++)
+                declare(spec, space, kinds[item->kind], item, &item->defs.at[k]);
+            break;
+        default:
+            declare(spec, space, kinds[item->kind], item, NULL);
+        }
+    }
+}
+
+/* Symbols point at their params, so room for all of them is made before. */
+static void make_room_for_params(etch_spec *spec)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < spec->files.count; i++) {
+        const etch_ast_items *items = &spec->files.at[i]->items;
+        for (uint32_t k = 0; k < items->count; k++)
+            count += items->at[k].kind == ETCH_AST_PARAM ? items->at[k].defs.count : 0;
+    }
+    spec->params.at = ETCH_NEW_ARRAY(spec->arena, count, etch_param);
+    spec->params.capacity = count;
+    spec->ranges = ETCH_NEW_ARRAY(spec->arena, count, etch_range);
+}
+
+void etch_names_collect(etch_spec *spec)
+{
+    make_room_for_params(spec);
+    for (uint32_t i = 0; i < spec->files.count; i++) {
+        etch_namespace *space = ETCH_NEW(spec->arena, etch_namespace);
+        space->ast = spec->files.at[i];
+        add_imports(spec, space);
+        add_own(spec, space);
+        ETCH_PUSH(spec->arena, &spec->spaces, space);
+    }
+    spec->main = spec->spaces.at[spec->spaces.count - 1];
+    spec->dim_sizes = ETCH_NEW_ARRAY(spec->arena, spec->symbols.count, etch_expr);
+    spec->dim_states = ETCH_NEW_ARRAY(spec->arena, spec->symbols.count, uint8_t);
+}
+
+/* ---- texts and kinds ----------------------------------------------------------------------------------- */
+
+const char *etch_written(etch_spec *spec, etch_span span)
+{
+    const etch_source *source = etch_source_at(spec->diags, span, NULL, NULL);
+    if (!source || span.end < span.start)
+        return "";
+    return etch_copy_text(spec->arena, source->text + (span.start - source->base), span.end - span.start);
+}
+
+const etch_symbol *etch_only_symbol(const etch_spec *spec, etch_symbol_kind kind, uint32_t *count)
+{
+    const etch_symbol *own = NULL, *imported = NULL;
+    uint32_t own_count = 0, imported_count = 0;
+    for (uint32_t i = 0; i < spec->main->symbols.count; i++) {
+        const etch_symbol *symbol = spec->main->symbols.at[i];
+        if (symbol->kind != kind)
+            continue;
+        if (symbol->home == spec->main) {
+            own = symbol;
+            own_count++;
+        } else {
+            imported = symbol;
+            imported_count++;
+        }
+    }
+    *count = own_count > 0 ? own_count : imported_count;
+    return *count != 1 ? NULL : own ? own : imported;
+}

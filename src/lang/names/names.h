@@ -1,0 +1,67 @@
+/* What a spec names: params, their settings, lists of names. Part of what other rooms see of lang. */
+#ifndef ETCH_LANG_NAMES_NAMES_H
+#define ETCH_LANG_NAMES_NAMES_H
+
+#include "graph/graph.h"
+
+typedef struct etch_spec etch_spec;
+/* Where a model is being built by a program: the graph, and the names of the spec. */
+typedef struct etch_site etch_site;
+
+/* A model that a function builds. It may be called several times. */
+typedef struct etch_native {
+    const char *name;
+    void (*build)(void *data, etch_site *site);
+    void *data;
+} etch_native;
+
+typedef struct etch_param {
+    const char *name;
+    etch_expr var;
+    etch_expr value; /* default, or NULL */
+    etch_span span;
+} etch_param;
+
+/* Names, in order of declaration, for listings and "did you mean". */
+typedef enum etch_listing {
+    ETCH_LIST_MODELS,
+    ETCH_LIST_CONFIGS,
+    ETCH_LIST_PLANS,
+    ETCH_LIST_RUNS,
+    ETCH_LIST_MODULES
+} etch_listing;
+
+uint32_t etch_spec_list(const etch_spec *spec, etch_listing what, const char *const **names);
+
+/* ---- settings ------------------------------------------------------------------------------------------ */
+
+typedef struct etch_setting {
+    etch_expr var; /* of a param or a mesh axis */
+    const char *name;
+    etch_expr value;  /* a constant, or an expression over params */
+    const char *from; /* "run", "set", "config", "default" */
+    etch_span span;   /* where the value is written */
+} etch_setting;
+
+/* A value of `sets` that has no effect, because the run binds the param itself. */
+typedef struct etch_hidden {
+    const char *name, *run;
+    etch_span set, bound; /* where both are written */
+} etch_hidden;
+
+typedef struct etch_settings {
+    const etch_setting *at;
+    uint32_t count;
+    const etch_hidden *hidden;
+    uint32_t hidden_count;
+} etch_settings;
+
+/* Substitutes settings (the value of one may speak of others) until nothing changes. */
+etch_expr etch_settings_apply(etch_sym *sym, const etch_settings *settings, etch_expr expr);
+
+/* ---- claims -------------------------------------------------------------------------------------------- */
+
+/* Does a claim hold under the facts? `witness` (may be NULL) is filled where one value of each variable refutes it. */
+etch_truth etch_claim_holds(etch_spec *spec, const etch_claim *claim, etch_witness *witness);
+
+#endif

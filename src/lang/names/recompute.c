@@ -1,0 +1,61 @@
+/* `recompute = ...`: what it says, in train blocks and plans alike. */
+#include "lang/names/symbols.h"
+
+#include <string.h>
+
+static void report(etch_spec *spec, etch_span span)
+{
+    etch_diag *diag =
+        etch_error(spec->diags, ETCH_E_TRAIN_OPTION, span,
+                   "recompute is a loop, a module, a tag, a list of them, full, needed or none");
+    etch_help(diag, "write recompute = layer, (attention.core, mlp.h), full, needed(layer)");
+}
+
+static bool is_word(const etch_ast_expr *value, const char *word)
+{
+    return value->kind == ETCH_AST_NAME && strcmp(value->name.text, word) == 0;
+}
+
+/* Adds a selector, or those of a list. False after an error. */
+static bool add_selectors(etch_spec *spec, const etch_ast_expr *value, etch_recompute *out)
+{
+    if (value->kind == ETCH_AST_TUPLE) {
+        bool fine = true;
+        for (uint32_t i = 0; i < value->items.count; i++)
+            fine = add_selectors(spec, value->items.at[i], out) && fine;
+        return fine;
+    }
+    if (value->kind != ETCH_AST_NAME || is_word(value, "none") || is_word(value, "full") ||
+        is_word(value, "needed")) {
+        if (value->kind != ETCH_AST_BROKEN)
+            report(spec, value->span);
+        return false;
+    }
+    ETCH_PUSH(spec->arena, &out->selectors, value->name.text);
+    ETCH_PUSH(spec->arena, &out->spans, value->span);
+    return true;
+}
+
+bool etch_recompute_of(etch_spec *spec, const etch_ast_def *def, etch_recompute *out)
+{
+    const etch_ast_expr *value = def->value;
+    *out = (etch_recompute){.span = def->span};
+    if (is_word(value, "none"))
+        return true;
+    out->all = is_word(value, "full") || is_word(value, "needed");
+    out->needed = is_word(value, "needed");
+    if (out->all)
+        return true;
+    if (value->kind != ETCH_AST_CALL || strcmp(value->name.text, "needed") != 0)
+        return add_selectors(spec, value, out);
+    out->needed = true;
+    bool fine = value->args.count > 0;
+    if (!fine)
+        report(spec, value->span);
+    for (uint32_t i = 0; i < value->args.count; i++) {
+        if (value->args.at[i].name.text)
+            report(spec, value->args.at[i].name.span);
+        fine = !value->args.at[i].name.text && add_selectors(spec, value->args.at[i].value, out) && fine;
+    }
+    return fine;
+}

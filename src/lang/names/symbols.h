@@ -1,0 +1,187 @@
+/* Symbols of the files of a spec, the spec itself, and values of expressions: what elaboration works with.
+ *
+ * names.c finds names, facts.c what the spec declares and knows; value.c evaluates numbers; settings.c puts values into
+ * them; run.c chooses train and infer blocks. */
+#ifndef ETCH_LANG_NAMES_SYMBOLS_H
+#define ETCH_LANG_NAMES_SYMBOLS_H
+
+#include "lang/names/names.h"
+#include "lang/syntax/syntax.h"
+
+/* ---- names of a file ----------------------------------------------------------------------------------- */
+
+typedef enum etch_symbol_kind {
+    SYMBOL_PARAM,  /* def, param */
+    SYMBOL_DIM,    /* def */
+    SYMBOL_MODULE, /* item */
+    SYMBOL_MODEL,  /* item */
+    SYMBOL_CONFIG, /* item */
+    SYMBOL_TRAIN,  /* item; unnamed blocks are called "train" */
+    SYMBOL_INFER,  /* item */
+    SYMBOL_PLAN,   /* item */
+    SYMBOL_SWEEP   /* item */
+} etch_symbol_kind;
+
+typedef struct etch_symbol {
+    etch_symbol_kind kind;
+    uint32_t id;      /* over all files, in order of declaration */
+    const char *name; /* interned */
+    const etch_ast_item *item;
+    const etch_ast_def *def;
+    const struct etch_namespace *home; /* the file that declares it: its own names resolve there */
+    const etch_param *param;           /* SYMBOL_PARAM */
+} etch_symbol;
+
+/* What a file, or else what it imports, says of a class of tensors: `dtype act = bf16`. */
+typedef struct etch_dtype_line {
+    bool given;
+    etch_dtype dtype;
+    uint32_t block; /* elements that share a scale; 0: there are no scales */
+    etch_span span;
+} etch_dtype_line;
+
+/* The names that one file sees: its own and what it imports. */
+typedef struct etch_namespace {
+    const etch_ast *ast;
+    ETCH_VEC(const etch_symbol *) symbols; /* by order of declaration, imports first */
+    ETCH_VEC(const char *) names;          /* of each: "x.B" after `import .. as x` */
+    etch_dtype_line dtypes[ETCH_DTYPE_CLASSES];
+    uint32_t *places;  /* 1 + index of a name, by hash of its address */
+    uint32_t capacity; /* of places: a power of two */
+} etch_namespace;
+
+/* The symbol `name` (interned) that the file sees, or NULL. */
+const etch_symbol *etch_namespace_find(const etch_namespace *space, const char *name);
+const char *etch_symbol_kind_name(etch_symbol_kind kind); /* "param", "dim", ... */
+
+/* What values a param may have. */
+typedef struct etch_range {
+    int64_t least; /* of an integer */
+    bool real;     /* any number above 0 instead */
+} etch_range;
+
+typedef ETCH_VEC(etch_expr) etch_divisors;
+
+/* A model that a program builds, by its interned name. */
+typedef struct etch_native_model {
+    const char *name;
+    etch_native native;
+} etch_native_model;
+
+struct etch_spec {
+    etch_arena *arena;
+    etch_sym *sym;
+    etch_diags *diags;
+    etch_names *names;
+    etch_ast_context context;
+    etch_ast_files files;                  /* the spec itself is the last */
+    ETCH_VEC(etch_namespace *) spaces;     /* by file */
+    etch_namespace *main;                  /* of the spec itself */
+    ETCH_VEC(const etch_symbol *) symbols; /* all, by id */
+    ETCH_VEC(etch_param) params;
+    etch_range *ranges;   /* by param */
+    etch_expr *dim_sizes; /* by symbol id, as far as dim_states says that they are known */
+    uint8_t *dim_states;
+    uint32_t dim_depth;
+    etch_divisors *divisors; /* while a claim is read: what it divides by */
+    ETCH_VEC(etch_claim) assumptions;
+    ETCH_VEC(etch_native_model) natives;
+    etch_dtypes dtypes;
+    const char *use_config, *use_plan;  /* NULL without a `use` line */
+    ETCH_VEC(etch_plan *) plans;        /* built on demand */
+    ETCH_VEC(const char *) named_plans; /* by the expression that is being read: `plan = NAME` */
+    etch_plan *shared_plan; /* the plan that is being built, when it comes from an imported file; else NULL */
+    ETCH_VEC(const etch_symbol *) broken_plans; /* those with errors, which have been reported */
+};
+
+/* A piece of text as it stands in its source. */
+const char *etch_written(etch_spec *spec, etch_span span);
+/* The only symbol of a kind that the spec itself declares or, when it declares none, imports. `*count`:
+ * how many there are; NULL unless 1. */
+const etch_symbol *etch_only_symbol(const etch_spec *spec, etch_symbol_kind kind, uint32_t *count);
+/* "a, b, c": what the spec calls them; "none". */
+const char *etch_listing_text(etch_spec *spec, etch_listing what);
+/* Adds "did you mean ..?" when one of the names is near. */
+void etch_suggest_name(etch_diag *diag, const char *text, const char *const *names, uint32_t count);
+/* Reports an unknown name, with the nearest of the names that the file sees (and of `more`, which may be
+ * empty). */
+void etch_unknown_name(etch_spec *spec, const etch_namespace *space, const char *what, etch_ast_name name,
+                       const char *const *more, uint32_t more_count);
+
+/* ---- steps of loading, in this order ------------------------------------------------------------------- */
+
+/* Fills spaces and symbols. */
+void etch_names_collect(etch_spec *spec);
+/* Declares the variables of params. */
+void etch_params_declare(etch_spec *spec);
+/* Gives the assumptions of all files to the symbolic core. */
+void etch_facts_collect(etch_spec *spec);
+/* Sizes of dims, defaults of params. */
+void etch_params_evaluate(etch_spec *spec);
+/* The dtypes that the spec itself ends with. */
+void etch_dtypes_collect(etch_spec *spec);
+/* A `dtype` line of a plan, added to what its lines say. */
+void etch_precision_read(etch_spec *spec, const etch_ast_defs *defs, etch_precision *precision);
+
+/* ---- values -------------------------------------------------------------------------------------------- */
+
+/* How names and calls of an expression are looked up. Both return NULL after having reported why; `call`
+ * may be NULL: only functions of the language (max min abs floor ceil ceildiv floordiv mod pow2 integer)
+ * are known then. */
+typedef struct etch_lookup {
+    etch_expr (*name)(void *data, const etch_ast_expr *expr);
+    /* Sets `*known` when the name is one that it answers for; unknown names are reported by the
+     * evaluation. */
+    etch_expr (*call)(void *data, const etch_ast_expr *expr, bool *known);
+    void *data;
+} etch_lookup;
+
+/* Names of the functions of the language; ends with NULL. */
+extern const char *const etch_value_functions[];
+bool etch_is_value_function(const char *name);
+/* The exact value of an expression. NULL after an error. */
+etch_expr etch_value_of(etch_spec *spec, const etch_ast_expr *expr, const etch_lookup *lookup);
+/* The same where `true` and `false` are no numbers: a size, or how many there are. */
+etch_expr etch_number_of(etch_spec *spec, const etch_ast_expr *expr, const etch_lookup *lookup);
+/* Is every argument of the call that has a name given once? Reports one that is not, with `code`. */
+bool etch_args_are_distinct(etch_spec *spec, const etch_ast_expr *call, etch_code code);
+/* What the operator of an ETCH_AST_COMPARE says. */
+etch_relation etch_relation_of(char op);
+/* A predicate: a comparison, or an expression (ETCH_REL_TRUE: holds when it is not 0; right is 0). left ==
+ * NULL after an error. */
+etch_claim etch_claim_of(etch_spec *spec, const etch_ast_expr *expr, const etch_lookup *lookup);
+/* Params, and dims by their size, as the file sees them. */
+etch_lookup etch_global_lookup(etch_spec *spec, const etch_namespace *space);
+/* The same for one name; `more` are further names for "did you mean". */
+etch_expr etch_global_value(etch_spec *spec, const etch_namespace *space, const etch_ast_expr *expr,
+                            const char *const *more, uint32_t more_count);
+/* The size of a global dim, evaluated where it is declared; a dim whose size needs itself is an error.
+ * NULL after an error. */
+etch_expr etch_dim_size(etch_spec *spec, const etch_symbol *symbol);
+
+/* ---- runs: train and infer blocks ---------------------------------------------------------------------- */
+
+/* The block called `run`; without a name the only train block or, when there is none, the only infer block
+ * among the candidates. NULL when there is none, or after an error. */
+const etch_symbol *etch_run_symbol(etch_spec *spec, const char *run, etch_span asked);
+/* The same without a word when it is not clear. */
+const etch_symbol *etch_run_in_force(const etch_spec *spec, const char *run);
+/* The model that a block names; the only model when it names none. NULL after an error. */
+const etch_symbol *etch_run_model(etch_spec *spec, const etch_symbol *run);
+/* The blocks to choose from when none is named: the spec's own; without any, and without models of its own,
+ * those of imports whose model the spec sees. */
+uint32_t etch_run_candidates(const etch_spec *spec, const etch_symbol *const **list);
+/* The line of a block that begins with `name`, or NULL. */
+const etch_ast_def *etch_run_option(const etch_symbol *run, const char *name);
+/* Does a line of the block that is no option bind a param for this run alone, as in
+ * `infer decode { seq = 1 }`? */
+bool etch_run_names_param(const etch_symbol *run, const etch_ast_def *def);
+/* False, after an error, when an earlier line of the block begins with the same name. */
+bool etch_run_says_once(etch_spec *spec, const etch_symbol *run, uint32_t index);
+
+/* ---- recomputation, of train blocks and plans ---------------------------------------------------------- */
+
+/* What a `recompute` option of a train block or a plan says. False after an error. */
+bool etch_recompute_of(etch_spec *spec, const etch_ast_def *def, etch_recompute *out);
+
+#endif

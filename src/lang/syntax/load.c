@@ -1,0 +1,176 @@
+/* Reads a spec and what it imports: each file once, files after their imports. */
+#define _XOPEN_SOURCE 700 /* realpath */
+#include "lang/syntax/syntax.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A file that was found, also while its imports are still being read. */
+typedef struct loaded {
+    const char *identity; /* interned absolute path without links */
+    etch_ast *ast;
+    bool open; /* its imports are being read */
+} loaded;
+
+/* The way from the spec to the file that is being read. */
+typedef struct chain {
+    const struct chain *importer;
+    const loaded *file;
+    etch_span import; /* the path in the file above */
+} chain;
+
+typedef struct loader {
+    const etch_ast_context *context;
+    etch_ast_files *files;
+    ETCH_VEC(loaded *) known;
+    const char *text; /* of the spec itself; NULL: it is a file */
+} loader;
+
+static const char *identity_of(loader *l, const char *path)
+{
+    char absolute[PATH_MAX];
+    return etch_name_of(l->context->names, realpath(path, absolute) ? absolute : path);
+}
+
+static loaded *find(const loader *l, const char *identity)
+{
+    for (uint32_t i = 0; i < l->known.count; i++) {
+        if (l->known.at[i]->identity == identity) {
+            return l->known.at[i];
+        }
+    }
+    return NULL;
+}
+
+/* Path of an import as a person would write it from where the spec's own path starts. */
+static const char *path_beside(loader *l, const char *importer, const char *path)
+{
+    const char *slash = strrchr(importer, '/');
+    if (path[0] == '/' || !slash) {
+        return path;
+    }
+    return etch_text(l->context->arena, "%.*s%s", (int)(slash + 1 - importer), importer, path);
+}
+
+static void report_unreadable(loader *l, const char *path, const char *why, const chain *from)
+{
+    if (from) {
+        etch_diag *diag = etch_error(l->context->diags, ETCH_E_IMPORT_UNREADABLE, from->import,
+                                     "cannot read '%s': %s", path, why);
+        etch_help(diag, "the path of an import is relative to the file that it stands in");
+    } else {
+        etch_error(l->context->diags, ETCH_E_SPEC_UNREADABLE, (etch_span){0}, "cannot read '%s': %s", path,
+                   why);
+    }
+}
+
+static void report_cycle(loader *l, const loaded *again, const chain *from)
+{
+    etch_buf text = {.arena = l->context->arena};
+    const chain *first = from;
+    while (first->importer && first->importer->file != again) {
+        first = first->importer;
+    }
+    etch_buf_printf(&text, "'%s' imports itself", again->ast->source->path);
+    if (from->file != again) {
+        /* the chain is linked upwards; say it downwards */
+        ETCH_VEC(const chain *) way = {0};
+        for (const chain *step = from; step && step->file != again; step = step->importer) {
+            ETCH_PUSH(l->context->arena, &way, step);
+        }
+        etch_buf_puts(&text, ":");
+        etch_buf_printf(&text, " %s", again->ast->source->path);
+        for (uint32_t i = way.count; i-- > 0;) {
+            etch_buf_printf(&text, " -> %s", way.at[i]->file->ast->source->path);
+        }
+        etch_buf_printf(&text, " -> %s", again->ast->source->path);
+    }
+    etch_diag *diag = etch_error(l->context->diags, ETCH_E_IMPORT_CYCLE, from->import, "%s", text.text);
+    etch_help(diag, "move what both need into a file of its own");
+}
+
+static loaded *load(loader *l, const char *path, const chain *from, uint32_t depth);
+
+static void load_imports(loader *l, loaded *file, const chain *from, uint32_t depth)
+{
+    file->open = true;
+    for (uint32_t i = 0; i < file->ast->items.count; i++) {
+        etch_ast_item *item = &file->ast->items.at[i];
+        if (item->kind != ETCH_AST_IMPORT) {
+            continue;
+        }
+        chain step = {.importer = from, .file = file, .import = item->name.span};
+        loaded *imported =
+            load(l, path_beside(l, file->ast->source->path, item->name.text), &step, depth + 1);
+        item->file = imported ? imported->ast : NULL;
+    }
+    file->open = false;
+}
+
+static etch_ast *parse_text(loader *l, const char *path, const char *text, size_t length, const chain *from)
+{
+    const etch_ast_context *context = l->context;
+    const etch_source *source = etch_source_add(context->diags, path, text, length);
+    if (source)
+        return etch_ast_parse(context, source);
+    etch_error(context->diags, ETCH_E_SOURCES_TOO_LARGE, from ? from->import : (etch_span){0},
+               "'%s' and the files before it are too large together", path);
+    return NULL;
+}
+
+static etch_ast *read_ast(loader *l, const char *path, const chain *from)
+{
+    const etch_ast_context *context = l->context;
+    if (!from && l->text)
+        return parse_text(l, path, l->text, strlen(l->text), from);
+    char *text = NULL;
+    size_t length = 0;
+    const char *why = "it cannot be read";
+    if (etch_read_file(context->arena, path, ETCH_FILE_LIMIT, &text, &length, &why) != ETCH_OK) {
+        report_unreadable(l, path, why, from);
+        return NULL;
+    }
+    return parse_text(l, path, text, length, from);
+}
+
+static loaded *load(loader *l, const char *path, const chain *from, uint32_t depth)
+{
+    const char *identity = identity_of(l, path);
+    loaded *known = find(l, identity);
+    if (known) {
+        if (known->open) {
+            report_cycle(l, known, from);
+            return NULL;
+        }
+        return known;
+    }
+    if (depth > ETCH_IMPORT_DEPTH) {
+        etch_error(l->context->diags, ETCH_E_IMPORT_DEPTH, from->import,
+                   "imports are nested more than %d files deep", ETCH_IMPORT_DEPTH);
+        return NULL;
+    }
+    etch_ast *ast = read_ast(l, path, from);
+    if (!ast) {
+        return NULL;
+    }
+    loaded *file = ETCH_NEW(l->context->arena, loaded);
+    file->identity = identity;
+    file->ast = ast;
+    ETCH_PUSH(l->context->arena, &l->known, file);
+    load_imports(l, file, from, depth);
+    ETCH_PUSH(l->context->arena, l->files, ast);
+    return file;
+}
+
+etch_status etch_ast_load(const etch_ast_context *context, const char *path, const char *text,
+                          etch_ast_files *files)
+{
+    uint32_t errors = etch_error_count(context->diags);
+    *files = (etch_ast_files){0};
+    loader l = {.context = context, .files = files, .text = text};
+    if (!load(&l, path, NULL, 0)) {
+        return ETCH_EIO;
+    }
+    return etch_error_count(context->diags) == errors ? ETCH_OK : ETCH_EINPUT;
+}

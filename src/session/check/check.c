@@ -1,0 +1,366 @@
+/* Checks: everything that a spec holds is built, and what it claims is decided. */
+#include "session/query/query.h"
+
+#include <string.h>
+
+typedef struct checking {
+    etch_session *session;
+    etch_check_report *report;
+    ETCH_VEC(etch_demand) demands;
+    ETCH_VEC(etch_absence) absences;
+    ETCH_VEC(etch_verdict) verdicts;
+    etch_status status; /* of lowering, when everything is bound */
+    bool unknown;       /* a claim could not be decided */
+} checking;
+
+/* ---- models and plans ------------------------------------------------------------------------------- */
+
+static bool has_demand(const checking *c, const char *plan, const char *text)
+{
+    for (uint32_t i = 0; i < c->demands.count; i++)
+        if (strcmp(c->demands.at[i].plan, plan) == 0 && strcmp(c->demands.at[i].text, text) == 0)
+            return true;
+    return false;
+}
+
+/* Do the values contradict a demand of the plan? What has no value yet contradicts nothing. `size`, `divisor`:
+ * with the values. */
+static bool is_contradicted(etch_session *session, const etch_pipeline *p, const etch_requirement *r,
+                            etch_expr *size, etch_expr *divisor)
+{
+    *size = etch_pipeline_apply(session, p, r->size);
+    *divisor = etch_pipeline_apply(session, p, r->divisor);
+    if (!*size || !*divisor)
+        return false;
+    if (etch_is_constant(*size) && etch_is_constant(*divisor))
+        return etch_divides(session->sym, *divisor, *size, NULL) == ETCH_NO;
+    return etch_above(session->sym, *divisor, *size, NULL) == ETCH_YES;
+}
+
+static bool speak_alike(etch_sym *sym, etch_expr a, etch_expr b)
+{
+    const etch_expr *of_a, *of_b;
+    const uint32_t a_count = a ? etch_vars_of(sym, a, &of_a) : 0,
+                   b_count = b ? etch_vars_of(sym, b, &of_b) : 0;
+    for (uint32_t i = 0; i < a_count; i++)
+        for (uint32_t k = 0; k < b_count; k++)
+            if (of_a[i] == of_b[k])
+                return true;
+    return false;
+}
+
+/* Is it assumed that a division leaves this rest, which is not 0? */
+static bool is_assumed_rest(etch_session *session, etch_expr rest)
+{
+    etch_sym *sym = session->sym;
+    const etch_claim *facts;
+    const uint32_t count = etch_spec_assumptions(session->spec, &facts);
+    for (uint32_t i = 0; i < count; i++)
+        if (facts[i].relation == ETCH_REL_EQ && facts[i].left == rest && facts[i].right &&
+            etch_different(sym, facts[i].right, etch_int(sym, 0), NULL) == ETCH_YES)
+            return true;
+    return false;
+}
+
+/* Whatever the values are, does what is assumed of them leave no way to meet the demand? */
+static void check_excluded(etch_session *session, const etch_pipeline *p, const etch_requirement *r)
+{
+    etch_sym *sym = session->sym;
+    etch_expr rest = etch_mod(sym, r->size, r->divisor), zero = etch_int(sym, 0);
+    const bool less = etch_above(sym, r->divisor, r->size, NULL) == ETCH_YES;
+    const bool rests =
+        rest && (etch_different(sym, rest, zero, NULL) == ETCH_YES || is_assumed_rest(session, rest));
+    if (!less && !rests)
+        return;
+    const char *size = etch_expr_text(sym, r->size), *divisor = etch_expr_text(sym, r->divisor);
+    etch_diag *diag = etch_error(session->diags, ETCH_E_PLAN_EXCLUDED, r->span,
+                                 "plan '%s' demands %s | %s, which the assumptions of the spec exclude",
+                                 p->plan->name, divisor, size);
+    if (less)
+        etch_note(diag, r->dim->span, "%s has %s elements, less than %s", r->dim->name, size, divisor);
+    else
+        etch_note(diag, r->dim->span, "%s has %s elements, which leave a rest", r->dim->name, size);
+    const etch_claim *facts;
+    const uint32_t count = etch_spec_assumptions(session->spec, &facts);
+    for (uint32_t i = 0; i < count; i++) {
+        const etch_claim *fact = &facts[i];
+        if (speak_alike(sym, fact->left, r->size) || speak_alike(sym, fact->right, r->size) ||
+            speak_alike(sym, fact->left, r->divisor) || speak_alike(sym, fact->right, r->divisor))
+            etch_note(diag, fact->span, "it is assumed that %s", fact->text);
+    }
+    etch_help(diag, "divide %s otherwise, or leave out the assumption", r->dim->name);
+}
+
+static void add_demand(checking *c, const etch_pipeline *p, const char *text, etch_span span)
+{
+    if (!has_demand(c, p->plan->name, text))
+        ETCH_PUSH(c->session->arena, &c->demands,
+                  (etch_demand){p->plan->name, text, etch_locate(c->session, span)});
+}
+
+/* Every chunk needs a unit; counts are those of the chunks, and add up to all units. */
+static void list_stage_demands(checking *c, etch_pipeline *p)
+{
+    etch_session *session = c->session;
+    etch_sym *sym = session->sym;
+    const etch_stages *stages = p->placed->stages;
+    if (!stages)
+        return;
+    const etch_stage_line *line = stages->line;
+    etch_expr links = line->chunks, sum = etch_int(sym, 0);
+    for (uint32_t i = 0; i < line->axis_count; i++)
+        links = etch_mul(sym, links, p->plan->mesh.at[line->axes[i]].size);
+    for (uint32_t i = 0; i < line->count_count; i++)
+        sum = etch_add(sym, sum, line->counts[i]);
+    const char *text = etch_expr_text(sym, links), *units = etch_expr_text(sym, stages->units);
+    if (!line->counts) {
+        add_demand(c, p, etch_text(session->arena, "%s <= %s", text, units), line->span);
+        return;
+    }
+    add_demand(c, p, etch_text(session->arena, "%s == %u", text, (unsigned)line->count_count), line->span);
+    if (sum != stages->units)
+        add_demand(c, p, etch_text(session->arena, "%s == %s", units, etch_expr_text(sym, sum)), line->span);
+}
+
+/* What the run binds itself: that is not there to be chosen. */
+static etch_settings run_settings(etch_session *session, const etch_pipeline *p)
+{
+    ETCH_VEC(etch_setting) own = {0};
+    for (uint32_t i = 0; i < p->settings->count; i++)
+        if (strcmp(p->settings->at[i].from, "run") == 0)
+            ETCH_PUSH(session->arena, &own, p->settings->at[i]);
+    return (etch_settings){.at = own.at, .count = own.count};
+}
+
+/* Of each plan once, also when it is placed for several runs. */
+static void list_absences(checking *c, const etch_plan *plan)
+{
+    for (uint32_t i = 0; i < c->absences.count; i++)
+        if (strcmp(c->absences.at[i].plan, plan->name) == 0)
+            return;
+    for (uint32_t i = 0; i < plan->lacks.count; i++) {
+        const etch_pending *lack = &plan->lacks.at[i];
+        ETCH_PUSH(c->session->arena, &c->absences,
+                  (etch_absence){plan->name, lack->text, etch_locate(c->session, lack->span)});
+    }
+}
+
+static void list_demands(checking *c, etch_pipeline *p)
+{
+    etch_session *session = c->session;
+    const etch_settings own = run_settings(session, p);
+    const bool fine = session->options.defaults || etch_pipeline_fit(session, p);
+    for (uint32_t i = 0; i < p->placed->requirements.count; i++) {
+        const etch_requirement *r = &p->placed->requirements.at[i];
+        if (fine && !session->options.defaults &&
+            !(etch_is_constant(r->size) && etch_is_constant(r->divisor)))
+            check_excluded(session, p, r);
+        if (etch_divides(session->sym, r->divisor, r->size, NULL) == ETCH_YES)
+            continue; /* the spec's own assumptions say so */
+        etch_expr size = etch_settings_apply(session->sym, &own, r->size);
+        const char *text = etch_text(session->arena, "%s | %s", etch_expr_text(session->sym, r->divisor),
+                                     etch_expr_text(session->sym, size ? size : r->size));
+        add_demand(c, p, text, r->span);
+    }
+    if (p->plan->ranks.count)
+        add_demand(c, p,
+                   etch_text(session->arena, "%s == %s",
+                             etch_expr_text(session->sym, etch_plan_ranks(session->sym, p->plan)),
+                             etch_expr_text(session->sym, p->plan->ranks.count)),
+                   p->plan->ranks.span);
+    list_stage_demands(c, p);
+}
+
+/* Plans are made for some runs of a spec, not for all. One that the values of an infer block exclude, as tokens
+ * of a sequence are no longer divided when there is one, is not for it, unless the user names the run. */
+static bool concerns(const checking *c, const etch_pipeline *p)
+{
+    etch_session *session = c->session;
+    if (!p->model->serves || session->options.run)
+        return true;
+    for (uint32_t i = 0; i < p->placed->requirements.count; i++) {
+        etch_expr size, divisor;
+        if (is_contradicted(session, p, &p->placed->requirements.at[i], &size, &divisor))
+            return false;
+    }
+    return true;
+}
+
+/* One model under each plan, or under the one that was asked for. */
+static void check_run(checking *c, const char *run)
+{
+    etch_session *session = c->session;
+    const etch_check_report *report = c->report;
+    if (report->plan_count == 0) {
+        etch_pipeline *p = etch_pipeline_get(session, run, NULL, false, (etch_span){0, 0});
+        if (p)
+            etch_pipeline_allow(session, p);
+        return;
+    }
+    for (size_t i = 0; i < report->plan_count; i++) {
+        const char *plan = session->options.plan ? session->options.plan : report->plans[i];
+        etch_pipeline *p = etch_pipeline_get(session, run, plan, true, (etch_span){0, 0});
+        const etch_job *job;
+        if (p)
+            list_absences(c, p->plan);
+        if (p)
+            etch_pipeline_allow(session, p);
+        if (p && etch_pipeline_place(session, p) && concerns(c, p)) {
+            list_demands(c, p);
+            if (session->options.defaults && c->status == ETCH_OK && !p->model->graph->steps)
+                c->status = etch_pipeline_lower(session, p, NULL, &job);
+        }
+        if (session->options.plan)
+            return;
+    }
+}
+
+static void check_models(checking *c)
+{
+    const etch_check_report *report = c->report;
+    const char *const *runs;
+    const uint32_t run_count = etch_spec_list(c->session->spec, ETCH_LIST_RUNS, &runs);
+    if (c->session->options.run || (run_count == 0 && report->model_count > 0)) {
+        check_run(c, NULL);
+        return;
+    }
+    for (uint32_t i = 0; i < run_count; i++)
+        check_run(c, runs[i]);
+}
+
+/* ---- claims ----------------------------------------------------------------------------------------- */
+
+static void explain(etch_session *session, etch_diag *diag, const etch_judgement *judged)
+{
+    const etch_claim *c = &judged->claim;
+    const etch_witness *witness = &judged->witness;
+    etch_sym *sym = session->sym;
+    const etch_span nowhere = {0, 0};
+    etch_note(diag, nowhere, "left side:  %s", etch_expr_text(sym, c->left));
+    etch_note(diag, nowhere, "right side: %s", etch_expr_text(sym, c->right));
+    if (c->relation != ETCH_REL_DIVIDES)
+        etch_note(diag, nowhere, "difference: %s", etch_expr_text(sym, etch_sub(sym, c->left, c->right)));
+    if (witness->count == 0)
+        return;
+    etch_expr left = etch_subst(sym, c->left, witness->count, witness->vars, witness->values);
+    etch_expr right = etch_subst(sym, c->right, witness->count, witness->vars, witness->values);
+    etch_note(diag, nowhere, "for %s: left %s, right %s", etch_witness_text(session, witness),
+              left ? etch_expr_text(sym, left) : "undefined",
+              right ? etch_expr_text(sym, right) : "undefined");
+}
+
+static const char *judge(checking *c, const etch_claim *written, const etch_settings *settings)
+{
+    etch_session *session = c->session;
+    const etch_judgement judged = etch_session_judge(session, written, settings);
+    const bool defined = judged.claim.left && judged.claim.right;
+    if (judged.truth == ETCH_YES)
+        return "proved";
+    if (judged.truth == ETCH_NO) {
+        explain(session,
+                etch_error(session->diags, ETCH_E_CHECK_REFUTED, written->span, "this check does not hold"),
+                &judged);
+        return "refuted";
+    }
+    etch_diag *diag = etch_warning(session->diags, ETCH_E_CHECK_UNKNOWN, written->span,
+                                   defined ? "this check could be neither proved nor refuted"
+                                           : "this check is undefined for these values: a divisor is 0");
+    if (defined)
+        explain(session, diag, &judged);
+    c->unknown = true;
+    return "unknown";
+}
+
+typedef ETCH_VEC(etch_setting) setting_list;
+
+/* Adds the value that `from` has for an axis, unless there is one. */
+static void add_axis(etch_arena *arena, setting_list *all, const etch_settings *from, etch_expr axis)
+{
+    for (uint32_t i = 0; i < all->count; i++)
+        if (all->at[i].var == axis)
+            return;
+    for (uint32_t i = 0; i < from->count; i++)
+        if (from->at[i].var == axis)
+            ETCH_PUSH(arena, all, from->at[i]);
+}
+
+/* The values in force, and those of axes of the plans that were built: a claim may speak of several. */
+static etch_settings with_axes(const checking *c, const etch_settings *settings)
+{
+    etch_session *session = c->session;
+    setting_list all = {0};
+    for (uint32_t i = 0; i < settings->count; i++)
+        ETCH_PUSH(session->arena, &all, settings->at[i]);
+    for (uint32_t i = 0; i < session->in_force.count; i++) {
+        const etch_in_force *more = session->in_force.at[i];
+        for (uint32_t k = 0; more->fine && more->plan && k < more->plan->mesh.count; k++)
+            add_axis(session->arena, &all, &more->settings, more->plan->mesh.at[k].size);
+    }
+    return (etch_settings){.at = all.at, .count = all.count};
+}
+
+static void check_claims(checking *c, const etch_settings *in_force)
+{
+    etch_session *session = c->session;
+    const etch_settings everywhere = with_axes(c, in_force), *settings = &everywhere;
+    const etch_quantities quantities = etch_session_quantities(session);
+    const etch_claim *claims;
+    etch_forget_open(session);
+    const uint32_t count = etch_spec_checks(session->spec, &quantities, &claims);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!claims[i].left)
+            continue; /* reported */
+        const char *verdict = judge(c, &claims[i], settings);
+        ETCH_PUSH(session->arena, &c->verdicts,
+                  (etch_verdict){verdict, claims[i].text, etch_locate(session, claims[i].span)});
+    }
+    etch_remark_open(session);
+}
+
+/* ---- the door --------------------------------------------------------------------------------------- */
+
+static void list_names(const etch_session *session, etch_check_report *report)
+{
+    report->module_count = etch_spec_list(session->spec, ETCH_LIST_MODULES, &report->modules);
+    report->model_count = etch_spec_list(session->spec, ETCH_LIST_MODELS, &report->models);
+    report->config_count = etch_spec_list(session->spec, ETCH_LIST_CONFIGS, &report->configs);
+    report->plan_count = etch_spec_list(session->spec, ETCH_LIST_PLANS, &report->plans);
+}
+
+static etch_status check(void *data)
+{
+    checking *c = data;
+    etch_session *session = c->session;
+    const etch_plan *plan;
+    const uint32_t errors = etch_error_count(session->diags);
+    c->report = ETCH_NEW(session->arena, etch_check_report);
+    list_names(session, c->report);
+    const etch_settings *settings =
+        etch_session_plan(session, &plan) ? etch_session_settings(session, plan) : NULL;
+    if (settings) {
+        if (!session->options.defaults)
+            etch_check_assumptions(session, settings);
+        check_models(c);
+        if (etch_error_count(session->diags) == errors)
+            check_claims(c, settings);
+    }
+    c->report->absences = c->absences.at;
+    c->report->absence_count = c->absences.count;
+    c->report->demands = c->demands.at;
+    c->report->demand_count = c->demands.count;
+    c->report->verdicts = c->verdicts.at;
+    c->report->verdict_count = c->verdicts.count;
+    if (c->status != ETCH_OK)
+        return c->status;
+    if (etch_error_count(session->diags) > errors)
+        return ETCH_EINPUT;
+    return c->unknown ? ETCH_EUNKNOWN : ETCH_OK;
+}
+
+etch_status etch_session_check(etch_session *session, const etch_check_report **report)
+{
+    checking c = {.session = session};
+    etch_status status = etch_session_run(session, check, &c);
+    *report = session->broken == ETCH_OK ? c.report : NULL;
+    return status;
+}

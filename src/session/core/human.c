@@ -1,0 +1,87 @@
+/* Exact numbers as people say them: three significant digits, an SI prefix, the unit. */
+#include "session/core/core.h"
+
+#include <string.h>
+
+/* floor(value * 10^shift + 1/2), as digits. */
+static const char *rounded_digits(etch_sym *sym, etch_expr value, int64_t shift)
+{
+    etch_expr scaled = etch_mul(sym, value, etch_pow(sym, etch_int(sym, 10), shift));
+    return etch_expr_text(sym, etch_floor(sym, etch_add(sym, scaled, etch_ratio(sym, 1, 2))));
+}
+
+/* The power of ten of a positive value's first digit: 0 for 1..9.99, -1 for 0.1. */
+static int64_t magnitude(etch_sym *sym, etch_expr value)
+{
+    enum { SMALLEST = 30 };
+    for (int64_t shift = 0; shift <= SMALLEST; shift++) {
+        etch_expr scaled = etch_mul(sym, value, etch_pow(sym, etch_int(sym, 10), shift));
+        etch_expr whole = etch_floor(sym, scaled);
+        if (!etch_is_zero(whole))
+            return (int64_t)strlen(etch_expr_text(sym, whole)) - 1 - shift;
+    }
+    return -SMALLEST;
+}
+
+/* Three digits as a decimal number whose first `whole` digits stand before the point. */
+static const char *place_point(etch_arena *arena, const char *digits, int64_t whole)
+{
+    const int before = (int)whole;
+    return whole >= 3 ? digits : etch_text(arena, "%.*s.%s", before, digits, digits + before);
+}
+
+static const char *with_unit(etch_arena *arena, const char *sign, const char *number, const char *prefix,
+                             const char *symbol)
+{
+    const char *gap = *prefix || *symbol ? " " : "";
+    return etch_text(arena, "%s%s%s%s%s", sign, number, gap, prefix, symbol);
+}
+
+const char *etch_human_text(etch_session *session, etch_expr constant, const char *unit)
+{
+    static const char *const prefixes[] = {"", "k", "M", "G", "T", "P", "E", "Z", "Y", "R", "Q"};
+    enum { PREFIXES = sizeof prefixes / sizeof *prefixes };
+    etch_sym *sym = session->sym;
+    etch_arena *arena = session->arena;
+    const char *sign = etch_constant_compare(sym, constant, etch_int(sym, 0)) < 0 ? "-" : "";
+    const char *symbol = strcmp(unit, "bytes") == 0 ? "B" : strcmp(unit, "FLOP") == 0 ? "FLOP" : "";
+    etch_expr value = etch_abs(sym, constant);
+    if (etch_is_zero(value))
+        return with_unit(arena, "", "0", "", symbol);
+
+    int64_t first = magnitude(sym, value);
+    if (first < 3 && etch_is_integer_constant(value)) /* small numbers are exact */
+        return with_unit(arena, sign, etch_expr_text(sym, value), "", symbol);
+    const char *digits = rounded_digits(sym, value, 2 - first);
+    if (strlen(digits) > 3) { /* 9.996 became 10.00 */
+        first++;
+        digits = rounded_digits(sym, value, 2 - first);
+    }
+    if (first < 0 || first >= 3 * PREFIXES) {
+        const char *number = etch_text(arena, "%se%lld", place_point(arena, digits, 1), (long long)first);
+        return with_unit(arena, sign, number, "", symbol);
+    }
+    return with_unit(arena, sign, place_point(arena, digits, first % 3 + 1), prefixes[first / 3], symbol);
+}
+
+static const char *written(etch_session *session, etch_expr expr, etch_notation notation, etch_form form)
+{
+    etch_buf text = {.arena = session->arena};
+    etch_expr_write(session->sym, expr, notation, form, &text);
+    return text.text;
+}
+
+etch_amount etch_amount_of(etch_session *session, etch_expr expr, const char *unit, etch_notation notation,
+                           etch_form form)
+{
+    etch_amount amount = {.is_number = etch_is_constant(expr)};
+    if (amount.is_number) {
+        amount.text = etch_expr_text(session->sym, expr);
+        amount.human = etch_human_text(session, expr, unit);
+        return amount;
+    }
+    amount.text = written(session, expr, notation == ETCH_JSON ? ETCH_PLAIN : notation, form);
+    if (notation == ETCH_JSON)
+        amount.json = written(session, expr, ETCH_JSON, ETCH_EXPANDED);
+    return amount;
+}

@@ -1,0 +1,267 @@
+/* Lowering: the spec's values and facts given to lower, its job given to emit, and a summary of what came
+ * of it. */
+#include "session/core/core.h"
+
+#include <string.h>
+
+typedef struct lowering {
+    etch_session *session;
+    const etch_output_options *options;
+    etch_output_report *report;
+} lowering;
+
+/* ---- from the spec to a job ------------------------------------------------------------------------- */
+
+etch_status etch_pipeline_lower(etch_session *session, etch_pipeline *p, const etch_style *style,
+                                const etch_job **job)
+{
+    if (p->model->graph->steps) {
+        if (!etch_pipeline_allow(session, p))
+            return ETCH_EINPUT;
+        etch_diag *diag =
+            etch_error(session->diags, ETCH_E_LATER, p->model->run_span,
+                       "traces of several steps, one behind the other, are not given meaning yet");
+        etch_help(diag, "lower a run of one step");
+        return ETCH_EINPUT;
+    }
+    etch_lower_options options = {.values = etch_pipeline_values(session, p, p->placed),
+                                  .config = etch_spec_config(session->spec, session->options.config),
+                                  .run = p->model->run};
+    if (style) {
+        options.naming = style->naming;
+        options.annotations = style->annotations;
+    }
+    return etch_lower(session->arena, &options, job);
+}
+
+/* One hash over the texts of all files, the spec first. */
+static void hash_spec(etch_session *session, char text[ETCH_SHA256_TEXT])
+{
+    const etch_source **files;
+    const uint32_t count = etch_spec_files(session->spec, &files);
+    etch_piece *pieces = ETCH_NEW_ARRAY(session->arena, count, etch_piece);
+    for (uint32_t i = 0; i < count; i++)
+        pieces[i] = (etch_piece){files[i]->text, files[i]->length};
+    etch_sha256(pieces, count, text);
+}
+
+/* ---- the summary ------------------------------------------------------------------------------------ */
+
+static const char *total_text(etch_session *session, etch_total total)
+{
+    char digits[40];
+    char *at = digits + sizeof digits - 1;
+    *at = '\0';
+    do {
+        *--at = (char)('0' + (int)(total % 10));
+        total /= 10;
+    } while (total > 0);
+    return etch_copy_text(session->arena, at, strlen(at));
+}
+
+static const char *human(etch_session *session, const char *number, const char *unit)
+{
+    return etch_human_text(session, etch_number(session->sym, number, strlen(number)), unit);
+}
+
+static const char *comm_name(const etch_comm_total *total)
+{
+    if (total->type == ETCH_NODE_SEND)
+        return etch_move_name(ETCH_SEND);
+    if (total->type == ETCH_NODE_RECV)
+        return "recv";
+    switch ((etch_comm_type)total->collective) {
+    case ETCH_COMM_ALL_REDUCE:
+        return etch_move_name(ETCH_ALL_REDUCE);
+    case ETCH_COMM_ALL_GATHER:
+        return etch_move_name(ETCH_ALL_GATHER);
+    case ETCH_COMM_ALL_TO_ALL:
+        return etch_move_name(ETCH_ALL_TO_ALL);
+    case ETCH_COMM_REDUCE_SCATTER:
+        break;
+    }
+    return etch_move_name(ETCH_REDUCE_SCATTER);
+}
+
+static etch_output_stage summarize_stage(etch_session *session, const etch_stage_total *total)
+{
+    etch_output_stage stage = {.ranks = total->ranks,
+                               .nodes = total->nodes,
+                               .stage = total->stage,
+                               .part = total->part,
+                               .comm_count = total->comm_count};
+    stage.flop = total_text(session, total->flop);
+    stage.flop_human = human(session, stage.flop, "FLOP");
+    stage.bytes = total_text(session, total->bytes);
+    stage.bytes_human = human(session, stage.bytes, "bytes");
+    etch_output_comm *comm = ETCH_NEW_ARRAY(session->arena, total->comm_count, etch_output_comm);
+    for (uint32_t i = 0; i < total->comm_count; i++) {
+        const etch_comm_total *c = &total->comm[i];
+        const char *bytes = total_text(session, c->bytes);
+        comm[i] = (etch_output_comm){.collective = comm_name(c),
+                                     .axes = etch_copy_text(session->arena, c->axes, strlen(c->axes)),
+                                     .bytes = bytes,
+                                     .bytes_human = human(session, bytes, "bytes"),
+                                     .nodes = c->count};
+    }
+    stage.comm = comm;
+    return stage;
+}
+
+/* All that is known before anything is written: once it is, memory may not run out any more. */
+static etch_output_report *summarize(const lowering *l, const etch_job *job)
+{
+    etch_session *session = l->session;
+    etch_output_report *report = ETCH_NEW(session->arena, etch_output_report);
+    etch_output_stage *stages = ETCH_NEW_ARRAY(session->arena, job->program_count, etch_output_stage);
+    for (uint32_t i = 0; i < job->program_count; i++)
+        stages[i] = summarize_stage(session, &job->stages[i]);
+    *report = (etch_output_report){.model = job->model,
+                                   .plan = job->plan,
+                                   .config = job->config,
+                                   .run = job->run,
+                                   .folder = l->options->folder,
+                                   .written = !l->options->dry_run,
+                                   .ranks = job->rank_count,
+                                   .classes = job->program_count,
+                                   .stages = stages,
+                                   .stage_count = job->program_count,
+                                   .part_count = job->part_count};
+    return report;
+}
+
+static void add_result(etch_output_report *report, const etch_emit_result *result)
+{
+    report->ranks_written = result->ranks;
+    report->groups = result->groups;
+    report->nodes = result->nodes;
+    report->files = result->files;
+    report->bytes = result->bytes;
+}
+
+/* ---- the door --------------------------------------------------------------------------------------- */
+
+static etch_status refuse_ranks(etch_session *session, const char *text)
+{
+    etch_diag *diag = etch_error(session->diags, ETCH_E_OUTPUT_RANKS, (etch_span){0, 0},
+                                 "'%.80s' is no list of ranks", text);
+    etch_help(diag, "list ranks and ranges of them, as in 0,2,8-15");
+    return ETCH_EINPUT;
+}
+
+const char *etch_naming_at(size_t i)
+{
+    return i < ETCH_NAMING_COUNT ? etch_naming_name((etch_naming)i) : NULL;
+}
+
+const char *etch_annotation_at(size_t i)
+{
+    return i < ETCH_ANNOTATION_COUNT ? etch_annotation_name((etch_annotation)i) : NULL;
+}
+
+/* The index of `wanted` in what `at` lists, or where the list ends after an error that says what it may be. */
+static size_t find_choice(etch_session *session, const char *(*at)(size_t i), const char *what,
+                          const char *wanted)
+{
+    size_t i = 0;
+    ETCH_VEC(const char *) names = {0};
+    for (; at(i) && strcmp(at(i), wanted) != 0; i++)
+        ETCH_PUSH(session->arena, &names, at(i));
+    if (at(i))
+        return i;
+    etch_diag *diag = etch_error(session->diags, ETCH_E_OUTPUT_STYLE, (etch_span){0, 0},
+                                 "there is no %s '%.80s'", what, wanted);
+    const char *near = etch_nearest(wanted, names.at, names.count);
+    etch_buf list = {.arena = session->arena};
+    for (uint32_t k = 0; k < names.count; k++)
+        etch_buf_printf(&list, "%s%s", k ? ", " : "", names.at[k]);
+    if (near)
+        etch_help(diag, "did you mean '%s'?", near);
+    else
+        etch_help(diag, "there are %s", list.text);
+    return i;
+}
+
+/* Reads what nodes are called and what is said of them. False after a reported error. */
+static bool read_style(etch_session *session, const etch_output_options *options, etch_style *style)
+{
+    *style = (etch_style){.naming = ETCH_NAMES_SHORT};
+    if (options->names) {
+        size_t naming = find_choice(session, etch_naming_at, "way to name nodes", options->names);
+        if (!etch_naming_at(naming))
+            return false;
+        style->naming = (etch_naming)naming;
+    }
+    for (const char *at = options->attrs; at;) {
+        const size_t length = strcspn(at, ",");
+        size_t i =
+            find_choice(session, etch_annotation_at, "attribute", etch_copy_text(session->arena, at, length));
+        if (!etch_annotation_at(i))
+            return false;
+        style->annotations |= 1u << i;
+        at = at[length] ? at + length + 1 : NULL;
+    }
+    return true;
+}
+
+/* Formats of traces have accesses to memory, but not when a host sends and takes back what. */
+static void remark_offloaded(etch_session *session, const etch_pipeline *p)
+{
+    if (!p->plan->offloaded || !p->placed->backward || !p->training->train.optimizer.row)
+        return;
+    etch_remark(
+        session->diags, ETCH_E_OUTPUT_HOST, p->plan->offload_span,
+        "traces do not have what goes to the memory of the host and back: offload changes memory(C) alone");
+}
+
+static etch_status lower_session(void *data)
+{
+    lowering *l = data;
+    etch_session *session = l->session;
+    const etch_output_options *o = l->options;
+    const etch_job *job;
+    etch_style style;
+    etch_intervals ranks = {0};
+    if (!read_style(session, o, &style))
+        return ETCH_EINPUT;
+    if (o->ranks && !etch_intervals_read(session->arena, o->ranks, &ranks))
+        return refuse_ranks(session, o->ranks);
+    etch_pipeline *p = etch_pipeline_get(session, NULL, NULL, true, (etch_span){0, 0});
+    if (!p || !etch_pipeline_place(session, p))
+        return ETCH_EINPUT;
+    etch_status status = etch_pipeline_lower(session, p, &style, &job);
+    if (status != ETCH_OK)
+        return status;
+    char hash[ETCH_SHA256_TEXT];
+    hash_spec(session, hash);
+    const etch_emit_options options = {.folder = o->folder,
+                                       .name = o->name ? o->name : job->model,
+                                       .tool_version = ETCH_VERSION,
+                                       .spec_sha256 = hash,
+                                       .threads = o->threads,
+                                       .force = o->force,
+                                       .astra_sim = o->astra_sim,
+                                       .ranks = o->ranks ? &ranks : NULL,
+                                       .cancel = &session->cancel};
+    etch_emit_result result;
+    l->report = summarize(l, job);
+    status = o->dry_run ? etch_emit_measure(session->mem, job, &options, session->diags, &result)
+                        : etch_emit(session->mem, job, &options, session->diags, &result);
+    if (status == ETCH_OK) {
+        add_result(l->report, &result);
+        remark_offloaded(session, p);
+    }
+    return status;
+}
+
+etch_status etch_session_lower(etch_session *session, const etch_output_options *options,
+                               const etch_output_report **report)
+{
+    lowering l = {.session = session, .options = options};
+    const bool defaults = session->options.defaults;
+    session->options.defaults = true;
+    etch_status status = etch_session_run(session, lower_session, &l);
+    session->options.defaults = defaults;
+    *report = status == ETCH_OK ? l.report : NULL;
+    return status;
+}

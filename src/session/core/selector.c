@@ -1,0 +1,165 @@
+/* Finds what `of = M` names: calls of modules, loops, tensors. */
+#include "session/core/core.h"
+
+#include <string.h>
+
+/* What a walk over the forward pass finds, in program order. */
+typedef struct survey {
+    etch_arena *arena;
+    ETCH_VEC(const etch_loop *) loops;
+    const etch_region **region_of_scope; /* by scope id: where the call stands, or NULL */
+    bool *seen_scope;                    /* by scope id */
+    bool *runs; /* by scope id: does anything run in it? An infer block leaves out what it does not need */
+} survey;
+
+static void walk(survey *s, const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_item *item = &region->items.at[i];
+        if (item->loop) {
+            ETCH_PUSH(s->arena, &s->loops, item->loop);
+            for (uint32_t k = 0; k < item->loop->bodies.count; k++)
+                walk(s, item->loop->bodies.at[k]);
+            continue;
+        }
+        for (const etch_scope *scope = item->op->scope; scope; scope = scope->parent)
+            s->runs[scope->id] = true;
+        if (item->op->edge != ETCH_NO_EDGE && item->op->scope && !s->seen_scope[item->op->scope->id]) {
+            /* Arguments enter where the call stands, whatever loops the module has inside. */
+            s->seen_scope[item->op->scope->id] = true;
+            s->region_of_scope[item->op->scope->id] = region;
+        }
+    }
+}
+
+static survey survey_graph(etch_arena *arena, const etch_graph *graph)
+{
+    survey s = {.arena = arena,
+                .region_of_scope = ETCH_NEW_ARRAY(arena, graph->scopes.count, const etch_region *),
+                .seen_scope = ETCH_NEW_ARRAY(arena, graph->scopes.count, bool),
+                .runs = ETCH_NEW_ARRAY(arena, graph->scopes.count, bool)};
+    walk(&s, graph->forward);
+    return s;
+}
+
+/* How often a region runs in a microbatch; NULL: once. */
+static etch_expr runs_of(etch_sym *sym, const etch_region *region)
+{
+    etch_expr product = etch_int(sym, 1);
+    for (; region && region->loop; region = region->parent)
+        product = etch_mul(sym, product, region->count);
+    return product;
+}
+
+/* `all`: also calls in which nothing runs. */
+static void find_scopes(etch_session *session, const etch_graph *graph, const survey *s, const char *selector,
+                        bool all, etch_parts *out)
+{
+    for (uint32_t i = 0; i < graph->scopes.count; i++) {
+        etch_scope *scope = graph->scopes.at[i];
+        if (etch_scope_is_called(scope, selector, strlen(selector)) && (all || s->runs[scope->id])) {
+            etch_expr around = runs_of(session->sym, s->region_of_scope[scope->id]);
+            ETCH_PUSH(session->arena, out, (etch_part){.scope = scope, .around = around});
+        }
+    }
+}
+
+static void find_loops(etch_session *session, const survey *s, const char *selector, etch_parts *out)
+{
+    for (uint32_t i = 0; i < s->loops.count; i++) {
+        const etch_loop *loop = s->loops.at[i];
+        if (strcmp(loop->name, selector) == 0) {
+            for (uint32_t k = 0; k < loop->bodies.count; k++) {
+                etch_expr around = runs_of(session->sym, loop->bodies.at[k]);
+                ETCH_PUSH(session->arena, out, (etch_part){.body = loop->bodies.at[k], .around = around});
+            }
+        }
+    }
+}
+
+/* Tensors with a tag, or called module.tensor. */
+static void find_tensors(etch_session *session, const etch_graph *graph, const char *selector,
+                         etch_parts *out)
+{
+    for (uint32_t i = 0; i < graph->tensors.count; i++) {
+        const etch_tensor *tensor = graph->tensors.at[i];
+        if (tensor && !tensor->of && etch_tensor_is_selected(tensor, selector)) {
+            etch_expr around = runs_of(session->sym, tensor->region);
+            ETCH_PUSH(session->arena, out, (etch_part){.tensor = tensor, .around = around});
+        }
+    }
+}
+
+static void report_unknown(etch_session *session, const etch_graph *graph, const survey *s,
+                           const char *selector, etch_span span)
+{
+    ETCH_VEC(const char *) names = {0};
+    for (uint32_t i = 0; i < graph->scopes.count; i++)
+        ETCH_PUSH(session->arena, &names, graph->scopes.at[i]->module);
+    for (uint32_t i = 0; i < s->loops.count; i++)
+        ETCH_PUSH(session->arena, &names, s->loops.at[i]->name);
+    for (uint32_t i = 0; i < graph->tensors.count; i++)
+        for (uint32_t k = 0; graph->tensors.at[i] && k < graph->tensors.at[i]->tag_count; k++)
+            ETCH_PUSH(session->arena, &names, graph->tensors.at[i]->tags[k]);
+    etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_PART, span,
+                                 "model '%s' has no module, loop, tag or module.tensor called '%s'",
+                                 graph->model, selector);
+    const char *near = etch_nearest(selector, names.at, names.count);
+    if (near)
+        etch_help(diag, "did you mean '%s'?", near);
+    else
+        etch_help(diag, "a query with `--by module` shows the modules that are called");
+}
+
+bool etch_parts_find(etch_session *session, const etch_pipeline *pipeline, const char *selector,
+                     etch_span span, etch_parts *out)
+{
+    const etch_graph *graph = pipeline->training->graph;
+    const survey s = survey_graph(session->arena, graph);
+    find_scopes(session, graph, &s, selector, !graph->serves, out);
+    if (out->count == 0 && graph->serves)
+        find_scopes(session, graph, &s, selector, true, out);
+    if (out->count == 0)
+        find_loops(session, &s, selector, out);
+    if (out->count == 0)
+        find_tensors(session, graph, selector, out);
+    if (out->count == 0)
+        report_unknown(session, graph, &s, selector, span);
+    return out->count > 0;
+}
+
+static bool in_body(const etch_region *body, const etch_region *wanted)
+{
+    while (body && body != wanted)
+        body = body->parent;
+    return body != NULL;
+}
+
+/* Is it what the op that makes `wanted` keeps of its work besides, as the statistics of a loss? */
+static bool comes_with(const etch_tensor *tensor, const etch_tensor *wanted)
+{
+    return tensor->producer && tensor->producer == wanted->producer && tensor->output > 0 &&
+           !etch_row_is_several(tensor->producer->row);
+}
+
+static bool derives_from(const etch_tensor *tensor, const etch_tensor *wanted)
+{
+    while (tensor && tensor != wanted && !comes_with(tensor, wanted))
+        tensor = tensor->of;
+    return tensor != NULL;
+}
+
+bool etch_part_holds(const etch_part *part, const etch_cost *cost)
+{
+    if (part->scope)
+        return !part->scope->parent ||
+               etch_scope_is_inside(cost->scope, part->scope); /* the model holds everything */
+    if (part->body)
+        return in_body(cost->body, part->body);
+    return derives_from(cost->tensor, part->tensor);
+}
+
+etch_span etch_part_span(const etch_part *part)
+{
+    return part->scope ? part->scope->span : part->body ? part->body->loop->span : part->tensor->span;
+}

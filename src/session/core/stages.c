@@ -1,0 +1,349 @@
+/* The stages that a quantity of one rank may be of: one after the other where the chain is bound, else the
+ * first, a middle and the last one, as formulas. */
+#include "session/core/core.h"
+
+#include <string.h>
+
+enum { MOST_LINKS = 1 << 16 }; /* of a chain that is looked at stage by stage */
+
+typedef struct choosing {
+    etch_session *session;
+    etch_pipeline *p;
+    const etch_stages *stages;
+    etch_expr stage_count, chunk_count; /* with values put in */
+    etch_stage_numbers numbers;
+    etch_stage_list *out;
+} choosing;
+
+static etch_expr apply(const choosing *c, etch_expr expr)
+{
+    return etch_pipeline_apply(c->session, c->p, expr);
+}
+
+/* `number`: of the stage. */
+static void add(const choosing *c, const char *label, const etch_stage_view *view, etch_expr number)
+{
+    uint64_t chunks = 1;
+    const bool counted = c->stages && c->chunk_count && etch_to_u64(c->chunk_count, &chunks);
+    const etch_expr stages = c->stages ? c->stage_count : etch_int(c->session->sym, 1);
+    const etch_stage_place place = {number, stages, counted ? (uint32_t)chunks : 1};
+    ETCH_PUSH(c->session->arena, c->out, (etch_stage_item){label, view, place});
+}
+
+static void find_sizes(choosing *c)
+{
+    const etch_plan *plan = c->p->plan;
+    c->stage_count = etch_int(c->session->sym, 1);
+    for (uint32_t i = 0; i < c->stages->line->axis_count; i++)
+        c->stage_count =
+            etch_mul(c->session->sym, c->stage_count, plan->mesh.at[c->stages->line->axes[i]].size);
+    c->stage_count = apply(c, c->stage_count);
+    c->chunk_count = apply(c, c->stages->line->chunks);
+}
+
+/* ---- bound chains --------------------------------------------------------------------------------------- */
+
+static bool number_of(const choosing *c, etch_expr expr, uint64_t *number)
+{
+    etch_expr value = apply(c, expr);
+    return value && etch_to_u64(value, number);
+}
+
+/* Is every size of the chain a number? */
+static bool find_numbers(choosing *c)
+{
+    etch_arena *arena = c->session->arena;
+    const etch_stage_line *line = c->stages->line;
+    uint64_t stages, chunks, *entries = ETCH_NEW_ARRAY(arena, c->stages->entries.count, uint64_t);
+    uint64_t *counts = ETCH_NEW_ARRAY(arena, line->count_count, uint64_t);
+    bool bound = c->stage_count && c->chunk_count && etch_to_u64(c->stage_count, &stages) &&
+                 etch_to_u64(c->chunk_count, &chunks);
+    for (uint32_t i = 0; bound && i < c->stages->entries.count; i++)
+        bound = number_of(c, c->stages->entries.at[i].count, &entries[i]);
+    for (uint32_t i = 0; bound && i < line->count_count; i++)
+        bound = number_of(c, line->counts[i], &counts[i]);
+    bound = bound && number_of(c, c->stages->units, &c->numbers.units) && stages > 0 && chunks > 0 &&
+            stages <= MOST_LINKS && chunks <= MOST_LINKS && stages * chunks <= MOST_LINKS;
+    if (!bound)
+        return false;
+    c->numbers.stages = (uint32_t)stages;
+    c->numbers.chunks = (uint32_t)chunks;
+    c->numbers.entries = entries;
+    c->numbers.counts = line->counts ? counts : NULL;
+    return true;
+}
+
+/* Have both as many iterations of each class of the entry's loop? */
+static bool same_classes(const choosing *c, uint32_t entry, const etch_stage_view *a,
+                         const etch_stage_view *b)
+{
+    const etch_loop *loop = c->stages->entries.at[entry].loop;
+    const etch_home home = etch_home_at(entry, ETCH_ALL_OF);
+    etch_sym *sym = c->session->sym;
+    for (uint32_t k = 0; loop && loop->pattern && k < loop->bodies.count; k++)
+        if (etch_stage_iterations(sym, a, home, loop->bodies.at[k]) !=
+            etch_stage_iterations(sym, b, home, loop->bodies.at[k]))
+            return false;
+    return true;
+}
+
+static bool same_view(const choosing *c, const etch_stage_view *a, const etch_stage_view *b)
+{
+    for (uint32_t i = 0; i < c->stages->entries.count; i++)
+        for (int side = 0; side < ETCH_SIDES; side++)
+            if (a->shares[i][side] != b->shares[i][side])
+                return false;
+    for (uint32_t i = 0; i < c->stages->cuts.count; i++)
+        if (a->forward[i] != b->forward[i] || a->backward[i] != b->backward[i])
+            return false;
+    for (uint32_t i = 0; i < c->stages->entries.count; i++)
+        if (!same_classes(c, i, a, b))
+            return false;
+    return true;
+}
+
+/* Stages that hold equal parts share a view, and so its costs. */
+static const etch_stage_view *shared_view(const choosing *c, const etch_stage_view *view)
+{
+    for (uint32_t i = 0; i < c->out->count; i++)
+        if (same_view(c, c->out->at[i].view, view))
+            return c->out->at[i].view;
+    for (uint32_t i = 0; i < c->p->stage_costs.count; i++)
+        if (c->p->stage_costs.at[i]->view && same_view(c, c->p->stage_costs.at[i]->view, view))
+            return c->p->stage_costs.at[i]->view;
+    return view;
+}
+
+static bool add_numbers(const choosing *c)
+{
+    if (!etch_stage_numbers_fit(c->p->placed, &c->numbers))
+        return false;
+    for (uint32_t stage = 0; stage < c->numbers.stages; stage++)
+        add(c, etch_text(c->session->arena, "%u", (unsigned)stage),
+            shared_view(c, etch_stage_view_of(c->p->placed, &c->numbers, stage)),
+            etch_int(c->session->sym, stage));
+    return true;
+}
+
+/* ---- formulas ------------------------------------------------------------------------------------------- */
+
+/* Is it the number of a stage that there may be? Also where only the first and the last one have names. */
+static bool stage_number(const char *wanted, uint64_t *number)
+{
+    *number = 0;
+    for (const char *at = wanted; at && *at; at++) {
+        if (*at < '0' || *at > '9' || *number > MOST_LINKS)
+            return false;
+        *number = 10 * *number + (uint64_t)(*at - '0');
+    }
+    return wanted && *wanted && *number < MOST_LINKS;
+}
+
+static void add_class(const choosing *c, etch_stage_class class, uint32_t chunks, const char *label,
+                      etch_expr number)
+{
+    const etch_expr one = etch_int(c->session->sym, 1);
+    const etch_stage_view *view = etch_stage_view_class(c->p->placed, class, c->stage_count, chunks, number);
+    if (view)
+        add(c, label, shared_view(c, view),
+            class == ETCH_STAGE_FIRST  ? etch_int(c->session->sym, 0)
+            : class == ETCH_STAGE_LAST ? etch_sub(c->session->sym, c->stage_count, one)
+                                       : number);
+}
+
+/* The stage that is wanted, where it has a number: one of the ends, or in the middle if there are so many. */
+static void add_numbered(const choosing *c, uint32_t chunks, const char *wanted, uint64_t number)
+{
+    uint64_t stages = 0;
+    const bool counted = etch_to_u64(c->stage_count, &stages);
+    const bool last = counted && number + 1 == stages;
+    if (counted && number >= stages)
+        return;
+    add_class(c,
+              number == 0 ? ETCH_STAGE_FIRST
+              : last      ? ETCH_STAGE_LAST
+                          : ETCH_STAGE_MIDDLE,
+              chunks, wanted, etch_int(c->session->sym, (int64_t)number));
+}
+
+/* What formulas hold for; `least`: stages that there must be more of. */
+static const char *condition(const choosing *c, uint64_t least)
+{
+    uint64_t stages;
+    const char *count = etch_expr_text(c->session->sym, c->stage_count);
+    if (etch_to_u64(c->stage_count, &stages))
+        return etch_text(c->session->arena, "%s stages", count);
+    return etch_text(c->session->arena, "%s > %llu stages", count, (unsigned long long)least);
+}
+
+static etch_expr positive_part(etch_sym *sym, etch_expr value)
+{
+    return etch_max(sym, value, etch_int(sym, 0));
+}
+
+/* There are more than `least` stages, each has an iteration of the loop, and a middle one is none of the ends. */
+static etch_expr in_form(const choosing *c, uint32_t chunks, uint64_t least)
+{
+    etch_sym *sym = c->session->sym;
+    const etch_stages *stages = c->stages;
+    uint32_t before = 0, behind = 0;
+    for (uint32_t i = 0, seen = 0; i < stages->entries.count; i++) {
+        seen += stages->entries.at[i].loop != NULL;
+        before += !seen;
+        behind += seen && !stages->entries.at[i].loop;
+    }
+    etch_expr links = etch_mul(sym, c->stage_count, etch_int(sym, chunks));
+    etch_expr fewest = etch_floor_div(sym, apply(c, stages->units), links);
+    etch_expr spare = etch_sub(sym, fewest, etch_int(sym, before > behind ? before : behind));
+    etch_expr more = etch_sub(sym, c->stage_count, etch_int(sym, (int64_t)least));
+    etch_expr form = etch_mul(sym, positive_part(sym, spare), positive_part(sym, more));
+    for (uint32_t i = 0; i < c->out->count; i++)
+        if (strcmp(c->out->at[i].label, "middle") == 0)
+            form = etch_mul(sym, form,
+                            positive_part(sym, etch_sub(sym, etch_sub(sym, c->stage_count, etch_int(sym, 1)),
+                                                        etch_var(sym, "stage"))));
+    return form;
+}
+
+static void note_open_stages(const choosing *c, uint32_t chunks, uint64_t least)
+{
+    etch_session *session = c->session;
+    const char *text = condition(c, least);
+    for (uint32_t i = 0; i < session->open_stages.count; i++)
+        if (strcmp(session->open_stages.at[i].text, text) == 0 &&
+            c->p->plan == session->open_stages.at[i].plan)
+            return;
+    ETCH_PUSH(session->arena, &session->open_stages,
+              (etch_open_stages){text, in_form(c, chunks, least), c->p->plan});
+}
+
+static void add_classes(const choosing *c, const char *wanted)
+{
+    etch_sym *sym = c->session->sym;
+    uint64_t chunks = 0, number, least = 1;
+    if (!c->chunk_count || !etch_to_u64(c->chunk_count, &chunks) || chunks == 0 || chunks > MOST_LINKS)
+        return;
+    if (stage_number(wanted, &number)) {
+        add_numbered(c, (uint32_t)chunks, wanted, number);
+        least = number + 1;
+    } else {
+        add_class(c, ETCH_STAGE_FIRST, (uint32_t)chunks, "first", NULL);
+        if (c->stage_count != etch_int(sym, 2))
+            add_class(c, ETCH_STAGE_MIDDLE, (uint32_t)chunks, "middle", etch_var(sym, "stage"));
+        add_class(c, ETCH_STAGE_LAST, (uint32_t)chunks, "last", NULL);
+    }
+    if (c->out->count > 0)
+        note_open_stages(c, (uint32_t)chunks, least > 1 ? least : 1);
+}
+
+/* ---- the door ------------------------------------------------------------------------------------------- */
+
+static bool report_no_stage(const choosing *c, const char *wanted, etch_span span, const char *stages)
+{
+    etch_diag *diag =
+        etch_error(c->session->diags, ETCH_E_QUERY_STAGE, span, "there is no stage '%s'", wanted);
+    etch_help(diag, "stages are %s", stages);
+    return false;
+}
+
+/* There are no formulas, or not of this stage. */
+static bool report_unformed(const choosing *c, const char *wanted, etch_span span)
+{
+    uint64_t stages, number;
+    if (stage_number(wanted, &number) && etch_to_u64(c->stage_count, &stages) && number >= stages)
+        return report_no_stage(c, wanted, span,
+                               etch_text(c->session->arena, "0 to %llu; first and last name the ends",
+                                         (unsigned long long)(stages - 1)));
+    etch_diag *diag =
+        etch_error(c->session->diags, ETCH_E_QUERY_STAGE, c->stages->line->span,
+                   "the stages of plan '%s' have no formula of their own here", c->p->plan->name);
+    etch_note(diag, (etch_span){0, 0},
+              "there is one for a chain with one loop, units spread evenly, and a bound number of chunks");
+    etch_help(diag, "give values to the number of stages, of chunks, and of the loops that are cut: --set");
+    return false;
+}
+
+static bool keep_only(const choosing *c, const char *wanted, etch_span span)
+{
+    const uint32_t count = c->out->count;
+    for (uint32_t i = 0; i < count; i++) {
+        const bool is_end =
+            (i == 0 && strcmp(wanted, "first") == 0) || (i + 1 == count && strcmp(wanted, "last") == 0);
+        if (!is_end && strcmp(c->out->at[i].label, wanted) != 0)
+            continue;
+        c->out->at[0] = c->out->at[i];
+        c->out->count = 1;
+        return true;
+    }
+    if (c->session->open_stages.count > 0)
+        return report_no_stage(c, wanted, span, "first, middle and last, or numbers from 0");
+    return report_no_stage(c, wanted, span,
+                           etch_text(c->session->arena, "%s to %s; first and last name the ends",
+                                     c->out->at[0].label, c->out->at[count - 1].label));
+}
+
+bool etch_session_stages(etch_session *session, etch_pipeline *p, const char *wanted, etch_span span,
+                         etch_stage_list *out)
+{
+    choosing c = {.session = session, .p = p, .out = out};
+    if (!etch_pipeline_place(session, p))
+        return false;
+    c.stages = p->placed->stages;
+    if (c.stages)
+        find_sizes(&c);
+    if (!c.stages || c.stage_count == etch_int(session->sym, 1)) {
+        add(&c, wanted ? "0" : "whole", NULL, etch_int(session->sym, 0));
+    } else if (find_numbers(&c)) {
+        if (!add_numbers(&c))
+            return false;
+    } else {
+        add_classes(&c, wanted);
+        if (out->count == 0)
+            return report_unformed(&c, wanted, span);
+    }
+    return !wanted || keep_only(&c, wanted, span);
+}
+
+bool etch_session_stages_fit(etch_session *session, etch_pipeline *p)
+{
+    etch_stage_list none = {0};
+    choosing c = {.session = session, .p = p, .stages = p->placed->stages, .out = &none};
+    if (!c.stages)
+        return true;
+    find_sizes(&c);
+    return c.stage_count == etch_int(session->sym, 1) || !find_numbers(&c) ||
+           etch_stage_numbers_fit(p->placed, &c.numbers);
+}
+
+const etch_cost_list *etch_pipeline_stage_costs(etch_session *session, etch_pipeline *p,
+                                                const etch_stage_view *view)
+{
+    for (uint32_t i = 0; i < p->stage_costs.count; i++)
+        if (p->stage_costs.at[i]->view == view)
+            return &p->stage_costs.at[i]->costs;
+    etch_stage_costs *made = ETCH_NEW(session->arena, etch_stage_costs);
+    made->view = view;
+    etch_placed_costs(p->placed, view, &made->costs);
+    ETCH_PUSH(session->arena, &p->stage_costs, made);
+    return &made->costs;
+}
+
+const etch_cost_list *etch_pipeline_stage_memory(etch_session *session, etch_pipeline *p,
+                                                 const etch_stage_item *stage)
+{
+    const etch_expr zero = etch_int(session->sym, 0), one = etch_int(session->sym, 1);
+    const etch_stage_item any = {.place = {zero, one, 1}};
+    const etch_stage_item *of = stage ? stage : &any;
+    for (uint32_t i = 0; i < p->stage_memory.count; i++)
+        if (p->stage_memory.at[i]->view == of->view && p->stage_memory.at[i]->place.stage == of->place.stage)
+            return &p->stage_memory.at[i]->items;
+    etch_stage_memory *made = ETCH_NEW(session->arena, etch_stage_memory);
+    *made = (etch_stage_memory){.view = of->view, .place = of->place};
+    etch_placed_memory(p->placed, of->view, &of->place, &made->items);
+    const etch_cost_list *costs = etch_pipeline_stage_costs(session, p, of->view);
+    for (uint32_t i = 0; i < costs->count; i++)
+        if (costs->at[i].measure == ETCH_CACHED)
+            ETCH_PUSH(session->arena, &made->items, costs->at[i]);
+    ETCH_PUSH(session->arena, &p->stage_memory, made);
+    return &made->items;
+}

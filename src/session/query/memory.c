@@ -1,0 +1,73 @@
+/* What `memory(C)` may be asked of: classes of what a rank holds. */
+#include "session/query/query.h"
+
+#include <string.h>
+
+enum {
+    WEIGHTS = 1 << ETCH_MEMORY_WEIGHTS,
+    GRADS = 1 << ETCH_MEMORY_GRADS,
+    MASTER = 1 << ETCH_MEMORY_MASTER,
+    MOMENTS = 1 << ETCH_MEMORY_MOMENTS,
+    ACTIVATIONS = 1 << ETCH_MEMORY_ACTIVATIONS,
+    WORKING = 1 << ETCH_MEMORY_WORKING,
+    STATES = WEIGHTS | GRADS | MASTER | MOMENTS
+};
+
+static const etch_memory_class classes[] = {
+    {"weights", WEIGHTS, false, true, "weights"},
+    {"grads", GRADS, false, true, "their gradients, which microbatches add to"},
+    {"master", MASTER, false, true, "what the optimizer works on: copies of weights, and of gradients"},
+    {"moments", MOMENTS, false, true, "what else it keeps of each weight"},
+    {"optimizer", MASTER | MOMENTS, false, true, "both"},
+    {"states", STATES, false, true, "weights, grads and optimizer"},
+    {"activations", ACTIVATIONS, false, false, "what is kept for backward, of all microbatches under way"},
+    {"working", WORKING, false, false, "the most that is there besides while the passes run"},
+    {"cache", 0, true, true, "what caches hold when a served model has run"},
+    {"peak", STATES | ACTIVATIONS | WORKING, true, false,
+     "the sum of states, activations, working and cache"},
+};
+enum { CLASS_COUNT = sizeof classes / sizeof *classes };
+
+const etch_memory_class *etch_memory_class_at(size_t index)
+{
+    return index < CLASS_COUNT ? &classes[index] : NULL;
+}
+
+const char *etch_memory_label(const etch_cost *cost)
+{
+    return cost->measure == ETCH_HELD ? etch_memory_name(cost->memory) : "cache";
+}
+
+static const etch_memory_class *report_none(etch_session *session, const etch_quantity *q)
+{
+    const char *names[CLASS_COUNT];
+    etch_buf list = {.arena = session->arena};
+    for (size_t i = 0; i < CLASS_COUNT; i++) {
+        names[i] = classes[i].name;
+        etch_buf_printf(&list, "%s%s", i ? ", " : "", classes[i].name);
+    }
+    etch_diag *diag = q->first ? etch_error(session->diags, ETCH_E_QUERY_PHASE, q->first_span,
+                                            "'%s' is nothing that a rank holds", q->first)
+                               : etch_error(session->diags, ETCH_E_QUERY_PHASE, q->span,
+                                            "'%s' needs to know of what: %s(peak)", q->name, q->name);
+    const char *near = q->first ? etch_nearest(q->first, names, CLASS_COUNT) : NULL;
+    if (near)
+        etch_help(diag, "did you mean '%s'?", near);
+    etch_help(diag, "what it holds is %s", list.text);
+    return NULL;
+}
+
+const etch_memory_class *etch_memory_class_of(etch_session *session, const etch_quantity *q)
+{
+    for (size_t i = 0; q->first && i < CLASS_COUNT; i++) {
+        if (strcmp(q->first, classes[i].name) != 0)
+            continue;
+        if (!q->of || classes[i].of_parts)
+            return &classes[i];
+        etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_ARGUMENT, q->of_span,
+                                     "%s(%s) is of a whole stage", q->name, q->first);
+        etch_help(diag, "rank_saved(of = %s) is what one microbatch keeps of it", q->of);
+        return NULL;
+    }
+    return report_none(session, q);
+}

@@ -1,0 +1,118 @@
+/* Quantities: what a query, a check and a view ask of a pipeline's costs. */
+#ifndef ETCH_SESSION_QUERY_QUERY_H
+#define ETCH_SESSION_QUERY_QUERY_H
+
+#include "session/core/core.h"
+
+/* ---- quantities ---------------------------------------------------------------------------------------- */
+
+typedef enum etch_subject { ETCH_OF_PHASE, ETCH_OF_PART, ETCH_OF_CALL, ETCH_OF_CLASS } etch_subject;
+
+/* One quantity of the language of queries. Dispatch, listings and breakdowns follow from this table. */
+typedef struct etch_quantity_row {
+    const char *name;
+    etch_subject subject; /* what its first argument is */
+    etch_measure measure;
+    enum {
+        ETCH_ALL,
+        ETCH_ONLY_MATMUL,
+        ETCH_ONLY_ELEMENTWISE,
+        ETCH_ONLY_TRAINABLE,
+        ETCH_ONLY_READ,
+        ETCH_ONLY_WRITTEN
+    } only;
+    unsigned breakdowns; /* bits 1 << etch_breakdown */
+    const char *unit;
+    const char *help;
+} etch_quantity_row;
+
+const etch_quantity_row *etch_quantity_row_of(const char *name);
+void etch_quantity_describe_all(etch_buf *out);
+bool etch_quantity_of_rank(const etch_quantity_row *row);
+
+/* What `memory` may be asked of. */
+typedef struct etch_memory_class {
+    const char *name;
+    unsigned held; /* bits 1 << etch_memory */
+    bool cache;    /* caches as well */
+    bool of_parts; /* also of a part of the model */
+    const char *help;
+} etch_memory_class;
+
+/* NULL past the end. */
+const etch_memory_class *etch_memory_class_at(size_t index);
+/* NULL after a reported error. */
+const etch_memory_class *etch_memory_class_of(etch_session *session, const etch_quantity *quantity);
+/* What `--by class` calls what an item holds. */
+const char *etch_memory_label(const etch_cost *cost);
+/* What session gives to lang for evaluating expressions. */
+etch_quantities etch_session_quantities(etch_session *session);
+
+/* One item of a quantity, and how often it counts. */
+typedef struct etch_pick {
+    const etch_cost *cost;
+    etch_expr amount; /* each * times, with the values put in */
+} etch_pick;
+
+typedef ETCH_VEC(etch_pick) etch_picks;
+
+/* The items that a quantity consists of, on one stage where it is of one rank. */
+typedef struct etch_share {
+    const char *label; /* of the stage */
+    etch_picks picks;
+    etch_expr sum;
+} etch_share;
+
+typedef ETCH_VEC(etch_share) etch_shares;
+/* Fills one share for each stage that the quantity may be of; at least one. NULL after a reported error, else
+ * the pipeline that they come from. */
+etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *quantity,
+                                  const etch_quantity_row *row, etch_shares *out);
+/* That of the heaviest stage; with `which`, the index of it, or UINT32_MAX when it depends on values. */
+etch_expr etch_shares_most(etch_session *session, const etch_shares *shares, uint32_t *which);
+etch_expr etch_picks_sum(etch_session *session, const etch_picks *picks);
+/* Does the collective exist? One over axes of size 1 does not. Where all of its axes may be 1 or more, it is counted
+ * and the axes are noted. */
+bool etch_cost_communicates(etch_session *session, const etch_pipeline *p, const etch_cost *cost);
+/* Why there is the collective of an item, in words. `names` of tensors by id, in place of the spec's; may be NULL. */
+const etch_phrase_view *etch_cost_explain(etch_session *session, const etch_pipeline *p,
+                                          const etch_cost *cost, const char *const *names, size_t *count);
+/* What an amount of the item is in all steps of a served model, with the values in force. */
+etch_expr etch_cost_total(etch_session *session, const etch_pipeline *p, const etch_cost *cost,
+                          etch_expr amount);
+
+/* ---- items in tables, and what they come from ---------------------------------------------------------- */
+
+/* The op's name, of a move the collective's. */
+const char *etch_cost_op_name(const etch_cost *cost);
+/* What `--by layer` calls the body of a forward loop that an item runs in (NULL: none): the names of the loops from the
+ * outermost in, with a number where several loops have the same, and the first iteration where they differ. */
+const char *etch_layer_label(etch_session *session, const etch_pipeline *pipeline, const etch_region *body);
+/* What a table shows for an item. */
+const char *etch_cost_label(etch_session *session, const etch_pipeline *pipeline, const etch_cost *cost,
+                            etch_breakdown by);
+
+/* The terms of a sum, and what each of its summands has of them. */
+typedef struct etch_terms {
+    uint32_t count;
+    etch_expr *whole; /* in the order of the formula */
+    etch_expr *share; /* [term][summand] */
+} etch_terms;
+
+etch_terms etch_terms_of(etch_session *session, etch_expr total, const etch_expr *summands, uint32_t count);
+
+/* What one place of the spec, by one op in one phase, adds to a quantity. */
+typedef struct etch_contribution {
+    const etch_cost *cost; /* one of its items */
+    etch_expr sum;
+} etch_contribution;
+
+typedef ETCH_VEC(etch_contribution) etch_contributions;
+/* In program order. */
+void etch_contributions_of(etch_session *session, const etch_pipeline *p, const etch_picks *picks,
+                           etch_contributions *out);
+/* Fills the terms of an answer, whose unit is set. */
+void etch_answer_why(etch_session *session, const etch_pipeline *p, const etch_contributions *from,
+                     etch_expr total, const etch_query_options *options, etch_answer *answer);
+
+#endif

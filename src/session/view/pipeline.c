@@ -1,0 +1,259 @@
+/* The order in which the stages of a plan work, and the time that it takes when slots of one direction take
+ * equally long. */
+#include "session/query/query.h"
+
+/* Of the picture: stages times units of time. */
+enum { MOST_CELLS = 1 << 20, FORWARD_TIME = 1, BACKWARD_TIME = 2 };
+
+typedef struct showing {
+    etch_session *session;
+    etch_pipeline *p;
+    const etch_stage_line *line; /* NULL: the plan has one stage */
+    etch_pipe_sizes sizes;       /* as the spec has them */
+    etch_pipe pipe;
+    etch_pipeline_report *report;
+} showing;
+
+/* ---- what the plan says ----------------------------------------------------------------------------- */
+
+static void find_sizes(showing *s)
+{
+    etch_sym *sym = s->session->sym;
+    const etch_train *train = &s->p->training->train;
+    const etch_expr one = etch_int(sym, 1);
+    s->line = s->p->plan->stage;
+    s->sizes = (etch_pipe_sizes){one, s->line ? s->line->chunks : one, train->micro ? train->micro : one};
+    for (uint32_t i = 0; s->line && i < s->line->axis_count; i++)
+        s->sizes.stages = etch_mul(sym, s->sizes.stages, s->p->plan->mesh.at[s->line->axes[i]].size);
+}
+
+static void report_unbound(const showing *s, etch_expr value, etch_span span, const char *what)
+{
+    const etch_expr *vars = NULL;
+    const uint32_t count = etch_vars_of(s->session->sym, value, &vars);
+    etch_buf names = {.arena = s->session->arena}, set = {.arena = s->session->arena};
+    etch_buf_puts(&names, "");
+    etch_buf_puts(&set, "");
+    for (uint32_t i = 0; i < count; i++) {
+        etch_buf_printf(&names, "%s%s", i ? ", " : "", etch_var_name(vars[i]));
+        etch_buf_printf(&set, "%s%s=...", i ? "," : "", etch_var_name(vars[i]));
+    }
+    etch_diag *diag = etch_error(s->session->diags, ETCH_E_UNBOUND, span, "no value for %s", names.text);
+    etch_note(diag, (etch_span){0, 0}, "%s needs it", what);
+    etch_help(diag, "give %s: --set %s", count > 1 ? "them" : "it", set.text);
+}
+
+/* Binds a number from 1 to `most`; 0 after a reported error. */
+static uint64_t number_of(const showing *s, etch_expr expr, etch_span span, const char *what, uint64_t most)
+{
+    etch_session *session = s->session;
+    const etch_expr value = etch_pipeline_apply(session, s->p, expr);
+    uint64_t number;
+    if (value && !etch_is_constant(value)) {
+        report_unbound(s, value, span, what);
+        return 0;
+    }
+    if (value && etch_to_u64(value, &number) && number >= 1 && number <= most)
+        return number;
+    etch_diag *diag = etch_error(session->diags, ETCH_E_BOUND_SIZE, span, "%s is %s", what,
+                                 value ? etch_expr_text(session->sym, value) : "undefined");
+    etch_help(diag, "it is an integer from 1 to %llu", (unsigned long long)most);
+    return 0;
+}
+
+static bool bind_sizes(showing *s)
+{
+    const etch_span line = s->line ? s->line->span : s->p->plan->span;
+    const etch_span train = s->p->training->train.span;
+    const uint64_t stages = number_of(s, s->sizes.stages, line, "the number of stages", ETCH_MOST_STAGES);
+    const uint64_t chunks =
+        number_of(s, s->sizes.chunks, line, "the number of chunks of a stage", ETCH_MOST_CHUNKS);
+    const uint64_t micro =
+        number_of(s, s->sizes.microbatches, train, "the number of microbatches", ETCH_MOST_MICROBATCHES);
+    if (!stages || !chunks || !micro)
+        return false;
+    const bool is_cut = stages > 1; /* else it is lowered as if there were no stage line */
+    s->pipe = (etch_pipe){.schedule = is_cut ? s->line->schedule : etch_schedule_default(),
+                          .stages = (uint32_t)stages,
+                          .chunks = is_cut ? (uint32_t)chunks : 1,
+                          .microbatches = micro,
+                          .trains = s->p->model->trains};
+    return true;
+}
+
+static bool fits(const showing *s)
+{
+    const uint64_t longest = (uint64_t)MOST_CELLS / s->pipe.stages;
+    const uint64_t pairs = s->pipe.microbatches * s->pipe.chunks + s->pipe.stages;
+    if (pairs <= longest / (FORWARD_TIME + BACKWARD_TIME))
+        return true;
+    etch_diag *diag = etch_error(s->session->diags, ETCH_E_SHOW_TOO_LARGE, (etch_span){0, 0},
+                                 "a pipeline of %u stages with %llu slots in each is too large to be shown",
+                                 (unsigned)s->pipe.stages, (unsigned long long)etch_slot_count(&s->pipe));
+    etch_help(diag, "show fewer stages or microbatches: the pattern is the same");
+    return false;
+}
+
+/* ---- time ------------------------------------------------------------------------------------------- */
+
+typedef struct clock {
+    const etch_pipe *pipe;
+    etch_pipeline_slot **slots; /* by stage */
+    uint64_t *next;             /* by stage: slots done */
+    uint64_t *ends[2];          /* by direction, then link and microbatch; 0: not done */
+    uint32_t *waiting;          /* a stack of stages to look at, each once */
+    bool *is_waiting;
+    uint32_t waiting_count;
+} clock;
+
+static void look_at(clock *c, uint32_t stage)
+{
+    if (!c->is_waiting[stage])
+        c->waiting[c->waiting_count++] = stage;
+    c->is_waiting[stage] = true;
+}
+
+static uint64_t *end_of(const clock *c, bool backward, uint64_t link, uint64_t microbatch)
+{
+    return &c->ends[backward][link * c->pipe->microbatches + microbatch];
+}
+
+/* When what a slot needs is there; false: not yet known. */
+static bool ready_at(const clock *c, uint32_t stage, const etch_pipeline_slot *slot, uint64_t *when)
+{
+    const uint64_t link = (uint64_t)slot->chunk * c->pipe->stages + stage;
+    const uint64_t last = (uint64_t)c->pipe->stages * c->pipe->chunks - 1;
+    *when = 0;
+    if (slot->backward && link < last)
+        *when = *end_of(c, true, link + 1, slot->microbatch);
+    else if (slot->backward)
+        *when = *end_of(c, false, link, slot->microbatch);
+    else if (link > 0)
+        *when = *end_of(c, false, link - 1, slot->microbatch);
+    else
+        return true;
+    return *when > 0;
+}
+
+/* Does the slots of a stage as far as they can be done. */
+static void advance(clock *c, uint32_t stage)
+{
+    const uint64_t count = etch_slot_count(c->pipe), first = c->next[stage];
+    while (c->next[stage] < count) {
+        etch_pipeline_slot *slot = &c->slots[stage][c->next[stage]];
+        const uint64_t free_at = c->next[stage] > 0 ? slot[-1].end : 0;
+        uint64_t ready;
+        if (!ready_at(c, stage, slot, &ready))
+            break;
+        slot->start = ready > free_at ? ready : free_at;
+        slot->end = slot->start + (slot->backward ? BACKWARD_TIME : FORWARD_TIME);
+        const uint64_t link = (uint64_t)slot->chunk * c->pipe->stages + stage;
+        *end_of(c, slot->backward, link, slot->microbatch) = slot->end;
+        c->next[stage]++;
+    }
+    if (c->next[stage] == first)
+        return;
+    look_at(c, stage + 1 < c->pipe->stages ? stage + 1 : 0);
+    look_at(c, stage > 0 ? stage - 1 : c->pipe->stages - 1);
+}
+
+/* Sets the times of all slots; returns the end of the last one. */
+static uint64_t run_clock(etch_arena *arena, const etch_pipe *pipe, etch_pipeline_slot **slots)
+{
+    clock c = {.pipe = pipe, .slots = slots};
+    const size_t cells = (size_t)(pipe->microbatches * pipe->chunks * pipe->stages);
+    c.next = ETCH_NEW_ARRAY(arena, pipe->stages, uint64_t);
+    c.waiting = ETCH_NEW_ARRAY(arena, pipe->stages, uint32_t);
+    c.is_waiting = ETCH_NEW_ARRAY(arena, pipe->stages, bool);
+    c.ends[0] = ETCH_NEW_ARRAY(arena, cells, uint64_t);
+    c.ends[1] = ETCH_NEW_ARRAY(arena, cells, uint64_t);
+    for (uint32_t stage = pipe->stages; stage-- > 0;)
+        look_at(&c, stage);
+    while (c.waiting_count > 0) {
+        const uint32_t stage = c.waiting[--c.waiting_count];
+        c.is_waiting[stage] = false;
+        advance(&c, stage);
+    }
+    uint64_t end = 0;
+    for (uint32_t stage = 0; stage < pipe->stages; stage++) {
+        const uint64_t own = slots[stage][etch_slot_count(pipe) - 1].end;
+        end = own > end ? own : end;
+    }
+    return end;
+}
+
+/* ---- the report ------------------------------------------------------------------------------------- */
+
+static void add_stages(const showing *s)
+{
+    etch_arena *arena = s->session->arena;
+    const etch_pipe *pipe = &s->pipe;
+    const uint64_t count = etch_slot_count(pipe);
+    etch_pipeline_stage *stages = ETCH_NEW_ARRAY(arena, pipe->stages, etch_pipeline_stage);
+    etch_pipeline_slot **slots = ETCH_NEW_ARRAY(arena, pipe->stages, etch_pipeline_slot *);
+    for (uint32_t stage = 0; stage < pipe->stages; stage++) {
+        const etch_slot *order = etch_slots(arena, pipe, stage);
+        slots[stage] = ETCH_NEW_ARRAY(arena, (size_t)count, etch_pipeline_slot);
+        for (uint64_t i = 0; i < count; i++)
+            slots[stage][i] = (etch_pipeline_slot){
+                .backward = order[i].backward, .chunk = order[i].chunk, .microbatch = order[i].microbatch};
+        stages[stage] = (etch_pipeline_stage){
+            .in_flight = etch_in_flight(pipe, stage), .slots = slots[stage], .slot_count = (size_t)count};
+    }
+    s->report->time = run_clock(arena, pipe, slots);
+    s->report->stages = stages;
+    s->report->stage_count = pipe->stages;
+}
+
+static void add_formulas(const showing *s)
+{
+    etch_sym *sym = s->session->sym;
+    const etch_pipe *pipe = &s->pipe;
+    etch_pipeline_report *report = s->report;
+    const uint64_t each = pipe->trains ? FORWARD_TIME + BACKWARD_TIME : FORWARD_TIME;
+    const int64_t busy = (int64_t)(each * pipe->microbatches * pipe->chunks);
+    report->bubble = etch_expr_text(sym, etch_ratio(sym, (int64_t)report->time - busy, busy));
+    if (pipe->chunks == 1 || pipe->microbatches % pipe->stages == 0)
+        report->bubble_formula = etch_expr_text(sym, etch_bubble_formula(sym, pipe->schedule, &s->sizes));
+    /* No param is called like a keyword. */
+    if (pipe->trains && s->line)
+        report->in_flight_formula = etch_expr_text(
+            sym, etch_in_flight_formula(sym, pipe->schedule, &s->sizes, etch_var(sym, "stage")));
+}
+
+static etch_status show(void *data)
+{
+    showing *s = data;
+    etch_session *session = s->session;
+    s->p = etch_pipeline_get(session, NULL, NULL, true, (etch_span){0, 0});
+    if (!s->p || !etch_pipeline_divide(session, s->p))
+        return ETCH_EINPUT;
+    find_sizes(s);
+    if (!bind_sizes(s))
+        return ETCH_EINPUT;
+    if (!fits(s))
+        return ETCH_ELIMIT;
+    etch_pipeline_report *report = ETCH_NEW(session->arena, etch_pipeline_report);
+    *report = (etch_pipeline_report){.model = s->p->model->name,
+                                     .plan = s->p->plan->name,
+                                     .config = etch_spec_config(session->spec, session->options.config),
+                                     .schedule = etch_schedule_name(s->pipe.schedule),
+                                     .trains = s->pipe.trains,
+                                     .chunks = s->pipe.chunks,
+                                     .microbatches = s->pipe.microbatches};
+    s->report = report;
+    add_stages(s);
+    add_formulas(s);
+    return ETCH_OK;
+}
+
+etch_status etch_session_pipeline(etch_session *session, const etch_pipeline_report **report)
+{
+    showing s = {.session = session};
+    const bool defaults = session->options.defaults;
+    session->options.defaults = true;
+    etch_status status = etch_session_run(session, show, &s);
+    session->options.defaults = defaults;
+    *report = status == ETCH_OK ? s.report : NULL;
+    return status;
+}

@@ -1,0 +1,316 @@
+/* The collectives of a plan: the items of comm(step) and wire(step), each with its reason, and what they add up to. */
+#include "session/view/plan_int.h"
+
+#include <string.h>
+
+/* ---- finding -------------------------------------------------------------------------------------------- */
+
+/* Does one collective take what several units have? */
+static bool spans_units(const etch_plan_viewing *v, const etch_cost *cost)
+{
+    return v->placed->plan->bucketing != ETCH_BUCKET_BY_LAYER && !cost->cause.every_microbatch &&
+           (cost->cause.rule == ETCH_RULE_REDUCE || cost->cause.rule == ETCH_RULE_UPDATE);
+}
+
+/* Items of one collective: of one step, of the weights of one unit or of all, of one cut. */
+static bool same_collective(const etch_plan_viewing *v, const etch_cost *a, const etch_cost *b)
+{
+    if (spans_units(v, a))
+        return a->move == b->move && a->axes == b->axes && a->cause.rule == b->cause.rule;
+    return a->step == b->step && a->phase == b->phase && a->move == b->move && a->axes == b->axes &&
+           a->cause.rule == b->cause.rule && a->cause.unit == b->cause.unit && a->cause.cut == b->cause.cut &&
+           (a->step || a->body == b->body);
+}
+
+static etch_shown_collective *collective_for(etch_plan_viewing *v, const etch_cost *cost)
+{
+    for (uint32_t i = v->collectives.count; i-- > 0;)
+        if (same_collective(v, v->collectives.at[i].cost, cost))
+            return &v->collectives.at[i];
+    return NULL;
+}
+
+static etch_expr *zeros(const etch_plan_viewing *v)
+{
+    etch_expr *list = ETCH_NEW_ARRAY(v->view.arena, v->stages.count, etch_expr);
+    for (uint32_t i = 0; i < v->stages.count; i++)
+        list[i] = etch_int(v->view.sym, 0);
+    return list;
+}
+
+static etch_shown_collective *add_collective(etch_plan_viewing *v, const etch_cost *cost, uint32_t stage)
+{
+    etch_shown_collective row = {.cost = cost,
+                                 .stage = stage,
+                                 .each = etch_int(v->view.sym, 0),
+                                 .times = zeros(v),
+                                 .bytes = zeros(v),
+                                 .wire = zeros(v)};
+    ETCH_PUSH(v->view.arena, &v->collectives, row);
+    return &v->collectives.at[v->collectives.count - 1];
+}
+
+/* How often one unit has the weight of an item. */
+static etch_expr copies_of(const etch_plan_viewing *v, const etch_cost *cost)
+{
+    const etch_unit *unit = cost->cause.unit;
+    for (uint32_t i = 0; unit && i < unit->weights.count; i++)
+        if (unit->weights.at[i] == cost->tensor)
+            return unit->copies.at[i];
+    return etch_int(v->view.sym, 1);
+}
+
+typedef struct value_range {
+    etch_value *const *at;
+    uint32_t count;
+} value_range;
+
+/* What a message between stages takes: what is alive where the chain is cut, or its gradients. */
+static value_range alive_at(const etch_cost *cost)
+{
+    const etch_cut *cut = cost->cause.cut;
+    if (!cut)
+        return (value_range){0};
+    return cost->phase == ETCH_FORWARD ? (value_range){cut->forward.at, cut->forward.count}
+                                       : (value_range){cut->backward.at, cut->backward.count};
+}
+
+static void add_moved(etch_plan_viewing *v, etch_shown_collective *row, const etch_tensor *tensor)
+{
+    ETCH_PUSH(v->view.arena, &row->tensors, tensor);
+    etch_view_mention(&v->view, tensor);
+}
+
+/* All items of a collective happen equally often. */
+static void add_item(etch_plan_viewing *v, const etch_cost *cost, uint32_t stage)
+{
+    etch_sym *sym = v->view.sym;
+    etch_session *session = v->view.session;
+    etch_shown_collective *row = collective_for(v, cost);
+    if (!row)
+        row = add_collective(v, cost, stage);
+    const etch_expr total = etch_cost_total(session, v->view.p, cost, etch_mul(sym, cost->each, cost->times));
+    const etch_expr copies = copies_of(v, cost);
+    if (cost->measure == ETCH_WIRE) {
+        row->wire[stage] = etch_add(sym, row->wire[stage], total);
+        return;
+    }
+    row->bytes[stage] = etch_add(sym, row->bytes[stage], total);
+    row->times[stage] = etch_div(sym, cost->times, copies);
+    if (row->stage != stage)
+        return;
+    row->each = etch_add(sym, row->each, etch_mul(sym, cost->each, copies));
+    if (cost->tensor)
+        add_moved(v, row, cost->tensor);
+    const value_range alive = alive_at(cost);
+    for (uint32_t i = 0; i < alive.count; i++)
+        add_moved(v, row, alive.at[i]->tensor);
+    etch_view_mention_scope(&v->view, etch_view_scope(&v->view, cost->scope));
+}
+
+static bool is_wanted(const etch_plan_viewing *v, const etch_cost *cost)
+{
+    const bool counts = cost->measure == ETCH_COMM || cost->measure == ETCH_WIRE;
+    return counts && etch_cost_communicates(v->view.session, v->view.p, cost) &&
+           (!v->view.selector || etch_view_part_of(&v->view, cost->scope, cost->body, cost->tensor));
+}
+
+/* By phase, in the order of the program; those that are no step come behind, as they are. */
+static bool comes_before(const etch_plan_viewing *v, const etch_shown_collective *a,
+                         const etch_shown_collective *b)
+{
+    if (a->cost->phase != b->cost->phase)
+        return a->cost->phase < b->cost->phase;
+    if (!a->cost->step && !b->cost->step) /* weights are gathered when all have been updated */
+        return a->cost->cause.rule != ETCH_RULE_UPDATE && b->cost->cause.rule == ETCH_RULE_UPDATE;
+    const size_t at = a->cost->step ? v->step_at[a->cost->step->id] : ETCH_VIEW_NONE;
+    return at < (b->cost->step ? v->step_at[b->cost->step->id] : ETCH_VIEW_NONE);
+}
+
+static void sort_collectives(etch_plan_viewing *v)
+{
+    for (uint32_t i = 1; i < v->collectives.count; i++) {
+        const etch_shown_collective row = v->collectives.at[i];
+        uint32_t at = i;
+        for (; at > 0 && comes_before(v, &row, &v->collectives.at[at - 1]); at--)
+            v->collectives.at[at] = v->collectives.at[at - 1];
+        v->collectives.at[at] = row;
+    }
+    for (uint32_t i = 0; i < v->collectives.count; i++)
+        if (v->collectives.at[i].cost->step)
+            v->collective_at[v->collectives.at[i].cost->step->id] = i;
+}
+
+static etch_expr ranks_of(const etch_plan_viewing *v, uint32_t axes)
+{
+    etch_expr ranks = etch_int(v->view.sym, 1);
+    for (uint32_t a = 0; a < v->placed->plan->mesh.count; a++)
+        if (axes >> a & 1)
+            ranks = etch_mul(v->view.sym, ranks, v->placed->plan->mesh.at[a].size);
+    return ranks;
+}
+
+/* Stages that are alike share their costs. */
+static void copy_stage(etch_plan_viewing *v, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = 0; i < v->collectives.count; i++) {
+        etch_shown_collective *row = &v->collectives.at[i];
+        row->times[to] = row->times[from];
+        row->bytes[to] = row->bytes[from];
+        row->wire[to] = row->wire[from];
+    }
+}
+
+/* Of what several units have together: how many collectives take it, and how much each. */
+static void count_buckets(etch_plan_viewing *v, etch_shown_collective *row)
+{
+    etch_sym *sym = v->view.sym;
+    const etch_plan *plan = v->placed->plan;
+    const etch_cost *cost = row->cost;
+    const bool is_whole = cost->move == ETCH_REDUCE_SCATTER; /* others are of the parts of a divided update */
+    const etch_expr ranks = ranks_of(v, is_whole ? 0 : v->placed->zero_axes[cost->tensor->id]);
+    row->each = row->bytes[row->stage];
+    if (plan->bucketing == ETCH_BUCKET_BY_SIZE)
+        row->each = etch_div(sym, plan->bucket, ranks);
+    for (uint32_t s = 0; s < v->stages.count; s++) {
+        if (etch_is_zero(row->bytes[s]))
+            continue;
+        row->times[s] = etch_int(sym, 1);
+        if (plan->bucketing == ETCH_BUCKET_BY_SIZE)
+            row->times[s] = etch_ceil(sym, etch_div(sym, etch_mul(sym, row->bytes[s], ranks), plan->bucket));
+    }
+}
+
+void etch_plan_find_collectives(etch_plan_viewing *v)
+{
+    for (uint32_t s = 0; s < v->stages.count; s++) {
+        uint32_t same = 0;
+        while (v->stages.at[same].view != v->stages.at[s].view)
+            same++;
+        if (same < s) {
+            copy_stage(v, same, s);
+            continue;
+        }
+        const etch_cost_list *costs =
+            etch_pipeline_stage_costs(v->view.session, v->view.p, v->stages.at[s].view);
+        for (uint32_t i = 0; i < costs->count; i++)
+            if (is_wanted(v, &costs->at[i]))
+                add_item(v, &costs->at[i], s);
+    }
+    for (uint32_t i = 0; i < v->collectives.count; i++)
+        if (spans_units(v, v->collectives.at[i].cost))
+            count_buckets(v, &v->collectives.at[i]);
+    sort_collectives(v);
+}
+
+/* ---- rows ----------------------------------------------------------------------------------------------- */
+
+static const char *human(const etch_plan_viewing *v, etch_expr bytes)
+{
+    return bytes && etch_is_constant(bytes) ? etch_human_text(v->view.session, bytes, "bytes") : NULL;
+}
+
+static const etch_view_share *shares_of(const etch_plan_viewing *v, const etch_expr *times,
+                                        const etch_expr *bytes, const etch_expr *wire)
+{
+    etch_view_share *rows = ETCH_NEW_ARRAY(v->view.arena, v->stages.count, etch_view_share);
+    for (uint32_t i = 0; i < v->stages.count; i++)
+        rows[i] = (etch_view_share){etch_plan_text(v, times[i]), etch_plan_text(v, bytes[i]),
+                                    etch_plan_text(v, wire[i]), human(v, bytes[i]), human(v, wire[i])};
+    return rows;
+}
+
+static void add_tensors(const etch_plan_viewing *v, const etch_shown_collective *shown,
+                        etch_view_collective *row)
+{
+    size_t *tensors = ETCH_NEW_ARRAY(v->view.arena, shown->tensors.count, size_t);
+    for (uint32_t i = 0; i < shown->tensors.count; i++)
+        tensors[i] = v->view.tensor_at[shown->tensors.at[i]->id];
+    row->tensors = tensors;
+    row->tensor_count = shown->tensors.count;
+}
+
+static etch_view_collective view_of(const etch_plan_viewing *v, const etch_shown_collective *shown)
+{
+    const etch_cost *cost = shown->cost;
+    const etch_step *step = cost->step;
+    const uint32_t axes = cost->axes & v->how.axes;
+    etch_view_collective row = {.name = etch_move_name(cost->move),
+                                .phase = etch_phase_name(cost->phase),
+                                .group = etch_axes_label(v->placed, axes),
+                                .ranks = etch_plan_text(v, ranks_of(v, axes)),
+                                .step = ETCH_VIEW_NONE,
+                                .module = v->view.scope_at[etch_view_scope(&v->view, cost->scope)->id],
+                                .loop = ETCH_VIEW_NONE,
+                                .bytes = etch_plan_text(v, shown->each),
+                                .shares = shares_of(v, shown->times, shown->bytes, shown->wire),
+                                .rule = etch_rule_name(cost->cause.rule)};
+    row.axes = etch_plan_axis_list(v, axes, &row.axis_count);
+    row.why = etch_cost_explain(v->view.session, v->view.p, cost, v->view.names.tensors, &row.why_count);
+    add_tensors(v, shown, &row);
+    if (cost->body)
+        row.loop = etch_view_loop_at(&v->view, cost->body);
+    const value_range alive = alive_at(cost);
+    if (alive.count)
+        row.bytes_by_dims = etch_plan_bytes_by_dims(v, alive.at, alive.count);
+    if (!step)
+        return row;
+    row.before = etch_value_text(v->placed, &v->how, step->ins[0]);
+    row.after = etch_value_text(v->placed, &v->how, step->outs[0]);
+    row.bytes_by_dims = etch_plan_payload_by_dims(v, step);
+    row.dtype = etch_dtype_name(etch_travels_as(v->placed, step, 0));
+    row.step = v->step_at[step->id];
+    row.loop = row.step == ETCH_VIEW_NONE ? row.loop : v->steps.at[row.step].loop;
+    return row;
+}
+
+/* ---- sums ----------------------------------------------------------------------------------------------- */
+
+typedef struct comm_sum {
+    const char *name, *group;
+    etch_expr *times, *bytes, *wire;
+} comm_sum;
+
+static void add_to(const etch_plan_viewing *v, const comm_sum *sum, const etch_shown_collective *shown)
+{
+    for (uint32_t i = 0; i < v->stages.count; i++) {
+        sum->times[i] = etch_add(v->view.sym, sum->times[i], shown->times[i]);
+        sum->bytes[i] = etch_add(v->view.sym, sum->bytes[i], shown->bytes[i]);
+        sum->wire[i] = etch_add(v->view.sym, sum->wire[i], shown->wire[i]);
+    }
+}
+
+static void add_totals(etch_plan_viewing *v)
+{
+    etch_placement_report *r = v->report;
+    ETCH_VEC(comm_sum) sums = {0};
+    const comm_sum all = {.times = zeros(v), .bytes = zeros(v), .wire = zeros(v)};
+    for (uint32_t i = 0; i < r->collective_count; i++) {
+        const etch_view_collective *row = &r->collectives[i];
+        uint32_t at = 0;
+        while (at < sums.count &&
+               (strcmp(sums.at[at].name, row->name) != 0 || strcmp(sums.at[at].group, row->group) != 0))
+            at++;
+        if (at == sums.count)
+            ETCH_PUSH(v->view.arena, &sums, (comm_sum){row->name, row->group, zeros(v), zeros(v), zeros(v)});
+        add_to(v, &sums.at[at], &v->collectives.at[i]);
+        add_to(v, &all, &v->collectives.at[i]);
+    }
+    etch_view_comm *rows = ETCH_NEW_ARRAY(v->view.arena, sums.count, etch_view_comm);
+    for (uint32_t i = 0; i < sums.count; i++)
+        rows[i] = (etch_view_comm){sums.at[i].name, sums.at[i].group,
+                                   shares_of(v, sums.at[i].times, sums.at[i].bytes, sums.at[i].wire)};
+    r->totals = rows;
+    r->total_count = sums.count;
+    r->sums = shares_of(v, all.times, all.bytes, all.wire);
+}
+
+void etch_plan_add_collectives(etch_plan_viewing *v)
+{
+    etch_view_collective *rows = ETCH_NEW_ARRAY(v->view.arena, v->collectives.count, etch_view_collective);
+    for (uint32_t i = 0; i < v->collectives.count; i++)
+        rows[i] = view_of(v, &v->collectives.at[i]);
+    v->report->collectives = rows;
+    v->report->collective_count = v->collectives.count;
+    add_totals(v);
+}

@@ -1,0 +1,146 @@
+/* What the files that write expressions share.
+ *
+ *     recover.c        the summands of an expression: what construction rewrote is recovered
+ *     factor.c         summands put together into products
+ *     notation.c       how each notation writes numbers, names, powers and functions
+ *     print.c          expressions in these notations
+ *     temporaries.c    several expressions as assignments
+ *     json.c           the canonical form as JSON
+ *
+ * Everything handed out lives in scratch memory. */
+#ifndef ETCH_SYMBOLIC_TEXT_TEXT_INT_H
+#define ETCH_SYMBOLIC_TEXT_TEXT_INT_H
+
+#include "symbolic/symbolic_int.h"
+
+enum { SYM_LONGEST_TEXT = 64 << 20 };
+
+typedef enum sym_form {
+    SYM_PLAIN,
+    SYM_MOD,  /* args[0] % args[1] */
+    SYM_CEIL, /* of args[0] */
+    SYM_MAXIMUM,
+    SYM_MINIMUM,
+    SYM_ABSOLUTE,
+    SYM_BRACKET, /* [args[0] >= 0]: 1 or 0 */
+    SYM_GROUP    /* the sum of `count` items */
+} sym_form;
+
+/* A summand: coef * mono * form. */
+typedef struct sym_item {
+    int64_t degree;
+    uint32_t rank; /* among items of one degree: the smaller first */
+    sym_form form;
+    sym_coef coef;
+    const sym_mono *mono;
+    uint32_t count;
+    const etch_expr *args;
+    struct sym_item *group;
+} sym_item;
+
+typedef struct sym_items {
+    sym_item *at;
+    uint32_t count;
+} sym_items;
+
+/* etch_buf_puts for the short texts that expressions are made of. */
+static inline void sym_put_text(etch_buf *out, const char *text)
+{
+    size_t room = out->capacity - out->length, length = 0;
+    for (; length < room && text[length]; length++)
+        out->text[out->length + length] = text[length];
+    if (length == room) {
+        etch_buf_puts(out, text);
+        return;
+    }
+    out->length += length;
+    out->text[out->length] = '\0';
+}
+
+/* ---- recover.c ----------------------------------------------------------------------------------------- */
+
+/* What is recovered in a notation, beside what always is. */
+typedef enum sym_mods { SYM_ALL_MODS, SYM_MODS_BY_NUMBERS, SYM_NO_MODS } sym_mods;
+
+typedef struct sym_rules {
+    sym_mods mods;
+    bool brackets;
+} sym_rules;
+
+/* The summands of an expression without atoms 1/(sum), in order of printing. Atoms that have a name in
+ * `names` (may be NULL) are left as they are. */
+sym_items sym_items_of(etch_sym *sym, etch_expr a, const sym_memo *names, const sym_rules *rules);
+/* The same without recovering anything; of any expression. */
+sym_items sym_terms_in_order(etch_sym *sym, etch_expr a);
+/* The least common denominator of all terms, as one term; 1 for atoms 1/(sum). */
+sym_term sym_denominator(etch_sym *sym, etch_expr a);
+
+/* ---- factor.c ------------------------------------------------------------------------------------------ */
+
+/* The same sum with common factors taken out. */
+sym_items sym_factor_items(etch_sym *sym, sym_items items);
+/* The first item times what the others are measured by it. */
+sym_items sym_relate_items(etch_sym *sym, sym_items items);
+
+/* ---- notation.c ---------------------------------------------------------------------------------------- */
+
+typedef struct sym_call {
+    const char *open, *close;
+} sym_call;
+
+typedef struct sym_notation {
+    const char *times, *fraction, *over, *fraction_end; /* fraction num over den fraction_end */
+    sym_call bracket;
+    bool brackets_in_fraction; /* around sums and products of several factors */
+    sym_call power;            /* around an exponent; open NULL: by products */
+    const char *number_end;
+    const char *rational; /* function for p/q where there is no variable to divide; or NULL */
+    sym_rules rules;
+    const char *mod;      /* operator */
+    sym_call floor, ceil; /* open NULL: by the operator `//` */
+    sym_call max, min, abs, pow2;
+    sym_call at_least_zero; /* around the left side */
+    bool two_arguments;     /* max and min take two */
+    struct {
+        const char *open, *low, *high, *body, *close; /* before index, low, high, body, and behind */
+        bool body_first;                              /* body, index, low, high */
+    } sum;
+    const char *undefined;
+    void (*name)(const char *name, etch_buf *out);
+    const char *assign, *assigned; /* around a name in an assignment, NULL: it has none */
+    const char *end;               /* of an assignment */
+} sym_notation;
+
+/* NULL for JSON. */
+const sym_notation *sym_notation_of(etch_notation notation);
+/* The name that an identifier of C or Python stands for, `length` bytes into `out`; returns its length, at
+ * most `length`. */
+size_t sym_unescape(const char *identifier, size_t length, char *out);
+
+/* ---- print.c ------------------------------------------------------------------------------------------- */
+
+/* What an opaque atom or a sum is called. */
+typedef struct sym_name {
+    const char *text;
+    bool used;   /* it was written */
+    bool hidden; /* it is not to be written now */
+} sym_name;
+
+typedef struct sym_printer {
+    etch_sym *sym;
+    const sym_notation *n;
+    etch_form form;
+    etch_buf *out;
+    const sym_memo *names; /* atom or sum -> sym_name; may be NULL */
+} sym_printer;
+
+void sym_print_sum(sym_printer *p, etch_expr a);
+/* An opaque atom, or the denominator of 1/(sum), without using its own name. */
+void sym_print_definition(sym_printer *p, const sym_atom *atom);
+
+/* ---- json.c, parse_json.c ------------------------------------------------------------------------------ */
+
+void sym_print_json(etch_sym *sym, etch_expr a, etch_buf *out);
+etch_expr sym_parse_json(etch_sym *sym, const char *text, size_t length, size_t *error_at);
+
+#endif
