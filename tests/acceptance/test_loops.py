@@ -335,8 +335,8 @@ class Nested(Case):
 
     def test_deepest(self):
         for handed in self.HANDED:
-            alone = self.answers(self.write("one.etch", nest(["2^400"], **handed)))
-            spec = self.write("nest.etch", nest([2] * 400, **handed))
+            alone = self.answers(self.write("one.etch", nest(["2^60"], **handed)))
+            spec = self.write("nest.etch", nest(([2] * 3 + [1] * 17) * 20, **handed))
             self.assertEqual(alone, self.answers(spec), handed)
             for command in (["check", spec], ["show", spec], ["show", spec, "--plan", "some"],
                             ["query", spec, "flops(step)", "--by", "layer"]):
