@@ -6,31 +6,31 @@
 
 enum { ETCH_KEPT_DIAGS = 20 }; /* of each severity */
 
-typedef struct source_entry {
+typedef struct etch_source_entry {
     etch_source source;
     uint32_t *lines; /* offset of each line's first byte within the source */
     uint32_t line_count;
-} source_entry;
+} etch_source_entry;
 
 struct etch_diags {
     etch_arena *arena;
-    ETCH_VEC(source_entry *) sources; /* by rising base */
-    etch_diag *first, **end;          /* `end` is where the next kept diagnostic is linked */
-    uint32_t counts[3];               /* by severity, also those that were not kept */
-    uint32_t repeats[3];              /* those among them that had been said before */
-    etch_diag spare;                  /* handed out when no more are kept */
+    ETCH_VEC(etch_source_entry *) sources; /* by rising base */
+    etch_diag *first, **end;               /* `end` is where the next kept diagnostic is linked */
+    uint32_t counts[3];                    /* by severity, also those that were not kept */
+    uint32_t repeats[3];                   /* those among them that had been said before */
+    etch_diag spare;                       /* handed out when no more are kept */
 };
 
 /* A place in a source: the entry, the line (from 0) and the offset of the byte within the source. */
-typedef struct source_place {
-    const source_entry *entry;
+typedef struct etch_source_point {
+    const etch_source_entry *entry;
     uint32_t line, offset;
-} source_place;
+} etch_source_point;
 
 /* Finds byte `at` of the common line of offsets; `entry` is NULL for nowhere. */
-source_place etch_source_place(const etch_diags *diags, uint32_t at);
+etch_source_point etch_source_place(const etch_diags *diags, uint32_t at);
 /* The first byte of a line and its end without the line break, as offsets within the source. */
-etch_span etch_source_line(const source_entry *entry, uint32_t line);
+etch_span etch_source_line(const etch_source_entry *entry, uint32_t line);
 /* Characters of UTF-8 in `length` bytes. */
 uint32_t etch_count_characters(const char *text, size_t length);
 

@@ -154,7 +154,7 @@ static window choose_window(const char *text, etch_span line, uint32_t focus)
 }
 
 /* The source line with a caret at the first and tildes below the other columns of the span. */
-static void render_line(etch_buf *out, source_place place, uint32_t span_length)
+static void render_line(etch_buf *out, etch_source_point place, uint32_t span_length)
 {
     const char *text = place.entry->source.text;
     etch_span line = etch_source_line(place.entry, place.line);
@@ -197,7 +197,7 @@ static bool render_place(const etch_diags *diags, etch_buf *out, etch_span span)
 
 static void render_span(const etch_diags *diags, etch_buf *out, etch_span span)
 {
-    source_place place = etch_source_place(diags, span.start);
+    etch_source_point place = etch_source_place(diags, span.start);
     if (place.entry)
         render_line(out, place, span.end > span.start ? span.end - span.start : 0);
 }

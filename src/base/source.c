@@ -14,7 +14,7 @@ static uint32_t next_base(const etch_diags *diags)
     return last->base + last->length + 1;
 }
 
-static void index_lines(etch_arena *arena, source_entry *entry)
+static void index_lines(etch_arena *arena, etch_source_entry *entry)
 {
     const char *text = entry->source.text;
     const uint32_t length = entry->source.length;
@@ -34,7 +34,7 @@ const etch_source *etch_source_add(etch_diags *diags, const char *path, const ch
     const uint32_t base = next_base(diags);
     if (length >= TOTAL_LIMIT || base >= TOTAL_LIMIT - length)
         return NULL;
-    source_entry *entry = ETCH_NEW(diags->arena, source_entry);
+    etch_source_entry *entry = ETCH_NEW(diags->arena, etch_source_entry);
     entry->source.path = etch_copy_text(diags->arena, path, strlen(path));
     entry->source.text = etch_copy_text(diags->arena, text, length);
     entry->source.length = (uint32_t)length;
@@ -44,7 +44,7 @@ const etch_source *etch_source_add(etch_diags *diags, const char *path, const ch
     return &entry->source;
 }
 
-static const source_entry *find_source(const etch_diags *diags, uint32_t at)
+static const etch_source_entry *find_source(const etch_diags *diags, uint32_t at)
 {
     uint32_t low = 0, high = diags->sources.count;
     while (low < high) {
@@ -56,13 +56,13 @@ static const source_entry *find_source(const etch_diags *diags, uint32_t at)
     }
     if (low == 0)
         return NULL;
-    const source_entry *entry = diags->sources.at[low - 1];
+    const etch_source_entry *entry = diags->sources.at[low - 1];
     return at - entry->source.base <= entry->source.length ? entry : NULL;
 }
 
-source_place etch_source_place(const etch_diags *diags, uint32_t at)
+etch_source_point etch_source_place(const etch_diags *diags, uint32_t at)
 {
-    source_place place = {.entry = find_source(diags, at)};
+    etch_source_point place = {.entry = find_source(diags, at)};
     if (!place.entry)
         return place;
     place.offset = at - place.entry->source.base;
@@ -78,7 +78,7 @@ source_place etch_source_place(const etch_diags *diags, uint32_t at)
     return place;
 }
 
-etch_span etch_source_line(const source_entry *entry, uint32_t line)
+etch_span etch_source_line(const etch_source_entry *entry, uint32_t line)
 {
     const char *text = entry->source.text;
     const uint32_t start = entry->lines[line];
@@ -98,7 +98,7 @@ uint32_t etch_count_characters(const char *text, size_t length)
 
 const etch_source *etch_source_at(const etch_diags *diags, etch_span span, uint32_t *line, uint32_t *column)
 {
-    source_place place = etch_source_place(diags, span.start);
+    etch_source_point place = etch_source_place(diags, span.start);
     if (!place.entry)
         return NULL;
     if (line)

@@ -52,10 +52,10 @@ typedef struct etch_trace_size {
 /* Digits of a group id. */
 uint8_t etch_id_width(uint32_t id);
 /* `widths`: bytes of the values, by blank. */
-etch_trace_size etch_trace_measure(const etch_program *program, const uint8_t *widths);
+etch_trace_size etch_trace_measure(const etch_class_program *program, const uint8_t *widths);
 /* Replaces what `chunk` holds by the nodes from `first` on, about a megabyte of them; GlobalMetadata goes
  * before node 0. Returns the node after them. */
-uint32_t etch_chunk_encode(const etch_program *program, const uint8_t *widths, uint32_t first,
+uint32_t etch_chunk_encode(const etch_class_program *program, const uint8_t *widths, uint32_t first,
                            etch_chunk *chunk);
 /* Writes the values of one rank, by blank, into their places. */
 void etch_chunk_patch(etch_chunk *chunk, const uint8_t *widths, const uint32_t *values);
@@ -78,7 +78,7 @@ bool etch_is_astra_sim_file(const char *file);
 
 /* Ranks of one class whose blanks are equally long: their traces differ in these only. */
 typedef struct etch_variant {
-    const etch_program *program;
+    const etch_class_program *program;
     const uint8_t *widths; /* by blank; 0 for what the program does not use */
     uint32_t *ranks;       /* ascending */
     uint32_t count;

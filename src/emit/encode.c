@@ -152,7 +152,7 @@ static size_t attributes_size(const etch_node *node, const uint8_t *widths)
 }
 
 /* proto3 leaves out a scalar that is 0 and a text or list that is empty. */
-static node_lengths measure_node(const etch_program *program, uint32_t id, const uint8_t *widths)
+static node_lengths measure_node(const etch_class_program *program, uint32_t id, const uint8_t *widths)
 {
     const etch_node *node = &program->nodes[id];
     node_lengths lengths = {.name = strlen(program->names + node->name)};
@@ -178,7 +178,7 @@ uint8_t etch_id_width(uint32_t id)
     return width;
 }
 
-etch_trace_size etch_trace_measure(const etch_program *program, const uint8_t *widths)
+etch_trace_size etch_trace_measure(const etch_class_program *program, const uint8_t *widths)
 {
     etch_trace_size size = {.bytes = METADATA_BYTES};
     size_t largest = METADATA_BYTES;
@@ -296,7 +296,7 @@ static uint8_t *put_deps(uint8_t *at, const uint32_t *deps, uint32_t count, size
     return at;
 }
 
-static uint8_t *put_node(uint8_t *at, const etch_program *program, uint32_t id, const uint8_t *widths,
+static uint8_t *put_node(uint8_t *at, const etch_class_program *program, uint32_t id, const uint8_t *widths,
                          etch_chunk *chunk)
 {
     const etch_node *node = &program->nodes[id];
@@ -319,7 +319,7 @@ static uint8_t *put_node(uint8_t *at, const etch_program *program, uint32_t id, 
     return program->annotated ? put_annotations(at, &program->annotated[id]) : at;
 }
 
-uint32_t etch_chunk_encode(const etch_program *program, const uint8_t *widths, uint32_t first,
+uint32_t etch_chunk_encode(const etch_class_program *program, const uint8_t *widths, uint32_t first,
                            etch_chunk *chunk)
 {
     uint8_t *at = chunk->bytes;
@@ -365,7 +365,7 @@ uint16_t etch_blank_of_family(uint16_t family)
 
 void etch_blanks_fill(const etch_job *job, uint32_t rank, uint32_t *values)
 {
-    const etch_program *program = &job->programs[job->class_of[rank]];
+    const etch_class_program *program = &job->programs[job->class_of[rank]];
     values[ETCH_BLANK_OWN] = rank;
     for (uint32_t i = 0; i < program->peer_count; i++)
         values[ETCH_BLANK_PEERS + i] = (uint32_t)((int64_t)rank + program->peers[i]);

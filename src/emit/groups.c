@@ -41,7 +41,8 @@ static void sink_number(sink *out, uint32_t number)
     sink_add(out, text, (size_t)length);
 }
 
-static void put_groups(const etch_job *job, const etch_family *family, const char **separator, sink *out)
+static void put_groups(const etch_job *job, const etch_group_family *family, const char **separator,
+                       sink *out)
 {
     for (uint32_t group = 0; group < family->count; group++) {
         sink_puts(out, *separator);

@@ -125,7 +125,7 @@ static json_t *traces_json(writer *w)
     return traces;
 }
 
-static json_t *family_json(writer *w, const etch_family *family)
+static json_t *family_json(writer *w, const etch_group_family *family)
 {
     json_t *row = json_object();
     json_t *mesh_axes = json_array();

@@ -8,7 +8,7 @@
 
 typedef struct checking {
     const etch_job *job;
-    const etch_program *program;
+    const etch_class_program *program;
     etch_diags *diags;
     uint32_t next_group_id;
 } checking;
@@ -114,7 +114,7 @@ static etch_status check_families(checking *c)
 {
     c->next_group_id = 1;
     for (uint32_t i = 0; i < c->job->family_count; i++) {
-        const etch_family *family = &c->job->families[i];
+        const etch_group_family *family = &c->job->families[i];
         if (family->size < 2)
             return job_broken(c, "a group of one rank");
         if (!family->stages && (uint64_t)family->size * family->count != c->job->rank_count)
@@ -189,7 +189,7 @@ typedef struct finding {
     ETCH_VEC(draft) drafts;
 } finding;
 
-static void find_used(const etch_program *program, bool *used)
+static void find_used(const etch_class_program *program, bool *used)
 {
     for (uint32_t id = 0; id < program->node_count; id++)
         if (program->nodes[id].type == ETCH_NODE_COLL)
@@ -236,7 +236,7 @@ static void fill_variants(const finding *f, etch_variants *variants)
     variants->at = ETCH_NEW_ARRAY(f->arena, f->drafts.count, etch_variant);
     for (uint32_t i = 0; i < f->drafts.count; i++) {
         const draft *d = &f->drafts.at[i];
-        const etch_program *program = &job->programs[d->class];
+        const etch_class_program *program = &job->programs[d->class];
         variants->at[i] = (etch_variant){.program = program,
                                          .widths = d->widths,
                                          .ranks = ETCH_NEW_ARRAY(f->arena, d->count, uint32_t),

@@ -5,7 +5,7 @@
 
 etch_placed *etch_place(const etch_training *training, const etch_plan *plan, etch_granularity granularity)
 {
-    placer *p =
+    etch_placer *p =
         etch_place_ops(training, plan); /* R1-R8: how ranks hold values, and the collectives between */
     if (!p)
         return NULL;

@@ -63,7 +63,7 @@ static int32_t hidden_param(const binder *b, const char *name)
     int32_t found = -1;
     for (uint32_t i = 0; i < b->spec->symbols.count; i++) {
         const etch_symbol *symbol = b->spec->symbols.at[i];
-        if (symbol->kind != SYMBOL_PARAM || (symbol->name != name && symbol->param->name != name))
+        if (symbol->kind != ETCH_SYMBOL_PARAM || (symbol->name != name && symbol->param->name != name))
             continue;
         if (symbol->param->name == name)
             return slot_of_var(b, symbol->param->var);
@@ -89,7 +89,7 @@ static void report_unknown(const binder *b, const etch_namespace *space, etch_as
     etch_spec *spec = b->spec;
     ETCH_VEC(const char *) names = {0};
     for (uint32_t i = 0; i < space->symbols.count; i++)
-        if (space->symbols.at[i]->kind == SYMBOL_PARAM)
+        if (space->symbols.at[i]->kind == ETCH_SYMBOL_PARAM)
             ETCH_PUSH(spec->arena, &names, space->names.at[i]);
     for (uint32_t i = spec->params.count; i < b->slots.count; i++)
         ETCH_PUSH(spec->arena, &names, b->slots.at[i].name);
@@ -103,7 +103,7 @@ static void report_no_param(const binder *b, const etch_symbol *symbol, etch_ast
     etch_diag *diag =
         etch_error(b->spec->diags, ETCH_E_NOT_A_PARAM, name.span, "'%s' is a %s: only params have values",
                    name.text, etch_symbol_kind_name(symbol->kind));
-    if (symbol->kind == SYMBOL_DIM)
+    if (symbol->kind == ETCH_SYMBOL_DIM)
         etch_note(diag, symbol->def->span, "its size is declared here");
 }
 
@@ -130,7 +130,7 @@ static int32_t find_slot(binder *b, const etch_namespace *space, etch_ast_name n
 {
     etch_spec *spec = b->spec;
     const etch_symbol *symbol = etch_namespace_find(space, name.text);
-    if (symbol && symbol->kind == SYMBOL_PARAM)
+    if (symbol && symbol->kind == ETCH_SYMBOL_PARAM)
         return slot_of_var(b, symbol->param->var);
     for (uint32_t i = spec->params.count; i < b->slots.count; i++)
         if (strcmp(b->slots.at[i].name, name.text) == 0)
@@ -192,8 +192,8 @@ static void bind_set(binder *b, const char *text)
 
 static bool binds(const etch_symbol *run, const etch_ast_def *def)
 {
-    const bool option = run->kind == SYMBOL_TRAIN ? etch_is_train_option(def->name.text)
-                                                  : etch_is_infer_option(def->name.text);
+    const bool option = run->kind == ETCH_SYMBOL_TRAIN ? etch_is_train_option(def->name.text)
+                                                       : etch_is_infer_option(def->name.text);
     return !option && etch_run_names_param(run, def);
 }
 
@@ -219,7 +219,7 @@ static void bind_run(binder *b, const etch_symbol *run)
 static const etch_symbol *find_config(etch_spec *spec, const char *name)
 {
     const etch_symbol *symbol = etch_namespace_find(spec->main, etch_name_of(spec->names, name));
-    if (symbol && symbol->kind == SYMBOL_CONFIG)
+    if (symbol && symbol->kind == ETCH_SYMBOL_CONFIG)
         return symbol;
     const char *const *names;
     const uint32_t count = etch_spec_list(spec, ETCH_LIST_CONFIGS, &names);
@@ -249,7 +249,8 @@ static void bind_defaults(binder *b)
     for (uint32_t i = 0; i < spec->symbols.count; i++) {
         const etch_symbol *symbol = spec->symbols.at[i];
         /* The first slots are the params', in their order. */
-        const int32_t index = symbol->kind == SYMBOL_PARAM ? (int32_t)(symbol->param - spec->params.at) : -1;
+        const int32_t index =
+            symbol->kind == ETCH_SYMBOL_PARAM ? (int32_t)(symbol->param - spec->params.at) : -1;
         if (index >= 0 && symbol->param->value && !b->slots.at[index].value)
             give(b, index, symbol->param->value, "default", symbol->def->value->span);
     }
@@ -422,6 +423,6 @@ void etch_bindings_check(etch_spec *spec)
     bind_defaults(&b);
     settle_all(&b);
     for (uint32_t i = 0; i < spec->symbols.count; i++)
-        if (spec->symbols.at[i]->kind == SYMBOL_CONFIG)
+        if (spec->symbols.at[i]->kind == ETCH_SYMBOL_CONFIG)
             check_config(&b, spec->symbols.at[i]);
 }

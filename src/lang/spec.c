@@ -47,7 +47,7 @@ static void read_use(etch_spec *spec, const etch_namespace *space, const etch_as
                      etch_span *before)
 {
     const etch_symbol *symbol = etch_namespace_find(space, item->name.text);
-    if (!symbol || symbol->kind != (plan ? SYMBOL_PLAN : SYMBOL_CONFIG)) {
+    if (!symbol || symbol->kind != (plan ? ETCH_SYMBOL_PLAN : ETCH_SYMBOL_CONFIG)) {
         etch_diag *diag =
             etch_error(spec->diags, plan ? ETCH_E_UNKNOWN_PLAN : ETCH_E_UNKNOWN_CONFIG, item->name.span,
                        "there is no %s '%s'", plan ? "plan" : "config", item->name.text);

@@ -148,12 +148,12 @@ static const etch_repeat *repeat_that_hands(const etch_body *body, const etch_va
     return NULL;
 }
 
-static etch_message message_of(etch_outliner *o, const etch_body *body, etch_value *const *values,
-                               uint32_t count, etch_expr bytes, const char *name)
+static etch_chain_message message_of(etch_outliner *o, const etch_body *body, etch_value *const *values,
+                                     uint32_t count, etch_expr bytes, const char *name)
 {
-    etch_message message = {.wires = ETCH_NEW_ARRAY(o->arena, count, etch_wire)};
+    etch_chain_message message = {.wires = ETCH_NEW_ARRAY(o->arena, count, etch_passed_value)};
     for (uint32_t i = 0; i < count; i++) {
-        etch_wire wire = {0};
+        etch_passed_value wire = {0};
         wire.repeat = repeat_that_hands(body, values[i], &wire.carry);
         if (!wire.repeat)
             wire.cell = etch_cell_of(o, values[i], body);
@@ -168,8 +168,8 @@ void etch_chain_messages(etch_outliner *o)
 {
     etch_chain *chain = &o->outline->chain;
     const uint32_t links = etch_link_count(chain);
-    chain->forward = ETCH_NEW_ARRAY(o->arena, links, etch_message);
-    chain->backward = ETCH_NEW_ARRAY(o->arena, links, etch_message);
+    chain->forward = ETCH_NEW_ARRAY(o->arena, links, etch_chain_message);
+    chain->backward = ETCH_NEW_ARRAY(o->arena, links, etch_chain_message);
     for (uint32_t i = 0; i + 1 < links; i++) {
         const etch_cut *cut = cut_before(o, chain->windows[i].end);
         chain->forward[i] = message_of(o, o->outline->forward, cut->forward.at, cut->forward.count,

@@ -36,7 +36,7 @@ static void count_task(counting *c, const etch_task *task, etch_total times, uin
 static void count_body(counting *c, const etch_body *body, etch_total runs, uint32_t prefix)
 {
     for (uint32_t i = 0; i < body->parts.count && runs > 0; i++) {
-        const etch_part *part = &body->parts.at[i];
+        const etch_body_item *part = &body->parts.at[i];
         etch_total times = runs;
         if (!body->parent && !etch_stage_holds(c->chain, c->stage, part->units))
             continue;
@@ -100,11 +100,11 @@ static void count_streams(counting *c)
 }
 
 /* A message is a node with its sender and one with its receiver. */
-static void count_messages(counting *c, const etch_message *messages)
+static void count_messages(counting *c, const etch_chain_message *messages)
 {
     enum { NAME_BYTES = ETCH_MESSAGE_NAME + 24 };
     for (uint32_t link = 0; link + 1 < etch_link_count(c->chain); link++) {
-        const etch_message *m = &messages[link];
+        const etch_chain_message *m = &messages[link];
         bool mine = link % c->chain->stage_count == c->stage;
         bool other = (link + 1) % c->chain->stage_count == c->stage;
         if (m->wire_count == 0 || (!mine && !other))

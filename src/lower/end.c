@@ -49,7 +49,7 @@ void etch_end_gradients(etch_outliner *o)
 static void find_adders(etch_outliner *o, const etch_body *body, uint32_t number)
 {
     for (uint32_t i = 0; i < body->parts.count; i++) {
-        const etch_part *part = &body->parts.at[i];
+        const etch_body_item *part = &body->parts.at[i];
         uint32_t own = body->parent ? number : i;
         for (uint32_t g = 0; part->task && g < part->task->gradients.count; g++) {
             etch_gradient *gradient = &o->outline->gradients.at[part->task->gradients.at[g]];

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_inside(const etch_family *family, uint32_t axis)
+static bool is_inside(const etch_group_family *family, uint32_t axis)
 {
     return family->axes >> axis & 1;
 }
@@ -19,7 +19,7 @@ static bool is_stage_axis(const etch_job *job, uint32_t axis)
 
 /* Does the coordinate on this axis tell groups of the family apart? Where the family lists stages, their
  * axes do not: the place in the list does. */
-static bool tells_apart(const etch_job *job, const etch_family *family, uint32_t axis)
+static bool tells_apart(const etch_job *job, const etch_group_family *family, uint32_t axis)
 {
     return !is_inside(family, axis) && !(family->stages && is_stage_axis(job, axis));
 }
@@ -56,7 +56,7 @@ static uint32_t rank_of_stage(const etch_job *job, uint32_t stage)
 }
 
 /* Groups of a family on each of its stages. */
-static uint32_t groups_on_stage(const etch_job *job, const etch_family *family)
+static uint32_t groups_on_stage(const etch_job *job, const etch_group_family *family)
 {
     uint32_t count = 1;
     for (uint32_t axis = 0; axis < job->mesh_count; axis++)
@@ -65,7 +65,7 @@ static uint32_t groups_on_stage(const etch_job *job, const etch_family *family)
     return count;
 }
 
-uint32_t etch_group_id(const etch_job *job, const etch_family *family, uint32_t rank)
+uint32_t etch_group_id(const etch_job *job, const etch_group_family *family, uint32_t rank)
 {
     uint32_t group = 0, place = 0;
     if (family->stages) {
@@ -83,7 +83,7 @@ uint32_t etch_group_id(const etch_job *job, const etch_family *family, uint32_t 
     return family->first_id + (family->across ? 0 : place * groups_on_stage(job, family)) + group;
 }
 
-uint32_t etch_group_rank(const etch_job *job, const etch_family *family, uint32_t group, uint32_t k)
+uint32_t etch_group_rank(const etch_job *job, const etch_group_family *family, uint32_t group, uint32_t k)
 {
     uint32_t rank = 0;
     if (family->across) {
@@ -118,11 +118,11 @@ static int compare_sets(const void *a, const void *b)
     return x->stage_count < y->stage_count ? -1 : x->stage_count > y->stage_count;
 }
 
-static etch_family family_of_set(etch_arena *arena, const etch_placed *placed, const etch_job *job,
-                                 const etch_group_set *set)
+static etch_group_family family_of_set(etch_arena *arena, const etch_placed *placed, const etch_job *job,
+                                       const etch_group_set *set)
 {
     const char *label = etch_axes_label(placed, set->axes);
-    etch_family family = {.size = 1, .across = set->stages != NULL};
+    etch_group_family family = {.size = 1, .across = set->stages != NULL};
     for (uint32_t place = 0; place < job->mesh_count; place++)
         if (set->axes >> etch_plan_axis_at(placed->plan, place) & 1)
             family.axes |= UINT64_C(1) << place;
@@ -143,7 +143,7 @@ void etch_families_make(etch_arena *arena, const etch_placed *placed, const etch
                         uint32_t count, etch_job *job, uint16_t *family_of)
 {
     etch_group_set *sorted = ETCH_NEW_ARRAY(arena, count, etch_group_set);
-    etch_family *families = ETCH_NEW_ARRAY(arena, count, etch_family);
+    etch_group_family *families = ETCH_NEW_ARRAY(arena, count, etch_group_family);
     uint32_t made = 0;
     if (count > 0) {
         memcpy(sorted, sets, count * sizeof *sorted);
@@ -163,7 +163,7 @@ void etch_families_make(etch_arena *arena, const etch_placed *placed, const etch
 
 /* ---- numbering them ------------------------------------------------------------------------------------- */
 
-static bool program_uses(const etch_program *program, uint32_t family)
+static bool program_uses(const etch_class_program *program, uint32_t family)
 {
     for (uint32_t id = 0; id < program->node_count; id++)
         if (program->nodes[id].type == ETCH_NODE_COLL && program->nodes[id].family == family)
@@ -172,7 +172,7 @@ static bool program_uses(const etch_program *program, uint32_t family)
 }
 
 /* Leaves only the stages that use the family, where not all do. */
-static void keep_users(etch_arena *arena, const etch_job *job, etch_family *family, uint32_t index)
+static void keep_users(etch_arena *arena, const etch_job *job, etch_group_family *family, uint32_t index)
 {
     uint32_t *stages = ETCH_NEW_ARRAY(arena, job->stage_count, uint32_t), count = 0; /* parts use the same */
     bool spans_stages = false;
@@ -191,10 +191,10 @@ static void keep_users(etch_arena *arena, const etch_job *job, etch_family *fami
 
 void etch_families_number(etch_arena *arena, etch_job *job)
 {
-    etch_family *families = ETCH_NEW_ARRAY(arena, job->family_count, etch_family);
+    etch_group_family *families = ETCH_NEW_ARRAY(arena, job->family_count, etch_group_family);
     uint32_t id = 1;
     for (uint32_t i = 0; i < job->family_count; i++) {
-        etch_family *family = &families[i];
+        etch_group_family *family = &families[i];
         *family = job->families[i];
         keep_users(arena, job, family, i);
         family->first_id = id;

@@ -7,7 +7,7 @@ typedef struct lowering {
     etch_arena *arena;
     const etch_lower_options *options;
     etch_job *job;
-    etch_program *programs; /* of the job */
+    etch_class_program *programs; /* of the job */
     etch_stage_total *totals;
     uint64_t nodes; /* of one rank, at most, once they are counted */
 } lowering;
@@ -98,7 +98,7 @@ static void set_class(const lowering *l, const etch_outline *outline, uint32_t s
     etch_job *job = l->job;
     etch_arena *scratch = etch_arena_new(etch_arena_mem(l->arena));
     etch_sums sums = {.comm = ETCH_NEW_ARRAY(scratch, outline->tallies.count, etch_comm_total)};
-    etch_program *program = &l->programs[stage * job->part_count + part];
+    etch_class_program *program = &l->programs[stage * job->part_count + part];
     etch_stage_total *total = &l->totals[stage * job->part_count + part];
     etch_unroll(l->arena, outline, stage, &outline->sizes[stage], program, &sums);
     *total = (etch_stage_total){
@@ -137,7 +137,7 @@ static void set_classes(lowering *l, const etch_outline *outline, const etch_ext
     for (uint32_t a = 0; a < extent->axis_count; a++)
         job->part_count *= l->options->values.placed->uneven_axes >> a & 1 ? extent->axis_size[a] : 1;
     job->program_count = job->stage_count * job->part_count;
-    job->programs = l->programs = ETCH_NEW_ARRAY(l->arena, job->program_count, etch_program);
+    job->programs = l->programs = ETCH_NEW_ARRAY(l->arena, job->program_count, etch_class_program);
     job->stages = l->totals = ETCH_NEW_ARRAY(l->arena, job->program_count, etch_stage_total);
     uint32_t *class_of = ETCH_NEW_ARRAY(l->arena, job->rank_count, uint32_t);
     for (uint32_t rank = 0; rank < job->rank_count; rank++)

@@ -75,7 +75,7 @@ typedef enum etch_naming {
 /* "short"; NULL for ETCH_NAMING_COUNT and above. */
 const char *etch_naming_name(etch_naming naming);
 
-typedef struct etch_program {
+typedef struct etch_class_program {
     const etch_node *nodes;
     uint32_t node_count;
     const uint32_t *deps;
@@ -83,7 +83,7 @@ typedef struct etch_program {
     const etch_annotated *annotated; /* by node; NULL: nothing is said of any */
     const int64_t *peers;            /* ranks that messages come from or go to, less the rank's own */
     uint32_t peer_count;
-} etch_program;
+} etch_class_program;
 
 enum { ETCH_TAG_END = 500000000 }; /* simulators number other messages from here on */
 
@@ -92,7 +92,7 @@ enum { ETCH_TAG_END = 500000000 }; /* simulators number other messages from here
  * by stage where only some stages use the family.
  * Families are few and in the order of first id. Only groups that some node uses exist, and none is of one
  * rank. */
-typedef struct etch_family {
+typedef struct etch_group_family {
     uint32_t first_id;      /* ids start at 1 over all families */
     uint32_t count;         /* groups in the family */
     uint32_t size;          /* ranks in each group */
@@ -101,7 +101,7 @@ typedef struct etch_family {
     const uint32_t *stages; /* ascending; NULL: ranks of all stages have groups */
     uint32_t stage_count;
     bool across; /* a group has a rank of each of `stages`; else its ranks are all of one of them */
-} etch_family;
+} etch_group_family;
 
 typedef struct etch_mesh_axis {
     const char *name;
@@ -144,10 +144,10 @@ typedef struct etch_job {
     uint32_t mesh_count;
     const uint32_t *stage_axes; /* mesh axes whose coordinates, outermost first, number the stages */
     uint32_t stage_axis_count;
-    const etch_program *programs; /* one per class */
+    const etch_class_program *programs; /* one per class */
     uint32_t program_count;
     const uint32_t *class_of; /* by rank */
-    const etch_family *families;
+    const etch_group_family *families;
     uint32_t family_count;
     const etch_stage_total *stages;   /* by class: stage by stage, and part by part of each */
     uint32_t stage_count, part_count; /* at least 1 each; as many classes as both make */
@@ -205,8 +205,8 @@ etch_status etch_lower(etch_arena *arena, const etch_lower_options *options,
 /* The pipeline stage of a rank: 0 where there is one. */
 uint32_t etch_stage_of(const etch_job *job, uint32_t rank);
 /* The id of the group of `family` that `rank` belongs to; 0 when it belongs to none. */
-uint32_t etch_group_id(const etch_job *job, const etch_family *family, uint32_t rank);
+uint32_t etch_group_id(const etch_job *job, const etch_group_family *family, uint32_t rank);
 /* The `k`-th rank (in ring order: ascending) of the group with index `group` (0..count-1) of `family`. */
-uint32_t etch_group_rank(const etch_job *job, const etch_family *family, uint32_t group, uint32_t k);
+uint32_t etch_group_rank(const etch_job *job, const etch_group_family *family, uint32_t group, uint32_t k);
 
 #endif

@@ -203,23 +203,23 @@ typedef struct etch_repeat {
     uint32_t name_length;
 } etch_repeat;
 
-typedef struct etch_part {
+typedef struct etch_body_item {
     etch_task *task; /* one of the two */
     etch_repeat *repeat;
     /* of the top level */
     etch_window units; /* with which units of the chain it runs */
     bool staged;       /* a loop whose iterations are these units */
-} etch_part;
+} etch_body_item;
 
 /* What a region of the placed graph does. Its n-th run in a microbatch is counted over the loops around
  * it, outermost first, by the forward order of their iterations: so a backward body finds what the forward
  * body of the same iterations made. */
 typedef struct etch_body {
-    ETCH_VEC(etch_part) parts; /* in issue order */
-    struct etch_body *parent;  /* NULL: top level */
-    const etch_repeat *repeat; /* whose iteration it is; NULL: top level */
-    uint32_t class;            /* of these iterations */
-    uint32_t depth;            /* loops around it */
+    ETCH_VEC(etch_body_item) parts; /* in issue order */
+    struct etch_body *parent;       /* NULL: top level */
+    const etch_repeat *repeat;      /* whose iteration it is; NULL: top level */
+    uint32_t class;                 /* of these iterations */
+    uint32_t depth;                 /* loops around it */
     uint64_t runs;  /* in one microbatch; those of other classes have numbers, too. 0: it never runs */
     uint32_t slots; /* cells of one run */
     uint64_t first_cell;
@@ -245,26 +245,26 @@ typedef struct etch_tally {
 
 /* What a message carries of one value: where its maker is kept. A value that a loop hands on goes into the
  * first iteration of the receiver. */
-typedef struct etch_wire {
+typedef struct etch_passed_value {
     etch_cell cell;            /* of the top level; or */
     const etch_repeat *repeat; /* what this loop hands on */
     uint32_t carry;
-} etch_wire;
+} etch_passed_value;
 
-typedef struct etch_message {
-    etch_wire *wires;
+typedef struct etch_chain_message {
+    etch_passed_value *wires;
     uint32_t wire_count; /* 0: nothing goes this way, and no message */
     uint64_t bytes;
-} etch_message;
+} etch_chain_message;
 
 /* The chain of units over the stages. Link c*stage_count + s is chunk c of stage s. */
 typedef struct etch_chain {
     const etch_schedule *schedule;
     uint32_t stage_count, chunk_count;
     bool reduce_last;
-    etch_window *windows;             /* by link */
-    etch_message *forward, *backward; /* by link: between it and the next, either way */
-    int64_t *rank_of;                 /* by stage: its rank less that of stage 0, other coordinates alike */
+    etch_window *windows;                   /* by link */
+    etch_chain_message *forward, *backward; /* by link: between it and the next, either way */
+    int64_t *rank_of; /* by stage: its rank less that of stage 0, other coordinates alike */
 } etch_chain;
 
 /* How large the program of a stage is. */
@@ -437,7 +437,7 @@ void etch_gather_runs_find(etch_arena *arena, const etch_outline *outline, uint3
                            const etch_slot *slots, uint64_t slot_count, etch_gather_runs *runs);
 
 /* The iterations of a loop that run in a chunk: those of its units, when they are units. */
-etch_window etch_part_turns(const etch_part *part, etch_window chunk);
+etch_window etch_part_turns(const etch_body_item *part, etch_window chunk);
 const etch_body *etch_body_at(const etch_repeat *repeat, uint64_t iteration);
 
 /* ---- text.c: adds to a text of so many bytes, without the NUL at its end ---- */
@@ -458,6 +458,6 @@ typedef struct etch_sums {
 
 /* The program of a stage, in `arena`, and its sums. */
 void etch_unroll(etch_arena *arena, const etch_outline *outline, uint32_t stage, const etch_size *size,
-                 etch_program *program, etch_sums *sums);
+                 etch_class_program *program, etch_sums *sums);
 
 #endif

@@ -26,7 +26,7 @@ static void add_task(etch_outliner *o, etch_body *body, const etch_kernel *kerne
     o->outline->gathers_weights = o->outline->gathers_weights || task->gathers;
     for (uint32_t i = 0; i < kernel->steps.count; i++)
         o->made_by[kernel->steps.at[i]->id] = (etch_cell){body, task->slot};
-    etch_part part = {.task = task};
+    etch_body_item part = {.task = task};
     if (!body->parent)
         part.units = etch_units_at(o, anchor->home);
     ETCH_PUSH(o->arena, &body->parts, part);
@@ -69,7 +69,7 @@ static void add_repeat(etch_outliner *o, etch_body *body, const etch_placed_loop
         if (result)
             o->handed[result->id] = (etch_cell){body, repeat->handed[i].result};
     }
-    etch_part part = {.repeat = repeat};
+    etch_body_item part = {.repeat = repeat};
     if (!body->parent) {
         part.units = etch_units_at(o, loop->home);
         part.staged = etch_is_cut(o) && etch_home_is_loop(o->placed->stages, loop->home);

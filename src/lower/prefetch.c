@@ -29,7 +29,7 @@ void etch_units_task(etch_unit_count *units, const etch_task *task)
 
 /* ---- parts of a chunk ----------------------------------------------------------------------------------- */
 
-etch_window etch_part_turns(const etch_part *part, etch_window chunk)
+etch_window etch_part_turns(const etch_body_item *part, etch_window chunk)
 {
     if (!part->staged)
         return (etch_window){0, part->repeat->count};
@@ -71,7 +71,7 @@ static void meet(walker *w, const etch_task *task, const etch_body *body, const 
     ETCH_PUSH(w->arena, w->runs, run);
 }
 
-static void walk_repeat(walker *w, const etch_part *part, etch_window chunk)
+static void walk_repeat(walker *w, const etch_body_item *part, etch_window chunk)
 {
     const etch_repeat *repeat = part->repeat;
     const etch_window turns = etch_part_turns(part, chunk);
@@ -90,7 +90,7 @@ static void walk_slot(walker *w, const etch_body *top, etch_window chunk)
 {
     etch_units_begin_stretch(&w->units);
     for (uint32_t i = 0; i < top->parts.count; i++) {
-        const etch_part *part = &top->parts.at[i];
+        const etch_body_item *part = &top->parts.at[i];
         const etch_window held = etch_overlap(chunk, part->units);
         if (held.first == held.end)
             continue;

@@ -5,7 +5,7 @@ static etch_expr recall(etch_sym *sym, sym_operation operation, etch_expr a, etc
 
 static bool has_recip(etch_expr a)
 {
-    return a->flags & SYM_HAS_RECIP;
+    return a->flags & ETCH_SYM_HAS_RECIP;
 }
 
 /* ---- sums ---------------------------------------------------------------------------------------------- */
@@ -36,12 +36,12 @@ static etch_expr add_scaled(etch_sym *sym, etch_expr a, etch_expr b, sym_coef co
 
 etch_expr sym_add(etch_sym *sym, etch_expr a, etch_expr b)
 {
-    return a->id < b->id ? recall(sym, SYM_OP_ADD, a, b) : recall(sym, SYM_OP_ADD, b, a);
+    return a->id < b->id ? recall(sym, ETCH_SYM_OP_ADD, a, b) : recall(sym, ETCH_SYM_OP_ADD, b, a);
 }
 
 etch_expr sym_sub(etch_sym *sym, etch_expr a, etch_expr b)
 {
-    return a == b ? sym->zero : recall(sym, SYM_OP_SUB, a, b);
+    return a == b ? sym->zero : recall(sym, ETCH_SYM_OP_SUB, a, b);
 }
 
 etch_expr sym_add_int(etch_sym *sym, etch_expr a, int64_t b)
@@ -65,7 +65,7 @@ etch_expr sym_scale(etch_sym *sym, etch_expr a, const sym_mono *mono, sym_coef c
 
 etch_expr sym_neg(etch_sym *sym, etch_expr a)
 {
-    return sym_scale(sym, a, sym->unit, SYM_MINUS_ONE);
+    return sym_scale(sym, a, sym->unit, ETCH_SYM_MINUS_ONE);
 }
 
 /* ---- products ------------------------------------------------------------------------------------------ */
@@ -98,9 +98,9 @@ static etch_expr recall(etch_sym *sym, sym_operation operation, etch_expr a, etc
 {
     etch_expr result = sym_recent_get(sym, operation, a, b);
     if (!result) {
-        result = operation == SYM_OP_MUL   ? multiply(sym, a, b)
-                 : operation == SYM_OP_ADD ? add_scaled(sym, a, b, SYM_ONE)
-                                           : add_scaled(sym, a, b, SYM_MINUS_ONE);
+        result = operation == ETCH_SYM_OP_MUL   ? multiply(sym, a, b)
+                 : operation == ETCH_SYM_OP_ADD ? add_scaled(sym, a, b, ETCH_SYM_ONE)
+                                                : add_scaled(sym, a, b, ETCH_SYM_MINUS_ONE);
         sym_recent_put(sym, operation, a, b, result);
     }
     return result;
@@ -108,7 +108,7 @@ static etch_expr recall(etch_sym *sym, sym_operation operation, etch_expr a, etc
 
 etch_expr sym_mul(etch_sym *sym, etch_expr a, etch_expr b)
 {
-    return a->id < b->id ? recall(sym, SYM_OP_MUL, a, b) : recall(sym, SYM_OP_MUL, b, a);
+    return a->id < b->id ? recall(sym, ETCH_SYM_OP_MUL, a, b) : recall(sym, ETCH_SYM_OP_MUL, b, a);
 }
 
 /* ---- powers -------------------------------------------------------------------------------------------- */
@@ -147,7 +147,7 @@ etch_expr sym_pow(etch_sym *sym, etch_expr a, int64_t exponent)
 
 sym_coef sym_content(etch_sym *sym, etch_expr a)
 {
-    sym_coef content = SYM_ZERO;
+    sym_coef content = ETCH_SYM_ZERO;
     for (uint32_t i = 0; i < a->count; i++)
         content = sym_coef_gcd(sym, content, a->terms[i].coef);
     return content;
@@ -166,7 +166,7 @@ const sym_mono *sym_mono_content(etch_sym *sym, etch_expr a)
 const sym_mono *sym_mono_below(etch_sym *sym, etch_expr a)
 {
     const sym_mono *below = sym->unit;
-    for (uint32_t i = 0; (a->flags & SYM_HAS_NEGATIVE) && i < a->count; i++)
+    for (uint32_t i = 0; (a->flags & ETCH_SYM_HAS_NEGATIVE) && i < a->count; i++)
         below = sym_mono_meet(sym, below, sym_mono_part(sym, a->terms[i].mono, -1), -1);
     return below;
 }

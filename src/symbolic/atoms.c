@@ -18,19 +18,19 @@ static sym_atom *new_var(etch_sym *sym, const char *name, uint64_t label, int64_
 {
     sym_atom *atom = ETCH_NEW(sym->arena, sym_atom);
     atom->id = sym->atom_count++;
-    atom->kind = SYM_VAR;
+    atom->kind = ETCH_SYM_VAR;
     atom->name = name;
     atom->index = sym->vars.count;
     atom->label = label;
     atom->lower = atom->declared_lower = lower;
-    atom->lower_fact = atom->definition_fact = SYM_DECLARED;
+    atom->lower_fact = atom->definition_fact = ETCH_SYM_DECLARED;
     for (const char *c = name; c && *c; c++)
         atom->node.hash = sym_mix(atom->node.hash, (unsigned char)*c);
     if (!name)
         atom->node.hash = sym_mix(UINT64_C(0x736c61636b), label);
     ETCH_PUSH(sym->arena, &sym->vars, atom);
     sym_table_add(sym, &sym->atoms, &atom->node);
-    atom->self = sym_monomial(sym, sym_mono_of(sym, atom, 1), SYM_ONE);
+    atom->self = sym_monomial(sym, sym_mono_of(sym, atom, 1), ETCH_SYM_ONE);
     return atom;
 }
 
@@ -52,7 +52,7 @@ sym_atom *sym_bound_var(etch_sym *sym, uint32_t level)
 sym_atom *sym_index_var(etch_sym *sym, uint32_t level)
 {
     while (sym->index_vars.count <= level) {
-        sym_atom *atom = new_var(sym, NULL, INDEX_LABELS + sym->index_vars.count, SYM_UNBOUNDED);
+        sym_atom *atom = new_var(sym, NULL, INDEX_LABELS + sym->index_vars.count, ETCH_SYM_UNBOUNDED);
         ETCH_PUSH(sym->arena, &sym->index_vars, atom);
         atom->is_index = true;
     }
@@ -128,18 +128,18 @@ sym_atom *sym_atom_intern(etch_sym *sym, sym_kind kind, uint32_t count, const et
     atom->depth = depth + 1;
     atom->count = count;
     atom->args = kept;
-    atom->sum_level = level + (kind == SYM_SUM);
-    atom->bound = kind == SYM_SUM ? sym_bound_var(sym, level + 1) : NULL;
-    atom->lower_fact = atom->definition_fact = SYM_DECLARED;
+    atom->sum_level = level + (kind == ETCH_SYM_SUM);
+    atom->bound = kind == ETCH_SYM_SUM ? sym_bound_var(sym, level + 1) : NULL;
+    atom->lower_fact = atom->definition_fact = ETCH_SYM_DECLARED;
     place(sym, atom);
     sym_table_add(sym, &sym->atoms, &atom->node);
-    atom->self = sym_monomial(sym, sym_mono_of(sym, atom, 1), SYM_ONE);
+    atom->self = sym_monomial(sym, sym_mono_of(sym, atom, 1), ETCH_SYM_ONE);
     return atom;
 }
 
 etch_expr sym_recip_atom(etch_sym *sym, etch_expr den)
 {
-    return sym_atom_intern(sym, SYM_RECIP, 1, &den)->self;
+    return sym_atom_intern(sym, ETCH_SYM_RECIP, 1, &den)->self;
 }
 
 /* ---- floor --------------------------------------------------------------------------------------------- */
@@ -172,7 +172,7 @@ static sym_coef constant_term(etch_expr a)
     for (uint32_t i = 0; i < a->count; i++)
         if (a->terms[i].mono->count == 0)
             return a->terms[i].coef;
-    return SYM_ZERO;
+    return ETCH_SYM_ZERO;
 }
 
 /* When the other terms are multiples of 1/q, q a number, the constant may be rounded down to one:
@@ -228,13 +228,13 @@ static bool positive_term(etch_sym *sym, const sym_mono *mono, sym_coef coef)
  * floor, or NULL. */
 static etch_expr without_inner_floor(etch_sym *sym, etch_expr a)
 {
-    if (a->flags & SYM_HAS_RECIP)
+    if (a->flags & ETCH_SYM_HAS_RECIP)
         return NULL;
     for (uint32_t i = 0; i < a->count; i++) {
         const sym_mono *mono = a->terms[i].mono;
         for (uint32_t j = 0; j < mono->count; j++) {
             sym_atom *atom = mono->at[j].atom;
-            if (atom->kind != SYM_FLOOR || mono->at[j].exp != 1)
+            if (atom->kind != ETCH_SYM_FLOOR || mono->at[j].exp != 1)
                 continue;
             const sym_mono *n = sym_mono_div(sym, sym_mono_of(sym, atom, 1), mono);
             sym_coef n_coef = sym_coef_inv(sym, a->terms[i].coef);
@@ -269,7 +269,7 @@ static etch_expr floor_of(etch_sym *sym, etch_expr a, uint32_t rounds)
                sym_is_nonnegative(sym, sym_add_int(sym, rest, 1))) {
         return sym_add_int(sym, whole, -1);
     }
-    return sym_add(sym, whole, sym_atom_intern(sym, SYM_FLOOR, 1, &rest)->self);
+    return sym_add(sym, whole, sym_atom_intern(sym, ETCH_SYM_FLOOR, 1, &rest)->self);
 }
 
 etch_expr sym_floor(etch_sym *sym, etch_expr a)
@@ -307,7 +307,7 @@ static void insert_argument(etch_sym *sym, etch_expr *list, uint32_t *count, etc
 /* Is a variable of this power, wherever the power has a value, not negative? */
 static bool nonnegative_variable(const sym_atom *atom)
 {
-    return atom->kind == SYM_VAR && (atom->is_real || atom->lower >= 0);
+    return atom->kind == ETCH_SYM_VAR && (atom->is_real || atom->lower >= 0);
 }
 
 /* The max of a monomial m * max{..} with m never negative: such a term can be taken apart. NULL: it is not
@@ -317,7 +317,7 @@ static sym_atom *flat_max(const sym_mono *mono)
     sym_atom *found = NULL;
     for (uint32_t i = 0; i < mono->count; i++) {
         sym_atom *atom = mono->at[i].atom;
-        if (atom->kind == SYM_MAX && mono->at[i].exp == 1 && !found)
+        if (atom->kind == ETCH_SYM_MAX && mono->at[i].exp == 1 && !found)
             found = atom;
         else if (!nonnegative_variable(atom))
             return NULL;
@@ -330,7 +330,7 @@ static sym_atom *flat_max(const sym_mono *mono)
 static etch_expr common_max_terms(etch_sym *sym, const etch_expr *list, uint32_t count)
 {
     sym_terms *common = sym_terms_new(sym);
-    for (uint32_t j = 0; (list[0]->flags & SYM_HAS_OPAQUE) && j < list[0]->count; j++) {
+    for (uint32_t j = 0; (list[0]->flags & ETCH_SYM_HAS_OPAQUE) && j < list[0]->count; j++) {
         const sym_mono *mono = list[0]->terms[j].mono;
         sym_coef shared = list[0]->terms[j].coef;
         int sign = flat_max(mono) ? sym_coef_sign(shared) : 0;
@@ -350,7 +350,7 @@ static etch_expr common_max_terms(etch_sym *sym, const etch_expr *list, uint32_t
 static uint32_t flat_max_terms(etch_expr a)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; (a->flags & SYM_HAS_OPAQUE) && i < a->count; i++)
+    for (uint32_t i = 0; (a->flags & ETCH_SYM_HAS_OPAQUE) && i < a->count; i++)
         count += flat_max(a->terms[i].mono) != NULL;
     return count;
 }
@@ -359,7 +359,7 @@ static uint32_t flat_max_terms(etch_expr a)
 static sym_atom *some_flat_max(etch_expr a)
 {
     sym_atom *found = NULL;
-    for (uint32_t i = 0; (a->flags & SYM_HAS_OPAQUE) && i < a->count; i++) {
+    for (uint32_t i = 0; (a->flags & ETCH_SYM_HAS_OPAQUE) && i < a->count; i++) {
         sym_atom *atom = flat_max(a->terms[i].mono);
         if (atom && sym_coef_sign(a->terms[i].coef) < 0)
             return NULL;
@@ -432,7 +432,7 @@ static const sym_mono *common_factor(etch_sym *sym, const etch_expr *list, uint3
 {
     const sym_mono *common = NULL;
     for (uint32_t i = 0; i < count; i++) {
-        if (list[i]->flags & SYM_HAS_RECIP)
+        if (list[i]->flags & ETCH_SYM_HAS_RECIP)
             return sym->unit;
         const sym_mono *content = sym_mono_content(sym, list[i]);
         if (list[i]->count)
@@ -482,7 +482,7 @@ static etch_expr assemble_max(etch_sym *sym, etch_expr *list, uint32_t count, ui
 {
     put_base_first(list, count);
     etch_expr base = list[0];
-    sym_coef content = SYM_ZERO;
+    sym_coef content = ETCH_SYM_ZERO;
     for (uint32_t i = 0; i < count; i++) {
         list[i] = sym_sub(sym, list[i], base);
         content = sym_coef_gcd(sym, content, sym_content(sym, list[i]));
@@ -490,7 +490,7 @@ static etch_expr assemble_max(etch_sym *sym, etch_expr *list, uint32_t count, ui
     const sym_mono *factor = common_factor(sym, list, count), *inverse = sym_mono_pow(sym, factor, -1);
     bool settled = base->count == 0 && factor->count == 0 && sym_coef_is_one(content);
     if (rounds == 0 || settled)
-        return sym_add(sym, base, sym_atom_intern(sym, SYM_MAX, count, list)->self);
+        return sym_add(sym, base, sym_atom_intern(sym, ETCH_SYM_MAX, count, list)->self);
     for (uint32_t i = 0; i < count; i++)
         list[i] = sym_scale(sym, list[i], inverse, sym_coef_inv(sym, content));
     etch_expr max = max_of(sym, count, list, rounds - 1);

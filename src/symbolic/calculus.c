@@ -16,7 +16,7 @@ static etch_expr diff(differ *d, etch_expr a);
 sym_atom *sym_var_of(etch_expr var)
 {
     sym_atom *atom = var ? sym_atom_of(var) : NULL;
-    return atom && atom->kind == SYM_VAR && !atom->definition ? atom : NULL;
+    return atom && atom->kind == ETCH_SYM_VAR && !atom->definition ? atom : NULL;
 }
 
 bool sym_depends_on(etch_sym *sym, etch_expr a, const sym_atom *var)
@@ -90,10 +90,10 @@ static etch_expr diff_atom(differ *d, const sym_atom *atom)
     etch_expr known = sym_memo_get(&d->memo, atom);
     if (!known) {
         bool depends = sym_depends_on(d->sym, atom->self, d->var);
-        d->piecewise = d->piecewise || (depends && atom->kind != SYM_SUM);
+        d->piecewise = d->piecewise || (depends && atom->kind != ETCH_SYM_SUM);
         known = d->sym->zero;
-        if (depends && atom->kind != SYM_FLOOR && atom->kind != SYM_POW2)
-            known = atom->kind == SYM_MAX ? diff_max(d, atom) : diff_sum_over(d, atom);
+        if (depends && atom->kind != ETCH_SYM_FLOOR && atom->kind != ETCH_SYM_POW2)
+            known = atom->kind == ETCH_SYM_MAX ? diff_max(d, atom) : diff_sum_over(d, atom);
         sym_memo_put(d->sym, &d->memo, atom, known ? known : &undefined);
     }
     return known == &undefined ? NULL : known;
@@ -134,7 +134,7 @@ static etch_expr diff_opaque_factors(differ *d, const sym_term *term)
     etch_expr sum = sym->zero;
     for (uint32_t i = 0; sum && i < term->mono->count; i++) {
         sym_power power = term->mono->at[i];
-        if (power.atom->kind == SYM_VAR)
+        if (power.atom->kind == ETCH_SYM_VAR)
             continue;
         etch_expr slope = diff_atom(d, power.atom);
         if (!slope)
@@ -152,7 +152,7 @@ static etch_expr diff_opaque_factors(differ *d, const sym_term *term)
 static etch_expr diff_terms(differ *d, etch_expr a)
 {
     etch_expr result = diff_polynomial(d->sym, a, d->var);
-    if (!(a->flags & SYM_HAS_OPAQUE))
+    if (!(a->flags & ETCH_SYM_HAS_OPAQUE))
         return result;
     for (uint32_t i = 0; i < a->count; i++) {
         etch_expr more = diff_opaque_factors(d, &a->terms[i]);
@@ -168,7 +168,7 @@ static etch_expr diff_terms(differ *d, etch_expr a)
 static etch_expr diff(differ *d, etch_expr a)
 {
     etch_sym *sym = d->sym;
-    if (!(a->flags & SYM_HAS_RECIP))
+    if (!(a->flags & ETCH_SYM_HAS_RECIP))
         return diff_terms(d, a);
     sym_fraction x = sym_split(sym, a);
     etch_expr num = diff_terms(d, x.num), den = diff_terms(d, x.den);
@@ -189,14 +189,14 @@ etch_expr sym_map_atoms(etch_sym *sym, etch_expr a, etch_expr (*value)(void *dat
     sym_terms *same = sym_terms_new(sym);
     for (uint32_t i = 0; i < a->count; i++) {
         const sym_mono *mono = a->terms[i].mono;
-        if (!(mono->flags & SYM_HAS_OPAQUE)) {
+        if (!(mono->flags & ETCH_SYM_HAS_OPAQUE)) {
             sym_terms_push(sym, same, mono, a->terms[i].coef);
             continue;
         }
         etch_expr product = sym_constant(sym, a->terms[i].coef);
         for (uint32_t j = 0; product && j < mono->count; j++) {
             const sym_power *power = &mono->at[j];
-            etch_expr base = power->atom->kind == SYM_VAR ? power->atom->self : value(data, power->atom);
+            etch_expr base = power->atom->kind == ETCH_SYM_VAR ? power->atom->self : value(data, power->atom);
             etch_expr factor = base ? sym_pow(sym, base, power->exp) : NULL;
             product = factor ? sym_mul(sym, product, factor) : NULL;
         }
@@ -219,7 +219,7 @@ static etch_expr relaxed_atom(void *data, const sym_atom *atom);
 
 static etch_expr relaxed(relaxer *r, etch_expr a)
 {
-    return a->flags & SYM_HAS_OPAQUE ? sym_map_atoms(r->sym, a, relaxed_atom, r) : a;
+    return a->flags & ETCH_SYM_HAS_OPAQUE ? sym_map_atoms(r->sym, a, relaxed_atom, r) : a;
 }
 
 static etch_expr relax_max(relaxer *r, const sym_atom *atom)
@@ -244,14 +244,14 @@ static etch_expr relaxed_atom(void *data, const sym_atom *atom)
     known = atom->self;
     if (r->var && !sym_depends_on(r->sym, atom->self, r->var)) {
         ; /* stays */
-    } else if (atom->kind == SYM_FLOOR) {
+    } else if (atom->kind == ETCH_SYM_FLOOR) {
         known = relaxed(r, atom->args[0]);
-    } else if (atom->kind == SYM_MAX) {
+    } else if (atom->kind == ETCH_SYM_MAX) {
         known = relax_max(r, atom);
-    } else if (atom->kind == SYM_RECIP) {
+    } else if (atom->kind == ETCH_SYM_RECIP) {
         inner = relaxed(r, atom->args[0]);
         known = inner ? sym_div(r->sym, r->sym->one, inner) : NULL;
-    } else if (atom->kind == SYM_SUM) {
+    } else if (atom->kind == ETCH_SYM_SUM) {
         inner = relaxed(r, atom->args[1]);
         known = inner ? sym_sum(r->sym, atom->args[0], atom->bound, inner) : NULL;
     }

@@ -194,7 +194,7 @@ static sym_coef store(etch_sym *sym, mpz_ptr num, mpz_ptr den)
     mpz_clears(num, den, NULL);
     if (too_long)
         too_many_digits(sym);
-    sym_count_work(sym, SYM_WORK_OF_LIMB * limbs);
+    sym_count_work(sym, ETCH_SYM_WORK_OF_LIMB * limbs);
     return result;
 }
 
@@ -351,7 +351,7 @@ sym_coef sym_coef_pow(etch_sym *sym, sym_coef a, int64_t exponent)
     if (exponent < 0)
         a = sym_coef_inv(sym, a);
     uint64_t left = magnitude(exponent);
-    sym_coef result = SYM_ONE;
+    sym_coef result = ETCH_SYM_ONE;
     while (left) {
         if (left & 1)
             result = sym_coef_mul(sym, result, a);

@@ -23,7 +23,7 @@ static const sym_mono *part_in(etch_sym *sym, const sym_mono *mono, const bool *
     const sym_mono *part = sym->unit;
     for (uint32_t i = 0; i < mono->count; i++) {
         sym_atom *atom = mono->at[i].atom;
-        if (atom->kind == SYM_VAR && chosen[atom->index])
+        if (atom->kind == ETCH_SYM_VAR && chosen[atom->index])
             part = sym_mono_mul(sym, part, sym_mono_of(sym, atom, mono->at[i].exp));
     }
     return part;
@@ -36,7 +36,7 @@ static etch_expr sum_of_rests(etch_sym *sym, const piece *pieces, uint32_t count
     etch_expr fractions = sym->zero;
     for (uint32_t i = 0; i < count; i++) {
         const sym_mono *mono = pieces[i].rest.mono;
-        if (!(mono->flags & SYM_HAS_RECIP)) {
+        if (!(mono->flags & ETCH_SYM_HAS_RECIP)) {
             sym_terms_push(sym, whole, mono, pieces[i].rest.coef);
             continue;
         }
@@ -75,7 +75,7 @@ uint32_t etch_collect(etch_sym *sym, etch_expr a, uint32_t count, const etch_exp
         etch_expr coef = sum_of_rests(sym, pieces + from, to - from);
         if (coef->count)
             ETCH_PUSH(sym->arena, &found,
-                      (etch_collected){sym_monomial(sym, pieces[from].key, SYM_ONE), coef});
+                      (etch_collected){sym_monomial(sym, pieces[from].key, ETCH_SYM_ONE), coef});
     }
     sym_scratch_release(sym, mark);
     *parts = found.at;

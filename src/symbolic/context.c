@@ -51,7 +51,7 @@ void sym_limit_of(etch_sym *sym, const char *what, uint64_t limit)
 
 void sym_limit(etch_sym *sym)
 {
-    sym_limit_of(sym, "words of coefficients at a time", SYM_MAX_WORK);
+    sym_limit_of(sym, "words of coefficients at a time", ETCH_SYM_MAX_WORK);
 }
 
 /* ---- tables -------------------------------------------------------------------------------------------- */
@@ -244,7 +244,7 @@ etch_sym *etch_sym_new(etch_arena *arena)
     sym->scratch->size = SCRATCH_CHUNK;
     sym->unit = sym_mono_of(sym, NULL, 0);
     sym->zero = sym_terms_finish(sym, sym_terms_new(sym));
-    sym->one = sym_constant(sym, SYM_ONE);
+    sym->one = sym_constant(sym, ETCH_SYM_ONE);
     return sym;
 }
 
@@ -257,7 +257,7 @@ etch_expr etch_var(etch_sym *sym, const char *name)
     uint32_t probe = 0;
     for (sym_node *node; (node = sym_table_next(&sym->atoms, hash, &probe));) {
         const sym_atom *atom = (const sym_atom *)node;
-        if (atom->kind == SYM_VAR && atom->name && strcmp(atom->name, name) == 0)
+        if (atom->kind == ETCH_SYM_VAR && atom->name && strcmp(atom->name, name) == 0)
             return atom->self;
     }
     return sym_atom_new_var(sym, etch_copy_text(sym->arena, name, length), 1)->self;
@@ -266,7 +266,7 @@ etch_expr etch_var(etch_sym *sym, const char *name)
 void etch_var_at_least(etch_sym *sym, etch_expr var, int64_t lower)
 {
     sym_atom *atom = var ? sym_atom_of(var) : NULL;
-    if (!atom || atom->kind != SYM_VAR)
+    if (!atom || atom->kind != ETCH_SYM_VAR)
         return;
     atom->lower = atom->declared_lower = lower;
     atom->is_real = false;
@@ -276,7 +276,7 @@ void etch_var_at_least(etch_sym *sym, etch_expr var, int64_t lower)
 void etch_var_real(etch_sym *sym, etch_expr var)
 {
     sym_atom *atom = var ? sym_atom_of(var) : NULL;
-    if (!atom || atom->kind != SYM_VAR)
+    if (!atom || atom->kind != ETCH_SYM_VAR)
         return;
     atom->lower = atom->declared_lower = 0;
     atom->is_real = true;
@@ -286,7 +286,7 @@ void etch_var_real(etch_sym *sym, etch_expr var)
 const char *etch_var_name(etch_expr a)
 {
     const sym_atom *atom = a ? sym_atom_of(a) : NULL;
-    return atom && atom->kind == SYM_VAR ? atom->name : NULL;
+    return atom && atom->kind == ETCH_SYM_VAR ? atom->name : NULL;
 }
 
 /* ---- constants ----------------------------------------------------------------------------------------- */

@@ -156,7 +156,7 @@ static bool is_assumed_apart(etch_sym *sym, const question *q)
     etch_expr asked = sym_sub(sym, q->a, q->b);
     for (uint32_t i = 0; i < sym->facts.count; i++) {
         const sym_fact *fact = &sym->facts.at[i];
-        etch_expr a = fact->kind == SYM_FACT_DIFFERENT ? sym_refresh(sym, fact->a) : NULL;
+        etch_expr a = fact->kind == ETCH_SYM_FACT_DIFFERENT ? sym_refresh(sym, fact->a) : NULL;
         etch_expr b = a ? sym_refresh(sym, fact->b) : NULL;
         if (b && (sym_sub(sym, a, b) == asked || sym_sub(sym, b, a) == asked))
             return true;

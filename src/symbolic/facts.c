@@ -23,7 +23,7 @@ void sym_new_epoch(etch_sym *sym)
 
 void sym_used_fact(etch_sym *sym, uint32_t fact)
 {
-    if (fact != SYM_DECLARED && (sym->last_fact == SYM_DECLARED || fact > sym->last_fact))
+    if (fact != ETCH_SYM_DECLARED && (sym->last_fact == ETCH_SYM_DECLARED || fact > sym->last_fact))
         sym->last_fact = fact;
 }
 
@@ -122,7 +122,7 @@ static sym_atom *lone_opaque(etch_expr a, sym_coef *coef)
     sym_atom *found = NULL;
     for (uint32_t i = 0; i < a->count; i++) {
         const sym_mono *mono = a->terms[i].mono;
-        if (!(mono->flags & SYM_HAS_OPAQUE))
+        if (!(mono->flags & ETCH_SYM_HAS_OPAQUE))
             continue;
         if (found || mono->count != 1 || mono->at[0].exp != 1)
             return NULL;
@@ -161,9 +161,9 @@ static etch_status add_opaque_bound(etch_sym *sym, etch_expr gap, uint32_t fact)
     if (!atom)
         return ETCH_EUNKNOWN;
     etch_expr rest = sym_sub(sym, gap, sym_scale(sym, atom->self, sym->unit, c));
-    if (atom->kind == SYM_FLOOR)
+    if (atom->kind == ETCH_SYM_FLOOR)
         return add_floor_bound(sym, atom, c, rest, fact);
-    if (atom->kind != SYM_MAX || sym_coef_sign(c) > 0)
+    if (atom->kind != ETCH_SYM_MAX || sym_coef_sign(c) > 0)
         return ETCH_EUNKNOWN;
     etch_status status = ETCH_OK;
     for (uint32_t i = 0; i < atom->count; i++)
@@ -175,13 +175,13 @@ static etch_status add_opaque_bound(etch_sym *sym, etch_expr gap, uint32_t fact)
 /* Takes gap >= 0. ETCH_EUNKNOWN: of no use for proofs, or not all of it. */
 static etch_status add_bound(etch_sym *sym, etch_expr gap, uint32_t fact)
 {
-    if (gap->flags & SYM_HAS_RECIP) {
+    if (gap->flags & ETCH_SYM_HAS_RECIP) {
         sym_fraction x = sym_split(sym, gap);
         if (!sym_is_positive(sym, x.den))
             return ETCH_EUNKNOWN;
         gap = x.num;
     }
-    if (gap->flags & SYM_HAS_OPAQUE) {
+    if (gap->flags & ETCH_SYM_HAS_OPAQUE) {
         bool are_powers;
         const sym_mono *powers = powers_in_gap(sym, gap, &are_powers);
         return powers ? take_powers(sym, powers, are_powers, fact) : add_opaque_bound(sym, gap, fact);
@@ -191,7 +191,7 @@ static etch_status add_bound(etch_sym *sym, etch_expr gap, uint32_t fact)
         return ETCH_EUNKNOWN;
     const sym_mono *common = sym_mono_content(sym, gap);
     if (positive_factors(sym, common))
-        gap = sym_scale(sym, gap, sym_mono_pow(sym, common, -1), SYM_ONE);
+        gap = sym_scale(sym, gap, sym_mono_pow(sym, common, -1), ETCH_SYM_ONE);
     if (raise_lower(sym, gap, fact))
         return ETCH_OK;
     sym_atom *slack = proof_var(sym, 0);
@@ -246,7 +246,7 @@ static int64_t least_quotient(etch_sym *sym, const sym_mono *mono)
         const sym_power *power = &mono->at[i];
         if (sym_atom_is_positive(sym, power->atom, power->exp < 0))
             continue;
-        if (power->atom->kind != SYM_VAR || power->atom->lower < 0)
+        if (power->atom->kind != ETCH_SYM_VAR || power->atom->lower < 0)
             return -1;
         least = 0;
     }
@@ -274,8 +274,8 @@ static void add_ratio_alternatives(etch_sym *sym, const sym_ratio *ratio)
 static sym_coef finest(etch_sym *sym, const sym_mono *mono, sym_coef coef)
 {
     coef = sym_coef_abs(sym, coef);
-    if (!(mono->flags & SYM_HAS_NEGATIVE))
-        coef = sym_coef_gcd(sym, coef, SYM_ONE);
+    if (!(mono->flags & ETCH_SYM_HAS_NEGATIVE))
+        coef = sym_coef_gcd(sym, coef, ETCH_SYM_ONE);
     for (uint32_t i = 0; i < sym->ratios.count; i++)
         if (sym->ratios.at[i].mono == mono)
             coef = sym_coef_gcd(sym, coef, sym->ratios.at[i].coef);
@@ -292,7 +292,7 @@ static etch_status add_ratio(etch_sym *sym, etch_expr a, uint32_t fact)
     if (sym_is_odd_part_of_power(sym, mono, a->terms[0].coef))
         return ETCH_EINPUT;
     sym_ratio ratio = {mono, finest(sym, mono, a->terms[0].coef), NULL, fact};
-    int64_t least = mono->flags & SYM_HAS_OPAQUE ? -1 : least_quotient(sym, mono);
+    int64_t least = mono->flags & ETCH_SYM_HAS_OPAQUE ? -1 : least_quotient(sym, mono);
     if (least >= 0) {
         ratio.quotient = proof_var(sym, least);
         add_ratio_alternatives(sym, &ratio);
@@ -301,7 +301,7 @@ static etch_status add_ratio(etch_sym *sym, etch_expr a, uint32_t fact)
     sym->power_sources += sym_mono_part(sym, mono, 1) == sym->unit;
     if (least == 1 && sym_mono_part(sym, mono, 1) == sym->unit) {
         /* tp | 8: tp is at most 8 */
-        etch_expr below = sym_monomial(sym, sym_mono_pow(sym, mono, -1), SYM_ONE);
+        etch_expr below = sym_monomial(sym, sym_mono_pow(sym, mono, -1), ETCH_SYM_ONE);
         (void)add_bound(sym, sym_sub(sym, sym_constant(sym, ratio.coef), below), fact);
     }
     return ETCH_OK;
@@ -316,7 +316,7 @@ static etch_status take_divides(etch_sym *sym, etch_expr d, etch_expr n, uint32_
         return sym_coef_is_integer(sym_constant_of(ratio)) ? ETCH_OK : ETCH_EINPUT;
     if (sym_is_positive(sym, ratio) && sym_is_positive(sym, sym_sub(sym, sym->one, ratio)))
         return ETCH_EINPUT;
-    if (ratio->count == 1 && !(ratio->flags & SYM_HAS_RECIP))
+    if (ratio->count == 1 && !(ratio->flags & ETCH_SYM_HAS_RECIP))
         return add_ratio(sym, ratio, fact);
     return sym_is_integer(sym, ratio) ? ETCH_OK : ETCH_EUNKNOWN;
 }
@@ -399,12 +399,12 @@ static etch_status derive_all(etch_sym *sym)
     sym->known_powers.count = sym->power_sources = 0;
     for (uint32_t i = 0; i < sym->vars.count; i++) {
         sym->vars.at[i]->lower = sym->vars.at[i]->declared_lower;
-        sym->vars.at[i]->lower_fact = SYM_DECLARED;
+        sym->vars.at[i]->lower_fact = ETCH_SYM_DECLARED;
     }
     sym_new_epoch(sym);
     for (uint32_t i = 0; i < sym->vars.count; i++) {
         const sym_atom *var = sym->vars.at[i];
-        if (var->definition_fact == SYM_DECLARED)
+        if (var->definition_fact == ETCH_SYM_DECLARED)
             continue;
         etch_status status = constrain_definition(sym, var);
         if (status != ETCH_OK) {
@@ -435,7 +435,7 @@ static etch_status define(etch_sym *sym, sym_atom *var, etch_expr value, uint32_
     etch_status status = derive_all(sym);
     if (status != ETCH_OK) {
         uint32_t culprit = sym->last_fact;
-        var->definition_fact = SYM_DECLARED;
+        var->definition_fact = ETCH_SYM_DECLARED;
         sym->definitions--;
         for (uint32_t i = 0; i < count; i++)
             sym->vars.at[i]->definition = before[i];
@@ -461,7 +461,7 @@ static etch_expr equals_its_floor(etch_sym *sym, etch_expr difference)
         const sym_mono *mono = difference->terms[i].mono;
         for (uint32_t j = 0; j < mono->count; j++) {
             sym_atom *atom = mono->at[j].atom;
-            if (atom->kind != SYM_FLOOR || mono->at[j].exp != 1)
+            if (atom->kind != ETCH_SYM_FLOOR || mono->at[j].exp != 1)
                 continue;
             const sym_mono *factor = sym_mono_div(sym, mono, sym_mono_of(sym, atom, 1));
             etch_expr multiple = sym_monomial(sym, factor, sym_coef_neg(sym, difference->terms[i].coef));
@@ -503,7 +503,8 @@ static etch_status take_equal(etch_sym *sym, etch_expr a, etch_expr b, uint32_t 
     /* an old fact that could not be used before; what a variable stands for has no index of a sum */
     if (fact < sym->facts.count || sym_sum_level(difference) > 0)
         return ETCH_EUNKNOWN;
-    difference = sym_scale(sym, difference, sym_mono_pow(sym, sym_mono_below(sym, difference), -1), SYM_ONE);
+    difference =
+        sym_scale(sym, difference, sym_mono_pow(sym, sym_mono_below(sym, difference), -1), ETCH_SYM_ONE);
     sym_atom *var = isolate(sym, difference, &value);
     return var ? define(sym, var, value, fact) : ETCH_EUNKNOWN;
 }
@@ -534,13 +535,13 @@ static etch_status take_fact(etch_sym *sym, const sym_fact *fact, uint32_t index
     if (!a || !b)
         return ETCH_EINPUT; /* a denominator is 0 */
     switch (fact->kind) {
-    case SYM_FACT_DIVIDES:
+    case ETCH_SYM_FACT_DIVIDES:
         return take_divides(sym, a, b, index);
-    case SYM_FACT_AT_LEAST:
+    case ETCH_SYM_FACT_AT_LEAST:
         return take_at_least(sym, a, b, index);
-    case SYM_FACT_EQUAL:
+    case ETCH_SYM_FACT_EQUAL:
         return take_equal(sym, a, b, index);
-    case SYM_FACT_DIFFERENT:
+    case ETCH_SYM_FACT_DIFFERENT:
         return take_different(sym, a, b, index);
     }
     return ETCH_EUNKNOWN;
@@ -585,11 +586,11 @@ static etch_status assume(etch_sym *sym, sym_fact fact, int64_t *other)
     if (!fact.a || !fact.b)
         return ETCH_EUNKNOWN;
     sym->tracing = true;
-    sym->last_fact = SYM_DECLARED;
+    sym->last_fact = ETCH_SYM_DECLARED;
     etch_status status = take_fact(sym, &fact, sym->facts.count);
     sym->tracing = false;
     if (status == ETCH_EINPUT) {
-        if (sym->last_fact == SYM_DECLARED && differ_by_number(sym, &fact))
+        if (sym->last_fact == ETCH_SYM_DECLARED && differ_by_number(sym, &fact))
             suspect_definition(sym, &fact);
         if (sym->last_fact < sym->facts.count)
             *other = sym->facts.at[sym->last_fact].origin;
@@ -602,20 +603,20 @@ static etch_status assume(etch_sym *sym, sym_fact fact, int64_t *other)
 
 etch_status etch_assume_divides(etch_sym *sym, etch_expr d, etch_expr n, int64_t origin, int64_t *other)
 {
-    return assume(sym, (sym_fact){SYM_FACT_DIVIDES, d, n, origin}, other);
+    return assume(sym, (sym_fact){ETCH_SYM_FACT_DIVIDES, d, n, origin}, other);
 }
 
 etch_status etch_assume_equal(etch_sym *sym, etch_expr a, etch_expr b, int64_t origin, int64_t *other)
 {
-    return assume(sym, (sym_fact){SYM_FACT_EQUAL, a, b, origin}, other);
+    return assume(sym, (sym_fact){ETCH_SYM_FACT_EQUAL, a, b, origin}, other);
 }
 
 etch_status etch_assume_at_least(etch_sym *sym, etch_expr a, etch_expr b, int64_t origin, int64_t *other)
 {
-    return assume(sym, (sym_fact){SYM_FACT_AT_LEAST, a, b, origin}, other);
+    return assume(sym, (sym_fact){ETCH_SYM_FACT_AT_LEAST, a, b, origin}, other);
 }
 
 etch_status etch_assume_different(etch_sym *sym, etch_expr a, etch_expr b, int64_t origin, int64_t *other)
 {
-    return assume(sym, (sym_fact){SYM_FACT_DIFFERENT, a, b, origin}, other);
+    return assume(sym, (sym_fact){ETCH_SYM_FACT_DIFFERENT, a, b, origin}, other);
 }

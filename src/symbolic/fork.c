@@ -40,7 +40,7 @@ static sym_atom *counterpart(etch_sym *sym, const sym_atom *atom)
     if (adopted)
         return sym_atom_of(adopted);
     sym_atom *known;
-    if (atom->kind == SYM_VAR) {
+    if (atom->kind == ETCH_SYM_VAR) {
         known = atom->name ? sym_atom_of(etch_var(sym, atom->name)) : counterpart_of_index(sym, atom);
     } else {
         sym_scratch_mark mark = sym_scratch_top(sym);
@@ -106,16 +106,16 @@ static void repeat_fact(etch_sym *sym, const sym_fact *fact)
     etch_expr a = etch_sym_adopt(sym, fact->a), b = etch_sym_adopt(sym, fact->b);
     etch_status status = ETCH_EUNKNOWN;
     switch (fact->kind) {
-    case SYM_FACT_DIVIDES:
+    case ETCH_SYM_FACT_DIVIDES:
         status = etch_assume_divides(sym, a, b, fact->origin, NULL);
         break;
-    case SYM_FACT_EQUAL:
+    case ETCH_SYM_FACT_EQUAL:
         status = etch_assume_equal(sym, a, b, fact->origin, NULL);
         break;
-    case SYM_FACT_DIFFERENT:
+    case ETCH_SYM_FACT_DIFFERENT:
         status = etch_assume_different(sym, a, b, fact->origin, NULL);
         break;
-    case SYM_FACT_AT_LEAST:
+    case ETCH_SYM_FACT_AT_LEAST:
         status = etch_assume_at_least(sym, a, b, fact->origin, NULL);
         break;
     }
@@ -150,6 +150,6 @@ void etch_sym_recover(etch_sym *sym)
     sym->proof_nesting = sym->proof_work = 0;
     sym->tracing = false;
     sym->limit_reached = NULL;
-    for (int i = 0; i < SYM_MAX_NESTED; i++)
+    for (int i = 0; i < ETCH_SYM_MAX_NESTED; i++)
         sym_memo_clear(&sym->failed[i]);
 }

@@ -63,7 +63,7 @@ static bool divide(etch_sym *sym, etch_expr a, etch_expr b, gcd_budget *exact, e
         i = 0;
         work += left->count + b->count;
         ok = !exact || spend(exact, left->count + b->count);
-        if (work > SYM_MAX_WORK / 8)
+        if (work > ETCH_SYM_MAX_WORK / 8)
             sym_limit(sym);
     }
     sym_terms_free(sym, left);
@@ -183,7 +183,7 @@ static etch_expr pseudo_remainder(etch_sym *sym, etch_expr a, etch_expr b, sym_a
         etch_expr top = coefficient(sym, a, x, d);
         if (!spend(budget, (uint64_t)a->count * leading->count + (uint64_t)b->count * top->count))
             return NULL;
-        top = sym_scale(sym, top, sym_mono_of(sym, x, d - degree), SYM_ONE);
+        top = sym_scale(sym, top, sym_mono_of(sym, x, d - degree), ETCH_SYM_ONE);
         a = sym_sub(sym, sym_mul_plain(sym, leading, a), sym_mul_plain(sym, top, b));
     }
     return a;
@@ -243,12 +243,12 @@ static etch_expr gcd(etch_sym *sym, etch_expr a, etch_expr b, gcd_budget *budget
 sym_fraction sym_split(etch_sym *sym, etch_expr a)
 {
     etch_expr den = sym->one;
-    if (!(a->flags & SYM_HAS_RECIP))
+    if (!(a->flags & ETCH_SYM_HAS_RECIP))
         return (sym_fraction){a, den};
     sym_terms *whole = sym_terms_new(sym), *rest = sym_terms_new(sym);
     for (uint32_t i = 0; i < a->count; i++) {
         const sym_mono *mono = a->terms[i].mono;
-        if (!(mono->flags & SYM_HAS_RECIP)) {
+        if (!(mono->flags & ETCH_SYM_HAS_RECIP)) {
             sym_terms_push(sym, whole, mono, a->terms[i].coef);
             continue;
         }
@@ -286,17 +286,17 @@ etch_expr sym_join(etch_sym *sym, etch_expr num, etch_expr den)
     num = sym_scale(sym, num, unit, sym_coef_div(sym, base->terms[0].coef, den->terms[0].coef));
 
     const sym_mono *shift = sym_mono_content(sym, num);
-    etch_expr shifted = sym_scale(sym, num, sym_mono_pow(sym, shift, -1), SYM_ONE);
+    etch_expr shifted = sym_scale(sym, num, sym_mono_pow(sym, shift, -1), ETCH_SYM_ONE);
     gcd_budget budget = {GCD_BUDGET, GCD_DEPTH};
     etch_expr whole = divide_exactly(sym, shifted, base, &budget);
     if (whole)
-        return sym_scale(sym, whole, shift, SYM_ONE);
+        return sym_scale(sym, whole, shift, ETCH_SYM_ONE);
     etch_expr common = gcd(sym, primitive(sym, shifted), base, &budget);
     if (common != sym->one) {
         etch_expr left = divide_exactly(sym, shifted, common, &budget);
         etch_expr below = divide_exactly(sym, base, common, &budget);
         if (left && below)
-            return sym_join(sym, sym_scale(sym, left, shift, SYM_ONE), below);
+            return sym_join(sym, sym_scale(sym, left, shift, ETCH_SYM_ONE), below);
     }
     return assemble(sym, num, base);
 }

@@ -36,17 +36,17 @@ static growth growth_of_max(grower *g, const sym_atom *max)
 
 static growth growth_of_atom(grower *g, const sym_atom *atom)
 {
-    if (atom->kind == SYM_VAR)
+    if (atom->kind == ETCH_SYM_VAR)
         return (growth){atom == g->var, atom == g->var, true};
     const growth *known = sym_memo_get(&g->growths, atom);
     if (known)
         return *known;
     growth *result = ETCH_NEW(g->sym->arena, growth);
-    if (atom->kind == SYM_POW2 || !sym_depends_on(g->sym, atom->self, g->var))
+    if (atom->kind == ETCH_SYM_POW2 || !sym_depends_on(g->sym, atom->self, g->var))
         *result = (growth){0, 0, true};
-    else if (atom->kind == SYM_FLOOR)
+    else if (atom->kind == ETCH_SYM_FLOOR)
         *result = growth_of(g, atom->args[0]);
-    else if (atom->kind == SYM_MAX)
+    else if (atom->kind == ETCH_SYM_MAX)
         *result = growth_of_max(g, atom);
     sym_memo_put(g->sym, &g->growths, atom, result);
     return *result;
@@ -132,9 +132,9 @@ static etch_expr settled_atom(void *data, const sym_atom *atom)
     etch_expr known = sym_memo_get(&g->settled, atom);
     if (known)
         return known;
-    if (atom->kind == SYM_MAX && sym_depends_on(g->sym, atom->self, g->var)) {
+    if (atom->kind == ETCH_SYM_MAX && sym_depends_on(g->sym, atom->self, g->var)) {
         known = settled_max(g, atom);
-    } else if (atom->kind == SYM_RECIP) {
+    } else if (atom->kind == ETCH_SYM_RECIP) {
         known = settled(g, atom->args[0]);
         known = known ? sym_div(g->sym, g->sym->one, known) : NULL;
     }
@@ -146,7 +146,7 @@ static etch_expr settled_atom(void *data, const sym_atom *atom)
 /* `a` with the maxima decided that have one greatest argument for large values of the variable. */
 static etch_expr settled(grower *g, etch_expr a)
 {
-    return a->flags & SYM_HAS_OPAQUE ? sym_map_atoms(g->sym, a, settled_atom, g) : a;
+    return a->flags & ETCH_SYM_HAS_OPAQUE ? sym_map_atoms(g->sym, a, settled_atom, g) : a;
 }
 
 /* max{0, the leading terms of the arguments of degree `degree`}; NULL: undefined. */
@@ -183,7 +183,7 @@ static etch_expr leading_of_max(grower *g, const sym_atom *max)
 static etch_expr leading_of_atom(void *data, const sym_atom *atom)
 {
     grower *g = data;
-    if (atom->kind != SYM_MAX || !sym_depends_on(g->sym, atom->self, g->var))
+    if (atom->kind != ETCH_SYM_MAX || !sym_depends_on(g->sym, atom->self, g->var))
         return atom->self;
     etch_expr known = sym_memo_get(&g->leads, atom);
     if (!known) {
@@ -208,13 +208,13 @@ static etch_expr highest_terms(grower *g, etch_expr a)
  * lower degree may matter: then nothing is dropped. */
 static etch_expr leading_of_sum(grower *g, etch_expr a)
 {
-    for (uint32_t round = 0; round < LEADING_ROUNDS && (a->flags & SYM_HAS_OPAQUE); round++) {
+    for (uint32_t round = 0; round < LEADING_ROUNDS && (a->flags & ETCH_SYM_HAS_OPAQUE); round++) {
         etch_expr top = highest_terms(g, a), simpler = sym_map_atoms(g->sym, top, leading_of_atom, g);
         if (simpler == a)
             return top;
         if (!simpler || simpler->count == 0 || growth_of(g, simpler).high < growth_of_sum(g, a).high)
             return a;
-        if (simpler->flags & SYM_HAS_RECIP)
+        if (simpler->flags & ETCH_SYM_HAS_RECIP)
             return leading(g, simpler);
         a = simpler;
     }
@@ -240,10 +240,11 @@ static bool is_at_least(etch_sym *sym, const sym_mono *a, const sym_mono *b, boo
     bool quick = true;
     for (uint32_t i = 0; i < ratio->count; i++) {
         const sym_atom *atom = ratio->at[i].atom;
-        quick = quick && ratio->at[i].exp > 0 && atom->kind == SYM_VAR && !atom->is_real && atom->lower >= 1;
+        quick =
+            quick && ratio->at[i].exp > 0 && atom->kind == ETCH_SYM_VAR && !atom->is_real && atom->lower >= 1;
     }
     return quick ||
-           (prove && sym_is_nonnegative(sym, sym_add_int(sym, sym_monomial(sym, ratio, SYM_ONE), -1)));
+           (prove && sym_is_nonnegative(sym, sym_add_int(sym, sym_monomial(sym, ratio, ETCH_SYM_ONE), -1)));
 }
 
 static etch_expr undominated_terms(etch_sym *sym, etch_expr a)

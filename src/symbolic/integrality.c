@@ -11,16 +11,16 @@ enum { SPEND_DEPTH = 10, SPEND_STEPS = 400, MAX_PRODUCT = 3 };
 bool sym_atom_is_integer(etch_sym *sym, sym_atom *atom)
 {
     switch (atom->kind) {
-    case SYM_VAR:
+    case ETCH_SYM_VAR:
         return !atom->is_real;
-    case SYM_FLOOR:
-    case SYM_POW2:
+    case ETCH_SYM_FLOOR:
+    case ETCH_SYM_POW2:
         return true;
-    case SYM_RECIP:
+    case ETCH_SYM_RECIP:
         return false;
-    case SYM_SUM:
+    case ETCH_SYM_SUM:
         return sym_is_integer(sym, atom->args[1]);
-    case SYM_MAX:
+    case ETCH_SYM_MAX:
         break;
     }
     if (atom->checked == sym->epoch)
@@ -35,7 +35,7 @@ bool sym_atom_is_integer(etch_sym *sym, sym_atom *atom)
 
 static bool plainly_integer(etch_sym *sym, const sym_mono *mono, sym_coef coef)
 {
-    if (!sym_coef_is_integer(coef) || (mono->flags & SYM_HAS_NEGATIVE))
+    if (!sym_coef_is_integer(coef) || (mono->flags & ETCH_SYM_HAS_NEGATIVE))
         return false;
     for (uint32_t i = 0; i < mono->count; i++)
         if (!sym_atom_is_integer(sym, mono->at[i].atom))
@@ -47,7 +47,7 @@ static uint32_t count_of_max(const sym_mono *mono)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < mono->count; i++)
-        count += mono->at[i].atom->kind == SYM_MAX;
+        count += mono->at[i].atom->kind == ETCH_SYM_MAX;
     return count;
 }
 
@@ -58,11 +58,11 @@ static bool integer_for_each_argument(etch_sym *sym, const sym_mono *mono, sym_c
         return false;
     for (uint32_t i = 0; i < mono->count; i++) {
         sym_atom *atom = mono->at[i].atom;
-        if (atom->kind != SYM_MAX || mono->at[i].exp != 1)
+        if (atom->kind != ETCH_SYM_MAX || mono->at[i].exp != 1)
             continue;
         etch_expr factor = sym_monomial(sym, sym_mono_div(sym, mono, sym_mono_of(sym, atom, 1)), coef);
         for (uint32_t k = 0; k < atom->count; k++) {
-            if (atom->args[k]->flags & SYM_HAS_RECIP)
+            if (atom->args[k]->flags & ETCH_SYM_HAS_RECIP)
                 return false;
             if (!sym_is_integer(sym, sym_mul_plain(sym, atom->args[k], factor)))
                 return false;
@@ -119,9 +119,9 @@ bool sym_term_is_integer(etch_sym *sym, const sym_mono *mono, sym_coef coef)
 {
     if (plainly_integer(sym, mono, coef))
         return true;
-    if (mono->flags & SYM_HAS_RECIP)
+    if (mono->flags & ETCH_SYM_HAS_RECIP)
         return false;
-    if ((mono->flags & SYM_HAS_OPAQUE) && integer_for_each_argument(sym, mono, coef))
+    if ((mono->flags & ETCH_SYM_HAS_OPAQUE) && integer_for_each_argument(sym, mono, coef))
         return true;
     if (sym_is_divisor_of_power(sym, mono, coef))
         return true;
@@ -144,22 +144,22 @@ bool sym_is_integer(etch_sym *sym, etch_expr a)
 bool sym_atom_is_positive(etch_sym *sym, const sym_atom *atom, bool in_denominator)
 {
     switch (atom->kind) {
-    case SYM_VAR:
+    case ETCH_SYM_VAR:
         return atom->is_real || atom->lower >= 1 || (atom->lower == 0 && in_denominator);
-    case SYM_FLOOR:
+    case ETCH_SYM_FLOOR:
         return sym_is_nonnegative(sym, in_denominator ? atom->self : sym_add_int(sym, atom->self, -1));
-    case SYM_MAX: /* one argument is 0 */
+    case ETCH_SYM_MAX: /* one argument is 0 */
         for (uint32_t i = 0; !in_denominator && i < atom->count; i++)
             if (sym_is_positive(sym, atom->args[i]))
                 return true;
         return in_denominator;
-    case SYM_SUM:
+    case ETCH_SYM_SUM:
         if (in_denominator)
             return sym_is_nonnegative(sym, atom->args[1]);
         return sym_is_positive(sym, atom->args[0]) && sym_is_positive(sym, atom->args[1]);
-    case SYM_POW2:
+    case ETCH_SYM_POW2:
         return in_denominator;
-    case SYM_RECIP:
+    case ETCH_SYM_RECIP:
         return sym_is_positive(sym, atom->args[0]);
     }
     return false;
@@ -168,7 +168,7 @@ bool sym_atom_is_positive(etch_sym *sym, const sym_atom *atom, bool in_denominat
 /* The least common denominator of all terms, when every atom is an integer and those below are positive. */
 static bool common_denominator(etch_sym *sym, etch_expr a, etch_expr *q)
 {
-    sym_coef number = SYM_ONE;
+    sym_coef number = ETCH_SYM_ONE;
     const sym_mono *mono = sym->unit;
     for (uint32_t i = 0; i < a->count; i++) {
         const sym_term *term = &a->terms[i];
@@ -190,7 +190,7 @@ static bool common_denominator(etch_sym *sym, etch_expr a, etch_expr *q)
 
 bool sym_grid(etch_sym *sym, etch_expr a, etch_expr *q)
 {
-    if (!(a->flags & SYM_HAS_RECIP))
+    if (!(a->flags & ETCH_SYM_HAS_RECIP))
         return common_denominator(sym, a, q);
     sym_fraction x = sym_split(sym, a);
     etch_expr below;

@@ -17,17 +17,17 @@ static sym_power *powers_for(etch_sym *sym, size_t count)
 
 static uint32_t flags_of(const sym_power *power)
 {
-    uint32_t flags = power->exp < 0 ? SYM_HAS_NEGATIVE : 0;
-    if (power->atom->kind == SYM_VAR)
-        return flags | SYM_HAS_VAR;
-    return flags | SYM_HAS_OPAQUE | (power->atom->kind == SYM_RECIP ? SYM_HAS_RECIP : 0);
+    uint32_t flags = power->exp < 0 ? ETCH_SYM_HAS_NEGATIVE : 0;
+    if (power->atom->kind == ETCH_SYM_VAR)
+        return flags | ETCH_SYM_HAS_VAR;
+    return flags | ETCH_SYM_HAS_OPAQUE | (power->atom->kind == ETCH_SYM_RECIP ? ETCH_SYM_HAS_RECIP : 0);
 }
 
 /* A monomial whose powers are to be set. */
 static sym_mono *new_mono(etch_sym *sym, uint32_t count, uint64_t hash)
 {
     if (count > 1) /* see poly.c */
-        sym_count_work(sym, SYM_WORK_OF_NODE + (uint64_t)SYM_WORK_OF_POWER * count);
+        sym_count_work(sym, ETCH_SYM_WORK_OF_NODE + (uint64_t)ETCH_SYM_WORK_OF_POWER * count);
     sym_mono *mono = etch_alloc(sym->arena, sizeof *mono + count * sizeof *mono->at);
     mono->node.hash = hash;
     mono->count = count;
@@ -118,12 +118,12 @@ const sym_mono *sym_mono_lower(etch_sym *sym, const sym_mono *a, uint32_t i)
     if (!gone)
         mono->at[i] = (sym_power){a->at[i].atom, exp};
     memcpy(mono->at + i + 1 - gone, a->at + i + 1, (a->count - i - 1) * sizeof *a->at);
-    if (a->at[i].atom->kind == SYM_VAR) {
+    if (a->at[i].atom->kind == ETCH_SYM_VAR) {
         /* variables come first */
-        bool has_var = mono->count > 0 && mono->at[0].atom->kind == SYM_VAR;
+        bool has_var = mono->count > 0 && mono->at[0].atom->kind == ETCH_SYM_VAR;
         mono->degree = a->degree - 1;
         mono->depth = a->depth;
-        mono->flags = has_var ? a->flags : a->flags & ~(uint32_t)SYM_HAS_VAR;
+        mono->flags = has_var ? a->flags : a->flags & ~(uint32_t)ETCH_SYM_HAS_VAR;
     } else {
         describe(mono);
     }

@@ -27,7 +27,7 @@ static bool eval(etch_sym *sym, etch_expr a, const sym_coef *values, sym_coef *r
 static bool eval_sum(etch_sym *sym, const sym_atom *atom, const sym_coef *values, sym_coef *result)
 {
     sym_coef count, term;
-    *result = SYM_ZERO;
+    *result = ETCH_SYM_ZERO;
     if (!eval(sym, atom->args[0], values, &count))
         return false;
     if (sym_coef_sign(count) <= 0)
@@ -57,15 +57,15 @@ static bool eval_sum(etch_sym *sym, const sym_atom *atom, const sym_coef *values
 
 static bool eval_opaque(etch_sym *sym, const sym_atom *atom, const sym_coef *values, sym_coef *result)
 {
-    if (atom->kind == SYM_SUM)
+    if (atom->kind == ETCH_SYM_SUM)
         return eval_sum(sym, atom, values, result);
     if (!eval(sym, atom->args[0], values, result))
         return false;
-    if (atom->kind == SYM_FLOOR)
+    if (atom->kind == ETCH_SYM_FLOOR)
         *result = sym_coef_floor(sym, *result);
-    if (atom->kind == SYM_POW2)
-        *result = sym_coef_is_power_of_two(*result) ? SYM_ONE : SYM_ZERO;
-    if (atom->kind == SYM_RECIP) {
+    if (atom->kind == ETCH_SYM_POW2)
+        *result = sym_coef_is_power_of_two(*result) ? ETCH_SYM_ONE : ETCH_SYM_ZERO;
+    if (atom->kind == ETCH_SYM_RECIP) {
         if (sym_coef_is_zero(*result))
             return false;
         *result = sym_coef_inv(sym, *result);
@@ -82,7 +82,7 @@ static bool eval_opaque(etch_sym *sym, const sym_atom *atom, const sym_coef *val
 
 static bool eval_atom(etch_sym *sym, const sym_atom *atom, const sym_coef *values, sym_coef *result)
 {
-    if (atom->kind == SYM_VAR) {
+    if (atom->kind == ETCH_SYM_VAR) {
         *result = values[atom->index];
         return true;
     }
@@ -110,7 +110,7 @@ static bool eval_power(etch_sym *sym, const sym_power *power, const sym_coef *va
 
 static bool eval(etch_sym *sym, etch_expr a, const sym_coef *values, sym_coef *result)
 {
-    sym_coef total = SYM_ZERO;
+    sym_coef total = ETCH_SYM_ZERO;
     sym_count_work(sym, a->count);
     for (uint32_t i = 0; i < a->count; i++) {
         const sym_mono *mono = a->terms[i].mono;
@@ -136,7 +136,7 @@ bool sym_eval(etch_sym *sym, etch_expr a, const sym_coef *values, sym_coef *resu
     sym->sum_steps_left = SUM_STEPS;
     sym_limb_mark mark = sym_limbs_begin(sym);
     bool defined = eval(sym, a, values, result);
-    *result = sym_limbs_end(sym, mark, defined ? *result : SYM_ZERO);
+    *result = sym_limbs_end(sym, mark, defined ? *result : ETCH_SYM_ZERO);
     return defined;
 }
 
@@ -163,7 +163,7 @@ static void first_guess(etch_sym *sym, uint32_t candidate, sym_coef *values)
         bool least = bits >> 40 & 1;
         uint64_t range = spread[(candidate + (candidate % 4 == 3 ? bits >> 44 : 0)) % SPREADS];
         if (!var->name)
-            values[i] = SYM_ZERO;
+            values[i] = ETCH_SYM_ZERO;
         else if (var->is_real)
             values[i] = sym_coef_of(sym, 1 + (int64_t)(bits % (2 * range)), 1 + (int64_t)((bits >> 32) % 4));
         else
@@ -201,7 +201,7 @@ static bool repair_ratio(etch_sym *sym, const sym_ratio *ratio, sym_coef *values
     for (int want = 1; want >= -1; want -= 2)
         for (uint32_t i = 0; i < ratio->mono->count; i++) {
             const sym_power *power = &ratio->mono->at[i];
-            if (power->atom->kind != SYM_VAR || power->exp != want)
+            if (power->atom->kind != ETCH_SYM_VAR || power->exp != want)
                 continue;
             sym_coef *place = &values[power->atom->index];
             sym_coef better =
@@ -227,7 +227,7 @@ static bool repair_bound(etch_sym *sym, const sym_bound *bound, sym_coef *values
         /* the slack counts as 0: var = value, or var >= value, or var <= value */
         sym_coef floor = sym_coef_floor(sym, value);
         bool upwards = !sym_coef_equal(floor, value) && way->is_lower;
-        values[way->var->index] = upwards ? sym_coef_add(sym, floor, SYM_ONE) : floor;
+        values[way->var->index] = upwards ? sym_coef_add(sym, floor, ETCH_SYM_ONE) : floor;
         return true;
     }
     return false;
@@ -237,8 +237,8 @@ static bool repair_bound(etch_sym *sym, const sym_bound *bound, sym_coef *values
 static bool nearest_power(etch_sym *sym, sym_coef value, bool up, sym_coef *power)
 {
     enum { MOST_DOUBLED = 60 };
-    sym_coef next = SYM_ONE;
-    *power = SYM_ONE;
+    sym_coef next = ETCH_SYM_ONE;
+    *power = ETCH_SYM_ONE;
     for (int i = 0; i < MOST_DOUBLED; i++) {
         int order = sym_coef_compare(next, value);
         if (order <= 0 || (up && sym_coef_compare(*power, value) < 0))
@@ -261,7 +261,7 @@ static bool repair_power(etch_sym *sym, const sym_known_power *known, bool up, s
         const sym_term *term = &known->x->terms[i];
         for (uint32_t j = 0; j < term->mono->count; j++) {
             const sym_power *power = &term->mono->at[j];
-            if (power->atom->kind != SYM_VAR || power->exp != 1)
+            if (power->atom->kind != ETCH_SYM_VAR || power->exp != 1)
                 continue;
             sym_coef *place = &values[power->atom->index], better;
             if (known->x->count == 1 && sym_coef_sign(value) > 0)
@@ -303,13 +303,13 @@ static bool fact_holds(etch_sym *sym, const sym_fact *fact, const sym_coef *valu
     if (!sym_eval(sym, fact->a, values, &a) || !sym_eval(sym, fact->b, values, &b))
         return false;
     switch (fact->kind) {
-    case SYM_FACT_DIVIDES:
+    case ETCH_SYM_FACT_DIVIDES:
         return !sym_coef_is_zero(a) && sym_coef_is_integer(sym_coef_div(sym, b, a));
-    case SYM_FACT_EQUAL:
+    case ETCH_SYM_FACT_EQUAL:
         return sym_coef_equal(a, b);
-    case SYM_FACT_DIFFERENT:
+    case ETCH_SYM_FACT_DIFFERENT:
         return !sym_coef_equal(a, b);
-    case SYM_FACT_AT_LEAST:
+    case ETCH_SYM_FACT_AT_LEAST:
         return sym_coef_compare(a, b) >= 0;
     }
     return false;

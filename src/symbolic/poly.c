@@ -24,7 +24,7 @@ void sym_terms_free(etch_sym *sym, sym_terms *list)
 
 void sym_terms_push(etch_sym *sym, sym_terms *list, const sym_mono *mono, sym_coef coef)
 {
-    if (list->count == SYM_MAX_WORK / 8)
+    if (list->count == ETCH_SYM_MAX_WORK / 8)
         sym_limit(sym);
     ETCH_PUSH(sym->arena, list, (sym_term){mono, coef});
 }
@@ -143,7 +143,7 @@ static etch_expr intern(etch_sym *sym, const sym_term *terms, uint32_t count)
     if (count > sym->limits.terms)
         sym_limit_of(sym, "terms of one expression", sym->limits.terms);
     if (count > 1) /* a variable must not be half declared when the limit ends what declares it */
-        sym_count_work(sym, SYM_WORK_OF_NODE + (uint64_t)SYM_WORK_OF_TERM * count);
+        sym_count_work(sym, ETCH_SYM_WORK_OF_NODE + (uint64_t)ETCH_SYM_WORK_OF_TERM * count);
     struct etch_poly *poly = etch_alloc(sym->arena, sizeof *poly + count * sizeof *terms);
     poly->node.hash = hash;
     poly->id = sym->poly_count++;
@@ -214,5 +214,5 @@ sym_coef sym_coefficient(etch_expr a, const sym_mono *mono)
         else
             high = middle;
     }
-    return SYM_ZERO;
+    return ETCH_SYM_ZERO;
 }

@@ -18,7 +18,7 @@ enum { STEPS = 100 /* of a search through facts d | n */ };
 /* The odd part of a positive integer. */
 static sym_coef odd_part(etch_sym *sym, sym_coef a)
 {
-    return sym_coef_div(sym, a, sym_coef_pow(sym, SYM_TWO, sym_coef_twos(a)));
+    return sym_coef_div(sym, a, sym_coef_pow(sym, ETCH_SYM_TWO, sym_coef_twos(a)));
 }
 
 /* ---- what facts say ------------------------------------------------------------------------------------ */
@@ -144,9 +144,10 @@ static etch_expr without_twos(etch_sym *sym, etch_expr x)
     uint32_t above = sym_coef_twos(sym_coef_numerator(sym, content));
     uint32_t below = sym_coef_twos(sym_coef_denominator(sym, content));
     if (below > 0 && sym_is_integer(sym, x))
-        return sym_scale(sym, x, sym->unit, sym_coef_pow(sym, SYM_TWO, below));
+        return sym_scale(sym, x, sym->unit, sym_coef_pow(sym, ETCH_SYM_TWO, below));
     for (uint32_t twos = above; twos > 0; twos = twos > SMALL ? SMALL : twos - 1) {
-        etch_expr rest = sym_scale(sym, x, sym->unit, sym_coef_inv(sym, sym_coef_pow(sym, SYM_TWO, twos)));
+        etch_expr rest =
+            sym_scale(sym, x, sym->unit, sym_coef_inv(sym, sym_coef_pow(sym, ETCH_SYM_TWO, twos)));
         if (sym_is_integer(sym, rest))
             return rest;
     }
@@ -157,12 +158,12 @@ static etch_expr without_twos(etch_sym *sym, etch_expr x)
 static etch_expr without_power_divisors(etch_sym *sym, etch_expr x)
 {
     const sym_mono *content = sym_mono_content(sym, x);
-    if (!(content->flags & SYM_HAS_NEGATIVE) || !sym_is_integer(sym, x))
+    if (!(content->flags & ETCH_SYM_HAS_NEGATIVE) || !sym_is_integer(sym, x))
         return x;
     for (uint32_t i = 0; i < content->count; i++) {
         sym_power power = content->at[i];
         if (power.exp < 0 && is_power(sym, power.atom))
-            x = sym_scale(sym, x, sym_mono_of(sym, power.atom, -power.exp), SYM_ONE);
+            x = sym_scale(sym, x, sym_mono_of(sym, power.atom, -power.exp), ETCH_SYM_ONE);
     }
     return x;
 }
@@ -178,7 +179,7 @@ static const sym_mono *shared_factors(etch_sym *sym, etch_expr x, etch_expr *res
         if (power.exp < 0 || !sym_atom_is_integer(sym, power.atom) ||
             !sym_is_nonnegative(sym, power.atom->self))
             continue;
-        etch_expr left = sym_scale(sym, *rest, sym_mono_of(sym, power.atom, -power.exp), SYM_ONE);
+        etch_expr left = sym_scale(sym, *rest, sym_mono_of(sym, power.atom, -power.exp), ETCH_SYM_ONE);
         if (!sym_is_integer(sym, left))
             continue;
         taken = sym_mono_mul(sym, taken, sym_mono_of(sym, power.atom, 1));
@@ -208,20 +209,20 @@ static etch_expr indivisible(etch_sym *sym, etch_expr x)
 {
     sym_atom *atom = sym_atom_of(x);
     const sym_known_power *known = known_power(sym, x);
-    if (atom && atom->kind == SYM_POW2)
+    if (atom && atom->kind == ETCH_SYM_POW2)
         return x; /* 1 or 0 */
     if (x == sym->one || (known && known->is_power) || (atom && is_power(sym, atom)))
         return sym->one;
     if (is_no_power(sym, x))
         return sym->zero;
-    return sym_atom_intern(sym, SYM_POW2, 1, &x)->self;
+    return sym_atom_intern(sym, ETCH_SYM_POW2, 1, &x)->self;
 }
 
 etch_expr sym_pow2(etch_sym *sym, etch_expr a)
 {
     if (sym_is_constant(a))
         return sym_coef_is_power_of_two(sym_constant_of(a)) ? sym->one : sym->zero;
-    if (a->flags & SYM_HAS_RECIP)
+    if (a->flags & ETCH_SYM_HAS_RECIP)
         return indivisible(sym, a);
     a = without_power_divisors(sym, without_twos(sym, a));
     if (has_odd_factor(sym, a) || is_never_integer(sym, a))
@@ -240,7 +241,7 @@ const sym_mono *sym_powers_of(etch_expr a)
         return NULL;
     const sym_mono *mono = a->terms[0].mono;
     for (uint32_t i = 0; i < mono->count; i++)
-        if (mono->at[i].atom->kind != SYM_POW2 || mono->at[i].exp < 0)
+        if (mono->at[i].atom->kind != ETCH_SYM_POW2 || mono->at[i].exp < 0)
             return NULL;
     return mono->count ? mono : NULL;
 }

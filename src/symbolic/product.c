@@ -39,7 +39,7 @@ static etch_expr multiply_listed(etch_sym *sym, etch_expr a, etch_expr b)
     uint64_t words = longest_coef(a) * longest_coef(b);
     if (pairs > MOST_LISTED)
         sym_limit_of(sym, "products of terms in one multiplication", MOST_LISTED);
-    if (pairs * words > SYM_MAX_WORK)
+    if (pairs * words > ETCH_SYM_MAX_WORK)
         sym_limit(sym);
     sym_count_work(sym, pairs * words);
     sym_terms *out = sym_terms_new(sym);
@@ -152,7 +152,7 @@ static bool pack(packing *p, etch_expr a, int which, packed *out)
     bool integers = true;
     for (uint32_t i = 0; integers && i < a->count; i++)
         integers = sym_coef_is_integer(a->terms[i].coef);
-    p->factor[which] = integers ? SYM_ONE : sym_content(sym, a);
+    p->factor[which] = integers ? ETCH_SYM_ONE : sym_content(sym, a);
     for (uint32_t i = 0; i < a->count; i++) {
         const sym_mono *mono = a->terms[i].mono;
         if (!pack_coef(p, a->terms[i].coef, p->factor[which], out, i))

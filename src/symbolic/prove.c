@@ -21,7 +21,7 @@ enum { PROOF_STEPS = 1500, PROOF_WORK = 10000, PROOF_DEPTH = 12, PROOF_GIVEN = 1
 enum { SHIFTED_TERMS = 5000, MOST_TERMS = 2000, MOST_PRODUCTS = 20000, MOST_EXPONENT = 16 };
 
 /* Squares are looked for in sums and products that are not longer. */
-enum { SQUARE_TERMS = 12, MOST_FACTORS = 16 };
+enum { SQUARE_TERMS = 12 };
 
 /* Marks in the memo of finished proofs. */
 static const char proved, failed;
@@ -47,10 +47,10 @@ static bool nonnegative_monomial(const sym_mono *mono)
 {
     for (uint32_t i = 0; i < mono->count; i++) {
         const sym_atom *atom = mono->at[i].atom;
-        bool nonnegative = mono->at[i].exp % 2 == 0 || atom->kind == SYM_MAX ||
-                           (atom->kind == SYM_VAR && (atom->is_real || atom->lower >= 0)) ||
-                           atom->kind == SYM_POW2 ||
-                           (atom->kind == SYM_SUM && nonnegative_monomial(atom->args[1]->terms[0].mono));
+        bool nonnegative = mono->at[i].exp % 2 == 0 || atom->kind == ETCH_SYM_MAX ||
+                           (atom->kind == ETCH_SYM_VAR && (atom->is_real || atom->lower >= 0)) ||
+                           atom->kind == ETCH_SYM_POW2 ||
+                           (atom->kind == ETCH_SYM_SUM && nonnegative_monomial(atom->args[1]->terms[0].mono));
         if (!nonnegative)
             return false;
     }
@@ -86,7 +86,7 @@ etch_expr sym_clear_denominators(etch_sym *sym, etch_expr a)
     for (uint32_t i = 0; i < below->count; i++)
         if (!sym_atom_is_positive(sym, below->at[i].atom, true))
             return NULL;
-    return sym_scale(sym, a, sym_mono_pow(sym, below, -1), SYM_ONE);
+    return sym_scale(sym, a, sym_mono_pow(sym, below, -1), ETCH_SYM_ONE);
 }
 
 /* Takes from the work that all proofs under way may do, counted in terms; false when there is none left. */
@@ -107,7 +107,7 @@ static bool shifts_of(etch_sym *sym, etch_expr original, etch_expr cleared, etch
         for (uint32_t j = 0; j < mono->count && terms <= SHIFTED_TERMS; j++) {
             const sym_atom *atom = mono->at[j].atom;
             terms *= (uint64_t)mono->at[j].exp + 1;
-            if (atom->lower == SYM_UNBOUNDED)
+            if (atom->lower == ETCH_SYM_UNBOUNDED)
                 return false;
             if (!shift[atom->index] && atom->lower != 0)
                 shift[atom->index] = sym_add_int(sym, atom->self, atom->lower);
@@ -147,7 +147,7 @@ static bool nonnegative_from_lower_bounds(etch_sym *sym, etch_expr a)
  * >= 0? */
 static bool nonnegative_in_corner(etch_sym *sym, etch_expr a)
 {
-    sym_coef least = SYM_ZERO;
+    sym_coef least = ETCH_SYM_ZERO;
     for (uint32_t i = 0; i < a->count; i++) {
         const sym_mono *mono = a->terms[i].mono;
         sym_coef value = a->terms[i].coef;
@@ -155,7 +155,7 @@ static bool nonnegative_in_corner(etch_sym *sym, etch_expr a)
             return false;
         for (uint32_t j = 0; j < mono->count; j++) {
             const sym_atom *atom = mono->at[j].atom;
-            if (atom->kind != SYM_VAR || atom->lower < 0 || mono->at[j].exp < 0 ||
+            if (atom->kind != ETCH_SYM_VAR || atom->lower < 0 || mono->at[j].exp < 0 ||
                 mono->at[j].exp > MOST_EXPONENT)
                 return false;
             sym_coef power = sym_coef_pow(sym, sym_coef_of(sym, atom->lower, 1), mono->at[j].exp);
@@ -248,7 +248,7 @@ static bool prove_with(proof *p, etch_expr rest, etch_expr factor, etch_expr val
 static bool guess_lower_bound(etch_sym *sym, etch_expr a, etch_expr *bound)
 {
     enum { POINTS = 4 };
-    sym_coef least = SYM_ZERO, value;
+    sym_coef least = ETCH_SYM_ZERO, value;
     bool found = false;
     for (uint32_t i = 0; i < POINTS; i++) {
         const sym_coef *point = sym_point(sym, i);
@@ -324,20 +324,20 @@ static etch_expr bounded_product(etch_sym *sym, const sym_mono *product, int sig
         if (product->at[i].exp != 1 || !nonnegative_monomial(others))
             continue;
         etch_expr bound = NULL, grid;
-        if (atom->kind == SYM_FLOOR) {
+        if (atom->kind == ETCH_SYM_FLOOR) {
             bound = atom->args[0];
             if (sign < 0) {
                 bound = sym_add_int(sym, bound, -1);
                 if (sym_grid(sym, atom->args[0], &grid))
                     bound = sym_add(sym, bound, sym_div(sym, sym->one, grid));
             }
-        } else if (atom->kind == SYM_MAX && sign < 0) {
+        } else if (atom->kind == ETCH_SYM_MAX && sign < 0) {
             bound = atom->args[atom->count - 1];
-        } else if (atom->kind == SYM_POW2 && sign > 0) {
+        } else if (atom->kind == ETCH_SYM_POW2 && sign > 0) {
             bound = sym->one;
         }
         if (bound)
-            return sym_mul(sym, bound, sym_monomial(sym, others, SYM_ONE));
+            return sym_mul(sym, bound, sym_monomial(sym, others, ETCH_SYM_ONE));
     }
     return NULL;
 }
@@ -438,10 +438,11 @@ static bool pair_of_floors(etch_sym *sym, const pivot *x, const pivot *y, pair *
 static bool pair_of(etch_sym *sym, const pivot *x, const pivot *y, pair *out)
 {
     out->rest = y->rest;
-    if (x->atom->kind == SYM_FLOOR && y->atom->kind == SYM_FLOOR)
+    if (x->atom->kind == ETCH_SYM_FLOOR && y->atom->kind == ETCH_SYM_FLOOR)
         return pair_of_floors(sym, x, y, out);
-    if (x->atom->kind != SYM_SUM || y->atom->kind != SYM_SUM || x->atom->args[0] != y->atom->args[0] ||
-        x->atom->bound != y->atom->bound || sym_add(sym, x->factor, y->factor) != sym->zero)
+    if (x->atom->kind != ETCH_SYM_SUM || y->atom->kind != ETCH_SYM_SUM ||
+        x->atom->args[0] != y->atom->args[0] || x->atom->bound != y->atom->bound ||
+        sym_add(sym, x->factor, y->factor) != sym->zero)
         return false;
     out->factor = x->factor;
     out->gap = sym_sub(sym, x->atom->args[1], y->atom->args[1]);
@@ -460,7 +461,7 @@ static bool prove_by_pair(proof *p, etch_expr a, sym_atom *const *atoms, uint32_
     etch_sym *sym = p->sym;
     for (uint32_t i = 0; i < count; i++) {
         pivot x = pivot_on(sym, a, atoms[i]);
-        for (uint32_t j = 0; j < count && atoms[i]->kind != SYM_MAX; j++) {
+        for (uint32_t j = 0; j < count && atoms[i]->kind != ETCH_SYM_MAX; j++) {
             pair found = {NULL, NULL, NULL};
             etch_expr bound;
             if (j == i)
@@ -469,51 +470,17 @@ static bool prove_by_pair(proof *p, etch_expr a, sym_atom *const *atoms, uint32_
             if (y.factor->count == 0 || !pair_of(sym, &x, &y, &found) ||
                 !sym_is_nonnegative(sym, found.factor))
                 continue;
-            if (atoms[i]->kind == SYM_FLOOR && sym_is_integer(sym, found.gap))
+            if (atoms[i]->kind == ETCH_SYM_FLOOR && sym_is_integer(sym, found.gap))
                 return prove_with(p, found.rest, found.factor, found.gap, depth);
             if (nonnegative_here(p, found.gap, depth) && prove(p, found.rest, depth - 1))
                 return true;
             /* floor(x) - floor(y) >= floor(x - y) */
-            if (atoms[i]->kind == SYM_FLOOR && guess_lower_bound(sym, found.gap, &bound) && bound->count &&
-                prove_with(p, found.rest, found.factor, bound, depth))
+            if (atoms[i]->kind == ETCH_SYM_FLOOR && guess_lower_bound(sym, found.gap, &bound) &&
+                bound->count && prove_with(p, found.rest, found.factor, bound, depth))
                 return true;
         }
     }
     return false;
-}
-
-static bool is_choice(const sym_atom *atom)
-{
-    return atom->kind == SYM_MAX || atom->kind == SYM_POW2;
-}
-
-/* A max or pow2 inside the arguments of other atoms; NULL when there is none. */
-static sym_atom *inner_choice(etch_expr a, uint32_t depth)
-{
-    for (uint32_t i = 0; depth > 0 && i < a->count; i++)
-        for (uint32_t j = 0; j < a->terms[i].mono->count; j++) {
-            const sym_atom *atom = a->terms[i].mono->at[j].atom;
-            for (uint32_t k = 0; k < atom->count && atom->kind != SYM_SUM; k++) {
-                const etch_expr argument = atom->args[k];
-                for (uint32_t t = 0; t < argument->count; t++)
-                    for (uint32_t u = 0; u < argument->terms[t].mono->count; u++)
-                        if (is_choice(argument->terms[t].mono->at[u].atom))
-                            return argument->terms[t].mono->at[u].atom;
-                sym_atom *deeper = inner_choice(argument, depth - 1);
-                if (deeper)
-                    return deeper;
-            }
-        }
-    return NULL;
-}
-
-static const sym_atom *some_power(etch_expr a)
-{
-    for (uint32_t i = 0; i < a->count; i++)
-        for (uint32_t j = 0; j < a->terms[i].mono->count; j++)
-            if (a->terms[i].mono->at[j].atom->kind == SYM_POW2)
-                return a->terms[i].mono->at[j].atom;
-    return NULL;
 }
 
 /* pow2(x) case by case: everywhere it is 0, or x >= 1 and it is 1. Where `a` has no value in a case it says
@@ -537,9 +504,9 @@ static bool prove_by_inner_choice(proof *p, etch_expr a, uint32_t depth)
 {
     enum { LOOK = 4 };
     etch_sym *sym = p->sym;
-    sym_atom *max = inner_choice(a, LOOK);
+    sym_atom *max = sym_inner_choice(a, LOOK);
     bool ok = max != NULL;
-    if (ok && max->kind == SYM_POW2)
+    if (ok && max->kind == ETCH_SYM_POW2)
         return prove_by_power(p, a, max, depth);
     for (uint32_t i = 0; ok && i < max->count; i++) {
         uint32_t before = p->given_count;
@@ -553,55 +520,11 @@ static bool prove_by_inner_choice(proof *p, etch_expr a, uint32_t depth)
     return ok;
 }
 
-/* The opaque atoms of `a`, each once, in the scratch memory; at most `limit`. */
-static sym_atom **opaque_atoms(etch_sym *sym, etch_expr a, uint32_t limit, uint32_t *count)
-{
-    sym_atom **atoms = sym_scratch_take(sym, limit, sizeof *atoms);
-    *count = 0;
-    for (uint32_t i = 0; i < a->count; i++)
-        for (uint32_t j = 0; j < a->terms[i].mono->count; j++) {
-            sym_atom *atom = a->terms[i].mono->at[j].atom;
-            bool known = atom->kind == SYM_VAR;
-            for (uint32_t k = 0; !known && k < *count; k++)
-                known = atoms[k] == atom;
-            if (!known && *count < limit)
-                atoms[(*count)++] = atom;
-        }
-    return atoms;
-}
-
-static bool is_subtracted(etch_expr a, const sym_atom *atom)
-{
-    for (uint32_t i = 0; i < a->count; i++)
-        if (sym_coef_sign(a->terms[i].coef) < 0 && sym_mono_exp(a->terms[i].mono, atom) > 0)
-            return true;
-    return false;
-}
-
-/* The max to go on with: one that is subtracted, since all of its cases must hold anyway; else the
- * outermost. NULL when there is none. */
-static sym_atom *next_max(etch_expr a, sym_atom *const *atoms, uint32_t count)
-{
-    sym_atom *found = NULL;
-    bool found_subtracted = false;
-    for (uint32_t i = 0; i < count; i++) {
-        if (atoms[i]->kind != SYM_MAX)
-            continue;
-        bool subtracted = is_subtracted(a, atoms[i]);
-        bool better = subtracted != found_subtracted ? subtracted : !found || atoms[i]->depth > found->depth;
-        if (!found || better) {
-            found = atoms[i];
-            found_subtracted = subtracted;
-        }
-    }
-    return found;
-}
-
 static bool prove_opaque(proof *p, etch_expr a, uint32_t depth)
 {
     enum { ATOMS = 16 };
     etch_sym *sym = p->sym;
-    const sym_atom *power = some_power(a);
+    const sym_atom *power = sym_some_power(a);
     if (power)
         return prove_by_power(p, a, power, depth); /* cases lose nothing */
     /* further steps need every opaque atom with exponents > 0 */
@@ -610,7 +533,7 @@ static bool prove_opaque(proof *p, etch_expr a, uint32_t depth)
         return false;
     sym_scratch_mark mark = sym_scratch_top(sym);
     uint32_t count;
-    sym_atom **atoms = opaque_atoms(sym, a, ATOMS, &count), *max = next_max(a, atoms, count);
+    sym_atom **atoms = sym_opaque_atoms(sym, a, ATOMS, &count), *max = sym_next_max(a, atoms, count);
     bool ok = prove_by_pair(p, a, atoms, count, depth) || prove_by_inner_choice(p, a, depth);
     if (!ok && max) {
         /* cases lose nothing: no need to try another atom first */
@@ -618,7 +541,7 @@ static bool prove_opaque(proof *p, etch_expr a, uint32_t depth)
     } else {
         for (uint32_t i = 0; !ok && i < count; i++) {
             pivot v = pivot_on(sym, a, atoms[i]);
-            ok = atoms[i]->kind == SYM_SUM ? prove_by_sum(p, &v, depth) : prove_by_floor(p, &v, depth);
+            ok = atoms[i]->kind == ETCH_SYM_SUM ? prove_by_sum(p, &v, depth) : prove_by_floor(p, &v, depth);
         }
     }
     sym_scratch_release(sym, mark);
@@ -663,29 +586,6 @@ static bool prove_given(proof *p, etch_expr a, etch_expr g, uint32_t depth)
     return false;
 }
 
-/* The root of a product of even powers; NULL of others. */
-static const sym_mono *root_of(etch_sym *sym, const sym_mono *mono)
-{
-    sym_power powers[MOST_FACTORS];
-    if (mono->count > MOST_FACTORS)
-        return NULL;
-    for (uint32_t i = 0; i < mono->count; i++) {
-        if (mono->at[i].exp % 2 != 0)
-            return NULL;
-        powers[i] = (sym_power){mono->at[i].atom, mono->at[i].exp / 2};
-    }
-    return sym_mono_from(sym, powers, mono->count);
-}
-
-/* Does the product have none of the atoms of x? */
-static bool apart_from(const sym_mono *product, const sym_mono *x)
-{
-    for (uint32_t i = 0; i < x->count; i++)
-        if (sym_mono_exp(product, x->at[i].atom) != 0)
-            return false;
-    return true;
-}
-
 /* Completes a square: c*x^2 + 2*c*x*y is c*(x + y)^2 - c*y^2, where y is all that stands beside x. */
 static bool prove_by_square(proof *p, etch_expr a, uint32_t depth)
 {
@@ -694,19 +594,19 @@ static bool prove_by_square(proof *p, etch_expr a, uint32_t depth)
     a = cleared ? cleared : a;
     for (uint32_t i = 0; a->count <= SQUARE_TERMS && i < a->count; i++) {
         const sym_term *square = &a->terms[i];
-        const sym_mono *x = sym_coef_sign(square->coef) > 0 ? root_of(sym, square->mono) : NULL;
+        const sym_mono *x = sym_coef_sign(square->coef) > 0 ? sym_root_of(sym, square->mono) : NULL;
         if (!x || x->count == 0)
             continue;
         sym_coef half = sym_coef_inv(sym, sym_coef_mul(sym, square->coef, (sym_coef){.num = 2, .den = 1}));
         etch_expr root = sym->zero;
         for (uint32_t j = 0; j < a->count; j++) {
             const sym_mono *y = sym_mono_div(sym, a->terms[j].mono, x);
-            if (apart_from(y, x))
+            if (sym_apart_from(y, x))
                 root = sym_add(sym, root, sym_monomial(sym, y, sym_coef_mul(sym, a->terms[j].coef, half)));
         }
         if (root->count == 0)
             continue;
-        root = sym_add(sym, root, sym_monomial(sym, x, SYM_ONE));
+        root = sym_add(sym, root, sym_monomial(sym, x, ETCH_SYM_ONE));
         etch_expr taken = sym_scale(sym, sym_mul(sym, root, root), sym->unit, square->coef);
         if (prove(p, sym_sub(sym, a, taken), depth - 1))
             return true;
@@ -719,7 +619,7 @@ static bool prove_by_cases_given(proof *p, etch_expr a, uint32_t depth)
 {
     for (uint32_t i = 0; i < p->given_count; i++) {
         etch_expr g = p->given[i];
-        if (g->count == 0 || (g->flags & SYM_HAS_RECIP))
+        if (g->count == 0 || (g->flags & ETCH_SYM_HAS_RECIP))
             continue;
         p->given[i] = p->sym->zero;
         bool ok = prove_given(p, a, g, depth);
@@ -744,13 +644,13 @@ static bool prove(proof *p, etch_expr a, uint32_t depth)
     if (!p->given_count && sym_memo_get(p->failed, a))
         return false;
     bool ok = false;
-    if (!(a->flags & SYM_HAS_OPAQUE) && nonnegative_from_lower_bounds(sym, a)) {
+    if (!(a->flags & ETCH_SYM_HAS_OPAQUE) && nonnegative_from_lower_bounds(sym, a)) {
         ok = succeed(p, a);
     } else if (depth > 0 && p->steps > 0 && spend_work(sym, a->count)) {
         p->steps--;
-        if (a->flags & SYM_HAS_RECIP)
+        if (a->flags & ETCH_SYM_HAS_RECIP)
             ok = prove_fraction(p, a, depth);
-        else if (a->flags & SYM_HAS_OPAQUE)
+        else if (a->flags & ETCH_SYM_HAS_OPAQUE)
             ok = prove_opaque(p, a, depth);
         else
             ok = prove_by_cases_given(p, a, depth) || prove_by_facts(p, a, depth) ||
@@ -795,7 +695,7 @@ bool sym_is_nonnegative(etch_sym *sym, etch_expr a)
         sym->proof_work = PROOF_WORK;
     if (sym->proof_work == 0)
         return plainly_nonnegative(a);
-    if (sym->proof_nesting == SYM_MAX_NESTED)
+    if (sym->proof_nesting == ETCH_SYM_MAX_NESTED)
         return false;
     sym->proof_nesting++;
     bool ok = prove_anew(sym, a);
@@ -811,7 +711,7 @@ bool sym_is_positive(etch_sym *sym, etch_expr a)
 {
     if (sym_is_constant(a))
         return sym_coef_sign(sym_constant_of(a)) > 0;
-    if (a->flags & SYM_HAS_RECIP) {
+    if (a->flags & ETCH_SYM_HAS_RECIP) {
         sym_fraction x = sym_split(sym, a);
         if (sym_is_positive(sym, x.den))
             return sym_is_positive(sym, x.num);

@@ -21,7 +21,7 @@ typedef struct split {
 
 static bool add_variable(split *s, sym_atom *var)
 {
-    if (var->is_real || var->lower == SYM_UNBOUNDED || var->bound_level > 0)
+    if (var->is_real || var->lower == ETCH_SYM_UNBOUNDED || var->bound_level > 0)
         return false;
     for (uint32_t i = 0; i < s->count; i++)
         if (s->vars[i] == var)
@@ -46,7 +46,7 @@ static bool add_denominator(split *s, sym_coef coef)
 /* Notes what is fractional in `a`; false when that is too much. */
 static bool look(split *s, etch_expr a, uint32_t depth)
 {
-    if (a->count > MOST_TERMS || (a->flags & SYM_HAS_RECIP))
+    if (a->count > MOST_TERMS || (a->flags & ETCH_SYM_HAS_RECIP))
         return false;
     for (uint32_t i = 0; i < a->count; i++) {
         const sym_term *term = &a->terms[i];
@@ -57,7 +57,7 @@ static bool look(split *s, etch_expr a, uint32_t depth)
             sym_atom *atom = term->mono->at[j].atom;
             if (term->mono->at[j].exp > MOST_POWER)
                 return false;
-            if (atom->kind == SYM_VAR && fraction && !add_variable(s, atom))
+            if (atom->kind == ETCH_SYM_VAR && fraction && !add_variable(s, atom))
                 return false;
             for (uint32_t k = 0; k < atom->count; k++)
                 if (depth == 0 || !look(s, atom->args[k], depth - 1))

@@ -25,13 +25,13 @@ static etch_expr rebuild_atom(rewriter *r, const sym_atom *atom)
     while (done < atom->count && (args[done] = rewrite(r, atom->args[done])))
         done++;
     if (done == atom->count) {
-        if (atom->kind == SYM_FLOOR)
+        if (atom->kind == ETCH_SYM_FLOOR)
             result = sym_floor(sym, args[0]);
-        else if (atom->kind == SYM_MAX)
+        else if (atom->kind == ETCH_SYM_MAX)
             result = sym_max(sym, atom->count, args);
-        else if (atom->kind == SYM_POW2)
+        else if (atom->kind == ETCH_SYM_POW2)
             result = sym_pow2(sym, args[0]);
-        else if (atom->kind == SYM_SUM)
+        else if (atom->kind == ETCH_SYM_SUM)
             result = sym_sum(sym, args[0], sym_atom_of(value_of(r, atom->bound)), args[1]);
         else
             result = sym_div(sym, sym->one, args[0]);
@@ -43,7 +43,7 @@ static etch_expr rebuild_atom(rewriter *r, const sym_atom *atom)
 /* What an atom becomes; NULL: undefined. */
 static etch_expr value_of(rewriter *r, const sym_atom *atom)
 {
-    if (atom->kind == SYM_VAR)
+    if (atom->kind == ETCH_SYM_VAR)
         return atom->index < r->count && r->values[atom->index] ? r->values[atom->index] : atom->self;
     if (!r->memo)
         return atom->self;
@@ -61,7 +61,7 @@ static etch_expr expand(rewriter *r, const sym_term *term, const sym_mono *mono,
     etch_expr product = sym_monomial(r->sym, mono, coef);
     for (uint32_t i = 0; product && i < term->mono->count; i++) {
         etch_expr value = value_of(r, term->mono->at[i].atom);
-        if (value->count == 1 && !(value->flags & SYM_HAS_RECIP))
+        if (value->count == 1 && !(value->flags & ETCH_SYM_HAS_RECIP))
             continue;
         etch_expr power = sym_pow(r->sym, value, term->mono->at[i].exp);
         product = power ? sym_mul(r->sym, product, power) : NULL;
@@ -81,7 +81,7 @@ static bool rewrite_term(rewriter *r, const sym_term *term, sym_terms *out, etch
         int32_t exp = term->mono->at[i].exp;
         if (!value || (value->count == 0 && exp < 0))
             return false;
-        if (value->count == 1 && !(value->flags & SYM_HAS_RECIP)) {
+        if (value->count == 1 && !(value->flags & ETCH_SYM_HAS_RECIP)) {
             mono = sym_mono_mul(sym, mono, sym_mono_pow(sym, value->terms[0].mono, exp));
             if (!sym_coef_is_one(value->terms[0].coef))
                 coef = sym_coef_mul(sym, coef, sym_coef_pow(sym, value->terms[0].coef, exp));
@@ -94,7 +94,7 @@ static bool rewrite_term(rewriter *r, const sym_term *term, sym_terms *out, etch
         return true;
     }
     etch_expr product = expand(r, term, mono, coef);
-    if (product && (product->flags & SYM_HAS_RECIP))
+    if (product && (product->flags & ETCH_SYM_HAS_RECIP))
         *fractions = sym_add(sym, *fractions, product);
     else if (product)
         sym_terms_push_all(sym, out, product);
@@ -166,7 +166,7 @@ etch_expr sym_put(etch_sym *sym, etch_expr a, const sym_atom *atom, etch_expr va
     uint32_t count = sym->vars.count;
     etch_expr *values = sym_scratch_take(sym, count, sizeof *values);
     sym_memo memo = {0};
-    if (atom->kind == SYM_VAR)
+    if (atom->kind == ETCH_SYM_VAR)
         values[atom->index] = value;
     else
         sym_memo_put(sym, &memo, atom, value);
@@ -188,7 +188,7 @@ static etch_expr *definitions(etch_sym *sym)
 
 etch_expr sym_refresh(etch_sym *sym, etch_expr a)
 {
-    if (!a || a->epoch == sym->epoch || (!(a->flags & SYM_HAS_OPAQUE) && !sym->definitions))
+    if (!a || a->epoch == sym->epoch || (!(a->flags & ETCH_SYM_HAS_OPAQUE) && !sym->definitions))
         return a;
     etch_expr known = sym_memo_get(&sym->fresh, a);
     if (!known) {
@@ -209,7 +209,7 @@ static void mark_vars(etch_sym *sym, etch_expr a, bool *seen, sym_memo *visited)
         const sym_mono *mono = a->terms[i].mono;
         for (uint32_t j = 0; j < mono->count; j++) {
             const sym_atom *atom = mono->at[j].atom;
-            if (atom->kind == SYM_VAR) {
+            if (atom->kind == ETCH_SYM_VAR) {
                 seen[atom->index] = true;
             } else if (!sym_memo_get(visited, atom)) {
                 sym_memo_put(sym, visited, atom, atom);
@@ -251,7 +251,7 @@ static bool given_values(etch_sym *sym, uint32_t count, const etch_expr *vars, c
 {
     for (uint32_t i = 0; i < count; i++) {
         const sym_atom *atom = vars[i] ? sym_atom_of(vars[i]) : NULL;
-        if (!atom || atom->kind != SYM_VAR)
+        if (!atom || atom->kind != ETCH_SYM_VAR)
             continue;
         etch_expr value = sym_refresh(sym, values[i]);
         if (!value)

@@ -24,7 +24,7 @@ enum {
 uint32_t sym_sum_level(etch_expr a)
 {
     uint32_t level = 0;
-    for (uint32_t i = 0; (a->flags & SYM_HAS_OPAQUE) && i < a->count; i++)
+    for (uint32_t i = 0; (a->flags & ETCH_SYM_HAS_OPAQUE) && i < a->count; i++)
         for (uint32_t j = 0; j < a->terms[i].mono->count; j++) {
             uint32_t inside = a->terms[i].mono->at[j].atom->sum_level;
             level = inside > level ? inside : level;
@@ -53,7 +53,7 @@ static bool is_only_variable(etch_sym *sym, etch_expr a, const sym_atom *var)
 
 static sym_coef binomial(etch_sym *sym, uint32_t n, uint32_t k)
 {
-    sym_coef value = SYM_ONE;
+    sym_coef value = ETCH_SYM_ONE;
     for (uint32_t i = 0; i < k; i++)
         value = sym_coef_mul(sym, value, sym_coef_of(sym, n - i, i + 1));
     return value;
@@ -63,7 +63,7 @@ static sym_coef binomial(etch_sym *sym, uint32_t n, uint32_t k)
 static const sym_coef *bernoulli(etch_sym *sym, uint32_t n)
 {
     for (uint32_t m = sym->bernoulli.count; m <= n; m++) {
-        sym_coef sum = m == 0 ? SYM_MINUS_ONE : SYM_ZERO;
+        sym_coef sum = m == 0 ? ETCH_SYM_MINUS_ONE : ETCH_SYM_ZERO;
         for (uint32_t j = 0; j < m; j++)
             sum = sym_coef_add(sym, sum, sym_coef_mul(sym, binomial(sym, m + 1, j), sym->bernoulli.at[j]));
         sym_coef value = sym_coef_mul(sym, sum, sym_coef_of(sym, -1, m + 1));
@@ -102,9 +102,9 @@ static etch_expr add_values(etch_sym *sym, int64_t count, const sym_atom *var, e
     if (count > MOST_LOOPED)
         sym_limit_of(sym, "terms of a sum that is added up", MOST_LOOPED);
     sym_scratch_mark mark = sym_scratch_top(sym);
-    sym_coef *values = sym_scratch_take(sym, sym->vars.count, sizeof *values), sum = SYM_ZERO, value;
+    sym_coef *values = sym_scratch_take(sym, sym->vars.count, sizeof *values), sum = ETCH_SYM_ZERO, value;
     for (uint32_t i = 0; i < sym->vars.count; i++)
-        values[i] = SYM_ZERO;
+        values[i] = ETCH_SYM_ZERO;
     bool defined = true;
     for (int64_t k = 0; defined && k < count; k++) {
         values[var->index] = sym_coef_of(sym, k, 1);
@@ -112,7 +112,7 @@ static etch_expr add_values(etch_sym *sym, int64_t count, const sym_atom *var, e
             /* undefined, or too much for an evaluation of a point */
             etch_expr term = sym_put(sym, body, var, sym_constant(sym, values[var->index]));
             defined = term && sym_is_constant(term);
-            value = defined ? sym_constant_of(term) : SYM_ZERO;
+            value = defined ? sym_constant_of(term) : ETCH_SYM_ZERO;
         }
         sum = sym_coef_add(sym, sum, value);
     }
@@ -129,7 +129,7 @@ static etch_expr sum_of_product(etch_sym *sym, etch_expr count, sym_atom *var, c
         return count;
     if (product->count == 1 && product->at[0].atom == var && product->at[0].exp > 0)
         return sum_of_powers(sym, count, (uint32_t)product->at[0].exp);
-    etch_expr body = sym_monomial(sym, product, SYM_ONE);
+    etch_expr body = sym_monomial(sym, product, ETCH_SYM_ONE);
     int64_t number;
     if (etch_to_i64(count, &number)) {
         if (number <= UNROLLED)
@@ -141,7 +141,7 @@ static etch_expr sum_of_product(etch_sym *sym, etch_expr count, sym_atom *var, c
     sym_atom *bound = sym_bound_var(sym, 1 + (inside > beside ? inside : beside));
     if (bound == var) {
         etch_expr args[] = {count, body};
-        return sym_atom_intern(sym, SYM_SUM, 2, args)->self;
+        return sym_atom_intern(sym, ETCH_SYM_SUM, 2, args)->self;
     }
     /* the level falls with every round: what is put in may make sums inside close, and no new ones */
     etch_expr renamed = sym_put(sym, body, var, bound->self);
@@ -155,9 +155,9 @@ static void split_product(etch_sym *sym, const sym_mono *mono, const sym_atom *v
     *dependent = *others = sym->unit;
     for (uint32_t i = 0; i < mono->count; i++) {
         sym_atom *atom = mono->at[i].atom;
-        const sym_mono **part = atom == var || (atom->kind != SYM_VAR && sym_depends_on(sym, atom->self, var))
-                                    ? dependent
-                                    : others;
+        const sym_mono **part =
+            atom == var || (atom->kind != ETCH_SYM_VAR && sym_depends_on(sym, atom->self, var)) ? dependent
+                                                                                                : others;
         *part = sym_mono_mul(sym, *part, sym_mono_of(sym, atom, mono->at[i].exp));
     }
 }

@@ -21,13 +21,13 @@
 #include "symbolic/symbolic.h"
 
 enum {
-    SYM_MAX_WORK = 50000000, /* words of coefficients held or multiplied at a time */
+    ETCH_SYM_MAX_WORK = 50000000, /* words of coefficients held or multiplied at a time */
     /* What is kept counts as operations, about one for each 5 bytes: a limit of operations is one of memory, too. */
-    SYM_WORK_OF_NODE = 16,
-    SYM_WORK_OF_TERM = 5,
-    SYM_WORK_OF_POWER = 3,
-    SYM_WORK_OF_LIMB = 16, /* reduced to lowest terms, too */
-    SYM_MAX_NESTED = 16      /* proofs within proofs */
+    ETCH_SYM_WORK_OF_NODE = 16,
+    ETCH_SYM_WORK_OF_TERM = 5,
+    ETCH_SYM_WORK_OF_POWER = 3,
+    ETCH_SYM_WORK_OF_LIMB = 16, /* reduced to lowest terms, too */
+    ETCH_SYM_MAX_NESTED = 16    /* proofs within proofs */
 };
 
 /* ---- context.c: tables, memos, scratch ----------------------------------------------------------------- */
@@ -69,7 +69,7 @@ void sym_memo_clear(sym_memo *memo);
 
 /* What two-sided operations gave for the operands that they had last: one place per pair, the newer one stays.
  * It saves work and changes no result. */
-typedef enum sym_operation { SYM_OP_ADD, SYM_OP_SUB, SYM_OP_MUL } sym_operation;
+typedef enum sym_operation { ETCH_SYM_OP_ADD, ETCH_SYM_OP_SUB, ETCH_SYM_OP_MUL } sym_operation;
 typedef struct sym_recent {
     struct sym_recent_slot {
         sym_operation operation;
@@ -127,10 +127,10 @@ typedef struct sym_coef {
     int64_t den;
 } sym_coef;
 
-#define SYM_ZERO ((sym_coef){.num = 0, .den = 1})
-#define SYM_ONE ((sym_coef){.num = 1, .den = 1})
-#define SYM_TWO ((sym_coef){.num = 2, .den = 1})
-#define SYM_MINUS_ONE ((sym_coef){.num = -1, .den = 1})
+#define ETCH_SYM_ZERO ((sym_coef){.num = 0, .den = 1})
+#define ETCH_SYM_ONE ((sym_coef){.num = 1, .den = 1})
+#define ETCH_SYM_TWO ((sym_coef){.num = 2, .den = 1})
+#define ETCH_SYM_MINUS_ONE ((sym_coef){.num = -1, .den = 1})
 
 static inline bool sym_coef_is_small(sym_coef a)
 {
@@ -187,7 +187,14 @@ void sym_coef_print(sym_coef a, etch_buf *out);
 
 /* ---- atoms, monomials, polynomials --------------------------------------------------------------------- */
 
-typedef enum sym_kind { SYM_VAR, SYM_FLOOR, SYM_MAX, SYM_SUM, SYM_POW2, SYM_RECIP } sym_kind;
+typedef enum sym_kind {
+    ETCH_SYM_VAR,
+    ETCH_SYM_FLOOR,
+    ETCH_SYM_MAX,
+    ETCH_SYM_SUM,
+    ETCH_SYM_POW2,
+    ETCH_SYM_RECIP
+} sym_kind;
 
 /* A variable or an opaque application. Atoms have a total order, that of `label`: variables as declared,
  * then the variables of proofs, then opaque atoms by structure. A label may change when atoms are added,
@@ -200,11 +207,11 @@ typedef struct sym_atom {
     uint32_t depth; /* 0: a variable */
     etch_expr self; /* the atom as an expression */
     /* variables */
-    const char *name;       /* NULL: a variable of proofs, or the index of a sum */
-    uint32_t index;         /* in sym->vars */
-    int64_t lower;          /* the greatest integer that it is known to reach at least, or SYM_UNBOUNDED */
+    const char *name; /* NULL: a variable of proofs, or the index of a sum */
+    uint32_t index;   /* in sym->vars */
+    int64_t lower;    /* the greatest integer that it is known to reach at least, or ETCH_SYM_UNBOUNDED */
     int64_t declared_lower; /* without facts */
-    uint32_t lower_fact;    /* which fact raised it, or SYM_DECLARED */
+    uint32_t lower_fact;    /* which fact raised it, or ETCH_SYM_DECLARED */
     bool is_real;           /* any number > 0 */
     bool is_index;          /* of a sum that is being put together: see etch_index */
     uint32_t bound_level;   /* bound by the sums of this level; 0: by none */
@@ -228,9 +235,14 @@ typedef struct sym_power {
     int32_t exp; /* not 0 */
 } sym_power;
 
-#define SYM_UNBOUNDED INT64_MIN
+#define ETCH_SYM_UNBOUNDED INT64_MIN
 
-enum { SYM_HAS_OPAQUE = 1, SYM_HAS_RECIP = 2, SYM_HAS_NEGATIVE = 4 /* exponent */, SYM_HAS_VAR = 8 };
+enum {
+    ETCH_SYM_HAS_OPAQUE = 1,
+    ETCH_SYM_HAS_RECIP = 2,
+    ETCH_SYM_HAS_NEGATIVE = 4 /* exponent */,
+    ETCH_SYM_HAS_VAR = 8
+};
 
 /* An interned product of powers, atoms in increasing order. */
 typedef struct sym_mono {
@@ -309,7 +321,7 @@ sym_coef sym_coefficient(etch_expr a, const sym_mono *mono);
 
 static inline sym_coef sym_leading_coef(etch_expr a)
 {
-    return a->count ? a->terms[0].coef : SYM_ZERO;
+    return a->count ? a->terms[0].coef : ETCH_SYM_ZERO;
 }
 static inline bool sym_is_constant(etch_expr a)
 {
@@ -425,10 +437,10 @@ bool sym_negative_at(etch_sym *sym, etch_expr a, uint32_t from, uint32_t to);
 /* ---- facts.c ------------------------------------------------------------------------------------------- */
 
 typedef enum sym_fact_kind {
-    SYM_FACT_DIVIDES,
-    SYM_FACT_EQUAL,
-    SYM_FACT_AT_LEAST,
-    SYM_FACT_DIFFERENT
+    ETCH_SYM_FACT_DIVIDES,
+    ETCH_SYM_FACT_EQUAL,
+    ETCH_SYM_FACT_AT_LEAST,
+    ETCH_SYM_FACT_DIFFERENT
 } sym_fact_kind;
 
 typedef struct sym_fact {
@@ -437,7 +449,7 @@ typedef struct sym_fact {
     int64_t origin;
 } sym_fact;
 
-#define SYM_DECLARED UINT32_MAX /* in place of a fact: a declaration */
+#define ETCH_SYM_DECLARED UINT32_MAX /* in place of a fact: a declaration */
 
 /* coef * mono is an integer. */
 typedef struct sym_ratio {
@@ -542,14 +554,14 @@ struct etch_sym {
     uint32_t power_sources; /* facts that can tell of some variable that it is a power of two */
     uint32_t definitions;   /* variables that have one */
 
-    sym_memo fresh;                  /* of this epoch: expression -> canonical form */
-    sym_memo floors;                 /* of this epoch: expression -> its floor */
-    sym_memo proofs;                 /* of this epoch: expression -> proved or failed */
-    sym_memo failed[SYM_MAX_NESTED]; /* of each proof under way */
+    sym_memo fresh;                       /* of this epoch: expression -> canonical form */
+    sym_memo floors;                      /* of this epoch: expression -> its floor */
+    sym_memo proofs;                      /* of this epoch: expression -> proved or failed */
+    sym_memo failed[ETCH_SYM_MAX_NESTED]; /* of each proof under way */
     sym_recent recent;
     uint32_t proof_nesting, proof_work;
     bool tracing;       /* collect `last_fact`; no memo */
-    uint32_t last_fact; /* the latest fact that successful proofs used, or SYM_DECLARED */
+    uint32_t last_fact; /* the latest fact that successful proofs used, or ETCH_SYM_DECLARED */
     sym_points points;
 
     /* reused memory */
@@ -601,5 +613,20 @@ static inline void sym_count_work(etch_sym *sym, uint64_t operations)
         sym_limit_of(sym, "counted operations", sym->limits.operations);
     sym->operations_left -= operations;
 }
+
+/* ---- proof_atoms.c: what a proof may take up ---------------------------------------------------------- */
+
+/* A max or pow2 inside the arguments of other atoms; NULL when there is none. */
+sym_atom *sym_inner_choice(etch_expr a, uint32_t depth);
+const sym_atom *sym_some_power(etch_expr a);
+/* The opaque atoms of `a`, each once, in the scratch memory; at most `limit`. */
+sym_atom **sym_opaque_atoms(etch_sym *sym, etch_expr a, uint32_t limit, uint32_t *count);
+/* The max to go on with: one that is subtracted, since all of its cases must hold anyway; else the
+ * outermost. NULL when there is none. */
+sym_atom *sym_next_max(etch_expr a, sym_atom *const *atoms, uint32_t count);
+/* The root of a product of even powers; NULL of others. */
+const sym_mono *sym_root_of(etch_sym *sym, const sym_mono *mono);
+/* Does the product have none of the atoms of x? */
+bool sym_apart_from(const sym_mono *product, const sym_mono *x);
 
 #endif

@@ -32,13 +32,13 @@ static void put_number(etch_buf *out, uint32_t field, uint64_t value)
 {
     if (value == 0)
         return;
-    put_tag(out, field, WIRE_VARINT);
+    put_tag(out, field, ETCH_WIRE_VARINT);
     etch_put_varint(out, value);
 }
 
 static void put_bytes(etch_buf *out, uint32_t field, const char *bytes, size_t length)
 {
-    put_tag(out, field, WIRE_BYTES);
+    put_tag(out, field, ETCH_WIRE_BYTES);
     etch_put_varint(out, length);
     etch_buf_add(out, bytes, length);
 }
@@ -109,7 +109,7 @@ static void put_list(etch_buf *out, etch_buf *spare, etch_chakra_scalar scalar, 
 {
     const size_t start = spare->length;
     for (uint32_t i = 0; i < attr->count; i++) {
-        if (etch_wire_of(scalar) == WIRE_BYTES)
+        if (etch_wire_of(scalar) == ETCH_WIRE_BYTES)
             put_bytes(out, 1, attr->values[i].text.at, attr->values[i].text.length);
         else
             put_scalar(spare, scalar, &attr->values[i]);
@@ -126,7 +126,7 @@ static void put_value(etch_encoder *e, etch_buf *out, const etch_trace_attr *att
         e->list.length = 0;
         put_list(&e->list, &e->packed, scalar, attr);
         put_bytes(out, attr->kind, e->list.text, e->list.length);
-    } else if (etch_wire_of(scalar) == WIRE_BYTES) {
+    } else if (etch_wire_of(scalar) == ETCH_WIRE_BYTES) {
         put_bytes(out, attr->kind, attr->values[0].text.at, attr->values[0].text.length);
     } else {
         put_tag(out, attr->kind, etch_wire_of(scalar));
@@ -153,7 +153,7 @@ static void put_deps(etch_buf *out, uint32_t field, const uint64_t *deps, uint32
         return;
     for (uint32_t i = 0; i < count; i++)
         size += etch_varint_size(deps[i]);
-    put_tag(out, field, WIRE_BYTES);
+    put_tag(out, field, ETCH_WIRE_BYTES);
     etch_put_varint(out, size);
     for (uint32_t i = 0; i < count; i++)
         etch_put_varint(out, deps[i]);

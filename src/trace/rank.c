@@ -26,7 +26,7 @@ static bool add_dep(etch_rank_draft *d, uint64_t dep)
 }
 
 /* The place of `value` in a list of the rank's own that grows when it is new. */
-static uint32_t local_index(etch_rank_draft *d, etch_table *table, uint32_t **list, uint32_t *count,
+static uint32_t local_index(etch_rank_draft *d, etch_number_table *table, uint32_t **list, uint32_t *count,
                             uint32_t *capacity, uint32_t value)
 {
     const uint32_t *known = etch_table_get(table, value);

@@ -41,7 +41,7 @@ typedef struct etch_rank_draft {
     uint32_t dep_count, dep_capacity;
     uint32_t comm_count, comm_capacity;
     uint32_t group_capacity, peer_capacity, tag_capacity;
-    etch_table groups, peers;
+    etch_number_table groups, peers;
     etch_tensors tensors;
     uint32_t ctrl_nodes;
     bool dense;     /* ids are 0, 1, 2, ... */

@@ -382,7 +382,7 @@ static void make_ready(etch_run *r, uint32_t rank, uint32_t node)
 /* One parent of `node` is finished. */
 static void release(etch_run *r, uint32_t rank, uint32_t node)
 {
-    etch_table *waits = &r->lanes[rank].waits;
+    etch_number_table *waits = &r->lanes[rank].waits;
     const uint32_t parents = r->ranks[rank].program->waits[node];
     if (parents == 1) {
         make_ready(r, rank, node);

@@ -25,13 +25,13 @@ void *etch_enlarge(void *at, uint32_t *capacity, size_t size, bool *failed)
 /* Open addressing; a free place has the key FREE. */
 #define FREE UINT32_MAX
 
-static uint32_t place_of(const etch_table *table, uint32_t key)
+static uint32_t place_of(const etch_number_table *table, uint32_t key)
 {
     return (uint32_t)(key * UINT32_C(2654435769)) & (table->capacity - 1);
 }
 
 /* Where `key` is, or would go. */
-static uint32_t seek(const etch_table *table, uint32_t key)
+static uint32_t seek(const etch_number_table *table, uint32_t key)
 {
     uint32_t at = place_of(table, key);
     while (table->keys[at] != key && table->keys[at] != FREE)
@@ -39,7 +39,7 @@ static uint32_t seek(const etch_table *table, uint32_t key)
     return at;
 }
 
-uint32_t *etch_table_get(const etch_table *table, uint32_t key)
+uint32_t *etch_table_get(const etch_number_table *table, uint32_t key)
 {
     if (table->count == 0)
         return NULL;
@@ -47,11 +47,12 @@ uint32_t *etch_table_get(const etch_table *table, uint32_t key)
     return table->keys[at] == key ? &table->values[at] : NULL;
 }
 
-static bool enlarge(etch_table *table)
+static bool enlarge(etch_number_table *table)
 {
     if (table->capacity > UINT32_MAX / 4)
         return false;
-    etch_table larger = {.count = table->count, .capacity = table->capacity ? 2 * table->capacity : 16};
+    etch_number_table larger = {.count = table->count,
+                                .capacity = table->capacity ? 2 * table->capacity : 16};
     larger.keys = malloc((size_t)larger.capacity * sizeof *larger.keys);
     larger.values = malloc((size_t)larger.capacity * sizeof *larger.values);
     if (!larger.keys || !larger.values) {
@@ -71,7 +72,7 @@ static bool enlarge(etch_table *table)
     return true;
 }
 
-bool etch_table_add(etch_table *table, uint32_t key, uint32_t value)
+bool etch_table_add(etch_number_table *table, uint32_t key, uint32_t value)
 {
     if (table->count >= table->capacity / 2 && !enlarge(table))
         return false;
@@ -83,7 +84,7 @@ bool etch_table_add(etch_table *table, uint32_t key, uint32_t value)
 }
 
 /* What stands behind the gap, and would have stood in it, moves up. */
-void etch_table_remove(etch_table *table, const uint32_t *value)
+void etch_table_remove(etch_number_table *table, const uint32_t *value)
 {
     const uint32_t mask = table->capacity - 1;
     uint32_t gap = (uint32_t)(value - table->values);
@@ -99,9 +100,9 @@ void etch_table_remove(etch_table *table, const uint32_t *value)
     table->count--;
 }
 
-void etch_table_free(etch_table *table)
+void etch_table_free(etch_number_table *table)
 {
     free(table->keys);
     free(table->values);
-    *table = (etch_table){0};
+    *table = (etch_number_table){0};
 }

@@ -15,17 +15,17 @@ static inline void *etch_reserve(void *at, uint32_t count, uint32_t *capacity, s
 }
 
 /* Numbers by number; all zero is an empty table. Keys and values are below 2^32 - 1. */
-typedef struct etch_table {
+typedef struct etch_number_table {
     uint32_t *keys, *values;
     uint32_t count, capacity;
-} etch_table;
+} etch_number_table;
 /* The value of `key`, NULL when there is none; valid until the next change. */
-uint32_t *etch_table_get(const etch_table *table, uint32_t key);
+uint32_t *etch_table_get(const etch_number_table *table, uint32_t key);
 /* Adds a key that is not there. False when memory is out. */
-bool etch_table_add(etch_table *table, uint32_t key, uint32_t value) ETCH_MUST_CHECK;
+bool etch_table_add(etch_number_table *table, uint32_t key, uint32_t value) ETCH_MUST_CHECK;
 /* Removes the key whose value is at `value`. */
-void etch_table_remove(etch_table *table, const uint32_t *value);
-void etch_table_free(etch_table *table);
+void etch_table_remove(etch_number_table *table, const uint32_t *value);
+void etch_table_free(etch_number_table *table);
 
 /* ---- wire.c: messages ---------------------------------------------------------------------------------- */
 
@@ -51,7 +51,14 @@ etch_status etch_wire_node(etch_wire *wire, const uint8_t *bytes, size_t length,
                            etch_trace_node *node, etch_trace_error *error) ETCH_MUST_CHECK;
 
 /* Wire types: how a field is encoded. */
-enum { WIRE_VARINT, WIRE_FIXED64, WIRE_BYTES, WIRE_GROUP, WIRE_GROUP_END, WIRE_FIXED32 };
+enum {
+    ETCH_WIRE_VARINT,
+    ETCH_WIRE_FIXED64,
+    ETCH_WIRE_BYTES,
+    ETCH_WIRE_GROUP,
+    ETCH_WIRE_GROUP_END,
+    ETCH_WIRE_FIXED32
+};
 
 /* The wire type of one value. */
 uint32_t etch_wire_of(etch_chakra_scalar scalar);

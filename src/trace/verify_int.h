@@ -232,7 +232,7 @@ typedef enum etch_timing {
 
 /* A rank during a run. */
 typedef struct etch_lane {
-    etch_table waits;         /* nodes some of whose parents are finished: how many are not */
+    etch_number_table waits;  /* nodes some of whose parents are finished: how many are not */
     uint32_t *compute, *comm; /* heaps of ready nodes, smallest first */
     uint32_t compute_count, compute_capacity, comm_count, comm_capacity;
     uint32_t finished;    /* nodes */

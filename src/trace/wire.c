@@ -113,7 +113,7 @@ static bool read_tag(decoding *d, span *in, field *f)
     f->wire = (uint32_t)(tag & 7);
     if (tag > MOST_TAG || f->number == 0)
         return fail(d, f->start, "a field has no number that a field can have");
-    if (f->wire > WIRE_FIXED32)
+    if (f->wire > ETCH_WIRE_FIXED32)
         return fail(d, f->start, "a field has no encoding that a field can have");
     return true;
 }
@@ -121,11 +121,11 @@ static bool read_tag(decoding *d, span *in, field *f)
 static bool read_simple(decoding *d, span *in, field *f)
 {
     switch (f->wire) {
-    case WIRE_VARINT:
+    case ETCH_WIRE_VARINT:
         return read_varint(d, in, &f->value);
-    case WIRE_FIXED64:
+    case ETCH_WIRE_FIXED64:
         return read_fixed(d, in, 8, &f->value);
-    case WIRE_FIXED32:
+    case ETCH_WIRE_FIXED32:
         return read_fixed(d, in, 4, &f->value);
     default:
         return read_payload(d, in, &f->payload);
@@ -143,11 +143,11 @@ static bool skip_group(decoding *d, span *in, const field *group)
             return fail(d, group->start, "a group has no end");
         if (!read_tag(d, in, &f))
             return false;
-        if (f.wire == WIRE_GROUP) {
+        if (f.wire == ETCH_WIRE_GROUP) {
             if (depth == GROUP_DEPTH)
                 return fail(d, f.start, "groups are nested too deeply");
             open[depth++] = f.number;
-        } else if (f.wire == WIRE_GROUP_END) {
+        } else if (f.wire == ETCH_WIRE_GROUP_END) {
             if (open[--depth] != f.number)
                 return fail(d, f.start, "the end of a group has another number than its begin");
         } else if (!read_simple(d, in, &f)) {
@@ -164,9 +164,9 @@ static bool next_field(decoding *d, span *in, field *f)
         return false;
     if (!read_tag(d, in, f))
         return false;
-    if (f->wire == WIRE_GROUP)
+    if (f->wire == ETCH_WIRE_GROUP)
         return skip_group(d, in, f);
-    if (f->wire == WIRE_GROUP_END)
+    if (f->wire == ETCH_WIRE_GROUP_END)
         return fail(d, f->start, "a group ends that has not begun");
     return read_simple(d, in, f);
 }
@@ -248,7 +248,7 @@ static etch_trace_text text_of(span payload)
 /* These return whether the field has the encoding that the schema says. */
 static bool take_text(decoding *d, const field *f, etch_trace_text *text)
 {
-    if (f->wire != WIRE_BYTES)
+    if (f->wire != ETCH_WIRE_BYTES)
         return false;
     if (!is_utf8(f->payload))
         fail(d, f->payload.at, "a text is not UTF-8");
@@ -258,7 +258,7 @@ static bool take_text(decoding *d, const field *f, etch_trace_text *text)
 
 static bool take_number(const field *f, uint64_t *value)
 {
-    if (f->wire != WIRE_VARINT)
+    if (f->wire != ETCH_WIRE_VARINT)
         return false;
     *value = f->value;
     return true;
@@ -272,16 +272,16 @@ uint32_t etch_wire_of(etch_chakra_scalar scalar)
     case ETCH_SCALAR_DOUBLE:
     case ETCH_SCALAR_FIXED64:
     case ETCH_SCALAR_SFIXED64:
-        return WIRE_FIXED64;
+        return ETCH_WIRE_FIXED64;
     case ETCH_SCALAR_FLOAT:
     case ETCH_SCALAR_FIXED32:
     case ETCH_SCALAR_SFIXED32:
-        return WIRE_FIXED32;
+        return ETCH_WIRE_FIXED32;
     case ETCH_SCALAR_STRING:
     case ETCH_SCALAR_BYTES:
-        return WIRE_BYTES;
+        return ETCH_WIRE_BYTES;
     default:
-        return WIRE_VARINT;
+        return ETCH_WIRE_VARINT;
     }
 }
 
@@ -367,7 +367,7 @@ static void add_list(decoding *d, etch_chakra_scalar scalar, span in)
             continue;
         if (f.wire == etch_wire_of(scalar))
             add_value(d, scalar, &f);
-        else if (f.wire == WIRE_BYTES)
+        else if (f.wire == ETCH_WIRE_BYTES)
             add_packed(d, scalar, f.payload);
     }
 }
@@ -379,7 +379,7 @@ static bool take_value(decoding *d, const field *f, etch_trace_attr *attr, uint3
         return false;
     const etch_chakra_scalar scalar = etch_chakra_scalar_of(f->number);
     const bool list = etch_chakra_is_list(f->number);
-    if (f->wire != (list ? (uint32_t)WIRE_BYTES : etch_wire_of(scalar)))
+    if (f->wire != (list ? (uint32_t)ETCH_WIRE_BYTES : etch_wire_of(scalar)))
         return false;
     if (!list || attr->kind != f->number)
         d->wire->value_count = first;
@@ -443,11 +443,11 @@ static bool add_dep(decoding *d, uint64_t dep, const uint8_t *at, uint64_t **dep
 
 static bool take_deps(decoding *d, const field *f, uint64_t **deps, uint32_t *count, uint32_t *capacity)
 {
-    if (f->wire == WIRE_VARINT) {
+    if (f->wire == ETCH_WIRE_VARINT) {
         add_dep(d, f->value, f->start, deps, count, capacity);
         return true;
     }
-    if (f->wire != WIRE_BYTES)
+    if (f->wire != ETCH_WIRE_BYTES)
         return false;
     span in = f->payload;
     uint64_t dep;
@@ -461,7 +461,7 @@ static bool take_io(decoding *d, const field *f, etch_trace_io *io)
 {
     span in = f->payload;
     field part;
-    if (f->wire != WIRE_BYTES)
+    if (f->wire != ETCH_WIRE_BYTES)
         return false;
     io->present = true;
     while (next_field(d, &in, &part)) {
@@ -477,7 +477,7 @@ static bool take_io(decoding *d, const field *f, etch_trace_io *io)
 
 static bool take_attribute(decoding *d, const field *f)
 {
-    if (f->wire != WIRE_BYTES)
+    if (f->wire != ETCH_WIRE_BYTES)
         return false;
     add_attribute(d, f);
     return true;

@@ -127,7 +127,7 @@ static const etch_annotated *random_annotations(making *m, uint32_t count)
     return annotated;
 }
 
-static etch_program make_program(making *m)
+static etch_class_program make_program(making *m)
 {
     draft d = {.names = {.arena = m->arena}, .last_collective = -1};
     uint32_t between = m->recipe->computations / (m->recipe->collectives + 1);
@@ -138,11 +138,12 @@ static etch_program make_program(making *m)
         if (i < m->recipe->collectives)
             add_collective(m, &d, &m->issues[i]);
     }
-    return (etch_program){.nodes = d.nodes.at,
-                          .node_count = d.nodes.count,
-                          .deps = d.deps.at,
-                          .names = d.names.text,
-                          .annotated = m->recipe->annotated ? random_annotations(m, d.nodes.count) : NULL};
+    return (etch_class_program){.nodes = d.nodes.at,
+                                .node_count = d.nodes.count,
+                                .deps = d.deps.at,
+                                .names = d.names.text,
+                                .annotated =
+                                    m->recipe->annotated ? random_annotations(m, d.nodes.count) : NULL};
 }
 
 /* ---- the job around the programs ----------------------------------------------------------------------- */
@@ -176,12 +177,12 @@ static const char *family_label(making *m, uint64_t axes)
 
 static void make_families(making *m)
 {
-    etch_family *families = ETCH_NEW_ARRAY(m->arena, JOB_MAX_FAMILIES, etch_family);
+    etch_group_family *families = ETCH_NEW_ARRAY(m->arena, JOB_MAX_FAMILIES, etch_group_family);
     uint32_t next_id = 1;
     m->job->families = families;
     for (uint32_t i = 0; i < JOB_MAX_FAMILIES && m->recipe->families[i] > 0; i++) {
-        etch_family *family = &families[i];
-        *family = (etch_family){.first_id = next_id, .size = 1, .axes = m->recipe->families[i]};
+        etch_group_family *family = &families[i];
+        *family = (etch_group_family){.first_id = next_id, .size = 1, .axes = m->recipe->families[i]};
         for (uint32_t axis = 0; axis < m->job->mesh_count; axis++)
             if (family->axes >> axis & 1)
                 family->size *= m->job->mesh[axis].size;
@@ -219,7 +220,7 @@ static void add_comm(making *m, const etch_node *node, etch_comm_total *totals, 
 }
 
 /* The least values count as paddings, so that these are seen too. */
-static etch_stage_total add_up(making *m, const etch_program *program)
+static etch_stage_total add_up(making *m, const etch_class_program *program)
 {
     etch_stage_total total = {.nodes = program->node_count};
     etch_comm_total *comm = ETCH_NEW_ARRAY(m->arena, 4 * JOB_MAX_FAMILIES, etch_comm_total);
@@ -239,7 +240,7 @@ static etch_stage_total add_up(making *m, const etch_program *program)
 static void make_classes(making *m)
 {
     uint32_t count = m->recipe->classes;
-    etch_program *programs = ETCH_NEW_ARRAY(m->arena, count, etch_program);
+    etch_class_program *programs = ETCH_NEW_ARRAY(m->arena, count, etch_class_program);
     etch_stage_total *stages = ETCH_NEW_ARRAY(m->arena, count, etch_stage_total);
     uint32_t *class_of = ETCH_NEW_ARRAY(m->arena, m->job->rank_count, uint32_t);
     for (uint32_t i = 0; i < count; i++) {
@@ -278,7 +279,7 @@ const etch_job *job_make(etch_arena *arena, const job_recipe *recipe)
 etch_job *job_copy(etch_arena *arena, const etch_job *job, etch_node **nodes)
 {
     etch_job *copy = ETCH_NEW(arena, etch_job);
-    etch_program *programs = ETCH_NEW_ARRAY(arena, job->program_count, etch_program);
+    etch_class_program *programs = ETCH_NEW_ARRAY(arena, job->program_count, etch_class_program);
     size_t size = job->programs[0].node_count * sizeof **nodes;
     *copy = *job;
     *nodes = etch_alloc(arena, size);

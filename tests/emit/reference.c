@@ -92,7 +92,7 @@ static size_t set_attributes(const packing *p, const etch_node *node, char group
         attributes[2] = uint64_attribute("tensor_size", node->bytes);
         return 3;
     }
-    const etch_family *family = &p->job->families[node->family];
+    const etch_group_family *family = &p->job->families[node->family];
     snprintf(group, 16, "%u", (unsigned)etch_group_id(p->job, family, p->rank));
     attributes[1] = int64_attribute("comm_type", node->collective);
     attributes[2] = int64_attribute("comm_size", node->bytes);
@@ -117,7 +117,7 @@ static size_t add_annotations(const etch_annotated *annotated, attribute *attrib
     return count;
 }
 
-static void pack_node(packing *p, const etch_program *program, uint32_t id)
+static void pack_node(packing *p, const etch_class_program *program, uint32_t id)
 {
     const etch_node *node = &program->nodes[id];
     ChakraProtoMsg__Node message = CHAKRA_PROTO_MSG__NODE__INIT;
@@ -149,7 +149,7 @@ static void pack_node(packing *p, const etch_program *program, uint32_t id)
 uint8_t *reference_trace(const etch_job *job, uint32_t rank, size_t *length)
 {
     packing p = {.job = job, .rank = rank};
-    const etch_program *program = &job->programs[job->class_of[rank]];
+    const etch_class_program *program = &job->programs[job->class_of[rank]];
     ChakraProtoMsg__GlobalMetadata metadata = CHAKRA_PROTO_MSG__GLOBAL_METADATA__INIT;
     metadata.version = "0.0.4";
     pack(&p, &metadata.base);

@@ -136,7 +136,7 @@ static void one_large_node(etch_arena *arena)
     for (uint32_t i = 0; i < PARENTS; i++)
         deps[i] = i;
     nodes[PARENTS].dep_count = PARENTS;
-    etch_program program = {.nodes = nodes, .node_count = PARENTS + 2, .deps = deps, .names = ""};
+    etch_class_program program = {.nodes = nodes, .node_count = PARENTS + 2, .deps = deps, .names = ""};
     uint32_t class_of = 0;
     etch_job job = {.rank_count = 1, .programs = &program, .program_count = 1, .class_of = &class_of};
     const char *place = tree_new(arena);

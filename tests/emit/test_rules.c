@@ -79,10 +79,11 @@ static void unknown_type(etch_arena *arena, etch_job *job, etch_node *nodes)
 static void set_deps(etch_arena *arena, etch_job *job, etch_node *nodes, uint32_t first, uint32_t second)
 {
     uint32_t *deps = ETCH_NEW_ARRAY(arena, 2, uint32_t);
-    etch_program *program = ETCH_NEW(arena, etch_program);
+    etch_class_program *program = ETCH_NEW(arena, etch_class_program);
     deps[0] = first;
     deps[1] = second;
-    *program = (etch_program){.nodes = nodes, .node_count = 4, .deps = deps, .names = job->programs[0].names};
+    *program =
+        (etch_class_program){.nodes = nodes, .node_count = 4, .deps = deps, .names = job->programs[0].names};
     for (uint32_t i = 0; i < program->node_count; i++)
         nodes[i] = (etch_node){.type = ETCH_NODE_COMP, .flop = 1, .bytes = 1, .dep_count = i == 3 ? 2 : 0};
     job->programs = program;
@@ -106,7 +107,7 @@ static void own_dep(etch_arena *arena, etch_job *job, etch_node *nodes)
 static void empty_program(etch_arena *arena, etch_job *job, etch_node *nodes)
 {
     (void)nodes;
-    job->programs = ETCH_NEW(arena, etch_program);
+    job->programs = ETCH_NEW(arena, etch_class_program);
 }
 
 static void no_ranks(etch_arena *arena, etch_job *job, etch_node *nodes)
@@ -123,9 +124,9 @@ static void unknown_class(etch_arena *arena, etch_job *job, etch_node *nodes)
     job->class_of = class_of;
 }
 
-static etch_family *own_families(etch_arena *arena, etch_job *job)
+static etch_group_family *own_families(etch_arena *arena, etch_job *job)
 {
-    etch_family *families = ETCH_NEW_ARRAY(arena, job->family_count, etch_family);
+    etch_group_family *families = ETCH_NEW_ARRAY(arena, job->family_count, etch_group_family);
     memcpy(families, job->families, job->family_count * sizeof *families);
     job->families = families;
     return families;
@@ -134,7 +135,7 @@ static etch_family *own_families(etch_arena *arena, etch_job *job)
 static void group_of_one(etch_arena *arena, etch_job *job, etch_node *nodes)
 {
     (void)nodes;
-    etch_family *families = own_families(arena, job);
+    etch_group_family *families = own_families(arena, job);
     families[1].size = 1;
     families[1].count = job->rank_count;
 }
@@ -232,7 +233,7 @@ static void many_nodes(etch_arena *arena)
     etch_node *nodes = ETCH_NEW_ARRAY(arena, MOST + 1, etch_node);
     for (uint32_t i = 0; i <= MOST; i++)
         nodes[i] = (etch_node){.type = ETCH_NODE_COMP, .flop = 1, .bytes = 1};
-    etch_program program = {.nodes = nodes, .node_count = MOST, .names = ""};
+    etch_class_program program = {.nodes = nodes, .node_count = MOST, .names = ""};
     uint32_t class_of = 0;
     etch_job job = {.rank_count = 1, .programs = &program, .program_count = 1, .class_of = &class_of};
     measures(arena, &job, ETCH_E_TRACE_NODES, NULL);

@@ -2,6 +2,7 @@
 #include "exec_ops_parts.h"
 #include "exec_ops_route.h"
 #include "exec_ops_scan.h"
+#include "exec_ops_walk.h"
 #include "exec_ops_window.h"
 
 #include "graph/ir/row.h"
@@ -9,18 +10,13 @@
 #include <math.h>
 #include <string.h>
 
-/* A walk over all indices of the arrays named, which must agree. */
-#define WALK(...)                                        \
-    walk_over(call, (const exec_array *[]){__VA_ARGS__}, \
-              sizeof((const exec_array *[]){__VA_ARGS__}) / sizeof(const exec_array *))
-
 static void mismatch(exec_call *call, const exec_array *a, const exec_array *b)
 {
     exec_fail(call->env, "%s: %s meets %s", etch_row_name(call->op->row), exec_array_text(call->arena, a),
               exec_array_text(call->arena, b));
 }
 
-static bool agree(exec_call *call, const exec_array *a, const exec_array *b)
+bool exec_agree(exec_call *call, const exec_array *a, const exec_array *b)
 {
     if (exec_arrays_agree(a, b))
         return true;
@@ -28,18 +24,17 @@ static bool agree(exec_call *call, const exec_array *a, const exec_array *b)
     return false;
 }
 
-static exec_walk walk_over(exec_call *call, const exec_array *const *arrays, size_t count)
+exec_walk exec_walk_call(exec_call *call, const exec_array *const *arrays, size_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < i; k++)
-            if (!agree(call, arrays[i], arrays[k]))
+            if (!exec_agree(call, arrays[i], arrays[k]))
                 return (exec_walk){.ended = true};
     return exec_walk_over((uint32_t)count, arrays);
 }
 
-/* The element of `array` at the walk's indices, `special` (may be NULL) at `index`. */
-static double element(exec_call *call, const exec_walk *walk, const exec_array *array,
-                      const etch_dim *special, uint32_t index)
+double exec_element(exec_call *call, const exec_walk *walk, const exec_array *array, const etch_dim *special,
+                    uint32_t index)
 {
     const double *found = exec_walk_lookup(walk, array, special, index);
     if (!found)
@@ -48,8 +43,7 @@ static double element(exec_call *call, const exec_walk *walk, const exec_array *
     return found ? *found : 0;
 }
 
-/* Does the op see all of these dims in `array`? The number of their combinations, 0 if not. */
-static uint32_t whole(exec_call *call, const exec_array *array, etch_dim *const *dims, uint32_t count)
+uint32_t exec_whole_dims(exec_call *call, const exec_array *array, etch_dim *const *dims, uint32_t count)
 {
     uint32_t product = 1;
     for (uint32_t i = 0; i < count; i++) {
@@ -183,31 +177,33 @@ static void run_append(exec_call *call)
 {
     const exec_array *x = call->ins[0];
     etch_dim *const *from = call->op->attrs.from, *const *to = call->op->attrs.to;
-    if (!whole(call, x, from, 1) || !whole(call, call->outs[0], to, 1))
+    if (!exec_whole_dims(call, x, from, 1) || !exec_whole_dims(call, call->outs[0], to, 1))
         return;
     const uint32_t past = exec_size(call->env, to[0]) - exec_size(call->env, from[0]);
     exec_walk w = WALK(call->outs[0]);
     while (exec_walk_next(&w)) {
         const uint32_t index = exec_walk_index(&w, to[0]);
         call->outs[0]->at[w.at[0]] =
-            index < past ? left_before(call, &w) : element(call, &w, x, from[0], index - past);
+            index < past ? left_before(call, &w) : exec_element(call, &w, x, from[0], index - past);
     }
 }
 
 static void run_slice(exec_call *call)
 {
     const exec_array seen = renamed(call, call->ins[0]);
-    if (!agree(call, call->ins[0], call->outs[0]) || !whole(call, call->ins[0], call->op->attrs.from, 1))
+    if (!exec_agree(call, call->ins[0], call->outs[0]) ||
+        !exec_whole_dims(call, call->ins[0], call->op->attrs.from, 1))
         return;
     exec_walk w = WALK(call->outs[0]);
     while (exec_walk_next(&w))
-        call->outs[0]->at[w.at[0]] = element(call, &w, &seen, NULL, 0);
+        call->outs[0]->at[w.at[0]] = exec_element(call, &w, &seen, NULL, 0);
 }
 
 static void run_slice_dx(exec_call *call)
 {
     const exec_array seen = renamed(call, call->outs[0]);
-    if (!agree(call, call->ins[0], call->outs[0]) || !whole(call, call->outs[0], call->op->attrs.from, 1))
+    if (!exec_agree(call, call->ins[0], call->outs[0]) ||
+        !exec_whole_dims(call, call->outs[0], call->op->attrs.from, 1))
         return;
     exec_walk w = WALK(call->ins[0]);
     while (exec_walk_next(&w)) {
@@ -316,7 +312,7 @@ static void run_rope(exec_call *call)
     const exec_array *x = call->ins[0];
     const etch_dim *over = call->op->attrs.over[0];
     const double turn = strcmp(etch_row_name(call->op->row), "rope_dx") == 0 ? -1 : 1;
-    uint32_t width = whole(call, x, call->op->attrs.over, call->op->attrs.over_count);
+    uint32_t width = exec_whole_dims(call, x, call->op->attrs.over, call->op->attrs.over_count);
     if (!width)
         return;
     exec_walk w = WALK(call->outs[0], x);
@@ -330,7 +326,7 @@ static void run_rope(exec_call *call)
         call->outs[0]->at[w.at[0]] =
             other >= width
                 ? here
-                : here * cos(angle) + (i % 2 ? 1 : -1) * sin(angle) * element(call, &w, x, over, other);
+                : here * cos(angle) + (i % 2 ? 1 : -1) * sin(angle) * exec_element(call, &w, x, over, other);
     }
 }
 
@@ -368,7 +364,7 @@ static bool is_centred(const exec_call *call)
 /* (x - mean) / deviation, or x / root mean square; `scale` gets one over the divisor of each row. */
 static exec_array *normalised(exec_call *call, const exec_array *x, exec_array *scale)
 {
-    const double n = whole(call, x, call->op->attrs.over, call->op->attrs.over_count);
+    const double n = exec_whole_dims(call, x, call->op->attrs.over, call->op->attrs.over_count);
     exec_array *mean = rows_of(call, x), *result = exec_array_like(call->arena, x);
     if (is_centred(call)) {
         exec_walk w = WALK(x, mean);
@@ -394,8 +390,8 @@ static void run_norm(exec_call *call)
     const exec_array *x = call->ins[0], *bare = normalised(call, x, rows_of(call, x));
     exec_walk w = WALK(y, bare);
     while (exec_walk_next(&w)) {
-        double gain = call->op->in_count > 1 ? element(call, &w, call->ins[1], NULL, 0) : 1;
-        double bias = call->op->in_count > 2 ? element(call, &w, call->ins[2], NULL, 0) : 0;
+        double gain = call->op->in_count > 1 ? exec_element(call, &w, call->ins[1], NULL, 0) : 1;
+        double bias = call->op->in_count > 2 ? exec_element(call, &w, call->ins[2], NULL, 0) : 0;
         y->at[w.at[0]] = bare->at[w.at[1]] * gain + bias;
     }
 }
@@ -405,12 +401,12 @@ static void run_norm_bwd(exec_call *call)
     const exec_array *d = call->ins[0], *x = call->ins[1],
                      *gain = call->op->in_count > 2 ? call->ins[2] : NULL;
     exec_array *scale = rows_of(call, x), *along = rows_of(call, x), *mean = rows_of(call, x);
-    const double n = whole(call, x, call->op->attrs.over, call->op->attrs.over_count);
+    const double n = exec_whole_dims(call, x, call->op->attrs.over, call->op->attrs.over_count);
     const exec_array *bare = normalised(call, x, scale);
     exec_array *pulled = exec_array_like(call->arena, x); /* cotangent of the bare norm */
     exec_walk w = WALK(d, bare, pulled, along, mean);
     while (exec_walk_next(&w)) {
-        double g = gain ? element(call, &w, gain, NULL, 0) : 1;
+        double g = gain ? exec_element(call, &w, gain, NULL, 0) : 1;
         pulled->at[w.at[2]] = d->at[w.at[0]] * g;
         along->at[w.at[3]] += d->at[w.at[0]] * g * bare->at[w.at[1]] / n;
         mean->at[w.at[4]] += is_centred(call) ? d->at[w.at[0]] * g / n : 0;
@@ -426,8 +422,7 @@ static void run_norm_bwd(exec_call *call)
     }
 }
 
-/* The logarithm of the sum of exponentials of each row. */
-static void log_sums(exec_call *call, const exec_array *x, exec_array *rows)
+void exec_log_sums(exec_call *call, const exec_array *x, exec_array *rows)
 {
     exec_array *largest = exec_array_like(call->arena, rows);
     for (size_t i = 0; i < largest->size; i++)
@@ -448,13 +443,13 @@ static void run_softmax(exec_call *call)
 {
     const mask hide = causal_mask(call);
     exec_array *x = exec_array_like(call->arena, call->ins[0]);
-    if (!whole(call, x, call->op->attrs.over, call->op->attrs.over_count))
+    if (!exec_whole_dims(call, x, call->op->attrs.over, call->op->attrs.over_count))
         return;
     exec_walk m = WALK(x, call->ins[0]);
     while (exec_walk_next(&m))
         x->at[m.at[0]] = is_hidden(call, &m, hide) ? -INFINITY : call->ins[0]->at[m.at[1]];
     exec_array *rows = rows_of(call, x);
-    log_sums(call, x, rows);
+    exec_log_sums(call, x, rows);
     exec_walk w = WALK(call->outs[0], x, rows);
     while (exec_walk_next(&w))
         call->outs[0]->at[w.at[0]] = exp(x->at[w.at[1]] - rows->at[w.at[2]]);
@@ -463,7 +458,7 @@ static void run_softmax(exec_call *call)
 static void run_softmax_dx(exec_call *call)
 {
     const exec_array *d = call->ins[0], *p = call->ins[1];
-    if (!whole(call, p, call->op->attrs.over, call->op->attrs.over_count))
+    if (!exec_whole_dims(call, p, call->op->attrs.over, call->op->attrs.over_count))
         return;
     exec_array *rows = rows_of(call, p);
     exec_walk s = WALK(d, p, rows);
@@ -528,7 +523,7 @@ static double capped_slope(const exec_call *call, double x)
 
 static double scores_scale(exec_call *call, const exec_array *q)
 {
-    return 1 / sqrt(whole(call, q, call->op->attrs.dot, call->op->attrs.dot_count));
+    return 1 / sqrt(exec_whole_dims(call, q, call->op->attrs.dot, call->op->attrs.dot_count));
 }
 
 /* q k summed over `dot`: zeros with the dims of both less `dot`. */
@@ -557,7 +552,7 @@ static exec_array *scores_of(exec_call *call, const exec_array *q, const exec_ar
     call->flop += 2 * contract(call, scores, q, k, hide);
     exec_walk w = WALK(scores);
     while (exec_walk_next(&w)) {
-        double raw = scale * scores->at[w.at[0]], added = bias ? element(call, &w, bias, NULL, 0) : 0;
+        double raw = scale * scores->at[w.at[0]], added = bias ? exec_element(call, &w, bias, NULL, 0) : 0;
         scores->at[w.at[0]] = is_hidden(call, &w, hide) ? -INFINITY : capped(call, raw) + added;
         if (slopes)
             slopes->at[w.at[0]] = scale * capped_slope(call, raw);
@@ -570,7 +565,7 @@ static void add_sink(exec_call *call, exec_array *log_sum, const exec_array *sin
 {
     exec_walk w = WALK(log_sum);
     while (sink && exec_walk_next(&w)) {
-        double extra = element(call, &w, sink, NULL, 0), *sum = &log_sum->at[w.at[0]];
+        double extra = exec_element(call, &w, sink, NULL, 0), *sum = &log_sum->at[w.at[0]];
         *sum = fmax(*sum, extra) + log1p(exp(-fabs(*sum - extra)));
     }
 }
@@ -585,10 +580,10 @@ static void exponentials(exec_call *call, exec_array *scores, const exec_array *
 static void run_sdpa(exec_call *call)
 {
     const exec_array *q = call->ins[0], *k = call->ins[1], *v = call->ins[2];
-    if (!whole(call, k, call->op->attrs.over, call->op->attrs.over_count))
+    if (!exec_whole_dims(call, k, call->op->attrs.over, call->op->attrs.over_count))
         return;
     exec_array *p = scores_of(call, q, k, NULL);
-    log_sums(call, p, call->outs[1]);
+    exec_log_sums(call, p, call->outs[1]);
     add_sink(call, call->outs[1], operand(call, "sink"));
     exponentials(call, p, call->outs[1]);
     call->flop += 2 * contract(call, call->outs[0], p, v, causal_mask(call));
@@ -600,7 +595,7 @@ static void pull_sink(exec_call *call, exec_array *into, const exec_array *sink,
 {
     exec_walk w = WALK(into, log_sum, delta);
     while (exec_walk_next(&w)) {
-        double share = exp(element(call, &w, sink, NULL, 0) - log_sum->at[w.at[1]]);
+        double share = exp(exec_element(call, &w, sink, NULL, 0) - log_sum->at[w.at[1]]);
         into->at[w.at[0]] -= share * delta->at[w.at[2]];
     }
 }
@@ -618,7 +613,7 @@ static void run_sdpa_bwd(exec_call *call)
                      *o = call->ins[4], *stat = call->ins[5];
     const mask hide = causal_mask(call);
     const exec_array *sink = operand(call, "sink"), *bias = operand(call, "bias");
-    if (!whole(call, k, call->op->attrs.over, call->op->attrs.over_count))
+    if (!exec_whole_dims(call, k, call->op->attrs.over, call->op->attrs.over_count))
         return;
     exec_array *slopes = scores_like(call, q, k), *p = scores_of(call, q, k, slopes);
     exec_array *dp = exec_array_like(call->arena, p);
@@ -642,162 +637,6 @@ static void run_sdpa_bwd(exec_call *call)
     call->flop += 2 * contract(call, call->outs[0], dp, k, hide);
     call->flop += 2 * contract(call, call->outs[1], dp, q, hide);
     call->flop += 2 * contract(call, call->outs[2], p, d, hide);
-}
-
-/* ---- tables and losses ------------------------------------------------------------------------------ */
-
-static uint32_t index_at(const exec_call *call, const exec_array *ids, size_t at, const etch_dim *dim)
-{
-    return (uint32_t)ids->at[at] % exec_size(call->env, dim);
-}
-
-/* Rows that a rank does not hold are zero: another rank has them. */
-static void run_gather(exec_call *call)
-{
-    const exec_array *table = call->ins[0], *ids = call->ins[1];
-    const etch_dim *over = call->op->attrs.over[0];
-    if (!agree(call, table, call->outs[0]))
-        return;
-    exec_walk w = WALK(call->outs[0], ids);
-    while (exec_walk_next(&w)) {
-        const double *row = exec_walk_lookup(&w, table, over, index_at(call, ids, w.at[1], over));
-        call->outs[0]->at[w.at[0]] = row ? *row : 0;
-    }
-}
-
-static void run_scatter(exec_call *call)
-{
-    const exec_array *d = call->ins[0], *ids = call->ins[1];
-    const etch_dim *over = call->op->attrs.over[0];
-    if (!agree(call, d, call->outs[0]))
-        return;
-    exec_walk w = WALK(d, ids);
-    while (exec_walk_next(&w)) {
-        double *row = exec_walk_lookup(&w, call->outs[0], over, index_at(call, ids, w.at[1], over));
-        if (row)
-            *row += d->at[w.at[0]];
-    }
-}
-
-/* Tokens of a step over the whole job: what the loss is the mean of. */
-static double tokens_of(const exec_array *labels)
-{
-    double count = 1;
-    for (uint32_t i = 0; i < labels->rank; i++)
-        count *= exec_integer(labels->dims[i]->size);
-    return count;
-}
-
-static void run_cross_entropy(exec_call *call)
-{
-    const exec_array *z = call->ins[0], *labels = call->ins[1];
-    const etch_dim *over = call->op->attrs.over[0];
-    if (!whole(call, z, call->op->attrs.over, call->op->attrs.over_count))
-        return;
-    exec_array *log_sum = call->outs[1];
-    log_sums(call, z, log_sum);
-    exec_walk w = WALK(log_sum, labels);
-    while (exec_walk_next(&w)) {
-        double target = element(call, &w, z, over, index_at(call, labels, w.at[1], over));
-        call->outs[0]->at[0] += (log_sum->at[w.at[0]] - target) / tokens_of(labels);
-    }
-}
-
-static void run_token_nll(exec_call *call)
-{
-    const exec_array *z = call->ins[0], *labels = call->ins[1];
-    const etch_dim *over = call->op->attrs.over[0];
-    if (!whole(call, z, call->op->attrs.over, call->op->attrs.over_count))
-        return;
-    log_sums(call, z, call->outs[1]);
-    exec_walk w = WALK(call->outs[0], call->outs[1], labels);
-    while (exec_walk_next(&w))
-        call->outs[0]->at[w.at[0]] =
-            call->outs[1]->at[w.at[1]] - element(call, &w, z, over, index_at(call, labels, w.at[2], over));
-}
-
-static void run_token_nll_dx(exec_call *call)
-{
-    const exec_array *d = call->ins[0], *z = call->ins[1], *labels = call->ins[2], *log_sum = call->ins[3];
-    const etch_dim *over = call->op->attrs.over[0];
-    exec_walk w = WALK(call->outs[0], z, labels, log_sum, d);
-    while (exec_walk_next(&w)) {
-        double p = exp(z->at[w.at[1]] - log_sum->at[w.at[3]]);
-        bool target = exec_walk_index(&w, over) == index_at(call, labels, w.at[2], over);
-        call->outs[0]->at[w.at[0]] = d->at[w.at[4]] * (p - target);
-    }
-}
-
-static void run_cross_entropy_dx(exec_call *call)
-{
-    const exec_array *d = call->ins[0], *z = call->ins[1], *labels = call->ins[2], *log_sum = call->ins[3];
-    const etch_dim *over = call->op->attrs.over[0];
-    exec_walk w = WALK(call->outs[0], z, labels, log_sum);
-    while (exec_walk_next(&w)) {
-        double p = exp(z->at[w.at[1]] - log_sum->at[w.at[3]]);
-        bool target = exec_walk_index(&w, over) == index_at(call, labels, w.at[2], over);
-        call->outs[0]->at[w.at[0]] = d->at[0] * (p - target) / tokens_of(labels);
-    }
-}
-
-/* ---- rows of a test's own table (test_table.c) --------------------------------------------------------- */
-
-/* x / (1 + |x|) */
-static void run_bend(exec_call *call)
-{
-    exec_walk w = WALK(call->outs[0], call->ins[0]);
-    while (exec_walk_next(&w))
-        call->outs[0]->at[w.at[0]] = call->ins[0]->at[w.at[1]] / (1 + fabs(call->ins[0]->at[w.at[1]]));
-}
-
-static void run_bend_dx(exec_call *call)
-{
-    exec_walk w = WALK(call->outs[0], call->ins[0], call->ins[1]);
-    while (exec_walk_next(&w)) {
-        double bound = 1 + fabs(call->ins[1]->at[w.at[2]]);
-        call->outs[0]->at[w.at[0]] = call->ins[0]->at[w.at[1]] / (bound * bound);
-    }
-}
-
-/* Weighted squares x x w, summed over `over` into the second result. */
-static bool energies(exec_call *call, const exec_array *x, const exec_array *weight, exec_array *rows)
-{
-    if (!whole(call, x, call->op->attrs.over, call->op->attrs.over_count))
-        return false;
-    exec_walk w = WALK(x, weight, rows);
-    while (exec_walk_next(&w))
-        rows->at[w.at[2]] += x->at[w.at[0]] * x->at[w.at[0]] * weight->at[w.at[1]];
-    return true;
-}
-
-/* x times the energy of its row. */
-static void run_excite(exec_call *call)
-{
-    const exec_array *x = call->ins[0];
-    if (!energies(call, x, call->ins[1], call->outs[1]))
-        return;
-    exec_walk w = WALK(call->outs[0], x, call->outs[1]);
-    while (exec_walk_next(&w))
-        call->outs[0]->at[w.at[0]] = x->at[w.at[1]] * call->outs[1]->at[w.at[2]];
-}
-
-/* y = x e, e = sum w x x: dx = d e + 2 w x s, dw = s x x summed, s = sum d x. */
-static void run_excite_bwd(exec_call *call)
-{
-    const exec_array *d = call->ins[0], *x = call->ins[1], *weight = call->ins[2], *energy = call->ins[3];
-    exec_array *slope = exec_array_like(call->arena, energy);
-    exec_walk s = WALK(d, x, slope);
-    while (exec_walk_next(&s))
-        slope->at[s.at[2]] += d->at[s.at[0]] * x->at[s.at[1]];
-    exec_walk own = WALK(call->outs[0], d, energy);
-    while (exec_walk_next(&own))
-        call->outs[0]->at[own.at[0]] = d->at[own.at[1]] * energy->at[own.at[2]];
-    exec_walk w = WALK(call->outs[0], call->outs[1], x, weight, slope);
-    while (exec_walk_next(&w)) {
-        double value = x->at[w.at[2]], rise = slope->at[w.at[4]];
-        call->outs[0]->at[w.at[0]] += 2 * weight->at[w.at[3]] * value * rise;
-        call->outs[1]->at[w.at[1]] += rise * value * value;
-    }
 }
 
 /* ---- the rows --------------------------------------------------------------------------------------- */
@@ -864,12 +703,6 @@ static const exec_rule rows[] = {
     {"softmax_dx", run_softmax_dx, 4},
     {"sdpa", run_sdpa, COUNTED},
     {"sdpa_bwd", run_sdpa_bwd, COUNTED},
-    {"gather", run_gather, 0},
-    {"scatter", run_scatter, OPERAND + 1},
-    {"cross_entropy", run_cross_entropy, OPERAND + 5},
-    {"token_nll", run_token_nll, OPERAND + 5},
-    {"token_nll_dx", run_token_nll_dx, 4},
-    {"cross_entropy_dx", run_cross_entropy_dx, 4},
     {"topk", exec_run_topk, COUNTED},
     {"dispatch", exec_run_dispatch, 0},
     {"dispatch_dx", exec_run_dispatch_dx, OPERAND + 1},
@@ -880,14 +713,10 @@ static const exec_rule rows[] = {
     {"load", exec_run_load, OPERAND + 1},
     {"add_cotangents", run_total, COUNTED},
     {"accumulate", run_sum, COUNTED},
-    {"bend", run_bend, 3},
-    {"bend_dx", run_bend_dx, 4},
-    {"excite", run_excite, 4},
-    {"excite_bwd", run_excite_bwd, OPERAND + 9},
     {NULL, NULL, 0},
 };
 
-static const exec_rule *const tables[] = {rows, exec_function_rules};
+static const exec_rule *const tables[] = {rows, exec_function_rules, exec_table_rules};
 
 static const exec_rule *find_row(const char *name)
 {

@@ -32,6 +32,8 @@ typedef struct exec_rule {
 } exec_rule;
 /* Functions of elements and reductions; ends with a name that is NULL. */
 extern const exec_rule exec_function_rules[];
+/* The same for tables and losses. */
+extern const exec_rule exec_table_rules[];
 
 /* The queries' dim of an op whose queries see no later key; NULL for other ops. */
 const etch_dim *exec_causal_query(const etch_op *op);

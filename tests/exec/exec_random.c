@@ -14,9 +14,9 @@ static const char sizes[] = "B=8 S=8 T=8 H=4 H'=4 F=8 K=4 D=4 V=8 E=4 Q=2 C=32 M
 static const char *const odd_sizes[] = {"B=8 S=6 T=6 H=4 H'=4 F=8 K=4 D=4 V=8 E=4 Q=2 C=24 M=24 M'=32 L=4",
                                         "B=4 S=4 T=4 H=8 H'=8 F=6 K=2 D=4 V=12 E=4 Q=2 C=8 M=32 M'=12 L=3",
                                         "B=12 S=8 T=8 H=2 H'=2 F=4 K=8 D=4 V=8 E=4 Q=2 C=48 M=16 M'=32 L=2"};
-static const char *const inner[] = {"S", "T", "H", "H'", "F", "K", "D", "V"};
-static const char *const of_experts[] = {"E", "C", "Q"};
-enum { INNER = sizeof inner / sizeof *inner, MAX_VALUES = 64, MAX_ELEMENTS = 1024 };
+const char *const exec_inner_dims[] = {"S", "T", "H", "H'", "F", "K", "D", "V"};
+const char *const exec_expert_dims[] = {"E", "C", "Q"};
+enum { INNER = EXEC_INNER_DIMS, MAX_VALUES = 64, MAX_ELEMENTS = 1024 };
 
 uint32_t exec_roll(exec_dice *dice, uint32_t sides)
 {
@@ -64,7 +64,7 @@ static etch_dim *any_dim(scene *s, const etch_tensor *x)
 static etch_dim *new_dim(scene *s, const etch_tensor *x)
 {
     for (int tries = 0; tries < 8; tries++) {
-        etch_dim *dim = exec_model_dim(s->m, inner[exec_roll(s->dice, INNER)]);
+        etch_dim *dim = exec_model_dim(s->m, exec_inner_dims[exec_roll(s->dice, INNER)]);
         if (!etch_has_dim(x, dim))
             return dim;
     }
@@ -565,7 +565,7 @@ static void set_classes(scene *s, etch_loop *loop, const etch_pattern *pattern)
 /* Hands on one value or two. Half of the loops have iterations of several classes. */
 static const etch_tensor *behind_views(const etch_tensor *x)
 {
-    while (x->producer && x->producer->row->role == ROLE_FREE)
+    while (x->producer && x->producer->row->role == ETCH_ROLE_FREE)
         x = x->producer->ins[0];
     return x;
 }
@@ -680,150 +680,4 @@ exec_model *exec_random_model(etch_arena *arena, exec_dice *dice, const char **r
 exec_model *exec_random_odd_model(etch_arena *arena, exec_dice *dice, const char **recompute)
 {
     return random_model(arena, dice, odd_sizes[exec_roll(dice, 3)], recompute);
-}
-
-/* ---- plans ------------------------------------------------------------------------------------------ */
-
-typedef struct planner {
-    const exec_model *m;
-    exec_dice *dice;
-    uint32_t axes;
-    bool reversed; /* b is outside a on every dim */
-    etch_buf text;
-} planner;
-
-static void add_axes(planner *p, uint32_t axes)
-{
-    bool both = (axes & 3) == 3;
-    const char *first = p->reversed ? "b,a" : "a,b";
-    etch_buf_printf(&p->text, "@%s%s",
-                    both       ? first
-                    : axes & 1 ? "a"
-                    : axes & 2 ? "b"
-                               : "",
-                    axes & 4 ? both || axes & 3 ? ",c" : "c" : "");
-}
-
-/* Gives every axis to at most one of some dims. */
-static void add_shards(planner *p, etch_dim *const *dims, uint32_t count)
-{
-    uint32_t taken = 0, all = (1u << p->axes) - 1;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t axes =
-            exec_roll(p->dice, 3) ? (1u << exec_roll(p->dice, p->axes)) : exec_roll(p->dice, all + 1);
-        axes &= ~taken;
-        if (!axes || axes == 7 || exec_roll(p->dice, 2))
-            continue;
-        taken |= axes;
-        etch_buf_printf(&p->text, " %s", dims[i]->name);
-        add_axes(p, axes);
-    }
-}
-
-/* The model's map: a dim or two for every axis. Dims that meet in one tensor are rare in one map. */
-static void add_map(planner *p)
-{
-    static const char *const groups[] = {"B", "K", "S", "F", "V", "H", "T", "D", "H'", "E", "C", "Q"};
-    enum { GROUPS = sizeof groups / sizeof *groups };
-    uint32_t axes_of[GROUPS] = {0};
-    for (uint32_t a = 0; a < p->axes; a++)
-        for (uint32_t k = 0; k < 1 + exec_roll(p->dice, 2); k++)
-            axes_of[exec_roll(p->dice, GROUPS)] |= 1u << a;
-    etch_buf_puts(&p->text, " |");
-    for (uint32_t i = 0; i < GROUPS; i++)
-        if (axes_of[i] && axes_of[i] != 7) {
-            etch_buf_printf(&p->text, " %s", groups[i]);
-            add_axes(p, axes_of[i]);
-        }
-}
-
-/* Pins only dims that all tensors with the tag have. */
-static void add_pin(planner *p, const char *tag)
-{
-    etch_dim *common[8];
-    uint32_t count = 0, tagged = 0;
-    for (uint32_t i = 0; i < p->m->graph->tensors.count; i++) {
-        const etch_tensor *tensor = p->m->graph->tensors.at[i];
-        bool has = false;
-        for (uint32_t k = 0; k < tensor->tag_count; k++)
-            has = has || strcmp(tensor->tags[k], tag) == 0;
-        if (!has)
-            continue;
-        uint32_t left = 0;
-        for (uint32_t d = 0; d < (tagged ? count : tensor->rank); d++) {
-            etch_dim *dim = tagged ? common[d] : tensor->dims[d];
-            if (etch_has_dim(tensor, dim))
-                common[left++] = dim;
-        }
-        count = left;
-        tagged++;
-    }
-    if (!tagged)
-        return;
-    etch_buf_printf(&p->text, " pin %s", tag);
-    add_shards(p, common, count);
-}
-
-static void add_override(planner *p)
-{
-    static const char *const parts[] = {"m0", "m1", "loop0",    "loop1", "t0",
-                                        "t1", "t2", "loop0>m0", "m0>t1", "loop1>t2"};
-    const uint32_t part =
-        exec_roll(p->dice, 2) ? exec_roll(p->dice, 2) : exec_roll(p->dice, sizeof parts / sizeof *parts);
-    etch_buf_printf(&p->text, " | for %s", parts[part]);
-    uint32_t first = exec_roll(p->dice, INNER);
-    etch_dim *some[] = {exec_model_dim(p->m, inner[first]), exec_model_dim(p->m, inner[(first + 3) % INNER])};
-    add_shards(p, some, 2);
-    etch_dim *slots[] = {exec_model_dim(p->m, of_experts[0]), exec_model_dim(p->m, of_experts[1])};
-    if (exec_roll(p->dice, 2))
-        add_shards(p, slots, 2);
-    if (exec_roll(p->dice, 2))
-        etch_buf_printf(&p->text, " %s@", inner[(first + 1) % INNER]);
-    if (exec_roll(p->dice, 3) == 0)
-        add_pin(p, etch_text(p->m->arena, "t%u", exec_roll(p->dice, 4)));
-}
-
-/* Of any level, with its options. */
-static void add_zero(planner *p, const char *axes)
-{
-    static const char *const reductions[] = {"", " whole"}, *const copies[] = {"", "", " kept", " always"};
-    const uint32_t level = 1 + exec_roll(p->dice, 3);
-    if (level == 1) {
-        etch_buf_printf(&p->text, " | zero %s", axes);
-        return;
-    }
-    etch_buf_printf(&p->text, " | zero %u %s%s", level, axes, reductions[exec_roll(p->dice, 2)]);
-    if (level == 3 && exec_roll(p->dice, 4) == 0)
-        etch_buf_printf(&p->text, " again=%c", axes[strlen(axes) - 1]);
-    else if (level == 3)
-        etch_buf_puts(&p->text, copies[exec_roll(p->dice, 4)]);
-}
-
-const char *exec_random_plan(const exec_model *m, exec_dice *dice)
-{
-    static const char *const meshes[] = {"a=2", "a=4", "a=2 b=2", "a=2 b=2", "a=2 b=2", "a=2 b=2 c=2"};
-    static const uint32_t counts[] = {1, 1, 2, 2, 2, 3};
-    uint32_t mesh = exec_roll(dice, 6);
-    planner p = {.m = m, .dice = dice, .axes = counts[mesh], .reversed = exec_roll(dice, 4) == 0};
-    p.text.arena = m->arena;
-    etch_buf_puts(&p.text, meshes[mesh]);
-    add_map(&p);
-    for (uint32_t i = 0; i < 4; i++)
-        if (exec_roll(dice, 2)) {
-            etch_buf_puts(&p.text, " |");
-            add_pin(&p, etch_text(m->arena, "t%u", i));
-        }
-    while (exec_roll(dice, 3) == 0)
-        add_override(&p);
-    static const char *const zero[] = {"a", "b", "a,b", "a,c"};
-    const uint32_t chosen = exec_roll(dice, 8), most = p.axes == 1 ? 1 : p.axes == 2 ? 3 : 4;
-    if (chosen < most)
-        add_zero(&p, zero[chosen]);
-    if (exec_roll(dice, 6) == 0)
-        etch_buf_puts(&p.text, " | contiguous");
-    if (exec_roll(dice, 6) == 0)
-        etch_buf_puts(&p.text, " | each");
-    if (exec_roll(dice, 3) == 0)
-        etch_buf_puts(&p.text, " | keep");
-    return p.text.text;
 }

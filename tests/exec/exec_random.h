@@ -8,6 +8,10 @@ typedef struct exec_dice {
     uint64_t state;
 } exec_dice;
 
+/* Names of the dims that models are made of, and of those of experts: experts, their slots, choices. */
+enum { EXEC_INNER_DIMS = 8 };
+extern const char *const exec_inner_dims[], *const exec_expert_dims[];
+
 /* A number below `sides`. */
 uint32_t exec_roll(exec_dice *dice, uint32_t sides);
 

@@ -212,7 +212,7 @@ static void note_read(exec_ranks *ranks, const etch_step *step, exec_array *arra
 
 static void track(const etch_step *step, const exec_call *call)
 {
-    const bool is_view = step->row->role == ROLE_FREE;
+    const bool is_view = step->row->role == ETCH_ROLE_FREE;
     for (uint32_t i = 0; i < step->out_count; i++) {
         if (is_view)
             call->outs[i]->memory = (exec_array *)(uintptr_t)call->ins[0];
@@ -359,10 +359,10 @@ static void run_on_rank(exec_ranks *ranks, const etch_step *step, exec_array ***
     }
     check_flop(ranks, step, rank, call.flop, statistics);
     track(step, &call);
-    for (uint32_t i = 0; i < step->out_count && step->row->role != ROLE_FREE; i++)
+    for (uint32_t i = 0; i < step->out_count && step->row->role != ETCH_ROLE_FREE; i++)
         if (!step->accumulate_into[i] && !step->row->stays)
             note_birth(ranks, step->outs[i]->tensor, call.outs[i], rank);
-    for (uint32_t i = 0; i < step->in_count && step->row->role != ROLE_FREE; i++)
+    for (uint32_t i = 0; i < step->in_count && step->row->role != ETCH_ROLE_FREE; i++)
         note_read(ranks, step, parts[i][rank], rank);
     for (uint32_t i = 0; i < step->out_count; i++) {
         set(ranks, step->outs[i], rank, call.outs[i]);

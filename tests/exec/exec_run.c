@@ -155,7 +155,7 @@ static exec_array *memory_of(exec_array *array)
 static void track(exec_run *run, const exec_call *call)
 {
     const etch_op *op = call->op;
-    if (op->row->role == ROLE_FREE) {
+    if (op->row->role == ETCH_ROLE_FREE) {
         for (uint32_t i = 0; i < op->out_count; i++)
             call->outs[i]->memory = (exec_array *)(uintptr_t)call->ins[0];
         return;

@@ -52,7 +52,7 @@ static void name_one(exec_model *m, name_list *taken, etch_tensor *tensor)
 /* What one call makes of several ops has a name at its end only. */
 static uint32_t parts_of_call(const etch_item *item)
 {
-    return is_op_of(item, USE_LOAD) ? 4 : 1;
+    return is_op_of(item, ETCH_USE_LOAD) ? 4 : 1;
 }
 
 /* How many a statement takes: all, or the first without what is kept for backward only. */
@@ -188,9 +188,9 @@ static void write_keyword(const writer *w, etch_buf *out, const etch_op *op, con
     etch_buf_puts(out, ", ");
     if (info->name)
         etch_buf_printf(out, "%s = ", info->name);
-    if (info->bit == ETCH_KW_OVER && op->row->shape == SHAPE_PARTS)
+    if (info->bit == ETCH_KW_OVER && op->row->shape == ETCH_SHAPE_PARTS)
         write_dims(out, attrs.to, 1); /* the whole */
-    else if (info->bit == ETCH_KW_OVER && op->row->shape == SHAPE_JOINED)
+    else if (info->bit == ETCH_KW_OVER && op->row->shape == ETCH_SHAPE_JOINED)
         write_dims(out, attrs.from, attrs.map_count); /* the parts */
     else if (field.dims)
         write_dims(out, *field.dims, *field.dim_count);
@@ -232,23 +232,23 @@ static void write_operator(const writer *w, etch_buf *out, const etch_op *op, co
 static void write_value(const writer *w, etch_buf *out, const etch_op *op)
 {
     switch (op->row->use) {
-    case USE_PRODUCT:
+    case ETCH_USE_PRODUCT:
         write_operator(w, out, op, "*");
         break;
-    case USE_SUM:
+    case ETCH_USE_SUM:
         write_operator(w, out, op, "+");
         break;
-    case USE_DIFFERENCE:
+    case ETCH_USE_DIFFERENCE:
         write_operator(w, out, op, "-");
         break;
-    case USE_REDUCTION:
+    case ETCH_USE_REDUCTION:
         write_reduction(w, out, op);
         break;
-    case USE_SHIFT:
+    case ETCH_USE_SHIFT:
         etch_buf_printf(out, "%s + (%s)", call_of(w, op->ins[0]),
                         etch_expr_text(w->graph->sym, op->attrs.number));
         break;
-    case USE_RENAMING:
+    case ETCH_USE_RENAMING:
         write_renaming(w, out, op);
         break;
     default:
@@ -506,7 +506,7 @@ static void write_items(writer *w, const place *p, const etch_region *region, ui
         }
         if (item->loop)
             write_loop(w, p, item->loop);
-        else if (is_op_of(item, USE_LOAD))
+        else if (is_op_of(item, ETCH_USE_LOAD))
             write_load_balance(w, p, item);
         else
             write_statement(w, p, item->op);

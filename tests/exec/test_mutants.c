@@ -89,52 +89,55 @@ typedef struct mutation {
 /* Is it a row of the step's end, a move, or one that calls become others of: one that no graph has? */
 static bool is_of_step(const etch_row *row)
 {
-    return row->role == ROLE_MOVE || row->use == USE_AVERAGE || row->use == USE_NORM || row->updates;
+    return row->role == ETCH_ROLE_MOVE || row->use == ETCH_USE_AVERAGE || row->use == ETCH_USE_NORM ||
+           row->updates;
 }
 
 /* A row that backward alone has: it divides its work as its forward op does, and partial sums pass as that says. */
 static bool is_derived(const etch_row *row)
 {
-    return row->shape == SHAPE_TARGETS;
+    return row->shape == ETCH_SHAPE_TARGETS;
 }
 
 static bool more_flop(etch_row *row)
 {
     row->flop++;
-    return row->basis == BASIS_RESULT || row->basis == BASIS_OPERAND || row->basis == BASIS_SCORES ||
-           row->basis == BASIS_WINDOW || row->basis == BASIS_SCAN;
+    return row->basis == ETCH_BASIS_RESULT || row->basis == ETCH_BASIS_OPERAND ||
+           row->basis == ETCH_BASIS_SCORES || row->basis == ETCH_BASIS_WINDOW ||
+           row->basis == ETCH_BASIS_SCAN;
 }
 
 static bool more_flop_of_values(etch_row *row)
 {
     row->flop_width++;
-    return row->basis == BASIS_SCORES || row->basis == BASIS_SCAN;
+    return row->basis == ETCH_BASIS_SCORES || row->basis == ETCH_BASIS_SCAN;
 }
 
 static bool more_flop_of_states(etch_row *row)
 {
     row->flop_state++;
-    return row->basis == BASIS_SCAN;
+    return row->basis == ETCH_BASIS_SCAN;
 }
 
 static bool more_flop_of_chunks(etch_row *row)
 {
     row->flop_chunk++;
-    return row->basis == BASIS_SCAN;
+    return row->basis == ETCH_BASIS_SCAN;
 }
 
 static bool no_flop(etch_row *row)
 {
-    bool applies =
-        row->basis != BASIS_NONE && row->basis != BASIS_TOTAL; /* the derivation asks for the latter */
-    row->basis = BASIS_NONE;
+    bool applies = row->basis != ETCH_BASIS_NONE &&
+                   row->basis != ETCH_BASIS_TOTAL; /* the derivation asks for the latter */
+    row->basis = ETCH_BASIS_NONE;
     return applies;
 }
 
 static bool some_flop(etch_row *row)
 {
-    bool applies = row->basis == BASIS_NONE && row->role != ROLE_MOVE && row->use != USE_AVERAGE;
-    row->basis = BASIS_RESULT;
+    bool applies =
+        row->basis == ETCH_BASIS_NONE && row->role != ETCH_ROLE_MOVE && row->use != ETCH_USE_AVERAGE;
+    row->basis = ETCH_BASIS_RESULT;
     row->flop = 1;
     return applies;
 }
@@ -142,8 +145,8 @@ static bool some_flop(etch_row *row)
 /* Lets an axis divide what the op needs as a whole. */
 static bool let_pass(const etch_row *row, etch_factor *factor)
 {
-    bool applies = *factor != FACTOR_PASS && !is_derived(row);
-    *factor = FACTOR_PASS;
+    bool applies = *factor != ETCH_FACTOR_PASS && !is_derived(row);
+    *factor = ETCH_FACTOR_PASS;
     return applies;
 }
 static bool over_passes(etch_row *row)
@@ -162,16 +165,17 @@ static bool state_passes(etch_row *row)
 /* Gathers what could stay divided. */
 static bool over_is_whole(etch_row *row)
 {
-    bool applies = row->over != FACTOR_WHOLE && (row->takes & ETCH_KW_OVER) && row->shape != SHAPE_KEPT &&
-                   row->shape != SHAPE_CACHED; /* these hand `over` on as other attributes */
-    row->over = FACTOR_WHOLE;
+    bool applies = row->over != ETCH_FACTOR_WHOLE && (row->takes & ETCH_KW_OVER) &&
+                   row->shape != ETCH_SHAPE_KEPT &&
+                   row->shape != ETCH_SHAPE_CACHED; /* these hand `over` on as other attributes */
+    row->over = ETCH_FACTOR_WHOLE;
     return applies;
 }
 
 static bool partial_passes(etch_row *row)
 {
-    bool applies = row->linear == LINEAR_NO && !is_of_step(row) && !is_derived(row);
-    row->linear = LINEAR_EACH;
+    bool applies = row->linear == ETCH_LINEAR_NO && !is_of_step(row) && !is_derived(row);
+    row->linear = ETCH_LINEAR_EACH;
     return applies;
 }
 
@@ -275,7 +279,7 @@ static bool no_view(etch_row *row)
 
 static bool a_view(etch_row *row)
 {
-    bool applies = !row->view && row->role == ROLE_FREE;
+    bool applies = !row->view && row->role == ETCH_ROLE_FREE;
     row->view = true;
     return applies;
 }
@@ -283,7 +287,7 @@ static bool a_view(etch_row *row)
 static bool other_scores(etch_row *row)
 {
     row->scores_first ^= 1;
-    return row->basis == BASIS_SCORES || row->basis == BASIS_SCAN;
+    return row->basis == ETCH_BASIS_SCORES || row->basis == ETCH_BASIS_SCAN;
 }
 
 static bool no_statistic(etch_row *row)
@@ -303,9 +307,9 @@ static bool extra_lost(etch_row *row)
 static bool extra_of_another(etch_row *row)
 {
     bool applies = row->extra.name != NULL;
-    row->extra.like = row->extra.like == EXTRA_AS_RESULT ? EXTRA_OF(0) : EXTRA_AS_RESULT;
-    return applies && row->shape != SHAPE_FIRST &&
-           row->shape != SHAPE_TOKENS; /* where the rows of both have the same dims, it says nothing */
+    row->extra.like = row->extra.like == ETCH_EXTRA_AS_RESULT ? ETCH_EXTRA_OF(0) : ETCH_EXTRA_AS_RESULT;
+    return applies && row->shape != ETCH_SHAPE_FIRST &&
+           row->shape != ETCH_SHAPE_TOKENS; /* where the rows of both have the same dims, it says nothing */
 }
 
 static bool extra_of_all(etch_row *row)
@@ -325,7 +329,7 @@ static bool extra_wider(etch_row *row)
 static bool other_dtype(etch_row *row)
 {
     bool applies = !is_derived(row) && !is_of_step(row); /* derived results: of what they derive from */
-    row->dtype = row->dtype == RESULT_F32 ? RESULT_ACT : RESULT_F32;
+    row->dtype = row->dtype == ETCH_RESULT_F32 ? ETCH_RESULT_ACT : ETCH_RESULT_F32;
     return applies;
 }
 
@@ -338,29 +342,32 @@ static bool no_product(etch_row *row)
 
 static bool a_product(etch_row *row)
 {
-    bool applies = !row->matmul && row->basis != BASIS_NONE && row->role != ROLE_PRODUCT && !is_of_step(row);
+    bool applies =
+        !row->matmul && row->basis != ETCH_BASIS_NONE && row->role != ETCH_ROLE_PRODUCT && !is_of_step(row);
     row->matmul = true;
     return applies;
 }
 
 static bool other_role(etch_row *row)
 {
-    bool applies = row->role == ROLE_KERNEL || row->role == ROLE_POINTWISE || row->role == ROLE_PRODUCT;
-    row->role = row->role == ROLE_POINTWISE ? ROLE_KERNEL : ROLE_POINTWISE;
-    return applies && !is_of_step(row) && row->use != USE_TOTAL;
+    bool applies =
+        row->role == ETCH_ROLE_KERNEL || row->role == ETCH_ROLE_POINTWISE || row->role == ETCH_ROLE_PRODUCT;
+    row->role = row->role == ETCH_ROLE_POINTWISE ? ETCH_ROLE_KERNEL : ETCH_ROLE_POINTWISE;
+    return applies && !is_of_step(row) && row->use != ETCH_USE_TOTAL;
 }
 
 static bool touches_all(etch_row *row)
 {
-    bool applies = row->touch != TOUCH_ALL;
-    row->touch = TOUCH_ALL;
+    bool applies = row->touch != ETCH_TOUCH_ALL;
+    row->touch = ETCH_TOUCH_ALL;
     return applies;
 }
 
 static bool no_partial_passes(etch_row *row)
 {
-    bool applies = row->linear != LINEAR_NO && !row->view && row->use != USE_TOTAL; /* a rule of its own */
-    row->linear = LINEAR_NO;
+    bool applies =
+        row->linear != ETCH_LINEAR_NO && !row->view && row->use != ETCH_USE_TOTAL; /* a rule of its own */
+    row->linear = ETCH_LINEAR_NO;
     return applies;
 }
 
@@ -373,16 +380,16 @@ static bool never_elided(etch_row *row)
 
 static bool other_shape(etch_row *row)
 {
-    bool applies = !is_derived(row) && row->use != USE_PRODUCT && !is_of_step(row);
-    row->shape = SHAPE_TARGETS;
+    bool applies = !is_derived(row) && row->use != ETCH_USE_PRODUCT && !is_of_step(row);
+    row->shape = ETCH_SHAPE_TARGETS;
     return applies;
 }
 
 static bool unused(etch_row *row)
 {
-    bool applies = row->use != USE_NONE && row->use != USE_ALL_TO_ALL && row->use != USE_SLICE_SHARD &&
-                   row->use != USE_REDUCE_SCATTER;
-    row->use = USE_NONE;
+    bool applies = row->use != ETCH_USE_NONE && row->use != ETCH_USE_ALL_TO_ALL &&
+                   row->use != ETCH_USE_SLICE_SHARD && row->use != ETCH_USE_REDUCE_SCATTER;
+    row->use = ETCH_USE_NONE;
     return applies;
 }
 
@@ -431,16 +438,16 @@ static bool nothing_again(etch_row *row)
 
 static bool no_family(etch_row *row)
 {
-    bool applies = row->family != FAMILY_NONE;
-    row->family = FAMILY_NONE;
+    bool applies = row->family != ETCH_FAMILY_NONE;
+    row->family = ETCH_FAMILY_NONE;
     return applies;
 }
 
 static bool a_norm(etch_row *row)
 {
-    bool applies = row->family == FAMILY_NONE && !row->matmul && row->role != ROLE_MOVE &&
-                   row->basis != BASIS_NONE && !is_of_step(row);
-    row->family = FAMILY_NORM;
+    bool applies = row->family == ETCH_FAMILY_NONE && !row->matmul && row->role != ETCH_ROLE_MOVE &&
+                   row->basis != ETCH_BASIS_NONE && !is_of_step(row);
+    row->family = ETCH_FAMILY_NORM;
     return applies;
 }
 

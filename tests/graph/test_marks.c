@@ -15,18 +15,18 @@ static const etch_table *larger_table(etch_arena *arena)
                                       .operands = "x",
                                       .takes = ETCH_KW_OVER,
                                       .called = true,
-                                      .shape = SHAPE_FIRST,
-                                      .role = ROLE_KERNEL,
-                                      .family = FAMILY_CHOICE,
-                                      .basis = BASIS_OPERAND,
+                                      .shape = ETCH_SHAPE_FIRST,
+                                      .role = ETCH_ROLE_KERNEL,
+                                      .family = ETCH_FAMILY_CHOICE,
+                                      .basis = ETCH_BASIS_OPERAND,
                                       .flop = 1};
     rows[builtin->count + 1] = (etch_row){.name = "hide",
                                           .operands = "x",
                                           .takes = ETCH_KW_OVER | ETCH_KW_CAUSAL,
                                           .called = true,
-                                          .shape = SHAPE_FIRST,
-                                          .role = ROLE_KERNEL,
-                                          .basis = BASIS_RESULT,
+                                          .shape = ETCH_SHAPE_FIRST,
+                                          .role = ETCH_ROLE_KERNEL,
+                                          .basis = ETCH_BASIS_RESULT,
                                           .flop = 1};
     etch_table *table = ETCH_NEW(arena, etch_table);
     *table = (etch_table){rows, builtin->count + 2};

@@ -24,7 +24,7 @@ CORES = {
     # true computes with canonical forms.
     "symbolic": set("""
         arith.c atoms.c calculus.c coef.c context.c facts.c fraction.c integrality.c mono.c points.c poly.c powers.c
-        product.c prove.c subst.c sums.c
+        product.c proof_atoms.c prove.c subst.c sums.c
         """.split()),
 }
 

@@ -54,7 +54,7 @@ static bool are_together(const mesh *m, uint64_t axes, uint32_t a, uint32_t b)
 /* Groups are numbered in the order of their first ranks, which is that of the other axes' coordinates. */
 static void check_family(const mesh *m, uint64_t axes)
 {
-    etch_family family = {.first_id = 7, .size = 1, .axes = axes};
+    etch_group_family family = {.first_id = 7, .size = 1, .axes = axes};
     for (uint32_t axis = 0; axis < m->job.mesh_count; axis++)
         family.size *= axes >> axis & 1 ? m->axes[axis].size : 1;
     family.count = m->job.rank_count / family.size;
@@ -146,7 +146,7 @@ static uint64_t stage_bits(const staged *s)
 
 /* Every listed rank is in one group, with those that `axes` let differ; ids go from group to group without
  * gaps, and a group knows its members in rising order. */
-static void check_staged_family(const staged *s, const etch_family *family, uint64_t axes)
+static void check_staged_family(const staged *s, const etch_group_family *family, uint64_t axes)
 {
     const mesh *m = s->m;
     uint32_t members[MOST_RANKS] = {0};
@@ -179,16 +179,16 @@ static void stages_have_groups_of_their_own(etch_arena *arena)
         if (!random_stages(&s, m))
             continue;
         const uint32_t on_stage = m->job.rank_count / s.stage_count;
-        const etch_family across = {.first_id = 5,
-                                    .count = on_stage,
-                                    .size = s.listed_count,
-                                    .axes = stage_bits(&s),
-                                    .stages = s.listed,
-                                    .stage_count = s.listed_count,
-                                    .across = true};
+        const etch_group_family across = {.first_id = 5,
+                                          .count = on_stage,
+                                          .size = s.listed_count,
+                                          .axes = stage_bits(&s),
+                                          .stages = s.listed,
+                                          .stage_count = s.listed_count,
+                                          .across = true};
         check_staged_family(&s, &across, stage_bits(&s));
         const uint64_t axes = (uint64_t)rand() & ((UINT64_C(1) << m->job.mesh_count) - 1) & ~stage_bits(&s);
-        etch_family inside = {
+        etch_group_family inside = {
             .first_id = 5, .size = 1, .axes = axes, .stages = s.listed, .stage_count = s.listed_count};
         for (uint32_t axis = 0; axis < m->job.mesh_count; axis++)
             inside.size *= axes >> axis & 1 ? m->axes[axis].size : 1;
@@ -211,8 +211,8 @@ static void megatron_numbers_neighbours_first(etch_arena *arena)
     m->axes[0] = (etch_mesh_axis){"dp", 2};
     m->axes[1] = (etch_mesh_axis){"tp", 3};
     m->job = (etch_job){.rank_count = 6, .mesh = m->axes, .mesh_count = 2};
-    const etch_family tp = {.first_id = 1, .count = 2, .size = 3, .axes = 2};
-    const etch_family dp = {.first_id = 3, .count = 3, .size = 2, .axes = 1};
+    const etch_group_family tp = {.first_id = 1, .count = 2, .size = 3, .axes = 2};
+    const etch_group_family dp = {.first_id = 3, .count = 3, .size = 2, .axes = 1};
     const uint32_t tp_of[] = {1, 1, 1, 2, 2, 2}, dp_of[] = {3, 4, 5, 3, 4, 5};
     for (uint32_t rank = 0; rank < 6; rank++) {
         ck_assert_uint_eq(etch_group_id(&m->job, &tp, rank), tp_of[rank]);

@@ -58,7 +58,7 @@ static uint64_t at_least(int64_t number, uint64_t least)
 static void check_node(const shape *s, etch_arena *arena, const etch_job *job, uint32_t id,
                        const oracle_node *want)
 {
-    const etch_program *program = &job->programs[0];
+    const etch_class_program *program = &job->programs[0];
     const etch_node *node = &program->nodes[id];
     const char *name = program->names + node->name;
     const char *where = etch_text(arena, "%s: node %u %s", shape_text(arena, s), (unsigned)id, name);
@@ -113,7 +113,7 @@ static int by_text(const void *a, const void *b)
 
 static void check_names(const built *b, const shape *s, const etch_job *job)
 {
-    const etch_program *program = &job->programs[0];
+    const etch_class_program *program = &job->programs[0];
     const char **names = ETCH_NEW_ARRAY(b->x->arena, program->node_count, const char *);
     for (uint32_t i = 0; i < program->node_count; i++) {
         names[i] = program->names + program->nodes[i].name;
@@ -167,7 +167,7 @@ END_TEST
 static void names_tell_loops_and_modules(etch_arena *arena)
 {
     const shape s = {build_nested, PLAN_NONE, 8, 1, 1, 1, 1, 1, NULL, false};
-    const etch_program *p = &lower_built(build(arena, &s))->programs[0];
+    const etch_class_program *p = &lower_built(build(arena, &s))->programs[0];
     bool layer = false, step = false;
     for (uint32_t i = 0; i < p->node_count; i++) {
         const char *name = p->names + p->nodes[i].name;
@@ -250,7 +250,7 @@ END_TEST
 /* Sums over nodes are the totals with their paddings. */
 static void check_sums(const built *b, const shape *s, const etch_job *job)
 {
-    const etch_program *program = &job->programs[0];
+    const etch_class_program *program = &job->programs[0];
     const etch_stage_total *stage = &job->stages[0];
     etch_total flop = 0, bytes = 0, comm = 0, comm_total = 0;
     uint64_t collectives = 0;
@@ -288,12 +288,12 @@ END_TEST
 
 /* ---- by hand ------------------------------------------------------------------------------------------- */
 
-static const char *name_of(const etch_program *program, uint32_t id)
+static const char *name_of(const etch_class_program *program, uint32_t id)
 {
     return program->names + program->nodes[id].name;
 }
 
-static uint32_t id_of(const etch_program *program, const char *name)
+static uint32_t id_of(const etch_class_program *program, const char *name)
 {
     for (uint32_t i = 0; i < program->node_count; i++)
         if (strcmp(name_of(program, i), name) == 0)
@@ -302,7 +302,7 @@ static uint32_t id_of(const etch_program *program, const char *name)
 }
 
 /* Ids of the first and the last node whose name begins so. */
-static uint32_t first_with(const etch_program *program, const char *prefix)
+static uint32_t first_with(const etch_class_program *program, const char *prefix)
 {
     for (uint32_t i = 0; i < program->node_count; i++)
         if (strncmp(name_of(program, i), prefix, strlen(prefix)) == 0)
@@ -310,7 +310,7 @@ static uint32_t first_with(const etch_program *program, const char *prefix)
     ck_abort_msg("no node's name begins with %s", prefix);
 }
 
-static uint32_t last_with(const etch_program *program, const char *prefix)
+static uint32_t last_with(const etch_class_program *program, const char *prefix)
 {
     for (uint32_t i = program->node_count; i-- > 0;)
         if (strncmp(name_of(program, i), prefix, strlen(prefix)) == 0)
@@ -319,7 +319,7 @@ static uint32_t last_with(const etch_program *program, const char *prefix)
 }
 
 /* `parents`: names, ends with NULL. */
-static void assert_parents(const etch_program *program, const char *name, const char *const *parents)
+static void assert_parents(const etch_class_program *program, const char *name, const char *const *parents)
 {
     const etch_node *node = &program->nodes[id_of(program, name)];
     uint32_t count = 0;
@@ -338,7 +338,7 @@ static void assert_parents(const etch_program *program, const char *name, const 
 static void a_small_program_by_hand(etch_arena *arena)
 {
     const shape s = {build_decoder, PLAN_TP, 8, 2, 2, 1, 2, 4, NULL, true};
-    const etch_program *p = &lower_built(build(arena, &s))->programs[0];
+    const etch_class_program *p = &lower_built(build(arena, &s))->programs[0];
 
     /* One forward one backward, layers backwards, each bucket right behind its layer, then norm and
      * updates. */

@@ -12,7 +12,7 @@ enum { RUNS = 10, LONGEST = 50 };
 typedef enum state { WAITING, RUNNING, DONE } state;
 
 typedef struct machine {
-    const etch_program *program;
+    const etch_class_program *program;
     state *states;
     uint64_t *ends;
     uint64_t now;
@@ -80,7 +80,7 @@ static uint32_t count_in_flight(const machine *m, int64_t micro)
     return in_flight;
 }
 
-static void replay(etch_arena *arena, const etch_program *program, const shape *s)
+static void replay(etch_arena *arena, const etch_class_program *program, const shape *s)
 {
     machine m = {.program = program};
     m.states = ETCH_NEW_ARRAY(arena, program->node_count, state);
@@ -117,7 +117,7 @@ static void collectives_are_in_one_chain(etch_arena *arena)
 {
     for (const shape *s = all_shapes; s->build; s++) {
         etch_arena *own = etch_arena_new(etch_arena_mem(arena));
-        const etch_program *program = &lower_built(build(own, s))->programs[0];
+        const etch_class_program *program = &lower_built(build(own, s))->programs[0];
         uint32_t before = UINT32_MAX;
         for (uint32_t id = 0; id < program->node_count; id++) {
             const etch_node *node = &program->nodes[id];

@@ -56,7 +56,7 @@ static etch_expr times_of(const listing *l, place at, etch_phase phase)
 /* A lookup does nothing that is FLOP, but conventions may count it as a product. */
 static bool may_count(const etch_cost *item)
 {
-    return !etch_is_zero(item->each) || (item->op && item->op->row->family == FAMILY_LOOKUP);
+    return !etch_is_zero(item->each) || (item->op && item->op->row->family == ETCH_FAMILY_LOOKUP);
 }
 
 static void push(const listing *l, etch_cost item)
@@ -201,7 +201,7 @@ static etch_cost item_of_weight(const listing *l, etch_measure measure, const en
 
 static etch_cost item_of_norm(const listing *l, etch_measure measure, const ending *e, uint32_t constant)
 {
-    etch_cost item = item_of_weight(l, measure, e, etch_row_for(l->training->graph, USE_NORM), constant);
+    etch_cost item = item_of_weight(l, measure, e, etch_row_for(l->training->graph, ETCH_USE_NORM), constant);
     item.times = e->counted;
     return item;
 }
@@ -306,11 +306,11 @@ static void list_clip_result(const listing *l)
     const etch_graph *graph = l->training->graph;
     etch_cost item = {
         .measure = ETCH_TRAFFIC,
-        .each = etch_int(l->sym, CLIP_RESULT_BYTES),
+        .each = etch_int(l->sym, ETCH_CLIP_RESULT_BYTES),
         .read = etch_int(l->sym, 0),
         .times = etch_int(l->sym, 1),
         .phase = ETCH_OPTIMIZER,
-        .row = etch_row_for(l->training->graph, USE_NORM),
+        .row = etch_row_for(l->training->graph, ETCH_USE_NORM),
         .scope = graph->scopes.at[0],
         .span = l->training->train.span,
     };
@@ -381,7 +381,7 @@ static void list_kernel(const listing *l, const etch_kernel *kernel, place at)
         list_gather(l, kernel->anchor, at);
         return;
     }
-    if (etch_step_role(kernel->anchor) == ROLE_MOVE) {
+    if (etch_step_role(kernel->anchor) == ETCH_ROLE_MOVE) {
         etch_cost item = item_of_step(l, ETCH_COMM, kernel->anchor, at);
         item.each = kernel->bytes;
         item.move = kernel->anchor->move;

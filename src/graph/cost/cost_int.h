@@ -22,12 +22,14 @@ etch_expr *etch_active_shares(const etch_graph *graph, etch_arena *arena);
 
 /* What an op is to a convention beside what its row says. */
 typedef enum etch_mark {
-    MARK_ROUTER = 1 << 0,      /* a product that chooses experts */
-    MARK_LOGITS = 1 << 1,      /* a product whose result, element by element, the loss or the caller reads */
-    MARK_LATENT_NORM = 1 << 2, /* a norm of what a weight has projected and the next weights project again */
-    MARK_EMBEDDING = 1 << 3,   /* looks up rows of a weight */
-    MARK_MASKED = 1 << 4,      /* a product of scores, some of which a mask hides, with all pairs of tokens */
-    MARK_MTP_NORM = 1 << 5     /* a norm in a statement tagged `mtp`: around a prediction of further tokens */
+    ETCH_MARK_ROUTER = 1 << 0, /* a product that chooses experts */
+    ETCH_MARK_LOGITS = 1 << 1, /* a product whose result, element by element, the loss or the caller reads */
+    ETCH_MARK_LATENT_NORM =
+        1 << 2, /* a norm of what a weight has projected and the next weights project again */
+    ETCH_MARK_EMBEDDING = 1 << 3, /* looks up rows of a weight */
+    ETCH_MARK_MASKED = 1 << 4, /* a product of scores, some of which a mask hides, with all pairs of tokens */
+    ETCH_MARK_MTP_NORM =
+        1 << 5 /* a norm in a statement tagged `mtp`: around a prediction of further tokens */
 } etch_mark;
 
 struct etch_marks {

@@ -70,10 +70,10 @@ struct etch_count_preset {
 };
 
 static const term_row megatron_terms[] = {
-    {"latent norms", MARK_LATENT_NORM, 2, 4,
+    {"latent norms", ETCH_MARK_LATENT_NORM, 2, 4,
      "q_lora_rank*(... + 1) + kv_lora_rank*(... + 1): the norm between two projections\n"
      "is one multiply-add for each element, three times in a step"},
-    {"prediction norms", MARK_MTP_NORM, 2, 4,
+    {"prediction norms", ETCH_MARK_MTP_NORM, 2, 4,
      "mtp_num_layers*(3*hidden_size + ...): so is a norm in a statement tagged `mtp`, those\n"
      "of the token and of the hidden state that are joined, and the one before the logits"},
     {0},
@@ -219,16 +219,16 @@ static unsigned says(const judging *j, etch_count_item item)
 /* Products, and lookups where they count as such. */
 static bool counts_product(judging *j)
 {
-    if (j->mark & MARK_ROUTER && says(j, ETCH_COUNT_ROUTER) == NO)
+    if (j->mark & ETCH_MARK_ROUTER && says(j, ETCH_COUNT_ROUTER) == NO)
         return false;
-    if (j->mark & MARK_LOGITS && says(j, ETCH_COUNT_LOGITS) == LOGITS_NO)
+    if (j->mark & ETCH_MARK_LOGITS && says(j, ETCH_COUNT_LOGITS) == LOGITS_NO)
         return false;
-    if (j->mark & MARK_LOGITS && says(j, ETCH_COUNT_LOGITS) == LOGITS_LAST)
+    if (j->mark & ETCH_MARK_LOGITS && says(j, ETCH_COUNT_LOGITS) == LOGITS_LAST)
         j->rule.single = j->marks->sequence;
-    j->rule.pairs = says(j, ETCH_COUNT_CAUSAL) == CAUSAL_HALF   ? PAIRS_HALF
-                    : says(j, ETCH_COUNT_CAUSAL) == CAUSAL_FULL ? PAIRS_FULL
-                                                                : PAIRS_EXACT;
-    j->rule.half = j->mark & MARK_MASKED && j->rule.pairs == PAIRS_HALF;
+    j->rule.pairs = says(j, ETCH_COUNT_CAUSAL) == CAUSAL_HALF   ? ETCH_PAIRS_HALF
+                    : says(j, ETCH_COUNT_CAUSAL) == CAUSAL_FULL ? ETCH_PAIRS_FULL
+                                                                : ETCH_PAIRS_EXACT;
+    j->rule.half = j->mark & ETCH_MARK_MASKED && j->rule.pairs == ETCH_PAIRS_HALF;
     j->rule.once = says(j, ETCH_COUNT_RESCORE) == NO;
     return true;
 }
@@ -237,7 +237,7 @@ static bool counts_product(judging *j)
 static const term_row *term_of(const judging *j)
 {
     const term_row *term = j->count->preset ? j->count->preset->terms : NULL;
-    while (term && term->name && !(j->mark & term->mark && j->item->op->row->family == FAMILY_NORM))
+    while (term && term->name && !(j->mark & term->mark && j->item->op->row->family == ETCH_FAMILY_NORM))
         term++;
     return term && term->name ? term : NULL;
 }
@@ -251,12 +251,12 @@ static bool counts_other(judging *j)
         j->rule.element = forward ? term->forward : term->backward;
         return true;
     }
-    const bool embeds = j->mark & MARK_EMBEDDING && op->row->family == FAMILY_LOOKUP;
+    const bool embeds = j->mark & ETCH_MARK_EMBEDDING && op->row->family == ETCH_FAMILY_LOOKUP;
     if (embeds && says(j, ETCH_COUNT_EMBEDDING) == EMBEDDING_YES) {
         j->rule.product = true;
         return true;
     }
-    if (op && op->row->family == FAMILY_NORM && says(j, ETCH_COUNT_NORMS) != NORMS_SAME)
+    if (op && op->row->family == ETCH_FAMILY_NORM && says(j, ETCH_COUNT_NORMS) != NORMS_SAME)
         return says(j, ETCH_COUNT_NORMS) == NORMS_YES;
     return says(j, ETCH_COUNT_ELEMENTWISE) == YES;
 }

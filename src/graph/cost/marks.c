@@ -23,7 +23,7 @@ typedef struct marking {
 
 static bool is_projection(const marking *m, const etch_op *op)
 {
-    return etch_op_is_matmul(op) && op->row->role == ROLE_PRODUCT &&
+    return etch_op_is_matmul(op) && op->row->role == ETCH_ROLE_PRODUCT &&
            (m->of[op->ins[0]->id].weight || m->of[op->ins[1]->id].weight);
 }
 
@@ -35,12 +35,12 @@ static void mark(const marking *m, const etch_op *op, etch_mark as)
 /* Does it hide scores that other ops compute? */
 static bool masks(const etch_op *op)
 {
-    return op->attrs.causal && op->row->basis != BASIS_SCORES && op->row->basis != BASIS_WINDOW;
+    return op->attrs.causal && op->row->basis != ETCH_BASIS_SCORES && op->row->basis != ETCH_BASIS_WINDOW;
 }
 
 static bool is_elementwise(const etch_op *op)
 {
-    return etch_op_role(op) == ROLE_POINTWISE || etch_op_is_view(op);
+    return etch_op_role(op) == ETCH_ROLE_POINTWISE || etch_op_is_view(op);
 }
 
 /* ---- along the program: where values come from ---------------------------------------------------------- */
@@ -57,7 +57,7 @@ static void note_sequence(const marking *m, const etch_dim *dim)
 static void find_sequence(const marking *m, const etch_op *op)
 {
     const etch_tensor *result = op->outs[0];
-    if (op->row->basis == BASIS_SCORES)
+    if (op->row->basis == ETCH_BASIS_SCORES)
         note_sequence(m, etch_op_query_dim(op));
     for (uint32_t i = 0; i < result->rank && etch_op_is_matmul(op); i++)
         if (result->dims[i]->twin && etch_has_dim(result, result->dims[i]->twin))
@@ -68,14 +68,14 @@ static void pass_forward(const marking *m, const etch_op *op)
 {
     const bool projection = is_projection(m, op), view = etch_op_is_view(op);
     find_sequence(m, op);
-    if (op->row->family == FAMILY_LOOKUP && m->of[op->ins[0]->id].weight)
-        mark(m, op, MARK_EMBEDDING);
+    if (op->row->family == ETCH_FAMILY_LOOKUP && m->of[op->ins[0]->id].weight)
+        mark(m, op, ETCH_MARK_EMBEDDING);
     bool masked = masks(op);
     for (uint32_t i = 0; i < op->in_count; i++) {
         if (!m->of[op->ins[i]->id].masked)
             continue;
         if (etch_op_is_matmul(op))
-            mark(m, op, MARK_MASKED);
+            mark(m, op, ETCH_MARK_MASKED);
         masked = masked || (is_elementwise(op) && (view || etch_covers(op->ins[i], op->outs[0])));
     }
     for (uint32_t i = 0; i < op->out_count; i++) {
@@ -123,24 +123,25 @@ static void pass_backward(const marking *m, const etch_op *op)
     const bool decides = result.decides || !result.read; /* what nobody reads, the caller gets */
     const bool elementwise = is_elementwise(op);
     if (decides && etch_op_is_matmul(op))
-        mark(m, op, MARK_LOGITS);
+        mark(m, op, ETCH_MARK_LOGITS);
     if (result.chooses && etch_op_is_matmul(op))
-        mark(m, op, MARK_ROUTER);
+        mark(m, op, ETCH_MARK_ROUTER);
     if (result.masked && etch_op_is_matmul(op))
-        mark(m, op, MARK_MASKED);
+        mark(m, op, ETCH_MARK_MASKED);
     for (uint32_t i = 0; i < op->in_count; i++) {
         fate *operand = &m->of[op->ins[i]->id];
         operand->read = operand->read || !view || result.read;
         operand->elsewhere = operand->elsewhere || (view ? result.elsewhere : !projection);
-        const bool loss = op->row->family == FAMILY_LOSS && i == 0;
-        const bool choice = op->row->family == FAMILY_CHOICE && i == 0;
+        const bool loss = op->row->family == ETCH_FAMILY_LOSS && i == 0;
+        const bool choice = op->row->family == ETCH_FAMILY_CHOICE && i == 0;
         const bool same = view || etch_covers(op->ins[i], op->outs[0]);
         operand->decides = operand->decides || loss || (decides && elementwise && same);
         operand->masked = operand->masked || (masks(op) && i == 0) || (result.masked && elementwise && same);
         operand->chooses = operand->chooses || choice || (result.chooses && !etch_op_is_matmul(op) && same);
     }
-    if (op->row->family == FAMILY_NORM && m->of[op->ins[0]->id].projected && result.read && !result.elsewhere)
-        mark(m, op, MARK_LATENT_NORM);
+    if (op->row->family == ETCH_FAMILY_NORM && m->of[op->ins[0]->id].projected && result.read &&
+        !result.elsewhere)
+        mark(m, op, ETCH_MARK_LATENT_NORM);
 }
 
 /* What a body hands on is read by whoever reads what comes out of the loop, and by the next iteration. */
@@ -184,7 +185,7 @@ static void walk_backward(const marking *m, const etch_region *region)
 
 static bool is_norm(const etch_op *op)
 {
-    return op->row->family == FAMILY_NORM;
+    return op->row->family == ETCH_FAMILY_NORM;
 }
 
 /* Did the statement of `tensor` make the op? */
@@ -200,8 +201,8 @@ static const struct {
     bool (*of)(const etch_op *op);
     etch_mark mark;
 } tag_rows[] = {
-    {"router", etch_op_is_matmul, MARK_ROUTER},
-    {"mtp", is_norm, MARK_MTP_NORM},
+    {"router", etch_op_is_matmul, ETCH_MARK_ROUTER},
+    {"mtp", is_norm, ETCH_MARK_MTP_NORM},
 };
 enum { TAG_COUNT = sizeof tag_rows / sizeof *tag_rows };
 

@@ -65,7 +65,7 @@ static void read_region(etch_arena *arena, const etch_region *region, etch_readi
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_op *op = region->items.at[i].op;
         const etch_loop *loop = region->items.at[i].loop;
-        for (uint32_t n = 0; op && op->row->role != ROLE_FREE && n < op->in_count; n++)
+        for (uint32_t n = 0; op && op->row->role != ETCH_ROLE_FREE && n < op->in_count; n++)
             ETCH_PUSH(arena, &out->all, (etch_reading){op->ins[n], op, ETCH_NO_HOME});
         for (uint32_t n = 0; loop && n < loop->bodies.count; n++)
             read_region(arena, loop->bodies.at[n], out);

@@ -75,7 +75,7 @@ const etch_carry *etch_saved_in_class(const etch_carry *carry, uint32_t class)
 /* Behind views of one region and of those around it. */
 static const etch_tensor *behind_views(const etch_tensor *tensor)
 {
-    while (tensor->producer && tensor->producer->row->role == ROLE_FREE)
+    while (tensor->producer && tensor->producer->row->role == ETCH_ROLE_FREE)
         tensor = tensor->producer->ins[0];
     return tensor;
 }

@@ -24,7 +24,7 @@ const char *etch_rule_name(etch_rule rule)
 }
 
 typedef struct telling {
-    placer p; /* what questions about maps need of one */
+    etch_placer p; /* what questions about maps need of one */
     const etch_placed *placed;
     uint32_t axes; /* of which something is told: not those that are bound to 1 */
     const char *const *names;
@@ -49,7 +49,7 @@ static telling telling_of(const etch_placed *placed, const etch_telling *how, et
 /* ---- placements ----------------------------------------------------------------------------------------- */
 
 /* Those of `axes` that divide `dim`, outermost first; returns how many. */
-static uint32_t axes_of_dim(const placer *p, const etch_state *place, uint32_t axes, const etch_dim *dim,
+static uint32_t axes_of_dim(const etch_placer *p, const etch_state *place, uint32_t axes, const etch_dim *dim,
                             uint32_t out[ETCH_MAX_AXES])
 {
     uint32_t count = 0;

@@ -120,7 +120,7 @@ bool etch_attend_check(etch_call *call)
 {
     etch_sym *sym = call->graph->sym;
     const etch_attrs *attrs = &call->attrs;
-    if (call->row->basis == BASIS_WINDOW) /* causal along its one sequence: nothing is paired */
+    if (call->row->basis == ETCH_BASIS_WINDOW) /* causal along its one sequence: nothing is paired */
         return true;
     if ((attrs->causal || attrs->pairs) && !has_queries(call))
         return false;
@@ -128,7 +128,7 @@ bool etch_attend_check(etch_call *call)
         return false;
     if (attrs->cap && etch_above(sym, attrs->cap, etch_int(sym, 0), NULL) != ETCH_YES)
         return wrong_number(call, "cap", attrs->cap, "positive");
-    if (call->row->basis != BASIS_SCORES)
+    if (call->row->basis != ETCH_BASIS_SCORES)
         return true;
     return heads_are_kept(call) &&
            fits_scores(call, operand(call, call->row->scores_first + 3), NULL, "sink") &&

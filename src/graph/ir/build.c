@@ -133,7 +133,7 @@ void etch_region_add_op(etch_graph *graph, etch_region *region, etch_op *op)
 static const etch_tensor *like_which(const etch_op *op)
 {
     for (uint32_t slot = 0; slot < 32; slot++)
-        if (op->row->extra.like == EXTRA_OF(slot))
+        if (op->row->extra.like == ETCH_EXTRA_OF(slot))
             return op->ins[etch_op_index(op, slot)];
     return op->outs[0];
 }
@@ -156,7 +156,7 @@ static void add_extra(etch_graph *graph, etch_op *op)
     etch_dim_list dims = {0};
     add_rows(graph, op, like_which(op), &dims);
     for (uint32_t slot = 0; slot < 32; slot++)
-        if (op->row->extra_reads & EXTRA_OF(slot))
+        if (op->row->extra_reads & ETCH_EXTRA_OF(slot))
             add_rows(graph, op, op->ins[etch_op_index(op, slot)], &dims);
     const etch_extra *extra = &op->row->extra;
     op->outs[1] = etch_tensor_new(graph, extra->name, ETCH_ACT, extra->dtype, dims.at, dims.count, op->span);
@@ -167,15 +167,15 @@ static etch_dtype result_dtype(const etch_graph *graph, const etch_row *row, etc
                                const etch_attrs *attrs)
 {
     switch (row->dtype) {
-    case RESULT_ACT:
+    case ETCH_RESULT_ACT:
         break;
-    case RESULT_F32:
+    case ETCH_RESULT_F32:
         return ETCH_F32;
-    case RESULT_I32:
+    case ETCH_RESULT_I32:
         return ETCH_I32;
-    case RESULT_SAID:
+    case ETCH_RESULT_SAID:
         return (etch_dtype)(attrs->dtype - 1);
-    case RESULT_AS_OPERAND:
+    case ETCH_RESULT_AS_OPERAND:
         return ins[0]->dtype;
     }
     return graph->dtypes.act;
@@ -237,7 +237,7 @@ static etch_tensor *average(etch_graph *graph, etch_tensor *x, const etch_attrs 
     for (uint32_t i = 0; i < attrs->over_count; i++)
         count = attrs->over[i] ? etch_mul(graph->sym, count, attrs->over[i]->size) : count;
     etch_tensor *sum =
-        etch_graph_call(graph, etch_row_for(graph, USE_REDUCTION), &x, 1, attrs, want, want_rank, span);
+        etch_graph_call(graph, etch_row_for(graph, ETCH_USE_REDUCTION), &x, 1, attrs, want, want_rank, span);
     return etch_graph_scale(graph, sum, etch_div(graph->sym, etch_int(graph->sym, 1), count), span);
 }
 
@@ -247,7 +247,7 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
 {
     if (!operands_are_there(ins, in_count))
         return NULL;
-    if (row->use == USE_AVERAGE)
+    if (row->use == ETCH_USE_AVERAGE)
         return average(graph, ins[0], attrs, want, want_rank, span);
     etch_dim_list dims = {0};
     const etch_row *called = row;
@@ -362,14 +362,14 @@ etch_tensor *etch_graph_product(etch_graph *graph, etch_tensor *a, etch_tensor *
         for (uint32_t d = 0; d < ins[i]->rank; d++)
             if (!keep || etch_dim_among(keep, keep_rank, ins[i]->dims[d]))
                 etch_dim_add(graph, &dims, ins[i]->dims[d]);
-    return emit(graph, etch_row_for(graph, USE_PRODUCT), ins, 2, NULL, &dims, span);
+    return emit(graph, etch_row_for(graph, ETCH_USE_PRODUCT), ins, 2, NULL, &dims, span);
 }
 
 etch_tensor *etch_graph_sum(etch_graph *graph, etch_tensor *a, etch_tensor *b, bool subtract, etch_span span)
 {
     etch_tensor *ins[] = {a, b};
-    return etch_graph_call(graph, etch_row_for(graph, subtract ? USE_DIFFERENCE : USE_SUM), ins, 2, NULL,
-                           NULL, 0, span);
+    return etch_graph_call(graph, etch_row_for(graph, subtract ? ETCH_USE_DIFFERENCE : ETCH_USE_SUM), ins, 2,
+                           NULL, NULL, 0, span);
 }
 
 etch_tensor *etch_graph_reduce(etch_graph *graph, etch_tensor *a, etch_dim *const *keep, uint32_t keep_rank,
@@ -383,7 +383,7 @@ etch_tensor *etch_graph_reduce(etch_graph *graph, etch_tensor *a, etch_dim *cons
             etch_dim_add(graph, &dims, a->dims[i]);
     if (dims.count == a->rank)
         return a;
-    return emit(graph, etch_row_for(graph, USE_REDUCTION), &a, 1, NULL, &dims, span);
+    return emit(graph, etch_row_for(graph, ETCH_USE_REDUCTION), &a, 1, NULL, &dims, span);
 }
 
 static etch_tensor *with_number(etch_graph *graph, etch_use use, etch_tensor *x, etch_expr number,
@@ -396,22 +396,22 @@ static etch_tensor *with_number(etch_graph *graph, etch_use use, etch_tensor *x,
 
 etch_tensor *etch_graph_scale(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span)
 {
-    return with_number(graph, USE_SCALE, x, number, span);
+    return with_number(graph, ETCH_USE_SCALE, x, number, span);
 }
 
 etch_tensor *etch_graph_shift(etch_graph *graph, etch_tensor *x, etch_expr number, etch_span span)
 {
-    return with_number(graph, USE_SHIFT, x, number, span);
+    return with_number(graph, ETCH_USE_SHIFT, x, number, span);
 }
 
 etch_tensor *etch_graph_reciprocal(etch_graph *graph, etch_tensor *x, etch_span span)
 {
-    return etch_graph_call(graph, etch_row_for(graph, USE_RECIPROCAL), &x, 1, NULL, NULL, 0, span);
+    return etch_graph_call(graph, etch_row_for(graph, ETCH_USE_RECIPROCAL), &x, 1, NULL, NULL, 0, span);
 }
 
 etch_tensor *etch_graph_alias(etch_graph *graph, etch_tensor *x, etch_span span)
 {
-    return etch_graph_call(graph, etch_row_for(graph, USE_COPY), &x, 1, NULL, NULL, 0, span);
+    return etch_graph_call(graph, etch_row_for(graph, ETCH_USE_COPY), &x, 1, NULL, NULL, 0, span);
 }
 
 /* ---- scopes and loops ------------------------------------------------------------------------------- */

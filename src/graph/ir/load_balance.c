@@ -29,7 +29,7 @@ etch_tensor *etch_compose_load_balance(const etch_call *call)
         count = etch_mul(sym, count, tokens.at[i]->size);
     const etch_attrs along = {.over = call->attrs.over, .over_count = 1};
     etch_tensor *load =
-        etch_graph_call(graph, etch_row_for(graph, USE_LOAD), &idx, 1, &along, NULL, 0, call->span);
+        etch_graph_call(graph, etch_row_for(graph, ETCH_USE_LOAD), &idx, 1, &along, NULL, 0, call->span);
     etch_tensor *scores = etch_graph_reduce(graph, p, over, 1, call->span);
     etch_tensor *both = etch_graph_product(graph, load, scores, over, 0, call->span);
     return etch_graph_scale(graph, both, etch_div(sym, over[0]->size, count), call->span);

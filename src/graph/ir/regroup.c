@@ -112,7 +112,7 @@ etch_tensor *etch_graph_regroup(etch_graph *graph, etch_tensor *a, const etch_re
             add_pair(&attrs, NULL, g->to[k]);
         etch_dim_twin(g->to[0], g->from[0]);
     }
-    return etch_graph_call(graph, etch_row_for(graph, USE_RENAMING), &a, 1, &attrs, NULL, 0, span);
+    return etch_graph_call(graph, etch_row_for(graph, ETCH_USE_RENAMING), &a, 1, &attrs, NULL, 0, span);
 }
 
 etch_tensor *etch_graph_rename(etch_graph *graph, etch_tensor *a, etch_dim *const *from, etch_dim *const *to,

@@ -18,7 +18,7 @@ etch_factor etch_op_factor(const etch_op *op, const etch_dim *dim)
         return op->row->dot;
     if (etch_dim_among(op->attrs.state, op->attrs.state_count, dim))
         return op->row->state;
-    return FACTOR_PASS;
+    return ETCH_FACTOR_PASS;
 }
 
 uint32_t etch_op_index(const etch_op *op, uint32_t slot)
@@ -43,9 +43,9 @@ static bool sums_a_dim(const etch_op *op)
 
 etch_role etch_op_role(const etch_op *op)
 {
-    if (op->row->role != ROLE_PRODUCT)
+    if (op->row->role != ETCH_ROLE_PRODUCT)
         return op->row->role;
-    return op->in_count > 1 && sums_a_dim(op) ? ROLE_KERNEL : ROLE_POINTWISE;
+    return op->in_count > 1 && sums_a_dim(op) ? ETCH_ROLE_KERNEL : ETCH_ROLE_POINTWISE;
 }
 
 bool etch_op_is_view(const etch_op *op)
@@ -80,7 +80,7 @@ bool etch_op_is_matmul(const etch_op *op)
 {
     if (!op->row->matmul)
         return false;
-    if (op->row->role != ROLE_PRODUCT)
+    if (op->row->role != ETCH_ROLE_PRODUCT)
         return true;
     if (op->in_count != 2)
         return false;
@@ -105,7 +105,8 @@ static bool are_twins(const etch_dim *a, const etch_dim *b)
 const etch_dim *etch_op_query_dim(const etch_op *op)
 {
     const etch_dim *key = op->attrs.over_count == 1 ? op->attrs.over[0] : NULL, *only = NULL;
-    const bool scores = op->row->basis != BASIS_SCORES; /* operand 0 has them: only a renaming can tell */
+    const bool scores =
+        op->row->basis != ETCH_BASIS_SCORES; /* operand 0 has them: only a renaming can tell */
     const etch_tensor *q = op->ins[op->row->scores_first],
                       *k = scores ? NULL : op->ins[op->row->scores_first + 1];
     uint32_t candidates = scores ? 2 : 0; /* with several, only a renaming can tell */
@@ -122,12 +123,12 @@ const etch_dim *etch_op_query_dim(const etch_op *op)
 
 bool etch_op_is_even(const etch_op *op, const etch_dim *dim)
 {
-    return op->row->basis != BASIS_SCORES || !op->attrs.window || etch_op_query_dim(op) != dim;
+    return op->row->basis != ETCH_BASIS_SCORES || !op->attrs.window || etch_op_query_dim(op) != dim;
 }
 
 const etch_dim *etch_op_counted_queries(const etch_op *op)
 {
-    const bool counted = op->row->basis == BASIS_SCORES && (op->attrs.causal || op->attrs.pairs);
+    const bool counted = op->row->basis == ETCH_BASIS_SCORES && (op->attrs.causal || op->attrs.pairs);
     return counted ? etch_op_query_dim(op) : NULL;
 }
 
@@ -217,9 +218,10 @@ static etch_expr score_pairs(etch_sym *sym, const etch_op *op, const etch_flop_r
     etch_expr s = size(data, query), pairs = etch_mul(sym, s, keys);
     if (!op->attrs.causal)
         return pairs;
-    if (rule->pairs != PAIRS_EXACT) {
+    if (rule->pairs != ETCH_PAIRS_EXACT) {
         etch_expr shown = op->attrs.window ? etch_min(sym, keys, op->attrs.window) : keys;
-        return etch_mul(sym, etch_mul(sym, s, shown), etch_ratio(sym, 1, rule->pairs == PAIRS_FULL ? 1 : 2));
+        return etch_mul(sym, etch_mul(sym, s, shown),
+                        etch_ratio(sym, 1, rule->pairs == ETCH_PAIRS_FULL ? 1 : 2));
     }
     etch_expr seen = etch_sub(sym, pairs, triangle(sym, s));
     return op->attrs.window ? etch_sub(sym, seen, hidden_by_window(sym, s, keys, op->attrs.window)) : seen;
@@ -265,26 +267,26 @@ static etch_expr flop_of_row(etch_sym *sym, const etch_op *op, const etch_flop_r
 {
     etch_expr c = etch_int(sym, op->row->flop);
     switch (op->row->basis) {
-    case BASIS_NONE:
+    case ETCH_BASIS_NONE:
         return etch_int(sym, 0);
-    case BASIS_PRODUCT:
+    case ETCH_BASIS_PRODUCT:
         return etch_mul(sym, etch_int(sym, sums_a_dim(op) ? 2 : 1), all_dims(sym, op, size, data));
-    case BASIS_RESULT:
+    case ETCH_BASIS_RESULT:
         return etch_mul(sym, c, etch_elements(sym, op->outs[0], size, data));
-    case BASIS_OPERAND:
+    case ETCH_BASIS_OPERAND:
         return etch_mul(sym, c, etch_elements(sym, op->ins[0], size, data));
-    case BASIS_SECOND:
+    case ETCH_BASIS_SECOND:
         return etch_mul(sym, c, etch_elements(sym, op->ins[1], size, data));
-    case BASIS_DIMS:
+    case ETCH_BASIS_DIMS:
         return etch_mul(sym, c, all_dims(sym, op, size, data));
-    case BASIS_TOTAL:
+    case ETCH_BASIS_TOTAL:
         return etch_mul(sym, etch_int(sym, (int64_t)op->in_count - 1),
                         etch_elements(sym, op->outs[0], size, data));
-    case BASIS_WINDOW:
+    case ETCH_BASIS_WINDOW:
         return window_flop(sym, op, size, data);
-    case BASIS_SCAN:
+    case ETCH_BASIS_SCAN:
         return etch_scan_flop(sym, op, size, data);
-    case BASIS_SCORES:
+    case ETCH_BASIS_SCORES:
         return scores_flop(sym, op, rule, size, data);
     }
     return NULL;

@@ -6,132 +6,132 @@
 
 /* How an op becomes nodes of a trace. */
 typedef enum etch_role {
-    ROLE_KERNEL,    /* a node of its own, which pointwise neighbours join */
-    ROLE_PRODUCT,   /* a kernel when it sums a dim, pointwise otherwise */
-    ROLE_POINTWISE, /* joins the kernel before it, else the one after it */
-    ROLE_FREE,      /* no node: another view of the same memory */
-    ROLE_MOVE       /* a collective, or a free slice */
+    ETCH_ROLE_KERNEL,    /* a node of its own, which pointwise neighbours join */
+    ETCH_ROLE_PRODUCT,   /* a kernel when it sums a dim, pointwise otherwise */
+    ETCH_ROLE_POINTWISE, /* joins the kernel before it, else the one after it */
+    ETCH_ROLE_FREE,      /* no node: another view of the same memory */
+    ETCH_ROLE_MOVE       /* a collective, or a free slice */
 } etch_role;
 
 /* Dims of the results. */
 typedef enum etch_shape {
-    SHAPE_KEPT,     /* those that the caller keeps */
-    SHAPE_LESS,     /* of operand 0 less over */
-    SHAPE_TOKENS,   /* the same, which must be the dims of operand 1 */
-    SHAPE_UNION,    /* of all operands: broadcast by name */
-    SHAPE_FIRST,    /* of operand 0; `over` must be among them */
-    SHAPE_REST,     /* of operand 0; `over` becomes what is not kept */
-    SHAPE_ATTEND,   /* queries and value width: (q + v) less over, less dot where v lacks it */
-    SHAPE_LOOKUP,   /* of the indices and of the table less over */
-    SHAPE_RENAMED,  /* of operand 0, mapped */
-    SHAPE_CACHED,   /* of operand 0 with `over` replaced by the one new dim that is declared */
-    SHAPE_APPENDED, /* likewise; `over` is a part of the new dim, its last elements */
-    SHAPE_TOP,  /* operand 0 with `over` replaced by the dim `to`, which may be shorter: its first elements */
-    SHAPE_LOSS, /* none: a scalar; operand 1 (labels) has the dims of operand 0 less over */
-    SHAPE_CHOSEN,   /* of operand 0 with `over` replaced by the one new dim that is declared */
-    SHAPE_ROUTED,   /* tokens to the slots of experts: see shape_route.c */
-    SHAPE_RETURNED, /* and back, one for each choice */
-    SHAPE_INDEXED,  /* `over`: what the indices of operand 0 choose among */
-    SHAPE_JOINED,   /* those that are declared: the parts that `over` names side by side in one new dim */
-    SHAPE_PARTS, /* several results, each with a dim of its own in place of `over`: parts of operand 0, as the map
+    ETCH_SHAPE_KEPT,     /* those that the caller keeps */
+    ETCH_SHAPE_LESS,     /* of operand 0 less over */
+    ETCH_SHAPE_TOKENS,   /* the same, which must be the dims of operand 1 */
+    ETCH_SHAPE_UNION,    /* of all operands: broadcast by name */
+    ETCH_SHAPE_FIRST,    /* of operand 0; `over` must be among them */
+    ETCH_SHAPE_REST,     /* of operand 0; `over` becomes what is not kept */
+    ETCH_SHAPE_ATTEND,   /* queries and value width: (q + v) less over, less dot where v lacks it */
+    ETCH_SHAPE_LOOKUP,   /* of the indices and of the table less over */
+    ETCH_SHAPE_RENAMED,  /* of operand 0, mapped */
+    ETCH_SHAPE_CACHED,   /* of operand 0 with `over` replaced by the one new dim that is declared */
+    ETCH_SHAPE_APPENDED, /* likewise; `over` is a part of the new dim, its last elements */
+    ETCH_SHAPE_TOP, /* operand 0 with `over` replaced by the dim `to`, which may be shorter: its first elements */
+    ETCH_SHAPE_LOSS,     /* none: a scalar; operand 1 (labels) has the dims of operand 0 less over */
+    ETCH_SHAPE_CHOSEN,   /* of operand 0 with `over` replaced by the one new dim that is declared */
+    ETCH_SHAPE_ROUTED,   /* tokens to the slots of experts: see shape_route.c */
+    ETCH_SHAPE_RETURNED, /* and back, one for each choice */
+    ETCH_SHAPE_INDEXED,  /* `over`: what the indices of operand 0 choose among */
+    ETCH_SHAPE_JOINED, /* those that are declared: the parts that `over` names side by side in one new dim */
+    ETCH_SHAPE_PARTS, /* several results, each with a dim of its own in place of `over`: parts of operand 0, as the map
                      says, any of which may have a cotangent */
-    SHAPE_SCAN,   /* of operand 0, by the rules of a state-space scan (shape_scan.c) */
-    SHAPE_WINDOW, /* declared dims, those along `over` shorter by the stride; else those of the operands less
+    ETCH_SHAPE_SCAN, /* of operand 0, by the rules of a state-space scan (shape_scan.c) */
+    ETCH_SHAPE_WINDOW, /* declared dims, those along `over` shorter by the stride; else those of the operands less
                      the window */
-    SHAPE_PADDED, /* operand 0 with `over` replaced by the dim `to`, which may be longer: zeros behind it */
-    SHAPE_TARGETS /* derived rows: result i has the dims of the operand that it is the gradient of */
+    ETCH_SHAPE_PADDED, /* operand 0 with `over` replaced by the dim `to`, which may be longer: zeros behind it */
+    ETCH_SHAPE_TARGETS /* derived rows: result i has the dims of the operand that it is the gradient of */
 } etch_shape;
 
 /* What a dim is to an op: decides along which dims an axis may divide the work. */
 typedef enum etch_factor {
-    FACTOR_PASS,  /* independent: results are sharded on it, or partial where they lack it */
-    FACTOR_WHOLE, /* needed as a whole: its shards are gathered */
-    FACTOR_STAT   /* may be sharded at the price of `stat_reductions` small all-reduces */
+    ETCH_FACTOR_PASS,  /* independent: results are sharded on it, or partial where they lack it */
+    ETCH_FACTOR_WHOLE, /* needed as a whole: its shards are gathered */
+    ETCH_FACTOR_STAT   /* may be sharded at the price of `stat_reductions` small all-reduces */
 } etch_factor;
 
 /* May a partial sum pass through? */
 typedef enum etch_linear {
-    LINEAR_NO,
-    LINEAR_EACH, /* in each operand alone: one partial operand passes when the result's dims are among its
+    ETCH_LINEAR_NO,
+    ETCH_LINEAR_EACH, /* in each operand alone: one partial operand passes when the result's dims are among its
                     dims */
-    LINEAR_JOINT /* in all together: passes when every operand is partial */
+    ETCH_LINEAR_JOINT /* in all together: passes when every operand is partial */
 } etch_linear;
 
 typedef enum etch_basis {
-    BASIS_NONE,
-    BASIS_PRODUCT, /* 2 per combination of all dims when a dim is summed, else 1 */
-    BASIS_RESULT,  /* `flop` per element of result 0 */
-    BASIS_OPERAND, /* `flop` per element of operand 0 */
-    BASIS_SECOND,  /* `flop` per element of operand 1 */
-    BASIS_DIMS,    /* `flop` per combination of all dims of operands and results */
-    BASIS_TOTAL,   /* one per element and operand after the first */
-    BASIS_WINDOW,  /* `flop` per combination of all dims and places of the window; along `over`: of the
+    ETCH_BASIS_NONE,
+    ETCH_BASIS_PRODUCT, /* 2 per combination of all dims when a dim is summed, else 1 */
+    ETCH_BASIS_RESULT,  /* `flop` per element of result 0 */
+    ETCH_BASIS_OPERAND, /* `flop` per element of operand 0 */
+    ETCH_BASIS_SECOND,  /* `flop` per element of operand 1 */
+    ETCH_BASIS_DIMS,    /* `flop` per combination of all dims of operands and results */
+    ETCH_BASIS_TOTAL,   /* one per element and operand after the first */
+    ETCH_BASIS_WINDOW,  /* `flop` per combination of all dims and places of the window; along `over`: of the
                       places where the window stops */
-    BASIS_SCAN, /* of a state-space scan in chunks. For each pair of positions in a chunk: `flop` per element of the
+    ETCH_BASIS_SCAN, /* of a state-space scan in chunks. For each pair of positions in a chunk: `flop` per element of the
                       state and group, `flop_width` per element of the width; for each element of the state of each
                       head: `flop_state` per position, `flop_chunk` per chunk */
-    BASIS_SCORES /* per pair of query and key: `flop` per element of the dot dims, `flop_width` per element of
+    ETCH_BASIS_SCORES /* per pair of query and key: `flop` per element of the dot dims, `flop_width` per element of
                     the value width */
 } etch_basis;
 
 /* What an op is about, where conventions of counting FLOP differ. */
-typedef enum etch_family {
-    FAMILY_NONE,
-    FAMILY_NORM,   /* normalises operand 0 */
-    FAMILY_LOOKUP, /* reads or adds to rows of a table: the product with a matrix of one-hot rows */
-    FAMILY_LOSS,   /* judges operand 0 */
-    FAMILY_CHOICE  /* chooses by operand 0 */
-} etch_family;
+typedef enum etch_op_family {
+    ETCH_FAMILY_NONE,
+    ETCH_FAMILY_NORM,   /* normalises operand 0 */
+    ETCH_FAMILY_LOOKUP, /* reads or adds to rows of a table: the product with a matrix of one-hot rows */
+    ETCH_FAMILY_LOSS,   /* judges operand 0 */
+    ETCH_FAMILY_CHOICE  /* chooses by operand 0 */
+} etch_op_family;
 
 /* How much of an operand or result an op touches. */
 typedef enum etch_touch {
-    TOUCH_ALL,
-    TOUCH_ROWS_READ,   /* operand 0: as many elements as the result has (rows that were looked up) */
-    TOUCH_ROWS_WRITTEN /* result 0: as many elements as operand 0 has (rows that are added to) */
+    ETCH_TOUCH_ALL,
+    ETCH_TOUCH_ROWS_READ,   /* operand 0: as many elements as the result has (rows that were looked up) */
+    ETCH_TOUCH_ROWS_WRITTEN /* result 0: as many elements as operand 0 has (rows that are added to) */
 } etch_touch;
 
 /* What the builder, the derivation and the placement make by themselves: each use has one row. */
 typedef enum etch_use {
-    USE_NONE,
-    USE_PRODUCT,      /* a * b */
-    USE_SUM,          /* a + b */
-    USE_DIFFERENCE,   /* a - b */
-    USE_REDUCTION,    /* sum over dims */
-    USE_SCALE,        /* times a number */
-    USE_SHIFT,        /* plus a number */
-    USE_COPY,         /* the value under another name */
-    USE_RENAMING,     /* x[S->S'] */
-    USE_AVERAGE,      /* called by its name, and made of others: mean */
-    USE_RECIPROCAL,   /* a / b */
-    USE_TOTAL,        /* the cotangents of one value, added */
-    USE_ACCUMULATION, /* a gradient added into its accumulator by a node of its own */
-    USE_NORM,         /* sum of squares of the gradients */
-    USE_LOAD,         /* how choices are spread over what they choose among */
-    USE_SLICE_SHARD,  /* moves */
-    USE_REDUCE_SCATTER,
-    USE_ALL_TO_ALL,
-    USE_ALL_REDUCE,
-    USE_ALL_GATHER
+    ETCH_USE_NONE,
+    ETCH_USE_PRODUCT,      /* a * b */
+    ETCH_USE_SUM,          /* a + b */
+    ETCH_USE_DIFFERENCE,   /* a - b */
+    ETCH_USE_REDUCTION,    /* sum over dims */
+    ETCH_USE_SCALE,        /* times a number */
+    ETCH_USE_SHIFT,        /* plus a number */
+    ETCH_USE_COPY,         /* the value under another name */
+    ETCH_USE_RENAMING,     /* x[S->S'] */
+    ETCH_USE_AVERAGE,      /* called by its name, and made of others: mean */
+    ETCH_USE_RECIPROCAL,   /* a / b */
+    ETCH_USE_TOTAL,        /* the cotangents of one value, added */
+    ETCH_USE_ACCUMULATION, /* a gradient added into its accumulator by a node of its own */
+    ETCH_USE_NORM,         /* sum of squares of the gradients */
+    ETCH_USE_LOAD,         /* how choices are spread over what they choose among */
+    ETCH_USE_SLICE_SHARD,  /* moves */
+    ETCH_USE_REDUCE_SCATTER,
+    ETCH_USE_ALL_TO_ALL,
+    ETCH_USE_ALL_REDUCE,
+    ETCH_USE_ALL_GATHER
 } etch_use;
 
 typedef enum etch_result {
-    RESULT_ACT, /* the dtype of activations */
-    RESULT_F32,
-    RESULT_I32,
-    RESULT_SAID,      /* the call says it */
-    RESULT_AS_OPERAND /* of operand 0 */
+    ETCH_RESULT_ACT, /* the dtype of activations */
+    ETCH_RESULT_F32,
+    ETCH_RESULT_I32,
+    ETCH_RESULT_SAID,      /* the call says it */
+    ETCH_RESULT_AS_OPERAND /* of operand 0 */
 } etch_result;
 
 /* A result beside the first: with the dims of result 0, or of an operand less `over` and `dot`. */
 typedef struct etch_extra {
     const char *name; /* NULL: none */
     etch_dtype dtype;
-    unsigned like; /* EXTRA_AS_RESULT or EXTRA_OF(operand) */
+    unsigned like; /* ETCH_EXTRA_AS_RESULT or ETCH_EXTRA_OF(operand) */
 } etch_extra;
 
-enum { EXTRA_AS_RESULT = 0 };
+enum { ETCH_EXTRA_AS_RESULT = 0 };
 
-#define EXTRA_OF(operand) (1u << (operand))
+#define ETCH_EXTRA_OF(operand) (1u << (operand))
 
 /* A gradient: the call of another row. `args`: d0 (cotangent of result 0), xN (operand N), yN (result N),
  * `others` (every operand but the target), separated by blanks; an optional operand that is not given is left
@@ -157,18 +157,18 @@ struct etch_row {
     etch_linear linear;
     etch_basis basis;
     uint32_t flop, flop_width, flop_state, flop_chunk;
-    uint32_t again;     /* of `flop`, what backward does a second time because forward has not kept it */
-    etch_family family; /* for conventions of counting */
-    bool matmul;        /* counts in matmul_flops (a product also needs dims of all three kinds) */
+    uint32_t again;        /* of `flop`, what backward does a second time because forward has not kept it */
+    etch_op_family family; /* for conventions of counting */
+    bool matmul;           /* counts in matmul_flops (a product also needs dims of all three kinds) */
     etch_touch touch;
     uint32_t
-        scores_first; /* BASIS_SCORES: index of q among the operands (k and v follow); BASIS_SCAN: of u */
-    uint32_t lead;    /* the operand whose shards decide before those of the others */
-    bool links;       /* operands and results that lack a dim `from` may be sharded on its `to` */
+        scores_first; /* ETCH_BASIS_SCORES: index of q among the operands (k and v follow); ETCH_BASIS_SCAN: of u */
+    uint32_t lead;            /* the operand whose shards decide before those of the others */
+    bool links;               /* operands and results that lack a dim `from` may be sharded on its `to` */
     uint32_t stat_reductions; /* all-reduces of result 1 when `over` is sharded */
     etch_result dtype;        /* of result 0 */
     etch_extra extra;
-    unsigned extra_reads; /* EXTRA_OF(..) of the operands that the extra result is made of; 0: all */
+    unsigned extra_reads; /* ETCH_EXTRA_OF(..) of the operands that the extra result is made of; 0: all */
     etch_use use;
     bool view;  /* the result is operand 0's memory, under the same or other dims */
     bool stays; /* the result is memory that outlives the run: written and read by all that name it */
@@ -192,9 +192,9 @@ const etch_row *etch_row_of_move(const etch_graph *graph, etch_move move);
 
 /* Place among `ins` of the operand that the row names at `slot`; UINT32_MAX when it is not given. */
 uint32_t etch_op_index(const etch_op *op, uint32_t slot);
-/* Does the op's row let `dim` be `FACTOR_PASS`, ...? */
+/* Does the op's row let `dim` be `ETCH_FACTOR_PASS`, ...? */
 etch_factor etch_op_factor(const etch_op *op, const etch_dim *dim);
-/* The role of an op: ROLE_PRODUCT decided. */
+/* The role of an op: ETCH_ROLE_PRODUCT decided. */
 etch_role etch_op_role(const etch_op *op);
 /* What a view's operand calls a dim of its result, and the other way round. */
 const etch_dim *etch_op_dim_before(const etch_op *op, const etch_dim *dim);
@@ -219,9 +219,9 @@ const etch_tensor *etch_route_root(const etch_tensor *indices);
 
 /* How a convention counts an op. All zero: as its row says. */
 typedef struct etch_flop_rule {
-    enum { PAIRS_EXACT, PAIRS_HALF, PAIRS_FULL } pairs; /* of causal attention */
-    bool half;                                          /* of whatever it is */
-    bool once;                                          /* not what the row says is done again */
+    enum { ETCH_PAIRS_EXACT, ETCH_PAIRS_HALF, ETCH_PAIRS_FULL } pairs; /* of causal attention */
+    bool half;                                                         /* of whatever it is */
+    bool once;          /* not what the row says is done again */
     bool product;       /* 2 for each combination of all dims, whatever the row says */
     uint32_t element;   /* not 0: so many for each element of operand 0, whatever the row says */
     const bool *single; /* by dim id: these have one element; NULL: none has */

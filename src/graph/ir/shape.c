@@ -334,53 +334,53 @@ bool etch_keywords_fit(const etch_call *call)
 static bool infer(etch_call *call, etch_dim_list *out)
 {
     switch (call->row->shape) {
-    case SHAPE_UNION:
+    case ETCH_SHAPE_UNION:
         return union_dims(call, 0, call->in_count, out);
-    case SHAPE_FIRST:
+    case ETCH_SHAPE_FIRST:
         return first_dims(call, out);
-    case SHAPE_REST:
+    case ETCH_SHAPE_REST:
         return rest_dims(call, out);
-    case SHAPE_ATTEND:
+    case ETCH_SHAPE_ATTEND:
         return attend_dims(call, out);
-    case SHAPE_LOOKUP:
+    case ETCH_SHAPE_LOOKUP:
         return lookup_dims(call, out);
-    case SHAPE_LOSS:
+    case ETCH_SHAPE_LOSS:
         return loss_dims(call);
-    case SHAPE_TOP:
+    case ETCH_SHAPE_TOP:
         return top_dims(call, out);
-    case SHAPE_CACHED:
+    case ETCH_SHAPE_CACHED:
         return cached_dims(call, out);
-    case SHAPE_CHOSEN:
+    case ETCH_SHAPE_CHOSEN:
         return etch_shape_chosen(call, out);
-    case SHAPE_ROUTED:
+    case ETCH_SHAPE_ROUTED:
         return etch_shape_routed(call, out);
-    case SHAPE_RETURNED:
+    case ETCH_SHAPE_RETURNED:
         return etch_shape_returned(call, out);
-    case SHAPE_INDEXED:
+    case ETCH_SHAPE_INDEXED:
         for (uint32_t i = 0; i < call->attrs.over_count; i++)
             etch_dim_add(call->graph, out, call->attrs.over[i]);
         return true;
-    case SHAPE_APPENDED:
+    case ETCH_SHAPE_APPENDED:
         return appended_dims(call, out);
-    case SHAPE_RENAMED:
+    case ETCH_SHAPE_RENAMED:
         replace_dims(call, out);
         return true;
-    case SHAPE_KEPT:
+    case ETCH_SHAPE_KEPT:
         return kept_dims(call, out);
-    case SHAPE_LESS:
+    case ETCH_SHAPE_LESS:
         return less_dims(call, out);
-    case SHAPE_TOKENS:
+    case ETCH_SHAPE_TOKENS:
         return loss_dims(call) && less_dims(call, out);
-    case SHAPE_JOINED:
+    case ETCH_SHAPE_JOINED:
         return etch_shape_joined(call, out);
-    case SHAPE_SCAN:
+    case ETCH_SHAPE_SCAN:
         return etch_shape_scan(call, out);
-    case SHAPE_WINDOW:
+    case ETCH_SHAPE_WINDOW:
         return etch_shape_window(call, out);
-    case SHAPE_PADDED:
+    case ETCH_SHAPE_PADDED:
         return padded_dims(call, out);
-    case SHAPE_PARTS:
-    case SHAPE_TARGETS:
+    case ETCH_SHAPE_PARTS:
+    case ETCH_SHAPE_TARGETS:
         break;
     }
     return false;

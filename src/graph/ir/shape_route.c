@@ -16,7 +16,7 @@ const etch_tensor *etch_route_root(const etch_tensor *indices)
 etch_dim *etch_route_indexed(const etch_tensor *indices)
 {
     const etch_tensor *root = etch_route_root(indices);
-    bool chosen = root->producer && root->producer->row->shape == SHAPE_CHOSEN;
+    bool chosen = root->producer && root->producer->row->shape == ETCH_SHAPE_CHOSEN;
     return chosen ? root->producer->attrs.over[0] : NULL;
 }
 

@@ -36,20 +36,20 @@ const etch_row *etch_row_for(const etch_graph *graph, etch_use use)
 
 static const struct {
     const char *name; /* as in queries */
-    etch_use use;     /* USE_NONE: no op of a graph makes it */
+    etch_use use;     /* ETCH_USE_NONE: no op of a graph makes it */
 } moves[ETCH_MOVE_COUNT] = {
-    [ETCH_NO_MOVE] = {"none", USE_NONE},
-    [ETCH_SLICE] = {"slice_shard", USE_SLICE_SHARD},
-    [ETCH_REDUCE_SCATTER] = {"reduce_scatter", USE_REDUCE_SCATTER},
-    [ETCH_ALL_TO_ALL] = {"all_to_all", USE_ALL_TO_ALL},
-    [ETCH_ALL_REDUCE] = {"all_reduce", USE_ALL_REDUCE},
-    [ETCH_ALL_GATHER] = {"all_gather", USE_ALL_GATHER},
-    [ETCH_SEND] = {"send", USE_NONE},
+    [ETCH_NO_MOVE] = {"none", ETCH_USE_NONE},
+    [ETCH_SLICE] = {"slice_shard", ETCH_USE_SLICE_SHARD},
+    [ETCH_REDUCE_SCATTER] = {"reduce_scatter", ETCH_USE_REDUCE_SCATTER},
+    [ETCH_ALL_TO_ALL] = {"all_to_all", ETCH_USE_ALL_TO_ALL},
+    [ETCH_ALL_REDUCE] = {"all_reduce", ETCH_USE_ALL_REDUCE},
+    [ETCH_ALL_GATHER] = {"all_gather", ETCH_USE_ALL_GATHER},
+    [ETCH_SEND] = {"send", ETCH_USE_NONE},
 };
 
 const etch_row *etch_row_of_move(const etch_graph *graph, etch_move move)
 {
-    return moves[move].use == USE_NONE ? NULL : etch_row_for(graph, moves[move].use);
+    return moves[move].use == ETCH_USE_NONE ? NULL : etch_row_for(graph, moves[move].use);
 }
 
 const char *etch_move_name(etch_move move)
@@ -182,7 +182,7 @@ bool etch_row_is_called(const etch_row *row)
 
 bool etch_row_is_several(const etch_row *row)
 {
-    return row->shape == SHAPE_PARTS;
+    return row->shape == ETCH_SHAPE_PARTS;
 }
 
 /* Does the last operand stand for any number of them? */
@@ -252,17 +252,17 @@ void etch_row_describe(const etch_row *row, etch_buf *out)
     etch_buf_printf(out, "%-18s %-22s ", row->name, row->operands);
     if (row->compose)
         etch_buf_puts(out, "FLOP of its parts");
-    else if (row->basis == BASIS_NONE)
+    else if (row->basis == ETCH_BASIS_NONE)
         etch_buf_puts(out, "no FLOP");
-    else if (row->basis == BASIS_PRODUCT)
+    else if (row->basis == ETCH_BASIS_PRODUCT)
         etch_buf_puts(out, "2 FLOP per combination of dims when one is summed, else 1");
-    else if (row->basis == BASIS_SCAN)
+    else if (row->basis == ETCH_BASIS_SCAN)
         etch_buf_printf(
             out,
             "%u and %u FLOP per pair in a chunk and element of the state of a group and of the width of a "
             "head, %u per position and %u per chunk and element of the state of a head",
             row->flop, row->flop_width, row->flop_state, row->flop_chunk);
-    else if (row->basis == BASIS_SCORES)
+    else if (row->basis == ETCH_BASIS_SCORES)
         etch_buf_printf(out, "%u and %u FLOP per pair and element of key and of value width", row->flop,
                         row->flop_width);
     else

@@ -6,9 +6,9 @@
 
 /* ---- who uses what ---------------------------------------------------------------------------------- */
 
-static void add_use(placer *p, const etch_tensor *tensor, const etch_op *op, const etch_region *region)
+static void add_use(etch_placer *p, const etch_tensor *tensor, const etch_op *op, const etch_region *region)
 {
-    use *u = &p->uses[tensor->id];
+    etch_value_use *u = &p->uses[tensor->id];
     bool near = tensor->region == region && tensor->producer && tensor->producer->phase == op->phase;
     u->only = near && u->count == 0 ? op : NULL;
     u->count += near ? 1 : 2;
@@ -21,7 +21,7 @@ static bool same_pass(const etch_tensor *tensor, const etch_op *op)
     return op->phase != ETCH_BACKWARD || !tensor->producer || tensor->producer->phase == ETCH_BACKWARD;
 }
 
-void etch_demand_uses(placer *p, const etch_region *region)
+void etch_demand_uses(etch_placer *p, const etch_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_item *item = &region->items.at[i];
@@ -38,8 +38,8 @@ void etch_demand_uses(placer *p, const etch_region *region)
             const etch_carry *c = &etch_loop_carries(item->loop)->at[k];
             if (!c->init)
                 continue;
-            use *u = &p->uses[c->init->id];
-            u->init = u->count == 0 ? (handing){item->loop, k} : (handing){NULL, 0};
+            etch_value_use *u = &p->uses[c->init->id];
+            u->init = u->count == 0 ? (etch_loop_carried){item->loop, k} : (etch_loop_carried){NULL, 0};
             u->count += 2;
         }
         for (uint32_t k = 0; k < item->loop->bodies.count; k++)
@@ -49,17 +49,17 @@ void etch_demand_uses(placer *p, const etch_region *region)
 
 /* ---- carried values --------------------------------------------------------------------------------- */
 
-handing etch_demand_handed_on(const etch_tensor *tensor)
+etch_loop_carried etch_demand_handed_on(const etch_tensor *tensor)
 {
     const etch_tensor *first = etch_origin(tensor);
     const etch_region *region = first->region;
     for (uint32_t i = 0; i < region->carries.count; i++)
         if (region->carries.at[i].out == first)
-            return (handing){region->loop, i};
-    return (handing){NULL, 0};
+            return (etch_loop_carried){region->loop, i};
+    return (etch_loop_carried){NULL, 0};
 }
 
-void etch_demand_carry(placer *p, handing value, etch_state *place)
+void etch_demand_carry(etch_placer *p, etch_loop_carried value, etch_state *place)
 {
     const etch_carry *carry = &etch_loop_carries(value.loop)->at[value.i];
     const etch_tensor *first = etch_origin(carry->in);
@@ -83,7 +83,7 @@ void etch_demand_carry(placer *p, handing value, etch_state *place)
 static bool is_elementwise(const etch_op *op)
 {
     etch_role role = etch_op_role(op);
-    return role == ROLE_POINTWISE || etch_op_is_view(op);
+    return role == ETCH_ROLE_POINTWISE || etch_op_is_view(op);
 }
 
 /* The dim of `tensor` that becomes `dim` in the op's result. */
@@ -97,9 +97,10 @@ static etch_state before_op(const etch_op *op, const etch_tensor *tensor, etch_s
 }
 
 /* Seen through the only consumer. */
-static void demand_through(placer *p, const etch_op *op, const etch_tensor *tensor, demand *want)
+static void demand_through(etch_placer *p, const etch_op *op, const etch_tensor *tensor,
+                           etch_requested_layout *want)
 {
-    const demand *result = &p->wants[op->outs[0]->id];
+    const etch_requested_layout *result = &p->wants[op->outs[0]->id];
     const etch_crossing crossing = etch_part_crossed(&p->parts, op, tensor);
     if (!crossing.axes && (!is_elementwise(op) || !result->known))
         return;
@@ -114,7 +115,7 @@ static void demand_through(placer *p, const etch_op *op, const etch_tensor *tens
 }
 
 /* The result of a statement leaves it, whoever reads it. */
-static void demand_left(placer *p, const etch_tensor *tensor, demand *want)
+static void demand_left(etch_placer *p, const etch_tensor *tensor, etch_requested_layout *want)
 {
     const etch_crossing left = etch_part_left(&p->parts, tensor);
     if (!left.axes)
@@ -126,15 +127,15 @@ static void demand_left(placer *p, const etch_tensor *tensor, demand *want)
     want->known = true;
 }
 
-static void demand_tensor(placer *p, const etch_tensor *tensor)
+static void demand_tensor(etch_placer *p, const etch_tensor *tensor)
 {
-    demand *want = &p->wants[tensor->id];
-    const use *u = &p->uses[tensor->id];
+    etch_requested_layout *want = &p->wants[tensor->id];
+    const etch_value_use *u = &p->uses[tensor->id];
     if (etch_map_pin(p, tensor, want->place)) {
         want->known = true;
         return;
     }
-    handing value = etch_demand_handed_on(tensor);
+    etch_loop_carried value = etch_demand_handed_on(tensor);
     if (!value.loop && u->init.loop && u->count == 2)
         value = u->init;
     if (value.loop) {
@@ -147,7 +148,7 @@ static void demand_tensor(placer *p, const etch_tensor *tensor)
     demand_left(p, tensor, want);
 }
 
-void etch_demand_region(placer *p, const etch_region *region)
+void etch_demand_region(etch_placer *p, const etch_region *region)
 {
     for (uint32_t i = region->items.count; i-- > 0;) {
         const etch_op *op = region->items.at[i].op;

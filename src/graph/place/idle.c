@@ -15,14 +15,14 @@ static bool has_dim(const etch_graph *graph, const char *name)
     return false;
 }
 
-static void check_dim(const placer *p, const char *name, bool known, etch_span span)
+static void check_dim(const etch_placer *p, const char *name, bool known, etch_span span)
 {
     if (known && !has_dim(p->graph, name))
         etch_remark(p->graph->diags, ETCH_E_UNKNOWN_SHARD, span,
                     "no tensor of model %s has the dim %s: this has no effect", p->graph->model, name);
 }
 
-void etch_plan_remark_idle(const placer *p)
+void etch_plan_remark_idle(const etch_placer *p)
 {
     const etch_plan *plan = p->plan;
     if (plan->shared)

@@ -5,7 +5,7 @@
 
 /* ---- maps of scopes --------------------------------------------------------------------------------- */
 
-static void clear_place(const placer *p, etch_state *place)
+static void clear_place(const etch_placer *p, etch_state *place)
 {
     for (uint32_t a = 0; a < p->axis_count; a++)
         place[a] = NULL;
@@ -24,7 +24,7 @@ static bool put_dim(const etch_shard *shard, const etch_dim *dim, etch_state *pl
 }
 
 /* Two lines put one axis on two dims of a tensor. `other`: that of the dim which has it in `place`. */
-static void report_twice(placer *p, const etch_tensor *tensor, const etch_shard *shard,
+static void report_twice(etch_placer *p, const etch_tensor *tensor, const etch_shard *shard,
                          const etch_shard *other, const etch_state *place)
 {
     uint32_t axis = shard->axes[0];
@@ -50,7 +50,7 @@ static etch_state first_taken(const etch_shard *shard, const etch_state *place, 
     return NULL;
 }
 
-void etch_map_place(placer *p, const etch_part *part, const etch_tensor *tensor, etch_state *place)
+void etch_map_place(etch_placer *p, const etch_plan_part *part, const etch_tensor *tensor, etch_state *place)
 {
     clear_place(p, place);
     for (uint32_t i = 0; i < tensor->rank; i++) {
@@ -73,9 +73,9 @@ static const etch_pin *pin_among(const etch_pin *pins, uint32_t count, const etc
     return NULL;
 }
 
-static const etch_pin *find_pin(const placer *p, const etch_tensor *tensor)
+static const etch_pin *find_pin(const etch_placer *p, const etch_tensor *tensor)
 {
-    for (const etch_part *part = etch_part_of(&p->parts, tensor); part; part = part->outer)
+    for (const etch_plan_part *part = etch_part_of(&p->parts, tensor); part; part = part->outer)
         for (uint32_t i = part->overrides.count; i-- > 0;) {
             const etch_override *o = part->overrides.at[i];
             const etch_pin *pin = pin_among(o->pins.at, o->pins.count, tensor);
@@ -85,7 +85,7 @@ static const etch_pin *find_pin(const placer *p, const etch_tensor *tensor)
     return pin_among(p->plan->pins.at, p->plan->pins.count, tensor);
 }
 
-bool etch_map_pin(placer *p, const etch_tensor *tensor, etch_state *place)
+bool etch_map_pin(etch_placer *p, const etch_tensor *tensor, etch_state *place)
 {
     const etch_pin *pin = find_pin(p, tensor);
     if (!pin)
@@ -115,7 +115,7 @@ bool etch_map_pin(placer *p, const etch_tensor *tensor, etch_state *place)
     return true;
 }
 
-etch_span etch_map_pin_line(const placer *p, const etch_tensor *tensor)
+etch_span etch_map_pin_line(const etch_placer *p, const etch_tensor *tensor)
 {
     const etch_pin *pin = find_pin(p, tensor);
     return pin ? pin->span : (etch_span){0, 0};
@@ -123,7 +123,7 @@ etch_span etch_map_pin_line(const placer *p, const etch_tensor *tensor)
 
 /* ---- edges of parts ---------------------------------------------------------------------------------- */
 
-void etch_map_cross(placer *p, const etch_crossing *crossing, const etch_tensor *tensor,
+void etch_map_cross(etch_placer *p, const etch_crossing *crossing, const etch_tensor *tensor,
                     const etch_state *now, etch_state *place)
 {
     etch_state map[ETCH_MAX_AXES];
@@ -145,7 +145,7 @@ void etch_map_cross(placer *p, const etch_crossing *crossing, const etch_tensor 
 /* ---- order of axes, requirements -------------------------------------------------------------------- */
 
 /* The shard of the part's own scopes that puts a dim on one of the axes, or else the first scope. */
-static etch_span line_of(const etch_part *part, uint32_t axes)
+static etch_span line_of(const etch_plan_part *part, uint32_t axes)
 {
     etch_span line = {0, 0};
     for (uint32_t i = part->overrides.count; i-- > 0;) {
@@ -162,7 +162,7 @@ static etch_span line_of(const etch_part *part, uint32_t axes)
 
 etch_cause etch_part_cause(const etch_crossing *crossing, const etch_op *op, const etch_tensor *tensor)
 {
-    const etch_part *part = crossing->part;
+    const etch_plan_part *part = crossing->part;
     return (etch_cause){crossing->leaves ? ETCH_RULE_LEAVE : ETCH_RULE_ENTER,
                         .op = op,
                         .tensor = tensor,
@@ -173,7 +173,7 @@ etch_cause etch_part_cause(const etch_crossing *crossing, const etch_op *op, con
 }
 
 typedef struct shard_walk {
-    const placer *p;
+    const etch_placer *p;
     const char *dim;
     const etch_shard *found;
     uint32_t axes; /* bits that the entry must have */
@@ -197,7 +197,7 @@ static void visit_pins(shard_walk *w, const etch_pin *pins, uint32_t count)
 }
 
 /* The first entry of the plan that puts `dim` on all of `axes`, wherever it stands. */
-static const etch_shard *entry_with(const placer *p, const char *dim, uint32_t axes)
+static const etch_shard *entry_with(const etch_placer *p, const char *dim, uint32_t axes)
 {
     const etch_plan *plan = p->plan;
     shard_walk w = {.p = p, .dim = dim, .axes = axes};
@@ -217,7 +217,7 @@ static const etch_dim *first_of(const etch_dim *dim)
     return dim;
 }
 
-const etch_shard *etch_map_entry(const placer *p, const etch_dim *dim, uint32_t axes)
+const etch_shard *etch_map_entry(const etch_placer *p, const etch_dim *dim, uint32_t axes)
 {
     const etch_shard *entry = entry_with(p, dim->name, axes);
     for (uint32_t i = 0; i < p->graph->dims.count && !entry; i++)
@@ -226,7 +226,7 @@ const etch_shard *etch_map_entry(const placer *p, const etch_dim *dim, uint32_t 
     return entry;
 }
 
-bool etch_map_is_inside(const placer *p, const etch_dim *dim, uint32_t inner, uint32_t outer)
+bool etch_map_is_inside(const etch_placer *p, const etch_dim *dim, uint32_t inner, uint32_t outer)
 {
     const etch_shard *entry = etch_map_entry(p, dim, (1u << inner) | (1u << outer));
     if (!entry)
@@ -240,7 +240,7 @@ bool etch_map_is_inside(const placer *p, const etch_dim *dim, uint32_t inner, ui
 }
 
 /* Is a dim called `a` one that was renamed from or to one called `b`, or the same? Slots have no order. */
-static bool are_one(const placer *p, const char *a, const char *b)
+static bool are_one(const etch_placer *p, const char *a, const char *b)
 {
     for (uint32_t i = 0; i < p->graph->dims.count; i++)
         for (uint32_t k = 0; k < p->graph->dims.count; k++) {
@@ -274,20 +274,20 @@ static bool orders_differ(const etch_shard *a, const etch_shard *b)
 
 typedef ETCH_VEC(const etch_shard *) line_list;
 
-static void list_lines(placer *p, const etch_shard *shards, uint32_t count, line_list *out)
+static void list_lines(etch_placer *p, const etch_shard *shards, uint32_t count, line_list *out)
 {
     for (uint32_t i = 0; i < count; i++)
         if (shards[i].axis_count > 1)
             ETCH_PUSH(p->arena, out, &shards[i]);
 }
 
-static void list_pins(placer *p, const etch_pin *pins, uint32_t count, line_list *out)
+static void list_pins(etch_placer *p, const etch_pin *pins, uint32_t count, line_list *out)
 {
     for (uint32_t i = 0; i < count; i++)
         list_lines(p, pins[i].shards.at, pins[i].shards.count, out);
 }
 
-static void report_order(placer *p, const etch_shard *line, const etch_shard *earlier)
+static void report_order(etch_placer *p, const etch_shard *line, const etch_shard *earlier)
 {
     etch_diag *diag =
         etch_error(p->graph->diags, ETCH_E_AXIS_ORDER, line->span,
@@ -300,7 +300,7 @@ static void report_order(placer *p, const etch_shard *line, const etch_shard *ea
     p->failed = true;
 }
 
-void etch_map_check_orders(placer *p)
+void etch_map_check_orders(etch_placer *p)
 {
     const etch_plan *plan = p->plan;
     line_list lines = {0};
@@ -316,7 +316,7 @@ void etch_map_check_orders(placer *p)
                 report_order(p, lines.at[i], lines.at[k]);
 }
 
-static etch_requirement *find_requirement(const placer *p, const etch_dim *dim, uint32_t axes)
+static etch_requirement *find_requirement(const etch_placer *p, const etch_dim *dim, uint32_t axes)
 {
     for (uint32_t i = 0; i < p->placed->requirements.count; i++)
         if (p->placed->requirements.at[i].dim == dim && p->placed->requirements.at[i].axes == axes)
@@ -324,7 +324,7 @@ static etch_requirement *find_requirement(const placer *p, const etch_dim *dim, 
     return NULL;
 }
 
-static etch_span require_span(const placer *p, const etch_dim *dim, uint32_t axes)
+static etch_span require_span(const etch_placer *p, const etch_dim *dim, uint32_t axes)
 {
     const etch_shard *entry = axes ? entry_with(p, dim->name, axes) : NULL;
     for (uint32_t a = 0; !entry && a < p->axis_count; a++)
@@ -333,7 +333,7 @@ static etch_span require_span(const placer *p, const etch_dim *dim, uint32_t axe
     return entry ? entry->span : axes ? p->plan->span : p->training->train.span;
 }
 
-void etch_map_require(placer *p, const etch_tensor *tensor, const etch_state *place)
+void etch_map_require(etch_placer *p, const etch_tensor *tensor, const etch_state *place)
 {
     for (uint32_t i = 0; i < tensor->rank; i++) {
         const etch_dim *dim = tensor->dims[i];
@@ -361,7 +361,7 @@ void etch_map_require(placer *p, const etch_tensor *tensor, const etch_state *pl
     }
 }
 
-void etch_map_require_pairs(placer *p, const etch_dim *dim, uint32_t axes)
+void etch_map_require_pairs(etch_placer *p, const etch_dim *dim, uint32_t axes)
 {
     etch_requirement *need = find_requirement(p, dim, axes); /* NULL for a size on average */
     if (!need || need->paired)

@@ -4,7 +4,7 @@
 
 #include "graph/place/place_int.h"
 
-bool etch_place_equal(const placer *p, const etch_state *a, const etch_state *b)
+bool etch_place_equal(const etch_placer *p, const etch_state *a, const etch_state *b)
 {
     for (uint32_t i = 0; i < p->axis_count; i++)
         if (a[i] != b[i])
@@ -12,7 +12,7 @@ bool etch_place_equal(const placer *p, const etch_state *a, const etch_state *b)
     return true;
 }
 
-etch_value *etch_value_new(placer *p, etch_tensor *tensor, const etch_state *place)
+etch_value *etch_value_new(etch_placer *p, etch_tensor *tensor, const etch_state *place)
 {
     etch_value *value = ETCH_NEW(p->arena, etch_value);
     value->tensor = tensor;
@@ -23,8 +23,8 @@ etch_value *etch_value_new(placer *p, etch_tensor *tensor, const etch_state *pla
     return value;
 }
 
-etch_step *etch_step_new(placer *p, etch_op *op, const etch_row *row, etch_phase phase, etch_scope *scope,
-                         uint32_t ins, uint32_t outs)
+etch_step *etch_step_new(etch_placer *p, etch_op *op, const etch_row *row, etch_phase phase,
+                         etch_scope *scope, uint32_t ins, uint32_t outs)
 {
     etch_step *step = ETCH_NEW(p->arena, etch_step);
     *step = (etch_step){.op = op,
@@ -70,7 +70,7 @@ static bool is_shard(etch_state state)
  * or join it: the shards of the outer ones stay where they are. Slots have no order that would have to be kept. But
  * what is to leave any dim leaves before another joins: that one would divide shards, and what is left when they are
  * gathered is not its part of the whole. */
-static bool is_in_the_way(const placer *p, const etch_state *now, const etch_state *goal, uint32_t axis,
+static bool is_in_the_way(const etch_placer *p, const etch_state *now, const etch_state *goal, uint32_t axis,
                           uint32_t other)
 {
     const etch_state from = now[axis], to = goal[axis], there = now[other];
@@ -81,7 +81,8 @@ static bool is_in_the_way(const placer *p, const etch_state *now, const etch_sta
     return !there->holds.count && etch_map_is_inside(p, there, other, axis);
 }
 
-static uint32_t axes_of_kind(const placer *p, const etch_state *now, const etch_state *goal, etch_move kind)
+static uint32_t axes_of_kind(const etch_placer *p, const etch_state *now, const etch_state *goal,
+                             etch_move kind)
 {
     uint32_t axes = 0;
     for (uint32_t a = 0; a < p->axis_count; a++)
@@ -90,7 +91,7 @@ static uint32_t axes_of_kind(const placer *p, const etch_state *now, const etch_
     return axes;
 }
 
-static bool may_move(const placer *p, const etch_state *now, const etch_state *goal, uint32_t axes)
+static bool may_move(const etch_placer *p, const etch_state *now, const etch_state *goal, uint32_t axes)
 {
     for (uint32_t a = 0; a < p->axis_count; a++)
         for (uint32_t b = 0; axes & (1u << a) && b < p->axis_count; b++)
@@ -100,7 +101,7 @@ static bool may_move(const placer *p, const etch_state *now, const etch_state *g
 }
 
 /* The first order of collectives, at most one of a kind, that leads to `goal`; NO_MOVE at its end. False: there is none. */
-static bool order_moves(const placer *p, const etch_state *now, const etch_state *goal, etch_move *order)
+static bool order_moves(const etch_placer *p, const etch_state *now, const etch_state *goal, etch_move *order)
 {
     bool moves = false;
     for (uint32_t i = 0; i < MOVE_KINDS; i++) {
@@ -121,7 +122,7 @@ static bool order_moves(const placer *p, const etch_state *now, const etch_state
     return !moves;
 }
 
-uint32_t etch_move_left_behind(const placer *p, const etch_value *value, const etch_state *need)
+uint32_t etch_move_left_behind(const etch_placer *p, const etch_value *value, const etch_state *need)
 {
     uint32_t axes = 0;
     for (uint32_t a = 0; a < p->axis_count; a++)
@@ -134,7 +135,7 @@ uint32_t etch_move_left_behind(const placer *p, const etch_value *value, const e
 }
 
 /* The axes of a line, or of the value's dim, but with `last` at the end: "(cp,dp)". */
-static const char *axes_with_last(const placer *p, const etch_shard *line, uint32_t other, uint32_t last)
+static const char *axes_with_last(const etch_placer *p, const etch_shard *line, uint32_t other, uint32_t last)
 {
     etch_buf text = {.arena = p->arena};
     for (uint32_t i = 0; line && i < line->axis_count; i++)
@@ -147,7 +148,8 @@ static const char *axes_with_last(const placer *p, const etch_shard *line, uint3
 }
 
 /* Reports which axis is kept from moving by which, at the line that has both on the dim, or at that which asks for it. */
-static void refuse_move(placer *p, const etch_value *value, const etch_state *goal, const etch_cause *cause)
+static void refuse_move(etch_placer *p, const etch_value *value, const etch_state *goal,
+                        const etch_cause *cause)
 {
     for (uint32_t a = 0; a < p->axis_count && !p->failed; a++)
         for (uint32_t b = 0; value->place[a] != goal[a] && b < p->axis_count && !p->failed; b++) {
@@ -171,7 +173,7 @@ static void refuse_move(placer *p, const etch_value *value, const etch_state *go
 
 /* ---- moves and copies -------------------------------------------------------------------------------- */
 
-static etch_value *move_once(placer *p, etch_value *value, const etch_state *goal, uint32_t axes,
+static etch_value *move_once(etch_placer *p, etch_value *value, const etch_state *goal, uint32_t axes,
                              etch_move move, etch_phase phase, etch_scope *scope, etch_cause cause)
 {
     etch_state place[ETCH_MAX_AXES];
@@ -197,7 +199,7 @@ static const etch_region *region_before(const etch_region *body)
 }
 
 /* Was the copy made by the region in work, or by what that undoes or repeats? */
-static bool is_before(const placer *p, const copy *c)
+static bool is_before(const etch_placer *p, const etch_placed_copy *c)
 {
     const etch_region *here = p->region->of, *there = c->region->of;
     if (!here->loop || !there->loop)
@@ -208,7 +210,7 @@ static bool is_before(const placer *p, const copy *c)
 }
 
 /* Did it take a collective to make the copy? A rank's own shard is had for nothing. */
-static bool is_brought(const placer *p, const copy *c)
+static bool is_brought(const etch_placer *p, const etch_placed_copy *c)
 {
     for (uint32_t a = 0; a < p->axis_count; a++)
         if (c->from->place[a] && c->from->place[a] != c->to->place[a])
@@ -217,14 +219,14 @@ static bool is_brought(const placer *p, const copy *c)
 }
 
 /* May the phase in work read the copy of an earlier one? Weights are no matter of this: they are there in both. */
-static bool is_kept(const placer *p, const copy *c, etch_phase phase)
+static bool is_kept(const etch_placer *p, const etch_placed_copy *c, etch_phase phase)
 {
     return p->plan->keep_gathers && c->phase < phase && c->from->tensor->kind != ETCH_WEIGHT &&
            is_brought(p, c) && is_before(p, c);
 }
 
 /* What a value was before collectives moved it: all that come from one are copies of each other. */
-static const etch_value *unmoved(const placer *p, const etch_value *value)
+static const etch_value *unmoved(const etch_placer *p, const etch_value *value)
 {
     while (value->step && value->step->move != ETCH_NO_MOVE &&
            !etch_place_equal(p, value->place, value->step->ins[0]->place))
@@ -233,17 +235,18 @@ static const etch_value *unmoved(const placer *p, const etch_value *value)
 }
 
 /* Does the copy hold what `value` holds, here and now? */
-static bool is_copy_of(const placer *p, const copy *c, const etch_value *value, etch_phase phase)
+static bool is_copy_of(const etch_placer *p, const etch_placed_copy *c, const etch_value *value,
+                       etch_phase phase)
 {
     const bool shared = c->region == p->region && c->phase == phase;
     return unmoved(p, c->from) == unmoved(p, value) && (shared || is_kept(p, c, phase));
 }
 
-static etch_value *find_copy(const placer *p, const etch_value *value, const etch_state *goal,
+static etch_value *find_copy(const etch_placer *p, const etch_value *value, const etch_state *goal,
                              etch_phase phase)
 {
     for (uint32_t i = 0; i < p->copies.count; i++) {
-        const copy *c = &p->copies.at[i];
+        const etch_placed_copy *c = &p->copies.at[i];
         if (is_copy_of(p, c, value, phase) && etch_place_equal(p, c->to->place, goal))
             return c->to;
     }
@@ -251,7 +254,7 @@ static etch_value *find_copy(const placer *p, const etch_value *value, const etc
 }
 
 /* Axes on which something is left to be sent to bring a copy to `goal`. */
-static uint32_t left_to_move(const placer *p, const etch_value *from, const etch_state *goal)
+static uint32_t left_to_move(const etch_placer *p, const etch_value *from, const etch_state *goal)
 {
     uint32_t left = 0;
     for (uint32_t a = 0; a < p->axis_count; a++)
@@ -260,7 +263,7 @@ static uint32_t left_to_move(const placer *p, const etch_value *from, const etch
 }
 
 /* Is the copy, on each axis, where it was, where it is to be, or whole where a part is wanted? */
-static bool is_on_the_way(const placer *p, const etch_value *value, const etch_value *held,
+static bool is_on_the_way(const etch_placer *p, const etch_value *value, const etch_value *held,
                           const etch_state *goal)
 {
     for (uint32_t a = 0; a < p->axis_count; a++) {
@@ -273,11 +276,11 @@ static bool is_on_the_way(const placer *p, const etch_value *value, const etch_v
 }
 
 /* What is nearest to `goal` of a value and its copies that are there. */
-static etch_value *nearest(const placer *p, etch_value *value, const etch_state *goal, etch_phase phase)
+static etch_value *nearest(const etch_placer *p, etch_value *value, const etch_state *goal, etch_phase phase)
 {
     etch_value *best = value;
     for (uint32_t i = 0; i < p->copies.count; i++) {
-        const copy *c = &p->copies.at[i];
+        const etch_placed_copy *c = &p->copies.at[i];
         if (is_copy_of(p, c, value, phase) && left_to_move(p, c->to, goal) < left_to_move(p, best, goal) &&
             is_on_the_way(p, value, c->to, goal))
             best = c->to;
@@ -287,7 +290,7 @@ static etch_value *nearest(const placer *p, etch_value *value, const etch_state 
 
 /* A view is moved by moving what it shows and looking at it again, so that all views of a value share its
  * copies. */
-static etch_value *move_view(placer *p, etch_value *view, const etch_state *goal, etch_phase phase,
+static etch_value *move_view(etch_placer *p, etch_value *view, const etch_state *goal, etch_phase phase,
                              etch_scope *scope, etch_cause cause)
 {
     etch_op *op = view->step->op;
@@ -306,7 +309,7 @@ static etch_value *move_view(placer *p, etch_value *view, const etch_state *goal
 
 /* Can what a view shows be held so that the view is held as `goal`? Not when an inner dim of a group that it
  * splits is to be divided. */
-static bool shows_shards(const placer *p, const etch_value *view, const etch_state *goal)
+static bool shows_shards(const etch_placer *p, const etch_value *view, const etch_state *goal)
 {
     const etch_op *op = view->step->op;
     for (uint32_t a = 0; a < p->axis_count; a++)
@@ -315,12 +318,13 @@ static bool shows_shards(const placer *p, const etch_value *view, const etch_sta
     return true;
 }
 
-static void keep_copy(placer *p, etch_value *from, etch_value *to, etch_phase phase)
+static void keep_copy(etch_placer *p, etch_value *from, etch_value *to, etch_phase phase)
 {
-    ETCH_PUSH(p->arena, &p->copies, (copy){.from = from, .to = to, .region = p->region, .phase = phase});
+    ETCH_PUSH(p->arena, &p->copies,
+              (etch_placed_copy){.from = from, .to = to, .region = p->region, .phase = phase});
 }
 
-etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need, uint32_t mask,
+etch_value *etch_move_value(etch_placer *p, etch_value *value, const etch_state *need, uint32_t mask,
                             etch_phase phase, etch_scope *scope, etch_cause cause)
 {
     etch_state goal[ETCH_MAX_AXES];
@@ -350,8 +354,8 @@ etch_value *etch_move_value(placer *p, etch_value *value, const etch_state *need
     return moved;
 }
 
-etch_value *etch_move_reduce(placer *p, etch_value *value, uint32_t axes, etch_phase phase, etch_scope *scope,
-                             etch_cause cause)
+etch_value *etch_move_reduce(etch_placer *p, etch_value *value, uint32_t axes, etch_phase phase,
+                             etch_scope *scope, etch_cause cause)
 {
     return move_once(p, value, value->place, axes, ETCH_ALL_REDUCE, phase, scope, cause);
 }

@@ -38,12 +38,13 @@ static const char *hindrance(const etch_op *op, const etch_dim *dim)
     if (etch_dim_among(a->slots, a->slots_count, dim) || etch_op_dim_linked(op, dim) != dim)
         return "routes along it";
     for (uint32_t i = 0; i < op->in_count; i++)
-        if (etch_has_dim(op->ins[i], dim) && etch_op_factor(op, dim) == FACTOR_WHOLE)
+        if (etch_has_dim(op->ins[i], dim) && etch_op_factor(op, dim) == ETCH_FACTOR_WHOLE)
             return "needs all of it in its order";
     return NULL;
 }
 
-static void refuse(placer *p, const etch_pad *pad, const etch_dim *dim, const etch_op *op, const char *why)
+static void refuse(etch_placer *p, const etch_pad *pad, const etch_dim *dim, const etch_op *op,
+                   const char *why)
 {
     etch_diag *diag = etch_error(p->graph->diags, ETCH_E_PAD, pad->span, "%s cannot be padded: %s", dim->name,
                                  op ? etch_text(p->arena, "%s %s", etch_row_name(op->row), why) : why);
@@ -52,7 +53,7 @@ static void refuse(placer *p, const etch_pad *pad, const etch_dim *dim, const et
     p->failed = true;
 }
 
-static void check_region(placer *p, const etch_region *region, const etch_pad *pad, const etch_dim *dim)
+static void check_region(etch_placer *p, const etch_region *region, const etch_pad *pad, const etch_dim *dim)
 {
     for (uint32_t i = 0; i < region->items.count && !p->failed; i++) {
         const etch_op *op = region->items.at[i].op;
@@ -65,7 +66,7 @@ static void check_region(placer *p, const etch_region *region, const etch_pad *p
     }
 }
 
-void etch_padding_check(placer *p)
+void etch_padding_check(etch_placer *p)
 {
     const etch_dim *batch = p->training->train.batch;
     for (uint32_t i = 0; i < p->graph->dims.count && !p->failed; i++) {

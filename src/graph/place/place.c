@@ -12,12 +12,12 @@
 
 enum { ALL_AXES = (1 << ETCH_MAX_AXES) - 1 };
 
-static void place_region(placer *p, const etch_region *region, etch_placed_region *into);
+static void place_region(etch_placer *p, const etch_region *region, etch_placed_region *into);
 
 /* ---- which version of a value an op reads ----------------------------------------------------------- */
 
 /* Consumers see a pinned value as the pin holds it; later passes see a partial result as forward resolved it. */
-static etch_value *value_for(const placer *p, const etch_tensor *tensor, etch_phase phase)
+static etch_value *value_for(const etch_placer *p, const etch_tensor *tensor, etch_phase phase)
 {
     uint32_t id = tensor->id;
     if (p->pinned[id])
@@ -28,7 +28,7 @@ static etch_value *value_for(const placer *p, const etch_tensor *tensor, etch_ph
     return p->made[id];
 }
 
-static bool has_partial(const placer *p, const etch_value *value)
+static bool has_partial(const etch_placer *p, const etch_value *value)
 {
     for (uint32_t a = 0; a < p->axis_count; a++)
         if (value->place[a] == ETCH_PARTIAL)
@@ -37,13 +37,13 @@ static bool has_partial(const placer *p, const etch_value *value)
 }
 
 /* Is the walk where the tensor is made, and not deeper in a loop? */
-static bool is_at_home(const placer *p, const etch_tensor *tensor)
+static bool is_at_home(const etch_placer *p, const etch_tensor *tensor)
 {
     const etch_region *home = tensor->region, *here = p->region->of;
     return home && home->loop == here->loop && home->index == here->index;
 }
 
-static etch_value *bring(placer *p, etch_value *value, const etch_state *need, uint32_t mask,
+static etch_value *bring(etch_placer *p, etch_value *value, const etch_state *need, uint32_t mask,
                          etch_phase phase, etch_scope *scope, etch_cause cause)
 {
     etch_value *moved = etch_move_value(p, value, need, mask, phase, scope, cause);
@@ -54,314 +54,9 @@ static etch_value *bring(placer *p, etch_value *value, const etch_state *need, u
     return moved;
 }
 
-/* ---- factors of one op (R2, R4) --------------------------------------------------------------------- */
-
-typedef struct placing {
-    etch_op *op;
-    etch_value **ins;
-    etch_state (*need)[ETCH_MAX_AXES];   /* by operand */
-    etch_state (*result)[ETCH_MAX_AXES]; /* by result */
-    etch_state factor[ETCH_MAX_AXES];
-    uint32_t stat_axes; /* axes over which a statistic is reduced */
-    uint32_t barred;    /* axes that would take other slots apart than elsewhere: they divide nothing */
-} placing;
-
-static bool op_has_dim(const etch_op *op, const etch_dim *dim)
-{
-    for (uint32_t i = 0; i < op->in_count; i++)
-        if (etch_has_dim(op->ins[i], dim))
-            return true;
-    for (uint32_t i = 0; i < op->out_count; i++)
-        if (etch_has_dim(op->outs[i], dim))
-            return true;
-    return false;
-}
-
-static bool can_divide(const etch_op *op, etch_state state)
-{
-    return state && state != ETCH_PARTIAL && op_has_dim(op, state) &&
-           etch_op_factor(op, state) != FACTOR_WHOLE;
-}
-
-static uint32_t count_partial(const placing *pl, uint32_t axis)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < pl->op->in_count; i++)
-        count += pl->ins[i]->place[axis] == ETCH_PARTIAL;
-    return count;
-}
-
-static bool any_sharded(const placing *pl, uint32_t axis)
-{
-    for (uint32_t i = 0; i < pl->op->in_count; i++)
-        if (pl->ins[i]->place[axis] && pl->ins[i]->place[axis] != ETCH_PARTIAL)
-            return true;
-    return false;
-}
-
-static etch_state factor_of_operands(const placing *pl, uint32_t axis, bool weights)
-{
-    for (uint32_t i = 0; i < pl->op->in_count; i++) {
-        bool is_weight = pl->op->ins[i]->kind == ETCH_WEIGHT;
-        if (is_weight == weights && can_divide(pl->op, pl->ins[i]->place[axis]))
-            return pl->ins[i]->place[axis];
-    }
-    return NULL;
-}
-
-static etch_state factor_of_demand(const placer *p, const placing *pl, uint32_t axis)
-{
-    const demand *want = &p->wants[pl->op->outs[0]->id];
-    etch_state dim = want->known ? want->place[axis] : NULL;
-    uint32_t partial = count_partial(pl, axis);
-    if (!can_divide(pl->op, dim) || etch_op_factor(pl->op, dim) != FACTOR_PASS ||
-        !etch_op_is_even(pl->op, dim))
-        return NULL;
-    if (pl->op->row->linear == LINEAR_JOINT && partial == pl->op->in_count)
-        return NULL; /* a sum of partial sums stays one */
-    return partial || !any_sharded(pl, axis) ? dim : NULL;
-}
-
-static etch_state *route_of(placer *p, const etch_tensor *indices)
-{
-    const etch_tensor *root = etch_route_root(indices);
-    for (uint32_t i = 0; i < p->routes.count; i++)
-        if (p->routes.at[i].indices == root)
-            return p->routes.at[i].tokens;
-    ETCH_PUSH(p->arena, &p->routes, (route){.indices = root});
-    return p->routes.at[p->routes.count - 1].tokens;
-}
-
-/* A rank's slots are those of its tokens, in all ops that route alike: where one of them is divided along a
- * token dim, so are the others. */
-static etch_state factor_of_route(placer *p, const etch_op *op, uint32_t axis, etch_state state)
-{
-    if (!state || !op->row->links)
-        return state;
-    etch_state *token = &route_of(p, op->ins[op->row->lead])[axis];
-    bool of_tokens = etch_op_dim_linked(op, state) != state;
-    bool of_slots = etch_dim_among(op->attrs.to, op->attrs.map_count, state);
-    if (of_tokens && !*token)
-        *token = state;
-    return (of_tokens || of_slots) && can_divide(op, *token) ? *token : state;
-}
-
-/* Does the operand have `dim`, under either of its names where the op maps dims (the gradient of a slice)? */
-static bool operand_has(const etch_op *op, const etch_tensor *operand, const etch_dim *dim)
-{
-    return etch_has_dim(operand, dim) || etch_has_dim(operand, etch_op_dim_before(op, dim)) ||
-           etch_has_dim(operand, etch_op_dim_after(op, dim));
-}
-
-static bool has_result_dims(const etch_op *op, const etch_tensor *operand)
-{
-    for (uint32_t d = 0; d < op->outs[0]->rank; d++)
-        if (!operand_has(op, operand, op->outs[0]->dims[d]))
-            return false;
-    return true;
-}
-
-/* Is the only partial operand summed down, with nothing but what is smaller? Then its summands are added behind the op, in a
- * smaller tensor: rows of tables when they are pooled. */
-static bool sums_later(const placing *pl, uint32_t axis)
-{
-    const etch_op *op = pl->op;
-    const etch_tensor *sum = NULL;
-    for (uint32_t i = 0; i < op->in_count; i++)
-        if (pl->ins[i]->place[axis] == ETCH_PARTIAL)
-            sum = op->ins[i];
-    if (op->row->linear != LINEAR_EACH || count_partial(pl, axis) != 1 || !has_result_dims(op, sum) ||
-        op->outs[0]->rank >= sum->rank)
-        return false;
-    for (uint32_t i = 0; i < op->in_count; i++)
-        if (op->ins[i] != sum && (op->ins[i]->rank >= sum->rank || !etch_covers(sum, op->ins[i]) ||
-                                  (op->ins[i]->kind == ETCH_WEIGHT && pl->ins[i]->place[axis])))
-            return false;
-    return true;
-}
-
-static etch_state choose_factor(placer *p, const placing *pl, uint32_t axis)
-{
-    const etch_op *op = pl->op;
-    if (pl->barred & (1u << axis))
-        return NULL;
-    if (op->forward) {
-        etch_state state = p->steps[op->forward->id]->factor[axis];
-        return can_divide(op, state) ? state : NULL;
-    }
-    if (sums_later(pl, axis))
-        return NULL;
-    etch_state lead = op->row->lead ? pl->ins[op->row->lead]->place[axis] : NULL;
-    etch_state state = can_divide(op, lead) ? lead : factor_of_operands(pl, axis, true);
-    if (!state)
-        state = factor_of_operands(pl, axis, false);
-    return factor_of_route(p, op, axis, state ? state : factor_of_demand(p, pl, axis));
-}
-
-/* Which partial operands of this axis go through the op, as bits: all of them, or one. Of several the last one that
- * backward does not ask for, too: the others are needed whole, this one nowhere. */
-static uint32_t passing_partials(const placer *p, const placing *pl, uint32_t axis)
-{
-    const etch_op *op = pl->op;
-    const uint32_t partial = count_partial(pl, axis);
-    if (op->row->linear == LINEAR_JOINT)
-        return partial == op->in_count ? UINT32_MAX : 0;
-    uint32_t passing = 0;
-    for (uint32_t i = 0; op->row->linear == LINEAR_EACH && i < op->in_count; i++)
-        if (pl->ins[i]->place[axis] == ETCH_PARTIAL && has_result_dims(op, op->ins[i]) &&
-            (partial == 1 || !p->uses[op->ins[i]->id].read_back))
-            passing = 1u << i;
-    return passing;
-}
-
-/* A result that is made of some operands only (the statistic of an attention: queries and keys) is left whole
- * by a dim that they lack. */
-static bool is_untouched(const etch_op *op, uint32_t result, const etch_dim *dim)
-{
-    if (result == 0 || !op->row->extra_reads)
-        return false;
-    for (uint32_t slot = 0; slot < 32; slot++) {
-        uint32_t i = op->row->extra_reads & (1u << slot) ? etch_op_index(op, slot) : UINT32_MAX;
-        if (i != UINT32_MAX && etch_has_dim(op->ins[i], dim))
-            return false;
-    }
-    return true;
-}
-
-/* How a tensor is held where the op divides its work along `f`; `otherwise` when it has no part in that. */
-static etch_state state_under(const etch_op *op, const etch_tensor *tensor, etch_state f,
-                              etch_state otherwise)
-{
-    if (etch_has_dim(tensor, f))
-        return f;
-    const etch_dim *linked = etch_op_dim_linked(op, f);
-    return etch_has_dim(tensor, linked) ? linked : otherwise;
-}
-
-static void place_axis(placer *p, placing *pl, uint32_t axis)
-{
-    const etch_op *op = pl->op;
-    etch_state f = choose_factor(p, pl, axis);
-    pl->factor[axis] = f;
-    const uint32_t passing = !f && count_partial(pl, axis) ? passing_partials(p, pl, axis) : 0;
-    if (passing) {
-        for (uint32_t i = 0; i < op->in_count; i++)
-            pl->need[i][axis] = op->row->linear == LINEAR_JOINT || passing & (1u << i) ? ETCH_PARTIAL : NULL;
-        for (uint32_t i = 0; i < op->out_count; i++)
-            pl->result[i][axis] = ETCH_PARTIAL;
-        return;
-    }
-    for (uint32_t i = 0; i < op->in_count; i++)
-        pl->need[i][axis] = f ? state_under(op, op->ins[i], f, NULL) : NULL;
-    if (!f)
-        return;
-    bool stat = etch_op_factor(op, f) == FACTOR_STAT;
-    if (stat)
-        pl->stat_axes |= 1u << axis;
-    for (uint32_t i = 0; i < op->out_count; i++) {
-        bool whole = stat || is_untouched(op, i, f);
-        pl->result[i][axis] = state_under(op, op->outs[i], f, whole ? NULL : ETCH_PARTIAL);
-    }
-}
-
-/* Axes that divide one token dim take the slots apart together, outer ones first, and a shard of slots is to mean
- * the same in all ops that route alike. So one may join only inside those of ops before, and one may go only with
- * those inside it. `before`: the token dims of the ops before. */
-static bool takes_others_apart(const placer *p, const placing *pl, const etch_state *before, uint32_t axis)
-{
-    const etch_state token = pl->factor[axis];
-    for (uint32_t a = 0; a < p->axis_count; a++) {
-        if (a == axis || before[a] != token)
-            continue;
-        bool is_inside = etch_map_is_inside(p, token, axis, a);
-        if (is_inside ? pl->factor[a] != token : before[axis] != token)
-            return true;
-    }
-    return false;
-}
-
-static void keep_slots(placer *p, placing *pl)
-{
-    etch_state before[ETCH_MAX_AXES];
-    etch_state *tokens = route_of(p, pl->op->ins[pl->op->row->lead]);
-    memcpy(before, tokens, sizeof before);
-    for (uint32_t a = 0; a < p->axis_count; a++)
-        place_axis(p, pl, a);
-    for (uint32_t a = 0; a < p->axis_count; a++) {
-        bool of_tokens = pl->factor[a] && etch_op_dim_linked(pl->op, pl->factor[a]) != pl->factor[a];
-        if (!of_tokens || pl->op->forward || !takes_others_apart(p, pl, before, a))
-            continue;
-        tokens[a] = before[a];
-        pl->barred |= 1u << a;
-        for (uint32_t i = 0; i < pl->op->out_count; i++)
-            pl->result[i][a] = NULL;
-        place_axis(p, pl, a);
-        a = UINT32_MAX; /* those inside it go, too */
-    }
-}
-
-/* An axis inside one that an operand has to be gathered over is gathered, too, in the same collective, and divides no
- * work: tokens on (tp,g) that are needed whole on tp alone. */
-static uint32_t left_behind(const placer *p, const placing *pl)
-{
-    uint32_t axes = 0;
-    for (uint32_t i = 0; i < pl->op->in_count; i++)
-        axes |= etch_move_left_behind(p, pl->ins[i], pl->need[i]);
-    return axes;
-}
-
-static bool is_divided(const placing *pl, uint32_t axis, etch_state dim)
-{
-    for (uint32_t i = 0; i < pl->op->in_count; i++)
-        if (pl->ins[i]->place[axis] == dim)
-            return true;
-    return false;
-}
-
-/* An axis does not divide work because the result is wanted divided, where one outside of it joins the dim later: the
- * result is cut behind that one. */
-static uint32_t joined_early(const placer *p, const placing *pl)
-{
-    const demand *want = &p->wants[pl->op->outs[0]->id];
-    uint32_t axes = 0;
-    for (uint32_t b = 0; want->known && !pl->op->forward && b < p->axis_count; b++) {
-        const etch_state dim = pl->factor[b];
-        if (!dim || dim->holds.count || pl->result[0][b] != dim || want->place[b] != dim ||
-            is_divided(pl, b, dim))
-            continue;
-        for (uint32_t a = 0; a < p->axis_count; a++)
-            if (a != b && want->place[a] == dim && pl->result[0][a] != dim &&
-                etch_map_is_inside(p, dim, b, a))
-                axes |= 1u << b;
-    }
-    return axes;
-}
-
-static void place_axes(placer *p, placing *pl)
-{
-    for (uint32_t a = 0; a < p->axis_count && !pl->op->row->links; a++)
-        place_axis(p, pl, a);
-    if (pl->op->row->links)
-        keep_slots(p, pl);
-    for (;;) {
-        const uint32_t axes = (left_behind(p, pl) | joined_early(p, pl)) & ~pl->barred;
-        if (!axes)
-            break;
-        pl->barred |= axes;
-        for (uint32_t a = 0; a < p->axis_count; a++) {
-            if (!(axes & (1u << a)))
-                continue;
-            for (uint32_t i = 0; i < pl->op->out_count; i++)
-                pl->result[i][a] = NULL;
-            pl->stat_axes &= ~(1u << a);
-            place_axis(p, pl, a);
-        }
-    }
-}
-
 /* ---- one op ----------------------------------------------------------------------------------------- */
 
-static void bring_operands(placer *p, placing *pl)
+static void bring_operands(etch_placer *p, etch_placing *pl)
 {
     for (uint32_t i = 0; i < pl->op->in_count; i++) {
         const etch_value *now = pl->ins[i];
@@ -374,7 +69,7 @@ static void bring_operands(placer *p, placing *pl)
 
 /* A gradient goes to where its weight is; over axes that replicate the weight it may stay partial, to be
  * reduced once per step (R9). */
-static etch_value *bring_to_gradient(placer *p, etch_value *part, const etch_tensor *gradient,
+static etch_value *bring_to_gradient(etch_placer *p, etch_value *part, const etch_tensor *gradient,
                                      etch_phase phase, etch_scope *scope)
 {
     const etch_value *weight = p->placed->weight_of[gradient->of->id];
@@ -389,7 +84,7 @@ static etch_value *bring_to_gradient(placer *p, etch_value *part, const etch_ten
 }
 
 /* The step adds its result into the gradient itself, unless that has to move first. */
-static void add_to_gradient(placer *p, etch_step *step, uint32_t output)
+static void add_to_gradient(etch_placer *p, etch_step *step, uint32_t output)
 {
     etch_value *part = step->outs[output];
     etch_tensor *gradient = part->tensor->adds_to;
@@ -398,8 +93,8 @@ static void add_to_gradient(placer *p, etch_step *step, uint32_t output)
         step->accumulate_into[output] = gradient;
         return;
     }
-    etch_op *op = etch_op_new(p->graph, etch_row_for(p->graph, USE_ACCUMULATION), &part->tensor, 1, 1, NULL,
-                              ETCH_BACKWARD, step->op->span);
+    etch_op *op = etch_op_new(p->graph, etch_row_for(p->graph, ETCH_USE_ACCUMULATION), &part->tensor, 1, 1,
+                              NULL, ETCH_BACKWARD, step->op->span);
     op->scope = step->scope;
     op->outs[0] = part->tensor;
     etch_step *add = etch_step_new(p, op, op->row, step->phase, step->scope, 1, 1);
@@ -412,14 +107,14 @@ static void add_to_gradient(placer *p, etch_step *step, uint32_t output)
 }
 
 /* Where a value is, but whole where it is a partial sum. */
-static void without_partial(const placer *p, const etch_value *value, etch_state *place)
+static void without_partial(const etch_placer *p, const etch_value *value, etch_state *place)
 {
     for (uint32_t a = 0; a < p->axis_count; a++)
         place[a] = value->place[a] == ETCH_PARTIAL ? NULL : value->place[a];
 }
 
 /* Results go to where their pin or their loop holds them (R1, R7). */
-static void hold_result(placer *p, const etch_op *op, etch_tensor *tensor)
+static void hold_result(etch_placer *p, const etch_op *op, etch_tensor *tensor)
 {
     if (op->phase == ETCH_BACKWARD)
         return;
@@ -428,7 +123,7 @@ static void hold_result(placer *p, const etch_op *op, etch_tensor *tensor)
     if (etch_map_pin(p, tensor, place)) {
         cause.line = etch_map_pin_line(p, tensor);
     } else {
-        const handing value = etch_demand_handed_on(tensor);
+        const etch_loop_carried value = etch_demand_handed_on(tensor);
         const etch_crossing left = etch_part_left(&p->parts, tensor);
         if (!value.loop && !tensor->wanted && !left.axes)
             return;
@@ -449,7 +144,7 @@ static void hold_result(placer *p, const etch_op *op, etch_tensor *tensor)
 }
 
 /* Statistics over a sharded dim are reduced after the op has made its part. */
-static void reduce_statistics(placer *p, const etch_op *op, uint32_t axes)
+static void reduce_statistics(etch_placer *p, const etch_op *op, uint32_t axes)
 {
     etch_tensor *stat = op->outs[op->out_count - 1];
     for (uint32_t i = 0; axes && i < op->row->stat_reductions; i++)
@@ -457,7 +152,7 @@ static void reduce_statistics(placer *p, const etch_op *op, uint32_t axes)
                                              (etch_cause){ETCH_RULE_STATISTIC, .op = op, .tensor = stat});
 }
 
-static void refuse_shared_window(placer *p, const placing *pl, const etch_dim *query, uint32_t axes)
+static void refuse_shared_window(etch_placer *p, const etch_placing *pl, const etch_dim *query, uint32_t axes)
 {
     if (etch_group_size(p->placed, axes) == etch_int(p->sym, 1))
         return;
@@ -475,10 +170,10 @@ static void refuse_shared_window(placer *p, const placing *pl, const etch_dim *q
 }
 
 /* The axes that divide the work of a causal attention along its queries. */
-static uint32_t causal_axes(const placer *p, const placing *pl, const etch_dim **query)
+static uint32_t causal_axes(const etch_placer *p, const etch_placing *pl, const etch_dim **query)
 {
     uint32_t axes = 0;
-    if (!pl->op->attrs.causal || pl->op->row->basis != BASIS_SCORES)
+    if (!pl->op->attrs.causal || pl->op->row->basis != ETCH_BASIS_SCORES)
         return 0;
     *query = etch_op_query_dim(pl->op);
     for (uint32_t a = 0; *query && a < p->axis_count; a++)
@@ -489,7 +184,7 @@ static uint32_t causal_axes(const placer *p, const placing *pl, const etch_dim *
 
 /* Causal work grows along the queries. Ranks that share them hold an early and a late chunk each, so that all
  * do the same: the queries must be divisible into that many chunks. */
-static void balance_causal(placer *p, const placing *pl)
+static void balance_causal(etch_placer *p, const etch_placing *pl)
 {
     const etch_dim *query;
     const uint32_t axes = causal_axes(p, pl, &query);
@@ -501,7 +196,7 @@ static void balance_causal(placer *p, const placing *pl)
         etch_map_require_pairs(p, query, axes);
 }
 
-static void finish_op(placer *p, placing *pl)
+static void finish_op(etch_placer *p, etch_placing *pl)
 {
     etch_op *op = pl->op;
     etch_step *step = etch_step_new(p, op, op->row, op->phase, op->scope, op->in_count, op->out_count);
@@ -524,7 +219,7 @@ static void finish_op(placer *p, placing *pl)
 }
 
 /* A dim that is the inner one of a group to be merged has no shards in the merged dim: it is made whole. */
-static void gather_inner(placer *p, placing *pl)
+static void gather_inner(etch_placer *p, etch_placing *pl)
 {
     const etch_op *op = pl->op;
     etch_state place[ETCH_MAX_AXES] = {NULL};
@@ -540,7 +235,7 @@ static void gather_inner(placer *p, placing *pl)
 
 /* What comes into parts of the model that the plan has scopes for, or leaves a call, goes to where their maps have
  * it. */
-static void cross_parts(placer *p, placing *pl)
+static void cross_parts(etch_placer *p, etch_placing *pl)
 {
     const etch_op *op = pl->op;
     for (uint32_t i = 0; i < op->in_count && op->phase != ETCH_BACKWARD; i++) {
@@ -555,7 +250,7 @@ static void cross_parts(placer *p, placing *pl)
 }
 
 /* Renames and identities hold what they are given. */
-static void place_view(placer *p, placing *pl)
+static void place_view(etch_placer *p, etch_placing *pl)
 {
     etch_op *op = pl->op;
     gather_inner(p, pl);
@@ -566,21 +261,21 @@ static void place_view(placer *p, placing *pl)
     }
 }
 
-static void place_op(placer *p, etch_op *op)
+static void place_op(etch_placer *p, etch_op *op)
 {
-    placing pl = {.op = op};
+    etch_placing pl = {.op = op};
     pl.ins = ETCH_NEW_ARRAY(p->arena, op->in_count, etch_value *);
     pl.need = etch_alloc_array(p->arena, op->in_count, sizeof *pl.need);
     pl.result = etch_alloc_array(p->arena, op->out_count, sizeof *pl.result);
     for (uint32_t i = 0; i < op->in_count; i++)
         pl.ins[i] = value_for(p, op->ins[i], op->phase);
-    if (op->row->use == USE_ACCUMULATION) /* moved before it is added, not added up twice */
+    if (op->row->use == ETCH_USE_ACCUMULATION) /* moved before it is added, not added up twice */
         pl.ins[0] = bring_to_gradient(p, pl.ins[0], op->outs[0]->adds_to, op->phase, op->scope);
     cross_parts(p, &pl);
     if (etch_op_is_view(op)) {
         place_view(p, &pl);
     } else {
-        place_axes(p, &pl);
+        etch_factors_choose(p, &pl);
         bring_operands(p, &pl);
         balance_causal(p, &pl);
     }
@@ -593,7 +288,7 @@ static void place_op(placer *p, etch_op *op)
 /* ---- cotangents (R6) -------------------------------------------------------------------------------- */
 
 /* Adds values that are held alike. */
-static etch_value *add_values(placer *p, etch_op *op, etch_value **parts, uint32_t count)
+static etch_value *add_values(etch_placer *p, etch_op *op, etch_value **parts, uint32_t count)
 {
     if (count == 1)
         return parts[0];
@@ -614,7 +309,7 @@ static etch_value *add_values(placer *p, etch_op *op, etch_value **parts, uint32
 }
 
 /* Adds all values of `parts` that are held alike; returns how many are left. */
-static uint32_t add_alike(placer *p, etch_op *op, etch_value **parts, uint32_t count)
+static uint32_t add_alike(etch_placer *p, etch_op *op, etch_value **parts, uint32_t count)
 {
     etch_value **alike = ETCH_NEW_ARRAY(p->arena, count, etch_value *);
     uint32_t left = 0;
@@ -634,7 +329,7 @@ static uint32_t add_alike(placer *p, etch_op *op, etch_value **parts, uint32_t c
 }
 
 /* Moves a cotangent to `goal`, except that it may stay partial where `goal` is replicated; on the axes `whole` it may not. */
-static etch_value *bring_cotangent(placer *p, etch_op *op, etch_value *value, const etch_state *goal,
+static etch_value *bring_cotangent(etch_placer *p, etch_op *op, etch_value *value, const etch_state *goal,
                                    uint32_t whole)
 {
     etch_tensor *of = op->outs[0]->of;
@@ -652,7 +347,7 @@ static etch_value *bring_cotangent(placer *p, etch_op *op, etch_value *value, co
 }
 
 /* Two parts that are held differently meet where neither is partial alone. */
-static void level(placer *p, etch_op *op, etch_value **a, etch_value **b)
+static void level(etch_placer *p, etch_op *op, etch_value **a, etch_value **b)
 {
     const etch_state none[ETCH_MAX_AXES] = {NULL};
     uint32_t of_a = 0, of_b = 0;
@@ -677,7 +372,8 @@ static bool is_seen_through(const etch_tensor *tensor)
 }
 
 /* The sum of parts that are held differently; what is moved for that goes to `place`. */
-static etch_value *meet(placer *p, etch_op *op, etch_value **parts, uint32_t count, const etch_state *place)
+static etch_value *meet(etch_placer *p, etch_op *op, etch_value **parts, uint32_t count,
+                        const etch_state *place)
 {
     for (uint32_t i = 0; i < count; i++)
         parts[i] = bring_cotangent(p, op, parts[i], place, 0);
@@ -693,7 +389,7 @@ static etch_value *meet(placer *p, etch_op *op, etch_value **parts, uint32_t cou
     return parts[0];
 }
 
-static void place_total(placer *p, etch_op *op)
+static void place_total(etch_placer *p, etch_op *op)
 {
     const etch_tensor *of = op->outs[0]->of;
     const etch_value *made = p->made[of->id], *seen = p->pinned[of->id] ? p->pinned[of->id] : made;
@@ -716,7 +412,7 @@ static void place_total(placer *p, etch_op *op)
 /* ---- loops ------------------------------------------------------------------------------------------ */
 
 /* Inside backward, constants (zeros, the seed) have no producer to make them a value. */
-static etch_value *value_or_constant(placer *p, etch_tensor *tensor, const etch_state *place,
+static etch_value *value_or_constant(etch_placer *p, etch_tensor *tensor, const etch_state *place,
                                      etch_phase phase)
 {
     if (tensor->kind == ETCH_CONSTANT) {
@@ -727,7 +423,7 @@ static etch_value *value_or_constant(placer *p, etch_tensor *tensor, const etch_
 }
 
 /* `held`: by value that the loop hands on. */
-static void place_body(placer *p, etch_placed_region *placed, etch_state (*held)[ETCH_MAX_AXES],
+static void place_body(etch_placer *p, etch_placed_region *placed, etch_state (*held)[ETCH_MAX_AXES],
                        etch_phase phase)
 {
     const etch_region *body = placed->of;
@@ -742,7 +438,7 @@ static void place_body(placer *p, etch_placed_region *placed, etch_state (*held)
 }
 
 /* Is the value that a loop hands on held as a pin says? */
-static bool is_pinned(placer *p, const etch_loop *loop, uint32_t i)
+static bool is_pinned(etch_placer *p, const etch_loop *loop, uint32_t i)
 {
     etch_state place[ETCH_MAX_AXES];
     const etch_carry *carry = &etch_loop_carries(loop)->at[i];
@@ -753,7 +449,7 @@ static bool is_pinned(placer *p, const etch_loop *loop, uint32_t i)
 }
 
 /* What a loop that the plan has a scope for hands on goes back to where the map around it has it. */
-static void leave_loop(placer *p, const etch_loop *loop, etch_phase phase)
+static void leave_loop(etch_placer *p, const etch_loop *loop, etch_phase phase)
 {
     const etch_crossing left = etch_part_of_loop_left(&p->parts, loop);
     for (uint32_t i = 0; left.axes && i < etch_loop_carries(loop)->count && !p->failed; i++) {
@@ -770,7 +466,7 @@ static void leave_loop(placer *p, const etch_loop *loop, etch_phase phase)
     }
 }
 
-static void place_loop(placer *p, etch_loop *loop)
+static void place_loop(etch_placer *p, etch_loop *loop)
 {
     etch_placed_region *parent = p->region;
     etch_placed_loop *placed = ETCH_NEW(p->arena, etch_placed_loop);
@@ -789,7 +485,7 @@ static void place_loop(placer *p, etch_loop *loop)
     for (uint32_t i = 0; i < count; i++) {
         const etch_carry *c = &etch_loop_carries(loop)->at[i];
         etch_placed_carry carry = {0};
-        etch_demand_carry(p, (handing){loop, i}, held[i]);
+        etch_demand_carry(p, (etch_loop_carried){loop, i}, held[i]);
         if (c->init)
             carry.init = bring(p, value_or_constant(p, c->init, held[i], phase), held[i], ALL_AXES, phase,
                                c->in->scope, (etch_cause){ETCH_RULE_LOOP, .tensor = c->init, .loop = loop});
@@ -809,7 +505,7 @@ static void place_loop(placer *p, etch_loop *loop)
         leave_loop(p, loop, phase);
 }
 
-static void place_region(placer *p, const etch_region *region, etch_placed_region *into)
+static void place_region(etch_placer *p, const etch_region *region, etch_placed_region *into)
 {
     etch_placed_region *outer = p->region;
     etch_demand_region(p, region);
@@ -824,7 +520,7 @@ static void place_region(placer *p, const etch_region *region, etch_placed_regio
         for (uint32_t k = 0; k < op->in_count; k++)
             if (op->ins[k]->kind == ETCH_CONSTANT)
                 value_or_constant(p, op->ins[k], NULL, op->phase);
-        if (op->row->basis == BASIS_TOTAL)
+        if (op->row->basis == ETCH_BASIS_TOTAL)
             place_total(p, op);
         else
             place_op(p, op);
@@ -834,7 +530,7 @@ static void place_region(placer *p, const etch_region *region, etch_placed_regio
 
 /* ---- all of it --------------------------------------------------------------------------------------- */
 
-static void place_sources(placer *p)
+static void place_sources(etch_placer *p)
 {
     const etch_graph *g = p->graph;
     for (uint32_t i = 0; i < g->tensors.count && !p->failed; i++) {
@@ -849,7 +545,7 @@ static void place_sources(placer *p)
     }
 }
 
-placer *etch_place_ops(const etch_training *training, const etch_plan *plan)
+etch_placer *etch_place_ops(const etch_training *training, const etch_plan *plan)
 {
     etch_graph *graph = training->graph;
     etch_arena *arena = graph->arena;
@@ -859,19 +555,19 @@ placer *etch_place_ops(const etch_training *training, const etch_plan *plan)
     placed->weight_of = ETCH_NEW_ARRAY(arena, tensors, etch_value *);
     placed->sync_axes = ETCH_NEW_ARRAY(arena, tensors, uint32_t);
     placed->zero_axes = ETCH_NEW_ARRAY(arena, tensors, uint32_t);
-    placer *p = ETCH_NEW(arena, placer);
-    *p = (placer){.placed = placed,
-                  .training = training,
-                  .plan = plan,
-                  .graph = graph,
-                  .arena = arena,
-                  .sym = graph->sym,
-                  .axis_count = plan->mesh.count};
+    etch_placer *p = ETCH_NEW(arena, etch_placer);
+    *p = (etch_placer){.placed = placed,
+                       .training = training,
+                       .plan = plan,
+                       .graph = graph,
+                       .arena = arena,
+                       .sym = graph->sym,
+                       .axis_count = plan->mesh.count};
     p->made = ETCH_NEW_ARRAY(arena, tensors, etch_value *);
     p->pinned = ETCH_NEW_ARRAY(arena, tensors, etch_value *);
     p->resolved = ETCH_NEW_ARRAY(arena, tensors, etch_value *);
-    p->uses = ETCH_NEW_ARRAY(arena, tensors, use);
-    p->wants = ETCH_NEW_ARRAY(arena, tensors, demand);
+    p->uses = ETCH_NEW_ARRAY(arena, tensors, etch_value_use);
+    p->wants = ETCH_NEW_ARRAY(arena, tensors, etch_requested_layout);
     p->steps = ETCH_NEW_ARRAY(arena, ops, etch_step *);
     p->loops = ETCH_NEW_ARRAY(arena, graph->loop_count, etch_placed_loop *);
 

@@ -121,7 +121,7 @@ typedef struct etch_placed {
     const etch_plan *plan;
     etch_arena *arena;
     etch_placed_region *forward, *backward; /* backward may be NULL */
-    const struct etch_parts *parts;         /* of the model, as the scopes of the plan see it */
+    const struct etch_plan_parts *parts;    /* of the model, as the scopes of the plan see it */
     etch_stages *stages;                    /* NULL: the plan has one stage */
     etch_value **weight_of;                 /* by tensor id: the placed weight, or NULL */
     /* By tensor id of a weight: axes over which its gradient is partial, and axes among whose ranks its

@@ -92,18 +92,18 @@ etch_expr etch_group_size(const etch_placed *placed, uint32_t axes)
 etch_role etch_step_role(const etch_step *step)
 {
     if (step->move != ETCH_NO_MOVE)
-        return step->move == ETCH_SLICE ? ROLE_FREE : ROLE_MOVE;
+        return step->move == ETCH_SLICE ? ETCH_ROLE_FREE : ETCH_ROLE_MOVE;
     return etch_op_role(step->op);
 }
 
 bool etch_step_shows(const etch_step *step)
 {
-    return step && step->move == ETCH_NO_MOVE && step->row->role == ROLE_FREE;
+    return step && step->move == ETCH_NO_MOVE && step->row->role == ETCH_ROLE_FREE;
 }
 
 etch_value *etch_value_memory(etch_value *value, bool *sharded)
 {
-    while (value->step && etch_step_role(value->step) == ROLE_FREE) {
+    while (value->step && etch_step_role(value->step) == ETCH_ROLE_FREE) {
         if (sharded && value->step->move == ETCH_SLICE)
             *sharded = true;
         value = value->step->ins[0];

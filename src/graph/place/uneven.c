@@ -7,7 +7,7 @@ etch_expr etch_coordinate(etch_sym *sym, uint32_t axis)
     return etch_index(sym, 1 + axis);
 }
 
-etch_expr etch_part_index(placer *p, const etch_dim *dim, uint32_t axes)
+etch_expr etch_part_index(etch_placer *p, const etch_dim *dim, uint32_t axes)
 {
     etch_expr index = etch_int(p->sym, 0);
     for (uint32_t a = 0; a < p->axis_count; a++) {

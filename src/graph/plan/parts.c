@@ -10,7 +10,7 @@
 
 /* A part while the others are looked for: which forward ops it has. */
 typedef struct area {
-    etch_part part;
+    etch_plan_part part;
     bool *has; /* by op id */
     uint32_t size;
     bool *only_reader; /* by tensor id */
@@ -67,7 +67,7 @@ static void take_statement(area *a, const etch_region *region, const etch_tensor
     }
 }
 
-static bool is_same(const etch_part *a, const etch_part *b)
+static bool is_same(const etch_plan_part *a, const etch_plan_part *b)
 {
     if (a->result && b->result && a->result->producer)
         return a->result->producer == b->result->producer;
@@ -75,7 +75,7 @@ static bool is_same(const etch_part *a, const etch_part *b)
 }
 
 /* The index of the part among the areas, a new one unless it was chosen before. */
-static uint32_t area_of(finder *f, etch_part part)
+static uint32_t area_of(finder *f, etch_plan_part part)
 {
     const etch_graph *graph = f->graph;
     for (uint32_t i = 0; i < f->areas.count; i++)
@@ -102,7 +102,7 @@ static void choose_loops(finder *f, const etch_region *region, const char *name,
         if (!loop)
             continue;
         if (strcmp(loop->name, name) == 0)
-            ETCH_PUSH(f->arena, out, area_of(f, (etch_part){.loop = loop}));
+            ETCH_PUSH(f->arena, out, area_of(f, (etch_plan_part){.loop = loop}));
         for (uint32_t k = 0; k < loop->bodies.count; k++)
             choose_loops(f, loop->bodies.at[k], name, out);
     }
@@ -119,19 +119,19 @@ static void choose(finder *f, const char *selector, index_list *out)
     const etch_graph *graph = f->graph;
     for (uint32_t i = 0; i < graph->scopes.count; i++)
         if (etch_scope_is_called(graph->scopes.at[i], selector, strlen(selector)))
-            ETCH_PUSH(f->arena, out, area_of(f, (etch_part){.call = graph->scopes.at[i]}));
+            ETCH_PUSH(f->arena, out, area_of(f, (etch_plan_part){.call = graph->scopes.at[i]}));
     choose_loops(f, graph->forward, selector, out);
     for (uint32_t i = 0; i < graph->tensors.count; i++) {
         const etch_tensor *tensor = graph->tensors.at[i];
         if (is_stated(tensor) && etch_tensor_is_selected(tensor, selector))
-            ETCH_PUSH(f->arena, out, area_of(f, (etch_part){.result = tensor}));
+            ETCH_PUSH(f->arena, out, area_of(f, (etch_plan_part){.result = tensor}));
     }
 }
 
 /* ---- nesting -------------------------------------------------------------------------------------------- */
 
 /* Of parts that have the same ops the loop is outside, then the statement, then the call that is all of it. */
-static uint32_t depth_of(const etch_part *part)
+static uint32_t depth_of(const etch_plan_part *part)
 {
     return part->loop ? 0 : part->result ? 1 : 2;
 }
@@ -169,7 +169,7 @@ static bool holds(const finder *f, const area *outer, const area *inner)
 }
 
 /* The part itself when it is in none. */
-static etch_part *deeper(const finder *f, etch_part *part, area *other)
+static etch_plan_part *deeper(const finder *f, etch_plan_part *part, area *other)
 {
     if (other->part.overrides.count == 0)
         return part;
@@ -179,7 +179,7 @@ static etch_part *deeper(const finder *f, etch_part *part, area *other)
 
 /* ---- what is in which part ------------------------------------------------------------------------------ */
 
-static void place_ops(const finder *f, const etch_parts *parts, const etch_region *region)
+static void place_ops(const finder *f, const etch_plan_parts *parts, const etch_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_op *op = region->items.at[i].op;
@@ -188,7 +188,7 @@ static void place_ops(const finder *f, const etch_parts *parts, const etch_regio
             place_ops(f, parts, loop->bodies.at[k]);
         if (!op)
             continue;
-        etch_part *around = NULL, *made_in = NULL; /* what leaves a call is made outside of it */
+        etch_plan_part *around = NULL, *made_in = NULL; /* what leaves a call is made outside of it */
         for (uint32_t k = 0; k < f->areas.count; k++) {
             area *a = f->areas.at[k];
             const bool left = op->edge == ETCH_LEAVE && a->part.call == op->scope;
@@ -203,9 +203,9 @@ static void place_ops(const finder *f, const etch_parts *parts, const etch_regio
     }
 }
 
-static void place_carries(const finder *f, const etch_parts *parts, const etch_region *region)
+static void place_carries(const finder *f, const etch_plan_parts *parts, const etch_region *region)
 {
-    etch_part **of = parts->of_tensor;
+    etch_plan_part **of = parts->of_tensor;
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_loop *loop = region->items.at[i].loop;
         if (!loop)
@@ -213,7 +213,7 @@ static void place_carries(const finder *f, const etch_parts *parts, const etch_r
         area body = {.has = ETCH_NEW_ARRAY(f->arena, f->graph->op_count, bool)};
         for (uint32_t k = 0; k < loop->bodies.count; k++)
             take_all(&body, loop->bodies.at[k]);
-        etch_part *inside = NULL, *around = NULL;
+        etch_plan_part *inside = NULL, *around = NULL;
         for (uint32_t k = 0; k < f->areas.count; k++) {
             area *a = f->areas.at[k];
             const bool is_loop = a->part.loop == loop, larger = a->size > body.size && holds(f, a, &body);
@@ -230,7 +230,7 @@ static void place_carries(const finder *f, const etch_parts *parts, const etch_r
     }
 }
 
-static void place_given(const finder *f, const etch_parts *parts)
+static void place_given(const finder *f, const etch_plan_parts *parts)
 {
     const etch_graph *graph = f->graph;
     for (uint32_t i = 0; i < graph->tensors.count; i++) {
@@ -278,7 +278,7 @@ static void find_readers(const finder *f, area *a)
 static bool is_inside(const finder *f, const etch_override *o, const area *inner)
 {
     for (uint32_t i = 0; i < f->areas.count; i++) {
-        const etch_part *part = &f->areas.at[i]->part;
+        const etch_plan_part *part = &f->areas.at[i]->part;
         for (uint32_t k = 0; k < part->overrides.count; k++)
             if (part->overrides.at[k] == o && holds(f, f->areas.at[i], inner))
                 return true;
@@ -312,7 +312,7 @@ static void find_areas(finder *f)
 }
 
 /* The entry that the part's own scopes give, or NULL. */
-static const etch_shard *own_entry(const etch_part *part, const char *dim)
+static const etch_shard *own_entry(const etch_plan_part *part, const char *dim)
 {
     for (uint32_t i = part->overrides.count; i-- > 0;) {
         const etch_override *o = part->overrides.at[i];
@@ -323,7 +323,7 @@ static const etch_shard *own_entry(const etch_part *part, const char *dim)
     return NULL;
 }
 
-const etch_shard *etch_map_dim(const etch_plan *plan, const etch_part *part, const etch_dim *dim)
+const etch_shard *etch_map_dim(const etch_plan *plan, const etch_plan_part *part, const etch_dim *dim)
 {
     for (; part; part = part->outer) {
         const etch_shard *shard = own_entry(part, dim->name);
@@ -334,7 +334,7 @@ const etch_shard *etch_map_dim(const etch_plan *plan, const etch_part *part, con
 }
 
 /* Axes that the scopes of a part put a dim on, or take it from. */
-static uint32_t touched_by(const etch_plan *plan, const etch_part *part)
+static uint32_t touched_by(const etch_plan *plan, const etch_plan_part *part)
 {
     uint32_t bits = 0;
     for (uint32_t i = 0; i < part->overrides.count; i++) {
@@ -351,23 +351,23 @@ static uint32_t touched_by(const etch_plan *plan, const etch_part *part)
     return bits;
 }
 
-void etch_plan_parts_find(const etch_graph *graph, const etch_plan *plan, etch_parts *parts)
+void etch_plan_parts_find(const etch_graph *graph, const etch_plan *plan, etch_plan_parts *parts)
 {
     finder f = {.graph = graph, .plan = plan, .arena = graph->arena};
-    parts->of_op = ETCH_NEW_ARRAY(graph->arena, graph->op_count, etch_part *);
-    parts->of_tensor = ETCH_NEW_ARRAY(graph->arena, graph->tensors.count, etch_part *);
-    parts->of_call = ETCH_NEW_ARRAY(graph->arena, graph->scopes.count, etch_part *);
-    parts->of_loop = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_part *);
-    parts->around = ETCH_NEW_ARRAY(graph->arena, graph->scopes.count, etch_part *);
+    parts->of_op = ETCH_NEW_ARRAY(graph->arena, graph->op_count, etch_plan_part *);
+    parts->of_tensor = ETCH_NEW_ARRAY(graph->arena, graph->tensors.count, etch_plan_part *);
+    parts->of_call = ETCH_NEW_ARRAY(graph->arena, graph->scopes.count, etch_plan_part *);
+    parts->of_loop = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_plan_part *);
+    parts->around = ETCH_NEW_ARRAY(graph->arena, graph->scopes.count, etch_plan_part *);
     find_areas(&f);
     for (uint32_t i = 0; i < f.areas.count; i++) {
-        etch_part *part = &f.areas.at[i]->part;
+        etch_plan_part *part = &f.areas.at[i]->part;
         for (uint32_t k = 0; k < f.areas.count; k++)
             if (k != i && holds(&f, f.areas.at[k], f.areas.at[i]))
                 part->outer = deeper(&f, part->outer, f.areas.at[k]);
     }
     for (uint32_t i = 0; i < f.areas.count; i++) {
-        etch_part *part = &f.areas.at[i]->part;
+        etch_plan_part *part = &f.areas.at[i]->part;
         part->touched = touched_by(plan, part);
         if (part->call && part->overrides.count)
             parts->of_call[part->call->id] = part;
@@ -406,25 +406,25 @@ static const etch_op *first_op(const etch_op *op)
     return op;
 }
 
-const etch_part *etch_part_of(const etch_parts *parts, const etch_tensor *tensor)
+const etch_plan_part *etch_part_of(const etch_plan_parts *parts, const etch_tensor *tensor)
 {
     return parts->of_tensor[etch_origin(tensor)->id];
 }
 
-static bool is_around(const etch_part *part, const etch_part *inner)
+static bool is_around(const etch_plan_part *part, const etch_plan_part *inner)
 {
     while (inner && inner != part)
         inner = inner->outer;
     return inner == part;
 }
 
-etch_crossing etch_part_crossed(const etch_parts *parts, const etch_op *op, const etch_tensor *operand)
+etch_crossing etch_part_crossed(const etch_plan_parts *parts, const etch_op *op, const etch_tensor *operand)
 {
     const etch_op *first = first_op(op);
-    const etch_part *part = parts->of_op[first->id], *from = etch_part_of(parts, operand);
+    const etch_plan_part *part = parts->of_op[first->id], *from = etch_part_of(parts, operand);
     etch_crossing crossing = {.to = part, .part = part};
     if (first->edge == ETCH_LEAVE) {
-        const etch_part *call = parts->of_call[first->scope->id];
+        const etch_plan_part *call = parts->of_call[first->scope->id];
         return (etch_crossing){
             .axes = call ? call->touched : 0, .to = call ? call->outer : NULL, .part = call, .leaves = true};
     }
@@ -436,11 +436,11 @@ etch_crossing etch_part_crossed(const etch_parts *parts, const etch_op *op, cons
     return crossing;
 }
 
-etch_crossing etch_part_left(const etch_parts *parts, const etch_tensor *tensor)
+etch_crossing etch_part_left(const etch_plan_parts *parts, const etch_tensor *tensor)
 {
     const etch_tensor *first = etch_origin(tensor);
     etch_crossing crossing = {.leaves = true};
-    for (const etch_part *part = first->producer ? parts->of_op[first->producer->id] : NULL; part;
+    for (const etch_plan_part *part = first->producer ? parts->of_op[first->producer->id] : NULL; part;
          part = part->outer) {
         if (!part->result || part->result->producer != first->producer)
             continue;
@@ -451,16 +451,16 @@ etch_crossing etch_part_left(const etch_parts *parts, const etch_tensor *tensor)
     return crossing;
 }
 
-etch_crossing etch_part_of_loop_left(const etch_parts *parts, const etch_loop *loop)
+etch_crossing etch_part_of_loop_left(const etch_plan_parts *parts, const etch_loop *loop)
 {
     while (loop->repeats)
         loop = loop->repeats;
-    const etch_part *part = parts->of_loop[loop->id];
+    const etch_plan_part *part = parts->of_loop[loop->id];
     return (etch_crossing){
         .axes = part ? part->touched : 0, .to = part ? part->outer : NULL, .part = part, .leaves = true};
 }
 
-const etch_part *etch_part_around(const etch_parts *parts, const etch_scope *scope)
+const etch_plan_part *etch_part_around(const etch_plan_parts *parts, const etch_scope *scope)
 {
     return scope ? parts->around[scope->id] : NULL;
 }

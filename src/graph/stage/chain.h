@@ -4,10 +4,10 @@
 
 #include "graph/stage/stage.h"
 
-struct placer;
+struct etch_placer;
 
 /* Sets the homes of steps and loops, and `stages`, when the plan has a stage line. */
-void etch_stages_find(struct placer *p);
+void etch_stages_find(struct etch_placer *p);
 /* Fills `units`. */
 void etch_placed_units(etch_placed *placed);
 

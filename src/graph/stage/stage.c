@@ -13,7 +13,7 @@
 #include "graph/stage/stage_int.h"
 
 typedef struct staging {
-    placer *p;
+    etch_placer *p;
     etch_placed *placed;
     etch_stages *stages;
     bool backward; /* along the backward pass, where homes fall */
@@ -542,7 +542,7 @@ static void forget_readers(const staging *s)
         s->first[i] = ETCH_NO_HOME;
 }
 
-void etch_stages_find(placer *p)
+void etch_stages_find(etch_placer *p)
 {
     if (!p->plan->stage)
         return;

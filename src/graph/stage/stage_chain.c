@@ -9,7 +9,7 @@
 #include "graph/stage/stage_int.h"
 
 typedef struct selecting {
-    placer *p;
+    etch_placer *p;
     etch_stages *stages;
     bool **stated; /* by name of the line, then op id: is the op of a statement that it selects? */
     bool *found;   /* by name of the line: it is a unit */
@@ -156,7 +156,7 @@ static void check_names(const selecting *s)
     s->p->failed = true;
 }
 
-bool etch_stage_chain(placer *p, etch_stages *stages)
+bool etch_stage_chain(etch_placer *p, etch_stages *stages)
 {
     const uint32_t count = stages->line->selector_count;
     selecting s = {.p = p, .stages = stages};

@@ -6,6 +6,6 @@
 #include "graph/stage/chain.h"
 
 /* Finds the entries of the chain that the line of `stages` lists. False after an error. */
-bool etch_stage_chain(placer *p, etch_stages *stages);
+bool etch_stage_chain(etch_placer *p, etch_stages *stages);
 
 #endif

@@ -119,7 +119,7 @@ static group *group_before(const grouping *g, const etch_placed_region *region, 
     group *before = latest.by.group;
     if (!before || before->phase != step->phase || before->home != step->home)
         return NULL;
-    bool collective = before->anchor && etch_step_role(before->anchor) == ROLE_MOVE;
+    bool collective = before->anchor && etch_step_role(before->anchor) == ETCH_ROLE_MOVE;
     return collective ? NULL : before;
 }
 
@@ -165,11 +165,11 @@ static group *group_new(const grouping *g, const etch_placed_region *region, uin
 static group *group_to_join(const grouping *g, const etch_placed_region *region, const etch_step *step,
                             etch_role role, group *open)
 {
-    if (role == ROLE_MOVE)
+    if (role == ETCH_ROLE_MOVE)
         return NULL;
     if (g->rule->segment && open && open->phase == step->phase && open->home == step->home)
         return open;
-    return g->rule->operands && role == ROLE_POINTWISE ? group_before(g, region, step) : NULL;
+    return g->rule->operands && role == ETCH_ROLE_POINTWISE ? group_before(g, region, step) : NULL;
 }
 
 /* The group of a step at `item`, NULL when it is no node. */
@@ -177,16 +177,16 @@ static group *group_step(const grouping *g, const etch_placed_region *region, ui
                          group *open)
 {
     etch_role role = etch_step_role(step);
-    if (role == ROLE_FREE)
+    if (role == ETCH_ROLE_FREE)
         return NULL;
     group *own = group_to_join(g, region, step, role, open);
     if (!own)
         own = group_new(g, region, item, step);
-    if (role != ROLE_POINTWISE) {
+    if (role != ETCH_ROLE_POINTWISE) {
         own->anchor = step;
         own->item = item;
     }
-    if (role == ROLE_KERNEL && g->rule->operands)
+    if (role == ETCH_ROLE_KERNEL && g->rule->operands)
         take_over_operands(g, own);
     for (uint32_t i = 0; i < step->in_count; i++) {
         origin from = origin_of(g, step->ins[i]);
@@ -260,7 +260,7 @@ static void group_region(grouping *g, etch_placed_region *region)
         if (step) {
             group *own = g->groups[step->id] = group_step(g, region, i, step, open);
             if (own)
-                open = etch_step_role(step) == ROLE_MOVE ? NULL : own;
+                open = etch_step_role(step) == ETCH_ROLE_MOVE ? NULL : own;
             continue;
         }
         open = NULL;

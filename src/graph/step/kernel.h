@@ -55,11 +55,11 @@ uint32_t etch_moment_bytes(const etch_training *training);
 uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *weight, uint32_t *reads);
 /* Bytes of an element of a gradient on its way to other ranks. */
 uint32_t etch_sync_width(const etch_training *training);
-/* FLOP and bytes of the sum of squares for one element of a gradient; its result is CLIP_RESULT_BYTES
+/* FLOP and bytes of the sum of squares for one element of a gradient; its result is ETCH_CLIP_RESULT_BYTES
  * long. */
 uint32_t etch_clip_flop(const etch_training *training);
 uint32_t etch_clip_bytes(const etch_training *training);
 
-enum { CLIP_RESULT_BYTES = 4 };
+enum { ETCH_CLIP_RESULT_BYTES = 4 };
 
 #endif

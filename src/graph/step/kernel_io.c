@@ -46,7 +46,7 @@ static bool see_part(local *l, const etch_flop_rule *rule)
     const etch_attrs *attrs = &l->step->op->attrs;
     const etch_training *training = l->placed->training;
     etch_sym *sym = training->graph->sym;
-    if (!l->step->part || rule->pairs != PAIRS_EXACT || attrs->pairs)
+    if (!l->step->part || rule->pairs != ETCH_PAIRS_EXACT || attrs->pairs)
         return false;
     etch_expr queries = etch_training_size(training, l->counted), keys = etch_int(sym, 1), others = keys;
     for (uint32_t i = 0; i < attrs->over_count; i++) {
@@ -187,7 +187,7 @@ static void read_operands(io *x, etch_kernel *kernel, const etch_step *step)
             continue;
         if (x->whole[root->id] == x->kernels)
             continue;
-        bool rows = step->row->touch == TOUCH_ROWS_READ && i == 0;
+        bool rows = step->row->touch == ETCH_TOUCH_ROWS_READ && i == 0;
         if (!rows)
             x->whole[root->id] = x->kernels;
         if (!own && x->reader[root->id] != x->kernels)
@@ -224,7 +224,7 @@ static void add_to_gradient(const io *x, etch_kernel *kernel, const etch_tensor 
 static void write_results(const io *x, etch_kernel *kernel, const etch_step *step)
 {
     for (uint32_t i = 0; i < step->out_count; i++) {
-        bool rows = step->row->touch == TOUCH_ROWS_WRITTEN && i == 0;
+        bool rows = step->row->touch == ETCH_TOUCH_ROWS_WRITTEN && i == 0;
         etch_value *result = step->outs[i];
         if (step->accumulate_into[i]) {
             add_to_gradient(x, kernel, step->accumulate_into[i], rows ? step->ins[0] : result, rows);
@@ -246,7 +246,7 @@ static void fill_kernel(io *x, etch_kernel *kernel)
         read_operands(x, kernel, step);
         write_results(x, kernel, step);
     }
-    if (etch_step_role(kernel->anchor) != ROLE_MOVE)
+    if (etch_step_role(kernel->anchor) != ETCH_ROLE_MOVE)
         return;
     kernel->bytes = etch_payload(x->placed, kernel->anchor);
     kernel->read = etch_int(x->sym, 0);

@@ -61,7 +61,7 @@ typedef struct sharder {
 /* A view, or a rank's shard, of a value: it reads nothing by itself. */
 static bool is_free(const etch_step *step)
 {
-    return etch_step_role(step) == ROLE_FREE && !step->accumulate_into[0];
+    return etch_step_role(step) == ETCH_ROLE_FREE && !step->accumulate_into[0];
 }
 
 /* The divided weight that the value shows all or a shard of; NULL for most. */

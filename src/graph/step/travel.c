@@ -18,17 +18,17 @@ static bool has_route(const etch_op *op, etch_shape shape, etch_shape opposite)
     if (!op)
         return false;
     return op->row->shape == shape ||
-           (op->row->shape == SHAPE_TARGETS && op->forward && op->forward->row->shape == opposite);
+           (op->row->shape == ETCH_SHAPE_TARGETS && op->forward && op->forward->row->shape == opposite);
 }
 
 static bool fills_slots(const etch_op *op)
 {
-    return has_route(op, SHAPE_ROUTED, SHAPE_RETURNED);
+    return has_route(op, ETCH_SHAPE_ROUTED, ETCH_SHAPE_RETURNED);
 }
 
 static bool empties_slots(const etch_op *op)
 {
-    return has_route(op, SHAPE_RETURNED, SHAPE_ROUTED);
+    return has_route(op, ETCH_SHAPE_RETURNED, ETCH_SHAPE_ROUTED);
 }
 
 static void send_as(etch_step *move, etch_travel travel)

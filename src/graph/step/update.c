@@ -56,7 +56,7 @@ uint32_t etch_sync_width(const etch_training *training)
 
 uint32_t etch_clip_flop(const etch_training *training)
 {
-    return etch_row_for(training->graph, USE_NORM)->flop;
+    return etch_row_for(training->graph, ETCH_USE_NORM)->flop;
 }
 
 uint32_t etch_clip_bytes(const etch_training *training)

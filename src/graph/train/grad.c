@@ -38,9 +38,9 @@ static bool is_trainable(const etch_tensor *tensor)
 
 /* ---- which values need a cotangent? ----------------------------------------------------------------- */
 
-static void mark_region(deriver *d, const etch_region *region);
+static void mark_region(etch_deriver *d, const etch_region *region);
 
-static void mark_op(deriver *d, const etch_op *op)
+static void mark_op(etch_deriver *d, const etch_op *op)
 {
     bool any = false;
     for (uint32_t i = 0; i < op->in_count; i++)
@@ -51,7 +51,7 @@ static void mark_op(deriver *d, const etch_op *op)
 }
 
 /* Does a version of the i-th value of a loop need one, which the iterations do not know of yet? */
-static bool leaves_with_more(const deriver *d, const etch_loop *loop, uint32_t i)
+static bool leaves_with_more(const etch_deriver *d, const etch_loop *loop, uint32_t i)
 {
     bool any = d->needs[etch_loop_carries(loop)->at[i].init->id];
     for (uint32_t k = 0; k < loop->bodies.count; k++)
@@ -59,7 +59,7 @@ static bool leaves_with_more(const deriver *d, const etch_loop *loop, uint32_t i
     return any && !d->needs[etch_loop_carries(loop)->at[i].in->id];
 }
 
-static bool mark_carry(deriver *d, const etch_loop *loop, uint32_t i)
+static bool mark_carry(etch_deriver *d, const etch_loop *loop, uint32_t i)
 {
     if (!leaves_with_more(d, loop, i))
         return false;
@@ -70,7 +70,7 @@ static bool mark_carry(deriver *d, const etch_loop *loop, uint32_t i)
 }
 
 /* A value that an iteration hands on needs one when its first or any later version does, of any class. */
-static void mark_loop(deriver *d, const etch_loop *loop)
+static void mark_loop(etch_deriver *d, const etch_loop *loop)
 {
     bool changed = true;
     while (changed) {
@@ -84,7 +84,7 @@ static void mark_loop(deriver *d, const etch_loop *loop)
     }
 }
 
-static void mark_region(deriver *d, const etch_region *region)
+static void mark_region(etch_deriver *d, const etch_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_item *item = &region->items.at[i];
@@ -97,7 +97,7 @@ static void mark_region(deriver *d, const etch_region *region)
 
 /* ---- contributions ---------------------------------------------------------------------------------- */
 
-static etch_tensor *derived_tensor(deriver *d, const char *prefix, etch_tensor *of, etch_dtype dtype)
+static etch_tensor *derived_tensor(etch_deriver *d, const char *prefix, etch_tensor *of, etch_dtype dtype)
 {
     etch_graph *g = d->graph;
     etch_tensor *t = etch_tensor_new(g, etch_text(g->arena, "%s%s", prefix, of->name), ETCH_ACT, dtype,
@@ -108,14 +108,14 @@ static etch_tensor *derived_tensor(deriver *d, const char *prefix, etch_tensor *
 }
 
 /* Cotangents are sums and are no narrower than activations, whatever a value was cast to. */
-static etch_dtype cotangent_dtype(const deriver *d, const etch_tensor *of)
+static etch_dtype cotangent_dtype(const etch_deriver *d, const etch_tensor *of)
 {
     const etch_dtype usual = d->graph->dtypes.act;
     return etch_dtype_bytes(of->dtype) < etch_dtype_bytes(usual) ? usual : of->dtype;
 }
 
 /* An op of the backward pass, placed in `region`; its outs are still to be filled. */
-static etch_op *derived_op(deriver *d, const etch_row *row, etch_tensor *const *ins, uint32_t in_count,
+static etch_op *derived_op(etch_deriver *d, const etch_row *row, etch_tensor *const *ins, uint32_t in_count,
                            uint32_t out_count, const etch_op *forward)
 {
     const etch_attrs *attrs = forward ? &forward->attrs : NULL;
@@ -128,7 +128,7 @@ static etch_op *derived_op(deriver *d, const etch_row *row, etch_tensor *const *
 }
 
 /* Integers have none. Reported once: what an integer is made from is mostly one, too. */
-static bool has_gradient(deriver *d, const etch_tensor *target)
+static bool has_gradient(etch_deriver *d, const etch_tensor *target)
 {
     const etch_graph *g = d->graph;
     if (target->dtype < ETCH_I64)
@@ -149,7 +149,7 @@ static bool has_gradient(deriver *d, const etch_tensor *target)
     return false;
 }
 
-static etch_tensor *gradient_of(const deriver *d, const etch_tensor *weight)
+static etch_tensor *gradient_of(const etch_deriver *d, const etch_tensor *weight)
 {
     const etch_graph *g = d->graph;
     for (uint32_t i = 0; i < g->weights.count; i++)
@@ -158,34 +158,35 @@ static etch_tensor *gradient_of(const deriver *d, const etch_tensor *weight)
     return NULL;
 }
 
-static void add_part(deriver *d, const etch_tensor *to, etch_tensor *part)
+static void add_part(etch_deriver *d, const etch_tensor *to, etch_tensor *part)
 {
-    tensor_list *parts = &d->parts->to[to->id];
+    etch_tensor_list *parts = &d->parts->to[to->id];
     if (parts->count == 0)
         ETCH_PUSH(d->graph->arena, &d->parts->ids, to->id);
     ETCH_PUSH(d->graph->arena, parts, part);
 }
 
-static contributions *begin_parts(deriver *d)
+static contributions *begin_parts(etch_deriver *d)
 {
     if (d->idle.count > 0)
         return d->idle.at[--d->idle.count];
     contributions *parts = ETCH_NEW(d->graph->arena, contributions);
-    parts->to = ETCH_NEW_ARRAY(d->graph->arena, d->forward_count, tensor_list);
+    parts->to = ETCH_NEW_ARRAY(d->graph->arena, d->forward_count, etch_tensor_list);
     return parts;
 }
 
-static void end_parts(deriver *d, contributions *parts)
+static void end_parts(etch_deriver *d, contributions *parts)
 {
     for (uint32_t i = 0; i < parts->ids.count; i++)
-        parts->to[parts->ids.at[i]] = (tensor_list){0};
+        parts->to[parts->ids.at[i]] = (etch_tensor_list){0};
     parts->ids.count = 0;
     ETCH_PUSH(d->graph->arena, &d->idle, parts);
 }
 
 /* Adds `part` to the cotangent of `target`. `fresh`: nothing else uses `part`, so that its producer can add
  * into a gradient itself. */
-static void contribute(deriver *d, etch_region *region, etch_tensor *target, etch_tensor *part, bool fresh)
+static void contribute(etch_deriver *d, etch_region *region, etch_tensor *target, etch_tensor *part,
+                       bool fresh)
 {
     if (!d->needs[target->id] || !has_gradient(d, target))
         return;
@@ -194,7 +195,7 @@ static void contribute(deriver *d, etch_region *region, etch_tensor *target, etc
         return;
     }
     if (!fresh) {
-        etch_op *op = derived_op(d, etch_row_for(d->graph, USE_ACCUMULATION), &part, 1, 1, NULL);
+        etch_op *op = derived_op(d, etch_row_for(d->graph, ETCH_USE_ACCUMULATION), &part, 1, 1, NULL);
         op->scope = target->scope;
         part = op->outs[0] = derived_tensor(d, "d", target, d->graph->dtypes.grads);
         etch_region_add_op(d->graph, region, op);
@@ -204,26 +205,27 @@ static void contribute(deriver *d, etch_region *region, etch_tensor *target, etc
 }
 
 /* The cotangent of a forward value: the sum of what was contributed so far. NULL when there is nothing. */
-static etch_tensor *total_of(deriver *d, etch_region *region, etch_tensor *tensor, const etch_op *forward)
+static etch_tensor *total_of(etch_deriver *d, etch_region *region, etch_tensor *tensor,
+                             const etch_op *forward)
 {
-    tensor_list *parts = &d->parts->to[tensor->id];
+    etch_tensor_list *parts = &d->parts->to[tensor->id];
     if (parts->count == 0)
         return NULL;
-    etch_op *op = derived_op(d, etch_row_for(d->graph, USE_TOTAL), parts->at, parts->count, 1, NULL);
+    etch_op *op = derived_op(d, etch_row_for(d->graph, ETCH_USE_TOTAL), parts->at, parts->count, 1, NULL);
     op->scope = forward ? forward->scope : tensor->scope;
     op->span = tensor->span;
     op->outs[0] = derived_tensor(d, "d", etch_recompute_version(d, tensor), cotangent_dtype(d, tensor));
     op->outs[0]->of = etch_recompute_version(d, tensor);
     etch_region_add_op(d->graph, region, op);
-    *parts = (tensor_list){0};
+    *parts = (etch_tensor_list){0};
     return op->outs[0];
 }
 
 /* ---- one op ----------------------------------------------------------------------------------------- */
 
 /* Collects the operands that `args` names; returns the bits of those that are not given. */
-static uint32_t gather_args(deriver *d, const etch_op *op, const char *args, const tensor_list *cotangents,
-                            uint32_t target, tensor_list *out)
+static uint32_t gather_args(etch_deriver *d, const etch_op *op, const char *args,
+                            const etch_tensor_list *cotangents, uint32_t target, etch_tensor_list *out)
 {
     etch_arena *arena = d->graph->arena;
     uint32_t absent = 0, slot = 0;
@@ -256,7 +258,7 @@ static bool same_dims(const etch_tensor *a, const etch_tensor *b)
 }
 
 /* A part of what a concat has made has the dims along which the operand was broadcast. */
-static void give_part_dims(deriver *d, const etch_op *made, uint32_t part)
+static void give_part_dims(etch_deriver *d, const etch_op *made, uint32_t part)
 {
     etch_dim_list dims = {0};
     etch_part_dims(made, made->ins[0], part, d->graph, &dims);
@@ -265,9 +267,9 @@ static void give_part_dims(deriver *d, const etch_op *made, uint32_t part)
 }
 
 /* The cotangent of an operand that was broadcast. */
-static etch_tensor *sum_to(deriver *d, etch_region *region, etch_tensor *part, etch_tensor *target)
+static etch_tensor *sum_to(etch_deriver *d, etch_region *region, etch_tensor *part, etch_tensor *target)
 {
-    etch_op *op = derived_op(d, etch_row_for(d->graph, USE_REDUCTION), &part, 1, 1, NULL);
+    etch_op *op = derived_op(d, etch_row_for(d->graph, ETCH_USE_REDUCTION), &part, 1, 1, NULL);
     op->scope = target->scope;
     op->span = target->span;
     op->outs[0] = derived_tensor(d, "d", target, cotangent_dtype(d, target));
@@ -276,11 +278,11 @@ static etch_tensor *sum_to(deriver *d, etch_region *region, etch_tensor *part, e
 }
 
 /* Calls the rule's row for the operands `targets`. */
-static void apply_rule(deriver *d, etch_region *region, const etch_op *op, const etch_grad *rule,
-                       const tensor_list *cotangents, const uint32_t *targets, uint32_t count)
+static void apply_rule(etch_deriver *d, etch_region *region, const etch_op *op, const etch_grad *rule,
+                       const etch_tensor_list *cotangents, const uint32_t *targets, uint32_t count)
 {
     const etch_row *row = etch_row_named(d->graph->table, rule->row);
-    tensor_list args = {0};
+    etch_tensor_list args = {0};
     bool any = false;
     for (uint32_t i = 0; i < count; i++)
         any = any || d->needs[op->ins[targets[i]]->id];
@@ -308,7 +310,7 @@ static void apply_rule(deriver *d, etch_region *region, const etch_op *op, const
     etch_region_add_op(d->graph, region, made);
     for (uint32_t i = 0; i < count; i++) {
         etch_tensor *target = op->ins[targets[i]], *part = made->outs[i];
-        bool fresh = row->role != ROLE_FREE; /* a view is no node, so it adds into nothing */
+        bool fresh = row->role != ETCH_ROLE_FREE; /* a view is no node, so it adds into nothing */
         if (etch_row_is_several(row) && d->needs[target->id] && !same_dims(part, target)) {
             part = sum_to(d, region, part, target);
             fresh = true;
@@ -317,7 +319,7 @@ static void apply_rule(deriver *d, etch_region *region, const etch_op *op, const
     }
 }
 
-static etch_tensor *zeros_like(deriver *d, etch_tensor *of)
+static etch_tensor *zeros_like(etch_deriver *d, etch_tensor *of)
 {
     etch_tensor *zeros = derived_tensor(d, "d", of, cotangent_dtype(d, of));
     zeros->kind = ETCH_CONSTANT;
@@ -326,7 +328,7 @@ static etch_tensor *zeros_like(deriver *d, etch_tensor *of)
 
 /* The cotangent of the result; of parts those of all, zeros where nothing was contributed. False when there
  * is none at all. */
-static bool collect_cotangents(deriver *d, etch_region *region, const etch_op *op, tensor_list *out)
+static bool collect_cotangents(etch_deriver *d, etch_region *region, const etch_op *op, etch_tensor_list *out)
 {
     bool any = false;
     for (uint32_t i = 0; i < (etch_row_is_several(op->row) ? op->out_count : 1); i++) {
@@ -337,7 +339,7 @@ static bool collect_cotangents(deriver *d, etch_region *region, const etch_op *o
     return any;
 }
 
-static void derive_op(deriver *d, etch_region *region, const etch_op *op)
+static void derive_op(etch_deriver *d, etch_region *region, const etch_op *op)
 {
     etch_graph *g = d->graph;
     etch_tensor *result = op->outs[0];
@@ -349,7 +351,7 @@ static void derive_op(deriver *d, etch_region *region, const etch_op *op)
         etch_tensor *seed = etch_tensor_new(g, "one", ETCH_CONSTANT, result->dtype, NULL, 0, result->span);
         add_part(d, result, seed);
     }
-    tensor_list cotangents = {0};
+    etch_tensor_list cotangents = {0};
     if (!d->needs[result->id] || !collect_cotangents(d, region, op, &cotangents))
         return;
     uint32_t *targets = ETCH_NEW_ARRAY(g->arena, op->in_count, uint32_t);
@@ -375,7 +377,7 @@ static void derive_op(deriver *d, etch_region *region, const etch_op *op)
 
 /* ---- loops ------------------------------------------------------------------------------------------ */
 
-static void derive_region(deriver *d, const etch_region *forward, etch_region *into);
+static void derive_region(etch_deriver *d, const etch_region *forward, etch_region *into);
 
 static bool loop_has_loss(const etch_loop *loop);
 
@@ -397,10 +399,10 @@ static bool loop_has_loss(const etch_loop *loop)
     return false;
 }
 
-static bool loop_trains(const deriver *d, const etch_loop *loop);
+static bool loop_trains(const etch_deriver *d, const etch_loop *loop);
 
 /* Is there an objective in the region that a trainable weight stands behind? */
-static bool trains_loss(const deriver *d, const etch_region *region)
+static bool trains_loss(const etch_deriver *d, const etch_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_item *item = &region->items.at[i];
@@ -411,7 +413,7 @@ static bool trains_loss(const deriver *d, const etch_region *region)
     return false;
 }
 
-static bool loop_trains(const deriver *d, const etch_loop *loop)
+static bool loop_trains(const etch_deriver *d, const etch_loop *loop)
 {
     for (uint32_t i = 0; i < loop->bodies.count; i++)
         if (trains_loss(d, loop->bodies.at[i]))
@@ -419,7 +421,7 @@ static bool loop_trains(const deriver *d, const etch_loop *loop)
     return false;
 }
 
-static bool loop_matters(const deriver *d, const etch_loop *loop)
+static bool loop_matters(const etch_deriver *d, const etch_loop *loop)
 {
     for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
         if (d->parts->to[etch_loop_carries(loop)->at[i].result->id].count)
@@ -427,14 +429,14 @@ static bool loop_matters(const deriver *d, const etch_loop *loop)
     return loop_trains(d, loop);
 }
 
-static bool op_matters(const deriver *d, const etch_op *op)
+static bool op_matters(const etch_deriver *d, const etch_op *op)
 {
     const etch_tensor *result = op->outs[0];
     return d->needs[result->id] && (d->parts->to[result->id].count || is_loss(result));
 }
 
 /* A value that the backward loop hands from iteration to iteration: the cotangent of `of`. */
-static etch_tensor *backward_carry(deriver *d, etch_region *back, etch_tensor *of, etch_tensor *init)
+static etch_tensor *backward_carry(etch_deriver *d, etch_region *back, etch_tensor *of, etch_tensor *init)
 {
     etch_tensor *in = derived_tensor(d, "d", of, cotangent_dtype(d, of));
     ETCH_PUSH(d->graph->arena, &back->carries, (etch_carry){.init = init, .in = in});
@@ -452,14 +454,14 @@ typedef struct undoing {
 typedef ETCH_VEC(uint32_t) ids_list;
 
 /* What follows adds to the contributions of a class, in its backward body. */
-static etch_region *enter_class(deriver *d, const undoing *u, uint32_t class)
+static etch_region *enter_class(etch_deriver *d, const undoing *u, uint32_t class)
 {
     d->parts = u->parts[class];
     return d->graph->region = u->back->bodies.at[class];
 }
 
 /* Derives one body. Its carries are the values that need a cotangent, in the order of the loop. */
-static void derive_body(deriver *d, const undoing *u, uint32_t class)
+static void derive_body(etch_deriver *d, const undoing *u, uint32_t class)
 {
     const etch_region *body = u->loop->bodies.at[class];
     etch_region *back = enter_class(d, u, class);
@@ -490,7 +492,7 @@ static int by_id(const void *a, const void *b)
 }
 
 /* The values from outside the loop that some class contributes to, each once, by id. */
-static ids_list outer_ids(const deriver *d, const undoing *u)
+static ids_list outer_ids(const etch_deriver *d, const undoing *u)
 {
     ids_list ids = {0};
     for (uint32_t k = 0; k < u->loop->bodies.count; k++)
@@ -511,7 +513,7 @@ static ids_list outer_ids(const deriver *d, const undoing *u)
 
 /* Cotangents of values from outside the loop: each iteration adds its part to what earlier ones left, if it
  * has one. */
-static void accumulate_outer(deriver *d, const undoing *u, tensor_list *outer)
+static void accumulate_outer(etch_deriver *d, const undoing *u, etch_tensor_list *outer)
 {
     const ids_list ids = outer_ids(d, u);
     for (uint32_t i = 0; i < ids.count; i++) {
@@ -531,7 +533,7 @@ static void accumulate_outer(deriver *d, const undoing *u, tensor_list *outer)
 }
 
 /* The backward loop, without its bodies' contents. */
-static etch_loop *begin_backward(deriver *d, const etch_loop *loop, etch_region *into)
+static etch_loop *begin_backward(etch_deriver *d, const etch_loop *loop, etch_region *into)
 {
     d->graph->region = into;
     etch_loop *back = etch_graph_begin(d->graph, loop->name, loop->count, loop->span);
@@ -544,7 +546,7 @@ static etch_loop *begin_backward(deriver *d, const etch_loop *loop, etch_region 
 }
 
 /* The i-th value that leaves the backward loop: the cotangent of what `target` was when the loop began. */
-static void leave_backward(deriver *d, const etch_loop *back, uint32_t i, etch_tensor *target,
+static void leave_backward(etch_deriver *d, const etch_loop *back, uint32_t i, etch_tensor *target,
                            etch_region *into)
 {
     const etch_tensor *in = etch_loop_carries(back)->at[i].in;
@@ -555,7 +557,7 @@ static void leave_backward(deriver *d, const etch_loop *back, uint32_t i, etch_t
     contribute(d, into, target, result, false);
 }
 
-static void derive_loop(deriver *d, const etch_loop *loop, etch_region *into)
+static void derive_loop(etch_deriver *d, const etch_loop *loop, etch_region *into)
 {
     etch_graph *g = d->graph;
     if (!loop_matters(d, loop))
@@ -565,7 +567,7 @@ static void derive_loop(deriver *d, const etch_loop *loop, etch_region *into)
     u.inits = ETCH_NEW_ARRAY(g->arena, count, etch_tensor *);
     u.parts = ETCH_NEW_ARRAY(g->arena, classes, contributions *);
     contributions *outside = d->parts;
-    tensor_list handed = {0};
+    etch_tensor_list handed = {0};
     for (uint32_t i = 0; i < count; i++) {
         const etch_carry *c = &etch_loop_carries(loop)->at[i];
         u.inits[i] = d->needs[c->in->id] ? total_of(d, into, c->result, NULL) : NULL;
@@ -586,7 +588,7 @@ static void derive_loop(deriver *d, const etch_loop *loop, etch_region *into)
         leave_backward(d, u.back, i, handed.at[i], into);
 }
 
-static void derive_region(deriver *d, const etch_region *forward, etch_region *into)
+static void derive_region(etch_deriver *d, const etch_region *forward, etch_region *into)
 {
     for (uint32_t i = forward->items.count; i-- > 0;) {
         const etch_item *item = &forward->items.at[i];
@@ -626,7 +628,7 @@ static etch_expr copies_in_unit(etch_sym *sym, const etch_tensor *weight)
     return copies;
 }
 
-static void add_weight(deriver *d, etch_unit *unit, etch_tensor *weight, bool *seen)
+static void add_weight(etch_deriver *d, etch_unit *unit, etch_tensor *weight, bool *seen)
 {
     if (seen[weight->id] || !is_trainable(weight))
         return;
@@ -638,7 +640,7 @@ static void add_weight(deriver *d, etch_unit *unit, etch_tensor *weight, bool *s
 /* Assigns weights in order of first use. Segments count up over the items of the top level: even between
  * loops, odd for loops. A weight of the top level that a loop uses first is complete only when the loop has
  * been undone: it belongs to the segment before. */
-static void unit_region(deriver *d, const etch_region *region, etch_region *outermost, uint32_t *segment,
+static void unit_region(etch_deriver *d, const etch_region *region, etch_region *outermost, uint32_t *segment,
                         bool *seen)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
@@ -675,7 +677,7 @@ static void sort_units(etch_training *training)
 
 /* ---- the door --------------------------------------------------------------------------------------- */
 
-static void make_gradients(deriver *d)
+static void make_gradients(etch_deriver *d)
 {
     etch_graph *g = d->graph;
     for (uint32_t i = 0; i < g->weights.count; i++) {
@@ -692,7 +694,7 @@ static void make_gradients(deriver *d)
 }
 
 /* Inside a step the batch is what one microbatch has of it; under another name it would be all of it. */
-static void check_batch(deriver *d, const etch_region *region)
+static void check_batch(etch_deriver *d, const etch_region *region)
 {
     const etch_train *train = &d->training->train;
     for (uint32_t i = 0; i < region->items.count; i++) {
@@ -730,7 +732,7 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
     training->train = *train;
     if (!training->train.micro)
         training->train.micro = etch_int(graph->sym, 1);
-    deriver d = {.graph = graph, .training = training, .forward_count = graph->tensors.count};
+    etch_deriver d = {.graph = graph, .training = training, .forward_count = graph->tensors.count};
     d.needs = ETCH_NEW_ARRAY(graph->arena, d.forward_count, bool);
     d.parts = begin_parts(&d);
     d.loop_version = ETCH_NEW_ARRAY(graph->arena, graph->loop_count, etch_loop *);

@@ -38,7 +38,7 @@ static const etch_op *op_in_loop(const etch_loop *loop)
 }
 
 /* `within`: by op id, what the name speaks of; NULL: of everything. */
-static bool find_loops(deriver *d, const etch_region *region, const char *name, const bool *within)
+static bool find_loops(etch_deriver *d, const etch_region *region, const char *name, const bool *within)
 {
     bool found = false;
     for (uint32_t i = 0; i < region->items.count; i++) {
@@ -82,20 +82,20 @@ static bool is_of_call(const etch_item *item, const etch_scope *scope)
 }
 
 /* Blocks that hold others come before them. */
-static void add_block(deriver *d, etch_block block)
+static void add_block(etch_deriver *d, etch_recompute_block block)
 {
     ETCH_PUSH(d->graph->arena, &d->again.blocks, block);
-    etch_block *at = d->again.blocks.at;
+    etch_recompute_block *at = d->again.blocks.at;
     for (uint32_t i = d->again.blocks.count - 1; i > 0; i--) {
         if (at[i - 1].end - at[i - 1].first >= at[i].end - at[i].first)
             break;
-        const etch_block swap = at[i];
+        const etch_recompute_block swap = at[i];
         at[i] = at[i - 1];
         at[i - 1] = swap;
     }
 }
 
-static bool has_block(const deriver *d, const etch_scope *scope)
+static bool has_block(const etch_deriver *d, const etch_scope *scope)
 {
     for (uint32_t i = 0; i < d->again.blocks.count; i++)
         if (d->again.blocks.at[i].scope == scope)
@@ -103,9 +103,9 @@ static bool has_block(const deriver *d, const etch_scope *scope)
     return false;
 }
 
-static void find_block(deriver *d, const etch_scope *scope)
+static void find_block(etch_deriver *d, const etch_scope *scope)
 {
-    etch_block block = {.scope = scope, .region = region_of_call(d->graph->forward, scope)};
+    etch_recompute_block block = {.scope = scope, .region = region_of_call(d->graph->forward, scope)};
     if (!scope->parent)
         block.region = d->graph->forward; /* the model itself */
     if (!block.region || has_block(d, scope))
@@ -133,7 +133,7 @@ static const etch_op *op_in_call(const etch_region *region, const etch_scope *sc
     return found;
 }
 
-static bool find_calls(deriver *d, const char *path, const bool *within)
+static bool find_calls(etch_deriver *d, const char *path, const bool *within)
 {
     bool found = false;
     for (uint32_t i = 0; i < d->graph->scopes.count; i++) {
@@ -149,7 +149,7 @@ static bool find_calls(deriver *d, const char *path, const bool *within)
     return found;
 }
 
-static bool find_statements(deriver *d, const char *path, const bool *within, bool *op_dropped)
+static bool find_statements(etch_deriver *d, const char *path, const bool *within, bool *op_dropped)
 {
     bool found = false;
     for (uint32_t i = 0; i < d->forward_count; i++) {
@@ -165,18 +165,18 @@ static bool find_statements(deriver *d, const char *path, const bool *within, bo
 }
 
 /* What is not kept is not kept under other names either. */
-static void drop_results(deriver *d, const bool *op_dropped)
+static void drop_results(etch_deriver *d, const bool *op_dropped)
 {
     for (uint32_t i = 0; i < d->forward_count; i++) {
         const etch_tensor *tensor = d->graph->tensors.at[i];
         const etch_op *op = tensor->producer;
         if (op && !tensor->of)
             d->again.dropped[i] =
-                op_dropped[op->id] || (op->row->role == ROLE_FREE && d->again.dropped[op->ins[0]->id]);
+                op_dropped[op->id] || (op->row->role == ETCH_ROLE_FREE && d->again.dropped[op->ins[0]->id]);
     }
 }
 
-static void report_unknown(deriver *d, const char *name, etch_span span)
+static void report_unknown(etch_deriver *d, const char *name, etch_span span)
 {
     const etch_graph *g = d->graph;
     const etch_name_list names = etch_graph_selectors(g);
@@ -193,7 +193,7 @@ static void report_unknown(deriver *d, const char *name, etch_span span)
     d->failed = true;
 }
 
-void etch_recompute_begin(deriver *d)
+void etch_recompute_begin(etch_deriver *d)
 {
     etch_graph *g = d->graph;
     const etch_train *train = &d->training->train;
@@ -217,13 +217,13 @@ void etch_recompute_begin(deriver *d)
 
 /* ---- copies ----------------------------------------------------------------------------------------- */
 
-etch_tensor *etch_recompute_version(const deriver *d, etch_tensor *tensor)
+etch_tensor *etch_recompute_version(const etch_deriver *d, etch_tensor *tensor)
 {
     etch_tensor *copy = tensor->id < d->forward_count ? d->again.version[tensor->id] : NULL;
     return copy ? copy : tensor;
 }
 
-static etch_tensor *cloned_tensor(deriver *d, etch_tensor *of)
+static etch_tensor *cloned_tensor(etch_deriver *d, etch_tensor *of)
 {
     etch_tensor *copy =
         etch_tensor_new(d->graph, of->name, of->kind, of->dtype, of->dims, of->rank, of->span);
@@ -238,7 +238,7 @@ static etch_tensor *cloned_tensor(deriver *d, etch_tensor *of)
 }
 
 /* Adds a copy to the end of `into`; before the loop that is being made there, if the derivation is inside it. */
-static void add_copy(deriver *d, etch_op *copy, etch_region *into)
+static void add_copy(etch_deriver *d, etch_op *copy, etch_region *into)
 {
     etch_region_add_op(d->graph, into, copy);
     if (into == d->graph->region)
@@ -249,7 +249,7 @@ static void add_copy(deriver *d, etch_op *copy, etch_region *into)
     last[-1] = swap;
 }
 
-static void clone_op(deriver *d, const etch_op *op, etch_region *into)
+static void clone_op(etch_deriver *d, const etch_op *op, etch_region *into)
 {
     etch_op *copy = etch_op_new(d->graph, op->row, op->ins, op->in_count, op->out_count, &op->attrs,
                                 ETCH_RECOMPUTE, op->span);
@@ -263,11 +263,11 @@ static void clone_op(deriver *d, const etch_op *op, etch_region *into)
     add_copy(d, copy, into);
 }
 
-static void clone_items(deriver *d, const etch_region *region, uint32_t first, uint32_t end,
+static void clone_items(etch_deriver *d, const etch_region *region, uint32_t first, uint32_t end,
                         etch_region *into);
 
 /* `inits`: of the values that the loop hands on. */
-static void clone_body(deriver *d, const etch_region *body, etch_tensor *const *inits, etch_region *copy)
+static void clone_body(etch_deriver *d, const etch_region *body, etch_tensor *const *inits, etch_region *copy)
 {
     etch_graph *g = d->graph;
     g->region = copy;
@@ -280,7 +280,7 @@ static void clone_body(deriver *d, const etch_region *body, etch_tensor *const *
         copy->carries.at[c].out = etch_recompute_read(d, body->carries.at[c].out);
 }
 
-static void clone_loop(deriver *d, const etch_loop *loop, etch_region *into)
+static void clone_loop(etch_deriver *d, const etch_loop *loop, etch_region *into)
 {
     etch_graph *g = d->graph;
     const uint32_t count = etch_loop_carries(loop)->count;
@@ -304,7 +304,7 @@ static void clone_loop(deriver *d, const etch_loop *loop, etch_region *into)
 }
 
 /* Copies items of a forward region to the end of `into`: everything is run again, also what nobody reads. */
-static void clone_items(deriver *d, const etch_region *region, uint32_t first, uint32_t end,
+static void clone_items(etch_deriver *d, const etch_region *region, uint32_t first, uint32_t end,
                         etch_region *into)
 {
     for (uint32_t i = first; i < end; i++) {
@@ -317,16 +317,16 @@ static void clone_items(deriver *d, const etch_region *region, uint32_t first, u
     d->graph->region = into;
 }
 
-void etch_recompute_body(deriver *d, const etch_region *body, etch_region *into)
+void etch_recompute_body(etch_deriver *d, const etch_region *body, etch_region *into)
 {
     if (d->again.loops[body->loop->id])
         clone_items(d, body, 0, body->items.count, into);
 }
 
-void etch_recompute_blocks(deriver *d, const etch_region *region, uint32_t item, etch_region *into)
+void etch_recompute_blocks(etch_deriver *d, const etch_region *region, uint32_t item, etch_region *into)
 {
     for (uint32_t i = 0; i < d->again.blocks.count; i++) {
-        etch_block *block = &d->again.blocks.at[i];
+        etch_recompute_block *block = &d->again.blocks.at[i];
         if (block->region != region || block->again || item < block->first || item >= block->end)
             continue;
         block->again = true;
@@ -336,14 +336,14 @@ void etch_recompute_blocks(deriver *d, const etch_region *region, uint32_t item,
 
 /* ---- values that were not kept ---------------------------------------------------------------------- */
 
-static bool is_missing(const deriver *d, const etch_tensor *tensor)
+static bool is_missing(const etch_deriver *d, const etch_tensor *tensor)
 {
     return tensor->id < d->forward_count && d->again.dropped[tensor->id] && !d->again.version[tensor->id];
 }
 
 typedef ETCH_VEC(const etch_op *) op_list;
 
-static void want_op(deriver *d, op_list *wanted, const etch_op *op)
+static void want_op(etch_deriver *d, op_list *wanted, const etch_op *op)
 {
     if (!d->again.wanted[op->id])
         ETCH_PUSH(d->graph->arena, wanted, op);
@@ -357,7 +357,7 @@ static int by_id(const void *a, const void *b)
 }
 
 /* Makes the value again where its op is undone, and before it what the op reads. */
-static void make_again(deriver *d, const etch_tensor *tensor)
+static void make_again(etch_deriver *d, const etch_tensor *tensor)
 {
     op_list wanted = {0};
     want_op(d, &wanted, tensor->producer);
@@ -372,7 +372,7 @@ static void make_again(deriver *d, const etch_tensor *tensor)
     }
 }
 
-etch_tensor *etch_recompute_read(deriver *d, etch_tensor *tensor)
+etch_tensor *etch_recompute_read(etch_deriver *d, etch_tensor *tensor)
 {
     if (is_missing(d, tensor))
         make_again(d, tensor);
@@ -502,7 +502,7 @@ static void point_back(const sifting *s, const etch_graph *graph, const etch_reg
     }
 }
 
-void etch_recompute_end(deriver *d)
+void etch_recompute_end(etch_deriver *d)
 {
     if (!d->training->train.recompute_needed)
         return;

@@ -6,31 +6,31 @@
 #include "graph/plan/parts.h"
 #include "graph/train/train.h"
 
-typedef ETCH_VEC(etch_tensor *) tensor_list;
+typedef ETCH_VEC(etch_tensor *) etch_tensor_list;
 
 /* Consecutive items of a forward region that are run again together: one call of a module. */
-typedef struct etch_block {
+typedef struct etch_recompute_block {
     const etch_scope *scope;
     const etch_region *region;
     uint32_t first, end; /* its items */
     bool again;          /* has been run again */
-} etch_block;
+} etch_recompute_block;
 
 typedef struct etch_recomputing {
-    bool *loops;                 /* by forward loop: its iterations are run again */
-    ETCH_VEC(etch_block) blocks; /* outer ones before those inside them */
-    bool *dropped;               /* by forward tensor id: not kept, but made again when it is first read */
-    bool *wanted;                /* by forward op id: it has been run again for that */
-    etch_tensor **version;       /* by forward tensor id: the copy in force, or NULL */
+    bool *loops;                           /* by forward loop: its iterations are run again */
+    ETCH_VEC(etch_recompute_block) blocks; /* outer ones before those inside them */
+    bool *dropped;         /* by forward tensor id: not kept, but made again when it is first read */
+    bool *wanted;          /* by forward op id: it has been run again for that */
+    etch_tensor **version; /* by forward tensor id: the copy in force, or NULL */
 } etch_recomputing;
 
 /* Contributions to the cotangents of forward values, in one region. */
 typedef struct contributions {
-    tensor_list *to;        /* by forward id */
+    etch_tensor_list *to;   /* by forward id */
     ETCH_VEC(uint32_t) ids; /* to which something was contributed */
 } contributions;
 
-typedef struct deriver {
+typedef struct etch_deriver {
     etch_graph *graph;
     etch_training *training;
     uint32_t forward_count;         /* tensors of the forward graph: ids below it */
@@ -41,20 +41,20 @@ typedef struct deriver {
     etch_region **undone_by;        /* by forward loop: the body in work that undoes it */
     etch_recomputing again;
     bool failed, found_integer;
-} deriver;
+} etch_deriver;
 
 /* Finds what the train block names. */
-void etch_recompute_begin(deriver *d);
+void etch_recompute_begin(etch_deriver *d);
 /* The tensor that stands for a forward one in backward: its copy where there is one. */
-etch_tensor *etch_recompute_version(const deriver *d, etch_tensor *tensor);
+etch_tensor *etch_recompute_version(const etch_deriver *d, etch_tensor *tensor);
 /* The same for reading it: a value that was not kept is made again first. */
-etch_tensor *etch_recompute_read(deriver *d, etch_tensor *tensor);
+etch_tensor *etch_recompute_read(etch_deriver *d, etch_tensor *tensor);
 /* Runs a body of a loop again at the begin of `into`, which undoes it, where that is asked for. */
-void etch_recompute_body(deriver *d, const etch_region *body, etch_region *into);
+void etch_recompute_body(etch_deriver *d, const etch_region *body, etch_region *into);
 /* The same at the end of `into` for blocks that hold item `item` of a region, before it is undone. */
-void etch_recompute_blocks(deriver *d, const etch_region *region, uint32_t item, etch_region *into);
+void etch_recompute_blocks(etch_deriver *d, const etch_region *region, uint32_t item, etch_region *into);
 /* Leaves out what nobody reads, where that is asked for. */
-void etch_recompute_end(deriver *d);
+void etch_recompute_end(etch_deriver *d);
 /* Marks the weights that the train block does not train. False after an error. */
 bool etch_freeze(etch_graph *graph, const etch_train *train);
 

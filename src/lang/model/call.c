@@ -35,44 +35,44 @@ static uint32_t positional_count(const etch_ast_expr *call)
     return count;
 }
 
-/* What an argument that is a name stands for, seen from `env`; BOUND_NUMBER when it is to be evaluated. */
-static etch_bound bound_of_name(etch_env *env, etch_ast_name name)
+/* What an argument that is a name stands for, seen from `env`; ETCH_BOUND_NUMBER when it is to be evaluated. */
+static etch_bound_name bound_of_name(etch_env *env, etch_ast_name name)
 {
     etch_spec *spec = env->builder->spec;
-    const etch_bound *bound = etch_env_find(env, name.text);
+    const etch_bound_name *bound = etch_env_find(env, name.text);
     if (bound)
         return *bound;
     if (strcmp(name.text, "none") == 0)
-        return (etch_bound){.kind = BOUND_NOTHING};
+        return (etch_bound_name){.kind = ETCH_BOUND_NOTHING};
     const etch_symbol *symbol = etch_namespace_find(env->home, name.text);
-    if (symbol && symbol->kind == SYMBOL_DIM)
-        return (etch_bound){.kind = BOUND_DIM, .dim = etch_builder_dim(env->builder, symbol)};
-    if (symbol && symbol->kind == SYMBOL_MODULE)
-        return (etch_bound){.kind = BOUND_MODULE, .module = symbol};
+    if (symbol && symbol->kind == ETCH_SYMBOL_DIM)
+        return (etch_bound_name){.kind = ETCH_BOUND_DIM, .dim = etch_builder_dim(env->builder, symbol)};
+    if (symbol && symbol->kind == ETCH_SYMBOL_MODULE)
+        return (etch_bound_name){.kind = ETCH_BOUND_MODULE, .module = symbol};
     if (symbol)
-        return (etch_bound){.kind = BOUND_NUMBER};
+        return (etch_bound_name){.kind = ETCH_BOUND_NUMBER};
     const etch_row *row = etch_row_called(env->builder->graph->table, name.text);
     if (row)
-        return (etch_bound){.kind = BOUND_FUNCTION, .row = row};
+        return (etch_bound_name){.kind = ETCH_BOUND_FUNCTION, .row = row};
     if (name.text[strlen(name.text) - 1] == '\'')
-        return (etch_bound){.kind = BOUND_DIM, .dim = etch_env_dim(env, name)};
+        return (etch_bound_name){.kind = ETCH_BOUND_DIM, .dim = etch_env_dim(env, name)};
     (void)spec;
-    return (etch_bound){.kind = BOUND_NUMBER};
+    return (etch_bound_name){.kind = ETCH_BOUND_NUMBER};
 }
 
 /* The value of a module parameter, evaluated in `from`: the caller, or the module itself for a default. */
-static etch_bound parameter_value(etch_env *from, const etch_ast_expr *expr)
+static etch_bound_name parameter_value(etch_env *from, const etch_ast_expr *expr)
 {
     etch_spec *spec = from->builder->spec;
     if (expr->kind == ETCH_AST_TRUTH)
-        return (etch_bound){.kind = BOUND_NUMBER, .number = etch_int(spec->sym, expr->truth)};
+        return (etch_bound_name){.kind = ETCH_BOUND_NUMBER, .number = etch_int(spec->sym, expr->truth)};
     if (expr->kind == ETCH_AST_NAME) {
-        etch_bound bound = bound_of_name(from, expr->name);
-        if (bound.kind != BOUND_NUMBER || bound.number)
+        etch_bound_name bound = bound_of_name(from, expr->name);
+        if (bound.kind != ETCH_BOUND_NUMBER || bound.number)
             return bound;
     }
     etch_lookup lookup = etch_env_lookup(from);
-    return (etch_bound){.kind = BOUND_NUMBER, .number = etch_value_of(spec, expr, &lookup)};
+    return (etch_bound_name){.kind = ETCH_BOUND_NUMBER, .number = etch_value_of(spec, expr, &lookup)};
 }
 
 static bool bind_parameters(etch_env *caller, etch_env *callee, const etch_ast_item *item,
@@ -89,9 +89,9 @@ static bool bind_parameters(etch_env *caller, etch_env *callee, const etch_ast_i
             etch_help(diag, "write %s(..., %s = ...)", item->name.text, def->name.text);
             return false;
         }
-        etch_bound bound =
+        etch_bound_name bound =
             given ? parameter_value(caller, given->value) : parameter_value(callee, def->value);
-        if (bound.kind == BOUND_DIM ? !bound.dim : bound.kind == BOUND_NUMBER && !bound.number)
+        if (bound.kind == ETCH_BOUND_DIM ? !bound.dim : bound.kind == ETCH_BOUND_NUMBER && !bound.number)
             return false;
         bound.name = def->name.text;
         etch_env_declare(callee, bound, def->name.span);
@@ -194,13 +194,13 @@ static bool bind_arguments(etch_env *caller, etch_env *callee, const etch_ast_it
             return false;
         etch_tensor *inside = etch_graph_pass(caller->builder->graph, ETCH_ENTER, values[i],
                                               formal->name.text, call->args.at[i].value->span);
-        etch_env_declare(callee,
-                         (etch_bound){.name = formal->name.text, .kind = BOUND_TENSOR, .tensor = inside},
-                         formal->name.span);
+        etch_env_declare(
+            callee, (etch_bound_name){.name = formal->name.text, .kind = ETCH_BOUND_TENSOR, .tensor = inside},
+            formal->name.span);
     }
     for (uint32_t i = 0; i < callee->names.count; i++) { /* tensors that came as parameters */
-        etch_bound *b = &callee->names.at[i];
-        if (i < item->defs.count && b->kind == BOUND_TENSOR && b->tensor)
+        etch_bound_name *b = &callee->names.at[i];
+        if (i < item->defs.count && b->kind == ETCH_BOUND_TENSOR && b->tensor)
             b->tensor = etch_graph_pass(caller->builder->graph, ETCH_ENTER, b->tensor, b->name, call->span);
     }
     return true;
@@ -311,13 +311,13 @@ static bool keyword_dims(etch_env *env, const etch_ast_expr *expr, etch_dim ***d
 static etch_expr keyword_number(etch_env *env, const etch_ast_arg *arg, bool *nothing)
 {
     etch_spec *spec = env->builder->spec;
-    const etch_bound bound = parameter_value(env, arg->value);
-    *nothing = bound.kind == BOUND_NOTHING;
-    if (bound.kind == BOUND_NUMBER)
+    const etch_bound_name bound = parameter_value(env, arg->value);
+    *nothing = bound.kind == ETCH_BOUND_NOTHING;
+    if (bound.kind == ETCH_BOUND_NUMBER)
         return bound.number;
-    if (bound.kind == BOUND_DIM)
+    if (bound.kind == ETCH_BOUND_DIM)
         return bound.dim ? bound.dim->size : NULL;
-    if (bound.kind == BOUND_INDEX)
+    if (bound.kind == ETCH_BOUND_INDEX)
         etch_report_index(spec, arg->value->span, bound.name);
     else if (!*nothing)
         etch_error(spec->diags, ETCH_E_NOT_A_NUMBER, arg->value->span, "%s is a number, and %s is a %s",
@@ -453,8 +453,8 @@ static bool is_nothing(etch_env *env, const etch_ast_expr *arg)
 {
     if (arg->kind != ETCH_AST_NAME)
         return false;
-    const etch_bound *bound = etch_env_find(env, arg->name.text);
-    return bound ? bound->kind == BOUND_NOTHING : strcmp(arg->name.text, "none") == 0;
+    const etch_bound_name *bound = etch_env_find(env, arg->name.text);
+    return bound ? bound->kind == ETCH_BOUND_NOTHING : strcmp(arg->name.text, "none") == 0;
 }
 
 static bool read_operand(etch_env *env, const etch_ast_expr *arg, uint32_t slot, etch_operands *ins)
@@ -583,15 +583,15 @@ bool etch_env_call(etch_env *env, const etch_ast_expr *call, const etch_dims *wa
     etch_spec *spec = env->builder->spec;
     if (env->builder->stopped || !etch_args_are_distinct(spec, call, ETCH_E_CALL_ARGUMENTS))
         return false;
-    const etch_bound *bound = etch_env_find(env, call->name.text);
-    if (bound && bound->kind == BOUND_FUNCTION)
+    const etch_bound_name *bound = etch_env_find(env, call->name.text);
+    if (bound && bound->kind == ETCH_BOUND_FUNCTION)
         return call_row(env, bound->row, call, want, out, results);
-    if (bound && bound->kind == BOUND_MODULE)
+    if (bound && bound->kind == ETCH_BOUND_MODULE)
         return call_module(env, bound->module, call, out, results);
     const etch_symbol *symbol = etch_namespace_find(env->home, call->name.text);
-    if (symbol && symbol->kind == SYMBOL_MODULE)
+    if (symbol && symbol->kind == ETCH_SYMBOL_MODULE)
         return call_module(env, symbol, call, out, results);
-    if (symbol && symbol->kind == SYMBOL_MODEL) {
+    if (symbol && symbol->kind == ETCH_SYMBOL_MODEL) {
         etch_later(spec, call->span, "calling a model");
         return false;
     }

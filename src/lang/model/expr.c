@@ -174,10 +174,10 @@ static operand quotient(etch_env *env, const etch_ast_expr *expr, const etch_dim
 static operand named(etch_env *env, const etch_ast_expr *expr)
 {
     etch_spec *spec = env->builder->spec;
-    const etch_bound *bound = etch_env_find(env, expr->name.text);
-    if (bound && bound->kind == BOUND_TENSOR)
+    const etch_bound_name *bound = etch_env_find(env, expr->name.text);
+    if (bound && bound->kind == ETCH_BOUND_TENSOR)
         return of_tensor(bound->tensor, false);
-    if (bound && bound->kind == BOUND_NOTHING) {
+    if (bound && bound->kind == ETCH_BOUND_NOTHING) {
         etch_error(spec->diags, ETCH_E_NOT_A_TENSOR, expr->span, "%s was left out by the call",
                    expr->name.text);
         return failure();
@@ -190,7 +190,7 @@ static operand named(etch_env *env, const etch_ast_expr *expr)
         etch_unknown_name(spec, env->home, "tensor", expr->name, near, env->names.count);
         return failure();
     }
-    if (symbol && symbol->kind != SYMBOL_PARAM && symbol->kind != SYMBOL_DIM) {
+    if (symbol && symbol->kind != ETCH_SYMBOL_PARAM && symbol->kind != ETCH_SYMBOL_DIM) {
         etch_error(spec->diags, ETCH_E_NOT_A_TENSOR, expr->span, "%s is a %s, not a tensor", expr->name.text,
                    etch_symbol_kind_name(symbol->kind));
         return failure();
@@ -210,8 +210,8 @@ static etch_dim **group_dims(etch_env *env, const etch_ast_names *names)
 static operand renamed(etch_env *env, const etch_ast_expr *expr)
 {
     etch_spec *spec = env->builder->spec;
-    const etch_bound *bound = etch_env_find(env, expr->name.text);
-    if (!bound || bound->kind != BOUND_TENSOR) {
+    const etch_bound_name *bound = etch_env_find(env, expr->name.text);
+    if (!bound || bound->kind != ETCH_BOUND_TENSOR) {
         etch_error(spec->diags, ETCH_E_NOT_A_TENSOR, expr->name.span, "%s is not a tensor of this module",
                    expr->name.text);
         return failure();

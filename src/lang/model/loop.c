@@ -181,14 +181,14 @@ static bool turn_round(etch_turn *t)
 /* ---- conditions ----------------------------------------------------------------------------------------- */
 
 /* The bound name of an index in the expression, or NULL. The tree's height bounds the recursion. */
-static const etch_bound *index_in(const etch_env *env, const etch_ast_expr *expr)
+static const etch_bound_name *index_in(const etch_env *env, const etch_ast_expr *expr)
 {
-    const etch_bound *found = NULL;
+    const etch_bound_name *found = NULL;
     if (!expr)
         return NULL;
     if (expr->kind == ETCH_AST_NAME) {
         found = etch_env_find(env, expr->name.text);
-        return found && found->kind == BOUND_INDEX ? found : NULL;
+        return found && found->kind == ETCH_BOUND_INDEX ? found : NULL;
     }
     if (expr->kind == ETCH_AST_CALL)
         for (uint32_t i = 0; i < expr->args.count && !found; i++)
@@ -500,7 +500,8 @@ void etch_env_iterate(etch_env *env, const etch_ast_stmt *stmt, etch_expr count,
     find_stretches(&t);
     for (;;) {
         if (stmt->index.text)
-            etch_env_bind(env, (etch_bound){.name = stmt->index.text, .kind = BOUND_INDEX, .turn = &t});
+            etch_env_bind(env,
+                          (etch_bound_name){.name = stmt->index.text, .kind = ETCH_BOUND_INDEX, .turn = &t});
         env->builder->bodies++;
         env->builder->inside->body(env, &stmt->body);
         read_carried(env, carried, values);

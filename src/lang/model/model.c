@@ -46,7 +46,8 @@ static void declare_weights(etch_env *env, const etch_ast_stmt *stmt)
                                             tensor_dtype(spec, w, env->builder->graph->dtypes.weights),
                                             is_frozen(&stmt->tags), w->span);
         etch_graph_label(weight, w->name.text, tag_list(spec, &stmt->tags), stmt->tags.count, w->span);
-        etch_env_declare(env, (etch_bound){.name = w->name.text, .kind = BOUND_TENSOR, .tensor = weight},
+        etch_env_declare(env,
+                         (etch_bound_name){.name = w->name.text, .kind = ETCH_BOUND_TENSOR, .tensor = weight},
                          w->name.span);
     }
 }
@@ -59,7 +60,7 @@ static void declare_dims(etch_env *env, const etch_ast_stmt *stmt)
         etch_expr size = etch_value_of(env->builder->spec, def->value, &lookup);
         etch_dim *dim =
             etch_graph_dim(env->builder->graph, def->name.text, size, def->average, def->name.span);
-        etch_env_declare(env, (etch_bound){.name = def->name.text, .kind = BOUND_DIM, .dim = dim},
+        etch_env_declare(env, (etch_bound_name){.name = def->name.text, .kind = ETCH_BOUND_DIM, .dim = dim},
                          def->name.span);
     }
 }
@@ -67,13 +68,13 @@ static void declare_dims(etch_env *env, const etch_ast_stmt *stmt)
 /* A name that is assigned keeps one entry, so that a loop can tell what it changes. */
 static void assign(etch_env *env, const char *name, etch_tensor *tensor)
 {
-    etch_bound *bound = etch_env_find(env, name);
+    etch_bound_name *bound = etch_env_find(env, name);
     if (!tensor)
         etch_builder_lost(env->builder);
-    if (bound && bound->kind == BOUND_TENSOR)
+    if (bound && bound->kind == ETCH_BOUND_TENSOR)
         bound->tensor = tensor;
     else
-        etch_env_bind(env, (etch_bound){.name = name, .kind = BOUND_TENSOR, .tensor = tensor});
+        etch_env_bind(env, (etch_bound_name){.name = name, .kind = ETCH_BOUND_TENSOR, .tensor = tensor});
 }
 
 /* Dims declared for a target: on the left, in the signature, or by the value that it replaces inside a loop.
@@ -85,9 +86,9 @@ static etch_dims target_dims(etch_env *env, const etch_ast_tensor *target)
     etch_dims dims = etch_env_result(env, target->name.text);
     if (dims.known)
         return dims;
-    const etch_bound *bound = etch_env_find(env, target->name.text);
+    const etch_bound_name *bound = etch_env_find(env, target->name.text);
     const etch_region *region = env->builder->graph->region;
-    if (!region->loop || !bound || bound->kind != BOUND_TENSOR || !bound->tensor)
+    if (!region->loop || !bound || bound->kind != ETCH_BOUND_TENSOR || !bound->tensor)
         return dims;
     for (uint32_t i = 0; i < region->carries.count; i++)
         if (strcmp(region->carries.at[i].in->name, target->name.text) == 0) {
@@ -238,8 +239,8 @@ static void repeat(etch_env *env, const etch_ast_stmt *stmt)
     assigned_names(spec->arena, &stmt->body, &assigned);
     etch_graph_begin(graph, stmt->index.text ? stmt->index.text : "loop", count, stmt->span);
     for (uint32_t i = 0; i < assigned.count; i++) {
-        etch_bound *bound = etch_env_find(env, assigned.at[i]);
-        if (!bound || bound->kind != BOUND_TENSOR || !bound->tensor)
+        etch_bound_name *bound = etch_env_find(env, assigned.at[i]);
+        if (!bound || bound->kind != ETCH_BOUND_TENSOR || !bound->tensor)
             continue;
         bound->tensor = etch_graph_carry(graph, bound->tensor, stmt->span);
         bound->tensor->name = assigned.at[i];
@@ -329,8 +330,8 @@ bool etch_env_results(etch_env *env, const etch_ast_item *item, etch_tensor **ou
     bool good = true;
     for (uint32_t i = 0; i < item->results.count; i++) {
         const etch_ast_tensor *result = &item->results.at[i];
-        const etch_bound *bound = etch_env_find(env, result->name.text);
-        if (!bound || bound->kind != BOUND_TENSOR) {
+        const etch_bound_name *bound = etch_env_find(env, result->name.text);
+        if (!bound || bound->kind != ETCH_BOUND_TENSOR) {
             if (!env->builder->stopped)
                 etch_error(spec->diags, ETCH_E_RESULT_MISSING, result->span,
                            "%s does not define its result %s", item->name.text, result->name.text);
@@ -354,7 +355,7 @@ static const etch_symbol *only_model(etch_spec *spec)
     uint32_t own_count = 0, count = 0;
     for (uint32_t i = 0; i < spec->main->symbols.count; i++) {
         const etch_symbol *symbol = spec->main->symbols.at[i];
-        if (symbol->kind != SYMBOL_MODEL)
+        if (symbol->kind != ETCH_SYMBOL_MODEL)
             continue;
         any = symbol, count++;
         if (symbol->home == spec->main)
@@ -403,8 +404,9 @@ static void declare_inputs(etch_env *env, const etch_ast_item *item)
                 ? NULL
                 : etch_graph_input(env->builder->graph, formal->name.text, dims.at, dims.count,
                                    tensor_dtype(spec, formal, env->builder->graph->dtypes.act), formal->span);
-        etch_env_declare(env, (etch_bound){.name = formal->name.text, .kind = BOUND_TENSOR, .tensor = input},
-                         formal->name.span);
+        etch_env_declare(
+            env, (etch_bound_name){.name = formal->name.text, .kind = ETCH_BOUND_TENSOR, .tensor = input},
+            formal->name.span);
     }
 }
 
@@ -426,7 +428,7 @@ static void report_no_output(etch_env *env, const etch_symbol *run, etch_ast_nam
     etch_spec *spec = env->builder->spec;
     ETCH_VEC(const char *) names = {0};
     for (uint32_t i = 0; i < env->names.count; i++)
-        if (env->names.at[i].kind == BOUND_TENSOR)
+        if (env->names.at[i].kind == ETCH_BOUND_TENSOR)
             ETCH_PUSH(spec->arena, &names, env->names.at[i].name);
     etch_diag *diag = etch_error(spec->diags, ETCH_E_UNKNOWN_NAME, name.span, "model %s makes no tensor '%s'",
                                  env->builder->graph->model, name.text);
@@ -469,9 +471,10 @@ static bool keep_outputs(etch_env *env, const etch_symbol *run, etch_train *trai
     }
     etch_tensor **wanted = ETCH_NEW_ARRAY(spec->arena, names.count, etch_tensor *);
     for (uint32_t i = 0; i < names.count; i++) {
-        const etch_bound *bound = etch_env_find(env, names.at[i].text);
-        wanted[i] = bound && bound->kind == BOUND_TENSOR ? bound->tensor : made_as(env, names.at[i].text);
-        if (!wanted[i] && !(bound && bound->kind == BOUND_TENSOR)) {
+        const etch_bound_name *bound = etch_env_find(env, names.at[i].text);
+        wanted[i] =
+            bound && bound->kind == ETCH_BOUND_TENSOR ? bound->tensor : made_as(env, names.at[i].text);
+        if (!wanted[i] && !(bound && bound->kind == ETCH_BOUND_TENSOR)) {
             report_no_output(env, run, names.at[i]);
             return false;
         }
@@ -489,7 +492,7 @@ etch_model *etch_spec_elaborate(etch_spec *spec, const char *run, const etch_set
     const etch_symbol *block = etch_run_symbol(spec, run, (etch_span){0, 0});
     if (etch_error_count(spec->diags) != errors)
         return NULL;
-    const bool trains = block && block->kind == SYMBOL_TRAIN, serves = block && !trains;
+    const bool trains = block && block->kind == ETCH_SYMBOL_TRAIN, serves = block && !trains;
     const etch_symbol *symbol = block ? etch_run_model(spec, block) : only_model(spec);
     if (!symbol)
         return NULL;

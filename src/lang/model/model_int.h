@@ -12,16 +12,16 @@ enum {
 
 /* What a name inside a module stands for. */
 typedef enum etch_bound_kind {
-    BOUND_TENSOR,
-    BOUND_DIM,
-    BOUND_NUMBER,
-    BOUND_FUNCTION, /* row: an op that was passed as an argument */
-    BOUND_MODULE,   /* module */
-    BOUND_NOTHING,  /* `none`: an optional operand that was left out */
-    BOUND_INDEX     /* of a loop */
+    ETCH_BOUND_TENSOR,
+    ETCH_BOUND_DIM,
+    ETCH_BOUND_NUMBER,
+    ETCH_BOUND_FUNCTION, /* row: an op that was passed as an argument */
+    ETCH_BOUND_MODULE,   /* module */
+    ETCH_BOUND_NOTHING,  /* `none`: an optional operand that was left out */
+    ETCH_BOUND_INDEX     /* of a loop */
 } etch_bound_kind;
 
-typedef struct etch_bound {
+typedef struct etch_bound_name {
     const char *name;
     etch_bound_kind kind;
     etch_tensor *tensor; /* NULL after an error: whatever uses it stays silent */
@@ -31,7 +31,7 @@ typedef struct etch_bound {
     const etch_symbol *module;
     struct etch_turn *turn; /* of the loop whose index it is */
     etch_span span;         /* where it was declared; nowhere for results of statements */
-} etch_bound;
+} etch_bound_name;
 
 typedef struct etch_dims {
     etch_dim **at;
@@ -66,7 +66,7 @@ typedef struct etch_builder {
 typedef struct etch_env {
     etch_builder *builder;
     const etch_namespace *home;      /* of the module's file */
-    ETCH_VEC(etch_bound) names;      /* later ones hide earlier ones */
+    ETCH_VEC(etch_bound_name) names; /* later ones hide earlier ones */
     etch_dims rest;                  /* what `..` stands for */
     const etch_ast_tensors *results; /* of the signature: declares dims of names in the body */
 } etch_env;
@@ -80,11 +80,11 @@ typedef struct etch_inside {
 
 /* ---- names.c: names and dims ---- */
 
-etch_bound *etch_env_find(const etch_env *env, const char *name);
-void etch_env_bind(etch_env *env, etch_bound bound);
+etch_bound_name *etch_env_find(const etch_env *env, const char *name);
+void etch_env_bind(etch_env *env, etch_bound_name bound);
 /* The same for a name that is declared (a parameter, an argument, a weight, a dim): it must be a new one.
  * `span`: where. */
-void etch_env_declare(etch_env *env, etch_bound bound, etch_span span);
+void etch_env_declare(etch_env *env, etch_bound_name bound, etch_span span);
 const char *etch_bound_kind_name(etch_bound_kind kind); /* "tensor", "dim", ... */
 /* The dim called `name`: local, a prime, or global. NULL after an error. */
 etch_dim *etch_env_dim(etch_env *env, etch_ast_name name);

@@ -15,7 +15,7 @@ void etch_report_index(etch_spec *spec, etch_span span, const char *index)
               index, index);
 }
 
-etch_bound *etch_env_find(const etch_env *env, const char *name)
+etch_bound_name *etch_env_find(const etch_env *env, const char *name)
 {
     for (uint32_t i = env->names.count; i-- > 0;)
         if (env->names.at[i].name == name)
@@ -23,35 +23,35 @@ etch_bound *etch_env_find(const etch_env *env, const char *name)
     return NULL;
 }
 
-void etch_env_bind(etch_env *env, etch_bound bound)
+void etch_env_bind(etch_env *env, etch_bound_name bound)
 {
     ETCH_PUSH(env->builder->spec->arena, &env->names, bound);
 }
 
 /* Does it stand for something? */
-static bool is_there(const etch_bound *bound)
+static bool is_there(const etch_bound_name *bound)
 {
     switch (bound->kind) {
-    case BOUND_TENSOR:
+    case ETCH_BOUND_TENSOR:
         return bound->tensor != NULL;
-    case BOUND_DIM:
+    case ETCH_BOUND_DIM:
         return bound->dim != NULL;
-    case BOUND_NUMBER:
+    case ETCH_BOUND_NUMBER:
         return bound->number != NULL;
-    case BOUND_FUNCTION:
-    case BOUND_MODULE:
-    case BOUND_NOTHING:
-    case BOUND_INDEX:
+    case ETCH_BOUND_FUNCTION:
+    case ETCH_BOUND_MODULE:
+    case ETCH_BOUND_NOTHING:
+    case ETCH_BOUND_INDEX:
         break;
     }
     return true;
 }
 
-void etch_env_declare(etch_env *env, etch_bound bound, etch_span span)
+void etch_env_declare(etch_env *env, etch_bound_name bound, etch_span span)
 {
     if (!is_there(&bound))
         etch_builder_lost(env->builder);
-    const etch_bound *known = etch_env_find(env, bound.name);
+    const etch_bound_name *known = etch_env_find(env, bound.name);
     if (known) {
         etch_diag *diag = etch_error(env->builder->spec->diags, ETCH_E_NAME_TWICE, span,
                                      "'%s' is defined here already", bound.name);
@@ -117,14 +117,14 @@ static etch_dim *not_a_dim(etch_env *env, etch_ast_name name, const char *what)
 static etch_dim *find_dim(etch_env *env, etch_ast_name name, bool *found)
 {
     *found = true;
-    const etch_bound *bound = etch_env_find(env, name.text);
+    const etch_bound_name *bound = etch_env_find(env, name.text);
     if (bound)
-        return bound->kind == BOUND_DIM ? bound->dim
-                                        : not_a_dim(env, name, etch_bound_kind_name(bound->kind));
+        return bound->kind == ETCH_BOUND_DIM ? bound->dim
+                                             : not_a_dim(env, name, etch_bound_kind_name(bound->kind));
     const etch_symbol *symbol = etch_namespace_find(env->home, name.text);
     if (symbol)
-        return symbol->kind == SYMBOL_DIM ? etch_builder_dim(env->builder, symbol)
-                                          : not_a_dim(env, name, etch_symbol_kind_name(symbol->kind));
+        return symbol->kind == ETCH_SYMBOL_DIM ? etch_builder_dim(env->builder, symbol)
+                                               : not_a_dim(env, name, etch_symbol_kind_name(symbol->kind));
     size_t length = strlen(name.text);
     if (length > 1 && name.text[length - 1] == '\'') {
         etch_ast_name base = {etch_name(env->builder->spec->names, name.text, length - 1), name.span};
@@ -145,7 +145,7 @@ etch_dim *etch_env_dim(etch_env *env, etch_ast_name name)
     const char **near = ETCH_NEW_ARRAY(spec->arena, env->names.count, const char *);
     uint32_t count = 0;
     for (uint32_t i = 0; i < env->names.count; i++)
-        if (env->names.at[i].kind == BOUND_DIM)
+        if (env->names.at[i].kind == ETCH_BOUND_DIM)
             near[count++] = env->names.at[i].name;
     etch_unknown_name(spec, env->home, "dim", name, near, count);
     return NULL;
@@ -200,16 +200,16 @@ static etch_expr lookup_name(void *data, const etch_ast_expr *expr)
 {
     etch_env *env = data;
     etch_spec *spec = env->builder->spec;
-    const etch_bound *bound = etch_env_find(env, expr->name.text);
+    const etch_bound_name *bound = etch_env_find(env, expr->name.text);
     if (!bound) {
         etch_lookup global = etch_global_lookup(spec, env->home);
         return global.name(global.data, expr);
     }
-    if (bound->kind == BOUND_NUMBER)
+    if (bound->kind == ETCH_BOUND_NUMBER)
         return bound->number;
-    if (bound->kind == BOUND_DIM)
+    if (bound->kind == ETCH_BOUND_DIM)
         return bound->dim ? bound->dim->size : NULL;
-    if (bound->kind == BOUND_INDEX)
+    if (bound->kind == ETCH_BOUND_INDEX)
         etch_report_index(spec, expr->span, bound->name);
     else
         etch_error(spec->diags, ETCH_E_NOT_A_TENSOR, expr->span, "%s is not a number", expr->name.text);

@@ -23,7 +23,7 @@ static const char *name_in_spec(const etch_spec *spec, const etch_symbol *symbol
 static bool is_taken(const etch_spec *spec, const etch_symbol *symbol, const char *name)
 {
     const etch_symbol *visible = etch_namespace_find(spec->main, name);
-    if (visible && visible != symbol && visible->kind == SYMBOL_PARAM)
+    if (visible && visible != symbol && visible->kind == ETCH_SYMBOL_PARAM)
         return true;
     for (const etch_param *p = spec->params.at; p < symbol->param; p++)
         if (p->name == name)
@@ -115,7 +115,7 @@ void etch_params_declare(etch_spec *spec)
 {
     for (uint32_t i = 0; i < spec->symbols.count; i++) {
         const etch_symbol *symbol = spec->symbols.at[i];
-        if (symbol->kind != SYMBOL_PARAM)
+        if (symbol->kind != ETCH_SYMBOL_PARAM)
             continue;
         etch_param *param = &spec->params.at[symbol->param - spec->params.at];
         param->name = unique_name(spec, symbol);
@@ -123,7 +123,7 @@ void etch_params_declare(etch_spec *spec)
     }
     for (uint32_t i = 0; i < spec->symbols.count; i++) {
         const etch_symbol *symbol = spec->symbols.at[i];
-        if (symbol->kind != SYMBOL_PARAM)
+        if (symbol->kind != ETCH_SYMBOL_PARAM)
             continue;
         etch_range *range = &spec->ranges[symbol->param - spec->params.at];
         range->least = 1;
@@ -140,9 +140,9 @@ void etch_params_evaluate(etch_spec *spec)
             spec->dim_states[i] = 0;
     for (uint32_t i = 0; i < spec->symbols.count; i++) {
         const etch_symbol *symbol = spec->symbols.at[i];
-        if (symbol->kind == SYMBOL_DIM)
+        if (symbol->kind == ETCH_SYMBOL_DIM)
             etch_dim_size(spec, symbol);
-        if (symbol->kind != SYMBOL_PARAM || !symbol->def->value)
+        if (symbol->kind != ETCH_SYMBOL_PARAM || !symbol->def->value)
             continue;
         const etch_lookup lookup = etch_global_lookup(spec, symbol->home);
         etch_param *param = &spec->params.at[symbol->param - spec->params.at];

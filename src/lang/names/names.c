@@ -95,7 +95,7 @@ static void report_twice(etch_spec *spec, const char *name, etch_span at, const 
     etch_note(diag, place_of(other), "'%s' is this %s already", name, etch_symbol_kind_name(other->kind));
     if (imported)
         etch_help(diag, "import under another name, `import \"...\" as x`, or list what you need in ( )");
-    else if (other->kind == SYMBOL_TRAIN && !other->item->name.text)
+    else if (other->kind == ETCH_SYMBOL_TRAIN && !other->item->name.text)
         etch_help(diag, "give train blocks names: train NAME { ... }");
 }
 
@@ -178,7 +178,7 @@ static void declare(etch_spec *spec, etch_namespace *space, etch_symbol_kind kin
                             .item = item,
                             .def = def,
                             .home = space};
-    if (kind == SYMBOL_PARAM) {
+    if (kind == ETCH_SYMBOL_PARAM) {
         symbol->param = &spec->params.at[spec->params.count];
         spec->params.at[spec->params.count++] = (etch_param){.name = name, .span = def->name.span};
     }
@@ -189,9 +189,11 @@ static void declare(etch_spec *spec, etch_namespace *space, etch_symbol_kind kin
 static void add_own(etch_spec *spec, etch_namespace *space)
 {
     static const etch_symbol_kind kinds[] = {
-        [ETCH_AST_PARAM] = SYMBOL_PARAM, [ETCH_AST_DIMS] = SYMBOL_DIM,      [ETCH_AST_MODULE] = SYMBOL_MODULE,
-        [ETCH_AST_MODEL] = SYMBOL_MODEL, [ETCH_AST_CONFIG] = SYMBOL_CONFIG, [ETCH_AST_TRAIN] = SYMBOL_TRAIN,
-        [ETCH_AST_INFER] = SYMBOL_INFER, [ETCH_AST_PARALLEL] = SYMBOL_PLAN, [ETCH_AST_SWEEP] = SYMBOL_SWEEP,
+        [ETCH_AST_PARAM] = ETCH_SYMBOL_PARAM,   [ETCH_AST_DIMS] = ETCH_SYMBOL_DIM,
+        [ETCH_AST_MODULE] = ETCH_SYMBOL_MODULE, [ETCH_AST_MODEL] = ETCH_SYMBOL_MODEL,
+        [ETCH_AST_CONFIG] = ETCH_SYMBOL_CONFIG, [ETCH_AST_TRAIN] = ETCH_SYMBOL_TRAIN,
+        [ETCH_AST_INFER] = ETCH_SYMBOL_INFER,   [ETCH_AST_PARALLEL] = ETCH_SYMBOL_PLAN,
+        [ETCH_AST_SWEEP] = ETCH_SYMBOL_SWEEP,
     };
     for (uint32_t i = 0; i < space->ast->items.count; i++) {
         const etch_ast_item *item = &space->ast->items.at[i];

@@ -16,7 +16,7 @@ const etch_ast_def *etch_run_option(const etch_symbol *run, const char *name)
 
 static bool is_run(const etch_symbol *symbol)
 {
-    return symbol->kind == SYMBOL_TRAIN || symbol->kind == SYMBOL_INFER;
+    return symbol->kind == ETCH_SYMBOL_TRAIN || symbol->kind == ETCH_SYMBOL_INFER;
 }
 
 static bool spec_sees(const etch_spec *spec, const etch_symbol *symbol)
@@ -34,7 +34,7 @@ static const etch_symbol *named_model(const etch_symbol *run)
     const etch_symbol *symbol = def && def->value->kind == ETCH_AST_NAME
                                     ? etch_namespace_find(run->home, def->value->name.text)
                                     : NULL;
-    return symbol && symbol->kind == SYMBOL_MODEL ? symbol : NULL;
+    return symbol && symbol->kind == ETCH_SYMBOL_MODEL ? symbol : NULL;
 }
 
 uint32_t etch_run_candidates(const etch_spec *spec, const etch_symbol *const **list)
@@ -43,7 +43,7 @@ uint32_t etch_run_candidates(const etch_spec *spec, const etch_symbol *const **l
     bool own_models = false;
     for (uint32_t i = 0; i < spec->symbols.count; i++) {
         const etch_symbol *symbol = spec->symbols.at[i];
-        own_models = own_models || (symbol->kind == SYMBOL_MODEL && symbol->home == spec->main);
+        own_models = own_models || (symbol->kind == ETCH_SYMBOL_MODEL && symbol->home == spec->main);
         if (!is_run(symbol))
             continue;
         if (symbol->home == spec->main)
@@ -67,10 +67,10 @@ static choice choose(const etch_spec *spec)
 {
     const etch_symbol *const *list;
     const uint32_t count = etch_run_candidates(spec, &list);
-    choice c = {.kind = SYMBOL_INFER};
+    choice c = {.kind = ETCH_SYMBOL_INFER};
     for (uint32_t i = 0; i < count; i++)
-        if (list[i]->kind == SYMBOL_TRAIN)
-            c.kind = SYMBOL_TRAIN;
+        if (list[i]->kind == ETCH_SYMBOL_TRAIN)
+            c.kind = ETCH_SYMBOL_TRAIN;
     for (uint32_t i = 0; i < count; i++)
         if (list[i]->kind == c.kind) {
             c.only = c.count ? NULL : list[i];
@@ -155,7 +155,7 @@ static const etch_symbol *only_model(etch_spec *spec, const etch_symbol *run)
     for (uint32_t i = 0; i < run->home->symbols.count; i++) {
         const etch_symbol *symbol = run->home->symbols.at[i];
         const bool is_own = symbol->home == run->home;
-        if (symbol->kind != SYMBOL_MODEL || (own > 0 && !is_own))
+        if (symbol->kind != ETCH_SYMBOL_MODEL || (own > 0 && !is_own))
             continue;
         count = is_own && own == 0 ? 1 : count + 1;
         own += is_own;
@@ -163,7 +163,7 @@ static const etch_symbol *only_model(etch_spec *spec, const etch_symbol *run)
     }
     if (count == 1)
         return found;
-    const char *verb = run->kind == SYMBOL_TRAIN ? "train" : "run";
+    const char *verb = run->kind == ETCH_SYMBOL_TRAIN ? "train" : "run";
     etch_diag *diag =
         count ? etch_error(spec->diags, ETCH_E_NO_MODEL, run->item->span,
                            "this %s does not say which model it %ss", etch_symbol_kind_name(run->kind), verb)
@@ -200,7 +200,7 @@ const etch_symbol *etch_run_model(etch_spec *spec, const etch_symbol *run)
 bool etch_run_names_param(const etch_symbol *run, const etch_ast_def *def)
 {
     const etch_symbol *symbol = etch_namespace_find(run->home, def->name.text);
-    return symbol && symbol->kind == SYMBOL_PARAM;
+    return symbol && symbol->kind == ETCH_SYMBOL_PARAM;
 }
 
 bool etch_run_says_once(etch_spec *spec, const etch_symbol *run, uint32_t index)
@@ -230,10 +230,10 @@ static uint32_t list_runs(const etch_spec *spec, const char *const **names)
 
 uint32_t etch_spec_list(const etch_spec *spec, etch_listing what, const char *const **names)
 {
-    static const etch_symbol_kind kinds[] = {[ETCH_LIST_MODELS] = SYMBOL_MODEL,
-                                             [ETCH_LIST_CONFIGS] = SYMBOL_CONFIG,
-                                             [ETCH_LIST_PLANS] = SYMBOL_PLAN,
-                                             [ETCH_LIST_MODULES] = SYMBOL_MODULE};
+    static const etch_symbol_kind kinds[] = {[ETCH_LIST_MODELS] = ETCH_SYMBOL_MODEL,
+                                             [ETCH_LIST_CONFIGS] = ETCH_SYMBOL_CONFIG,
+                                             [ETCH_LIST_PLANS] = ETCH_SYMBOL_PLAN,
+                                             [ETCH_LIST_MODULES] = ETCH_SYMBOL_MODULE};
     if (what == ETCH_LIST_RUNS)
         return list_runs(spec, names);
     const etch_namespace *space = spec->main;

@@ -11,15 +11,15 @@
 /* ---- names of a file ----------------------------------------------------------------------------------- */
 
 typedef enum etch_symbol_kind {
-    SYMBOL_PARAM,  /* def, param */
-    SYMBOL_DIM,    /* def */
-    SYMBOL_MODULE, /* item */
-    SYMBOL_MODEL,  /* item */
-    SYMBOL_CONFIG, /* item */
-    SYMBOL_TRAIN,  /* item; unnamed blocks are called "train" */
-    SYMBOL_INFER,  /* item */
-    SYMBOL_PLAN,   /* item */
-    SYMBOL_SWEEP   /* item */
+    ETCH_SYMBOL_PARAM,  /* def, param */
+    ETCH_SYMBOL_DIM,    /* def */
+    ETCH_SYMBOL_MODULE, /* item */
+    ETCH_SYMBOL_MODEL,  /* item */
+    ETCH_SYMBOL_CONFIG, /* item */
+    ETCH_SYMBOL_TRAIN,  /* item; unnamed blocks are called "train" */
+    ETCH_SYMBOL_INFER,  /* item */
+    ETCH_SYMBOL_PLAN,   /* item */
+    ETCH_SYMBOL_SWEEP   /* item */
 } etch_symbol_kind;
 
 typedef struct etch_symbol {
@@ -29,7 +29,7 @@ typedef struct etch_symbol {
     const etch_ast_item *item;
     const etch_ast_def *def;
     const struct etch_namespace *home; /* the file that declares it: its own names resolve there */
-    const etch_param *param;           /* SYMBOL_PARAM */
+    const etch_param *param;           /* ETCH_SYMBOL_PARAM */
 } etch_symbol;
 
 /* What a file, or else what it imports, says of a class of tensors: `dtype act = bf16`. */

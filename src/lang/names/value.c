@@ -357,7 +357,7 @@ static const etch_symbol *find_base(etch_spec *spec, const etch_namespace *space
     while (length > 1 && name[length - 1] == '\'')
         length--;
     const etch_symbol *symbol = etch_namespace_find(space, etch_name(spec->names, name, length));
-    return symbol && symbol->kind == SYMBOL_DIM ? symbol : NULL;
+    return symbol && symbol->kind == ETCH_SYMBOL_DIM ? symbol : NULL;
 }
 
 etch_expr etch_global_value(etch_spec *spec, const etch_namespace *space, const etch_ast_expr *expr,
@@ -370,9 +370,9 @@ etch_expr etch_global_value(etch_spec *spec, const etch_namespace *space, const 
         etch_unknown_name(spec, space, "name", expr->name, more, more_count);
         return NULL;
     }
-    if (symbol->kind == SYMBOL_PARAM)
+    if (symbol->kind == ETCH_SYMBOL_PARAM)
         return symbol->param->var;
-    if (symbol->kind == SYMBOL_DIM)
+    if (symbol->kind == ETCH_SYMBOL_DIM)
         return etch_dim_size(spec, symbol);
     etch_diag *diag =
         etch_error(spec->diags, ETCH_E_NOT_A_NUMBER, expr->name.span, "'%s' is a %s, not a number",

@@ -39,7 +39,7 @@ static const etch_symbol *find_number(const etch_plan_builder *b, const char *na
     const etch_namespace *const spaces[] = {b->symbol->home, b->spec->main};
     for (uint32_t i = 0; i < 2; i++) {
         const etch_symbol *symbol = etch_namespace_find(spaces[i], name);
-        if (symbol && (symbol->kind == SYMBOL_PARAM || symbol->kind == SYMBOL_DIM))
+        if (symbol && (symbol->kind == ETCH_SYMBOL_PARAM || symbol->kind == ETCH_SYMBOL_DIM))
             return symbol;
     }
     return NULL;
@@ -70,14 +70,14 @@ static etch_expr mesh_name(void *data, const etch_ast_expr *expr)
             etch_select_size(b->spec, b->symbol->home, expr->name);
         return etch_var(b->spec->sym, expr->name.text);
     }
-    return symbol->kind == SYMBOL_PARAM ? symbol->param->var : etch_dim_size(b->spec, symbol);
+    return symbol->kind == ETCH_SYMBOL_PARAM ? symbol->param->var : etch_dim_size(b->spec, symbol);
 }
 
 static etch_expr own_size(etch_plan_builder *b, etch_mesh_name *axis)
 {
     etch_spec *spec = b->spec;
     const etch_symbol *symbol = find_number(b, axis->name.text);
-    const bool is_param = symbol && symbol->kind == SYMBOL_PARAM;
+    const bool is_param = symbol && symbol->kind == ETCH_SYMBOL_PARAM;
     if (!axis->def->value)
         return is_param ? symbol->param->var : etch_var(spec->sym, axis->name.text);
     if (is_param) {
@@ -234,7 +234,7 @@ static void check_product(etch_plan_builder *b, const etch_product *product)
 {
     etch_spec *spec = b->spec;
     const etch_symbol *symbol = find_number(b, product->name);
-    const bool is_param = symbol && symbol->kind == SYMBOL_PARAM;
+    const bool is_param = symbol && symbol->kind == ETCH_SYMBOL_PARAM;
     etch_expr var = is_param ? symbol->param->var : etch_var(spec->sym, product->name);
     etch_expr size = etch_plan_value(spec, b->plan, product->name);
     if (size && mesh_speaks_of(b, var) && etch_equal(spec->sym, size, var, NULL) == ETCH_NO)
@@ -307,7 +307,7 @@ bool etch_plan_mentions(const etch_symbol *symbol, const char *name)
 bool etch_plans_mention(const etch_spec *spec, const char *name)
 {
     for (uint32_t i = 0; i < spec->symbols.count; i++)
-        if (spec->symbols.at[i]->kind == SYMBOL_PLAN && etch_plan_mentions(spec->symbols.at[i], name))
+        if (spec->symbols.at[i]->kind == ETCH_SYMBOL_PLAN && etch_plan_mentions(spec->symbols.at[i], name))
             return true;
     return false;
 }
@@ -373,7 +373,7 @@ static etch_expr name_with_plan(void *data, const etch_ast_expr *expr)
     const plan_names *n = data;
     const char *name = expr->name.text;
     const etch_symbol *symbol = etch_namespace_find(n->space, name);
-    if (!symbol || (symbol->kind != SYMBOL_PARAM && symbol->kind != SYMBOL_DIM)) {
+    if (!symbol || (symbol->kind != ETCH_SYMBOL_PARAM && symbol->kind != ETCH_SYMBOL_DIM)) {
         etch_expr value = n->plan ? etch_plan_value(n->spec, n->plan, name) : NULL;
         if (!n->plan && etch_plans_mention(n->spec, name))
             value = etch_var(n->spec->sym, name);

@@ -48,7 +48,7 @@ bool etch_named_plans_mention(const etch_spec *spec, const char *axis)
 {
     for (uint32_t i = 0; spec->named_plans.count > 1 && i < spec->named_plans.count; i++) {
         const etch_symbol *symbol = etch_namespace_find(spec->main, spec->named_plans.at[i]);
-        if (symbol && symbol->kind == SYMBOL_PLAN && etch_plan_mentions(symbol, axis))
+        if (symbol && symbol->kind == ETCH_SYMBOL_PLAN && etch_plan_mentions(symbol, axis))
             return true;
     }
     return false;

@@ -504,8 +504,8 @@ static const etch_symbol *choose(etch_spec *spec, const char *name, bool needed,
     if (wanted)
         symbol = etch_namespace_find(spec->main, wanted);
     else
-        symbol = etch_only_symbol(spec, SYMBOL_PLAN, &count);
-    if (symbol && symbol->kind == SYMBOL_PLAN)
+        symbol = etch_only_symbol(spec, ETCH_SYMBOL_PLAN, &count);
+    if (symbol && symbol->kind == ETCH_SYMBOL_PLAN)
         return symbol;
     if (!needed)
         return NULL;

@@ -47,9 +47,9 @@ static body_names collect(etch_spec *spec)
     body_names n = {.spec = spec};
     for (uint32_t i = 0; i < spec->symbols.count; i++) {
         const etch_symbol *symbol = spec->symbols.at[i];
-        if (symbol->kind == SYMBOL_DIM)
+        if (symbol->kind == ETCH_SYMBOL_DIM)
             ETCH_PUSH(spec->arena, &n.dims, symbol->name);
-        if (symbol->kind != SYMBOL_MODULE && symbol->kind != SYMBOL_MODEL)
+        if (symbol->kind != ETCH_SYMBOL_MODULE && symbol->kind != ETCH_SYMBOL_MODEL)
             continue;
         ETCH_PUSH(spec->arena, &n.modules, symbol->name);
         collect_body(&n, &symbol->item->body);
@@ -103,7 +103,7 @@ void etch_select_size(etch_spec *spec, const etch_namespace *space, etch_ast_nam
     if (note_lack(spec, name.span, "param", name.text))
         return;
     for (uint32_t i = 0; i < space->symbols.count; i++)
-        if (space->symbols.at[i]->kind == SYMBOL_PARAM || space->symbols.at[i]->kind == SYMBOL_DIM)
+        if (space->symbols.at[i]->kind == ETCH_SYMBOL_PARAM || space->symbols.at[i]->kind == ETCH_SYMBOL_DIM)
             ETCH_PUSH(spec->arena, &names, space->names.at[i]);
     etch_diag *diag =
         etch_warning(spec->diags, ETCH_E_UNKNOWN_NAME, name.span,
@@ -134,7 +134,7 @@ static bool module_holds(const etch_spec *spec, const char *module, const char *
 {
     for (uint32_t i = 0; i < spec->symbols.count; i++) {
         const etch_symbol *symbol = spec->symbols.at[i];
-        bool is_module = symbol->kind == SYMBOL_MODULE || symbol->kind == SYMBOL_MODEL;
+        bool is_module = symbol->kind == ETCH_SYMBOL_MODULE || symbol->kind == ETCH_SYMBOL_MODEL;
         if (!is_module || symbol->name != module)
             continue;
         const etch_ast_item *item = symbol->item;

@@ -424,13 +424,13 @@ static void skip_newlines(etch_parser *p)
     }
 }
 
-static const char *block_name(etch_parser *p, const etch_block *block)
+static const char *block_name(etch_parser *p, const etch_open_block *block)
 {
     return block->name ? etch_text(p->arena, "%s '%s'", block->what, block->name) : block->what;
 }
 
 /* The current token cannot stand in the block. One report for all blocks that it finds open. */
-static void report_open_block(etch_parser *p, const etch_block *block)
+static void report_open_block(etch_parser *p, const etch_open_block *block)
 {
     etch_token found = p->token;
     if (p->open_reported && p->open_reported == found.span.start) {
@@ -444,7 +444,7 @@ static void report_open_block(etch_parser *p, const etch_block *block)
         return;
     }
     etch_note(diag, found.span, "%s stands where its '}' is missing", etch_parse_describe(p, &found));
-    for (const etch_block *outer = block->outer; outer; outer = outer->outer) {
+    for (const etch_open_block *outer = block->outer; outer; outer = outer->outer) {
         etch_note(diag, outer->opened, "%s opened here is not closed either", block_name(p, outer));
     }
     if (p->odd_close.end) {
@@ -455,14 +455,14 @@ static void report_open_block(etch_parser *p, const etch_block *block)
 }
 
 /* Does the current line belong to no block, but to the file? */
-static bool begins_item(const etch_parser *p, const etch_block *block)
+static bool begins_item(const etch_parser *p, const etch_open_block *block)
 {
     unsigned starts = etch_token_starts(p->token.kind);
     return p->token.first_on_line && (starts & ETCH_LINE_ITEM) && !(starts & block->lines) &&
            etch_lexer_peek(&p->lexer) != ETCH_TOKEN_ASSIGN;
 }
 
-void etch_parse_block(etch_parser *p, etch_block block, etch_parse_line line, void *into)
+void etch_parse_block(etch_parser *p, etch_open_block block, etch_parse_line line, void *into)
 {
     block.opened = p->token.span;
     block.indent = p->token.indent;

@@ -330,6 +330,6 @@ static void parse_statement(etch_parser *p, void *into)
 
 void etch_parse_body(etch_parser *p, const char *what, const char *name, etch_ast_body *into)
 {
-    etch_block block = {.what = what, .name = name, .lines = ETCH_LINE_BODY};
+    etch_open_block block = {.what = what, .name = name, .lines = ETCH_LINE_BODY};
     etch_parse_block(p, block, parse_statement, into);
 }

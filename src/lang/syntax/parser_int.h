@@ -11,14 +11,14 @@
 #include "lang/syntax/syntax.h"
 
 /* An open { }. */
-typedef struct etch_block {
-    const struct etch_block *outer;
+typedef struct etch_open_block {
+    const struct etch_open_block *outer;
     const char *what; /* "module" */
     const char *name; /* or NULL */
     unsigned lines;   /* ETCH_LINE_...: the keywords that start its lines */
     etch_span opened;
     uint32_t indent;
-} etch_block;
+} etch_open_block;
 
 typedef struct etch_bracket {
     etch_span span;
@@ -37,10 +37,10 @@ typedef struct etch_parser {
     bool panic;
     bool stopped; /* nothing more is read: too deep, too many errors, not a text */
     uint32_t depth;
-    const etch_block *block;   /* the innermost open one */
-    const etch_bracket *shape; /* the list of dims that is being read */
-    uint32_t open_reported;    /* start of the token before which open blocks have been reported */
-    etch_span odd_close;       /* a } that does not stand under the line it closes, and what it closes */
+    const etch_open_block *block; /* the innermost open one */
+    const etch_bracket *shape;    /* the list of dims that is being read */
+    uint32_t open_reported;       /* start of the token before which open blocks have been reported */
+    etch_span odd_close;          /* a } that does not stand under the line it closes, and what it closes */
     etch_span odd_open;
 } etch_parser;
 
@@ -90,7 +90,7 @@ bool etch_parse_comma(etch_parser *p);
 
 typedef void (*etch_parse_line)(etch_parser *p, void *into);
 /* { lines }: calls `line` for each, and recovers after each that failed. Its places are filled in here. */
-void etch_parse_block(etch_parser *p, etch_block block, etch_parse_line line, void *into);
+void etch_parse_block(etch_parser *p, etch_open_block block, etch_parse_line line, void *into);
 /* Calls `first` for the first statement and `line` for the others, up to the end of the file. */
 void etch_parse_file(etch_parser *p, etch_parse_line first, etch_parse_line line, void *into);
 /* At the start of a line: the keyword of one of the kinds `lines` that it starts with, also a misspelt

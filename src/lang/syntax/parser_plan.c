@@ -153,6 +153,6 @@ static void parse_plan_line(etch_parser *p, void *into)
 
 void etch_parse_plan(etch_parser *p, const char *what, const char *name, etch_ast_lines *into)
 {
-    etch_block block = {.what = what, .name = name, .lines = ETCH_LINE_PLAN};
+    etch_open_block block = {.what = what, .name = name, .lines = ETCH_LINE_PLAN};
     etch_parse_block(p, block, parse_plan_line, into);
 }

@@ -162,7 +162,7 @@ static void parse_options_block(etch_parser *p, etch_ast_item *item, etch_ast_it
     if (kind != ETCH_AST_TRAIN || !etch_parse_at(p, ETCH_TOKEN_OPEN_BRACE)) {
         item->name = etch_parse_name(p, etch_text(p->arena, "the name of the %s block", what));
     }
-    etch_block block = {.what = what, .name = item->name.text};
+    etch_open_block block = {.what = what, .name = item->name.text};
     etch_parse_block(p, block, parse_option_line, &item->defs);
 }
 
@@ -180,7 +180,7 @@ static void parse_sweep(etch_parser *p, etch_ast_item *item)
 {
     item->kind = ETCH_AST_SWEEP;
     item->name = etch_parse_name(p, "the name of the sweep");
-    etch_block block = {.what = "sweep", .name = item->name.text, .lines = ETCH_LINE_SWEEP};
+    etch_open_block block = {.what = "sweep", .name = item->name.text, .lines = ETCH_LINE_SWEEP};
     etch_parse_block(p, block, parse_sweep_line, item);
 }
 

@@ -49,7 +49,7 @@ static const etch_formula *adopt_list(etch_sym *sym, etch_arena *arena, size_t c
 
 static etch_status run_body(void *data)
 {
-    request *r = data;
+    etch_algebra_request *r = data;
     etch_sym *sym = r->algebra->sym;
     if (r->count > UINT32_MAX / 8)
         etch_trap(r->algebra->mem, ETCH_ELIMIT);
@@ -68,7 +68,7 @@ static etch_status run_body(void *data)
 }
 
 /* A call was cut short. */
-static etch_status cut_short(etch_algebra *al, const request *r, etch_status status)
+static etch_status cut_short(etch_algebra *al, const etch_algebra_request *r, etch_status status)
 {
     const char *limit = etch_sym_limit_reached(al->sym);
     char message[sizeof al->message];
@@ -86,7 +86,7 @@ static etch_status cut_short(etch_algebra *al, const request *r, etch_status sta
     return etch_algebra_fail(al, status, message);
 }
 
-etch_status etch_algebra_run(etch_algebra *al, request *r)
+etch_status etch_algebra_run(etch_algebra *al, etch_algebra_request *r)
 {
     if (etch_sym_is_frozen(al->sym))
         return ETCH_EINPUT; /* says nothing: others may be reading */
@@ -97,7 +97,7 @@ etch_status etch_algebra_run(etch_algebra *al, request *r)
     return r->finished ? status : cut_short(al, r, status);
 }
 
-etch_formula etch_algebra_make(etch_algebra *al, request *r)
+etch_formula etch_algebra_make(etch_algebra *al, etch_algebra_request *r)
 {
     if (etch_algebra_run(al, r) != ETCH_OK)
         return NULL;
@@ -187,7 +187,7 @@ etch_status etch_algebra_fork(const etch_algebra *frozen, etch_algebra **fork)
 
 /* ---- variables ----------------------------------------------------------------------------------------- */
 
-static etch_status declare(etch_sym *sym, request *r)
+static etch_status declare(etch_sym *sym, etch_algebra_request *r)
 {
     r->made = etch_var(sym, r->text);
     return ETCH_OK;
@@ -195,10 +195,10 @@ static etch_status declare(etch_sym *sym, request *r)
 
 etch_formula etch_formula_variable(etch_algebra *al, const char *name)
 {
-    return etch_algebra_make(al, &(request){.body = declare, .changes = true, .text = name});
+    return etch_algebra_make(al, &(etch_algebra_request){.body = declare, .changes = true, .text = name});
 }
 
-static etch_status set_range(etch_sym *sym, request *r)
+static etch_status set_range(etch_sym *sym, etch_algebra_request *r)
 {
     if (!r->a || !etch_var_name(r->a))
         return etch_algebra_fail(r->algebra, ETCH_EINPUT, "not a variable");
@@ -211,24 +211,24 @@ static etch_status set_range(etch_sym *sym, request *r)
 
 etch_status etch_algebra_declare_integer(etch_algebra *al, etch_formula variable, int64_t lower)
 {
-    request r = {.body = set_range, .changes = true, .a = variable, .number = lower};
+    etch_algebra_request r = {.body = set_range, .changes = true, .a = variable, .number = lower};
     return etch_algebra_run(al, &r);
 }
 
 etch_status etch_algebra_declare_real(etch_algebra *al, etch_formula variable)
 {
-    request r = {.body = set_range, .changes = true, .a = variable, .flag = true};
+    etch_algebra_request r = {.body = set_range, .changes = true, .a = variable, .flag = true};
     return etch_algebra_run(al, &r);
 }
 
 /* ---- facts --------------------------------------------------------------------------------------------- */
 
-static bool are_integers(etch_sym *sym, const request *r)
+static bool are_integers(etch_sym *sym, const etch_algebra_request *r)
 {
     return etch_is_integer(sym, r->a, NULL) == ETCH_YES && etch_is_integer(sym, r->b, NULL) == ETCH_YES;
 }
 
-static etch_status assume(etch_sym *sym, request *r)
+static etch_status assume(etch_sym *sym, etch_algebra_request *r)
 {
     if (r->relation == ETCH_REL_TRUE)
         r->b = etch_int(sym, 0);
@@ -262,13 +262,13 @@ static etch_status assume(etch_sym *sym, request *r)
 etch_status etch_algebra_assume(etch_algebra *al, etch_relation relation, etch_formula left,
                                 etch_formula right, int64_t origin, int64_t *other)
 {
-    request r = {.body = assume,
-                 .changes = true,
-                 .relation = relation,
-                 .a = left,
-                 .b = right,
-                 .number = origin,
-                 .other = -1};
+    etch_algebra_request r = {.body = assume,
+                              .changes = true,
+                              .relation = relation,
+                              .a = left,
+                              .b = right,
+                              .number = origin,
+                              .other = -1};
     etch_status status = etch_algebra_run(al, &r);
     if (other)
         *other = r.other;

@@ -6,7 +6,7 @@
 /* ---- questions ----------------------------------------------------------------------------------------- */
 
 /* The witness as text, in the arena of the algebra. */
-static void tell(etch_sym *sym, request *r)
+static void tell(etch_sym *sym, etch_algebra_request *r)
 {
     if (r->truth != ETCH_NO || !r->flag)
         return;
@@ -22,7 +22,7 @@ static void tell(etch_sym *sym, request *r)
     r->found = told;
 }
 
-static etch_status decide(etch_sym *sym, request *r)
+static etch_status decide(etch_sym *sym, etch_algebra_request *r)
 {
     etch_expr a = r->a, b = r->relation == ETCH_REL_TRUE ? etch_int(sym, 0) : r->b;
     if (!a || !b)
@@ -55,7 +55,7 @@ static etch_status decide(etch_sym *sym, request *r)
     return ETCH_OK;
 }
 
-static etch_status decide_integer(etch_sym *sym, request *r)
+static etch_status decide_integer(etch_sym *sym, etch_algebra_request *r)
 {
     if (!r->a)
         return etch_algebra_fail(r->algebra, ETCH_EINPUT, "an operand without a value");
@@ -64,7 +64,8 @@ static etch_status decide_integer(etch_sym *sym, request *r)
     return ETCH_OK;
 }
 
-static etch_status ask(etch_algebra *al, request *r, etch_truth *truth, etch_counterexample *counterexample)
+static etch_status ask(etch_algebra *al, etch_algebra_request *r, etch_truth *truth,
+                       etch_counterexample *counterexample)
 {
     static const etch_counterexample none = {0};
     r->truth = ETCH_UNKNOWN;
@@ -79,20 +80,20 @@ static etch_status ask(etch_algebra *al, request *r, etch_truth *truth, etch_cou
 etch_status etch_algebra_decide(etch_algebra *al, etch_relation relation, etch_formula left,
                                 etch_formula right, etch_truth *truth, etch_counterexample *counterexample)
 {
-    request r = {.body = decide, .relation = relation, .a = left, .b = right};
+    etch_algebra_request r = {.body = decide, .relation = relation, .a = left, .b = right};
     return ask(al, &r, truth, counterexample);
 }
 
 etch_status etch_algebra_is_integer(etch_algebra *al, etch_formula a, etch_truth *truth,
                                     etch_counterexample *counterexample)
 {
-    request r = {.body = decide_integer, .a = a};
+    etch_algebra_request r = {.body = decide_integer, .a = a};
     return ask(al, &r, truth, counterexample);
 }
 
 /* ---- taking apart -------------------------------------------------------------------------------------- */
 
-static etch_status compare(etch_sym *sym, request *r)
+static etch_status compare(etch_sym *sym, etch_algebra_request *r)
 {
     (void)sym;
     r->flag = r->a && r->a == r->b;
@@ -101,7 +102,7 @@ static etch_status compare(etch_sym *sym, request *r)
 
 bool etch_formula_same(etch_algebra *al, etch_formula a, etch_formula b)
 {
-    request r = {.body = compare, .a = a, .b = b};
+    etch_algebra_request r = {.body = compare, .a = a, .b = b};
     return etch_algebra_run(al, &r) == ETCH_OK && r.flag;
 }
 
@@ -115,7 +116,7 @@ const char *etch_formula_name(etch_formula a)
     return etch_var_name(a);
 }
 
-static etch_status list_variables(etch_sym *sym, request *r)
+static etch_status list_variables(etch_sym *sym, etch_algebra_request *r)
 {
     const etch_expr *found;
     if (!r->a)
@@ -128,14 +129,14 @@ static etch_status list_variables(etch_sym *sym, request *r)
 etch_status etch_formula_variables(etch_algebra *al, etch_formula a, const etch_formula **variables,
                                    size_t *count)
 {
-    request r = {.body = list_variables, .a = a};
+    etch_algebra_request r = {.body = list_variables, .a = a};
     etch_status status = etch_algebra_run(al, &r);
     *variables = r.found;
     *count = r.found_count;
     return status;
 }
 
-static etch_status find_degree(etch_sym *sym, request *r)
+static etch_status find_degree(etch_sym *sym, etch_algebra_request *r)
 {
     if (etch_degree(sym, r->a, r->b, &r->number, &r->other))
         return ETCH_OK;
@@ -145,14 +146,14 @@ static etch_status find_degree(etch_sym *sym, request *r)
 etch_status etch_formula_degree(etch_algebra *al, etch_formula a, etch_formula variable, int64_t *low,
                                 int64_t *high)
 {
-    request r = {.body = find_degree, .a = a, .b = variable};
+    etch_algebra_request r = {.body = find_degree, .a = a, .b = variable};
     etch_status status = etch_algebra_run(al, &r);
     *low = r.number;
     *high = r.other;
     return status;
 }
 
-static etch_status collect(etch_sym *sym, request *r)
+static etch_status collect(etch_sym *sym, etch_algebra_request *r)
 {
     etch_collected *found;
     if (!r->a)
@@ -169,7 +170,7 @@ etch_status etch_formula_collect(etch_algebra *al, etch_formula a, size_t count,
                                  const etch_formula *variables, const etch_formula_part **parts,
                                  size_t *part_count)
 {
-    request r = {.body = collect, .a = a, .count = count, .list = variables};
+    etch_algebra_request r = {.body = collect, .a = a, .count = count, .list = variables};
     etch_status status = etch_algebra_run(al, &r);
     *parts = status == ETCH_OK ? r.found : NULL;
     *part_count = status == ETCH_OK ? r.found_count : 0;
@@ -178,7 +179,7 @@ etch_status etch_formula_collect(etch_algebra *al, etch_formula a, size_t count,
 
 /* ---- text ---------------------------------------------------------------------------------------------- */
 
-static etch_status write_formula(etch_sym *sym, request *r)
+static etch_status write_formula(etch_sym *sym, etch_algebra_request *r)
 {
     etch_buf out = {.arena = r->arena};
     etch_expr_write(sym, r->a, r->notation, r->form, &out);
@@ -188,11 +189,11 @@ static etch_status write_formula(etch_sym *sym, request *r)
 
 const char *etch_formula_text(etch_algebra *al, etch_formula a, etch_notation notation, etch_form form)
 {
-    request r = {.body = write_formula, .a = a, .notation = notation, .form = form};
+    etch_algebra_request r = {.body = write_formula, .a = a, .notation = notation, .form = form};
     return etch_algebra_run(al, &r) == ETCH_OK ? r.written : NULL;
 }
 
-static etch_status write_assignments(etch_sym *sym, request *r)
+static etch_status write_assignments(etch_sym *sym, etch_algebra_request *r)
 {
     etch_buf out = {.arena = r->arena};
     if (r->notation == ETCH_LATEX || r->notation == ETCH_JSON)
@@ -206,18 +207,18 @@ static etch_status write_assignments(etch_sym *sym, request *r)
 const char *etch_formula_assignments(etch_algebra *al, size_t count, const etch_formula *formulas,
                                      const char *const *names, etch_notation notation, etch_form form)
 {
-    request r = {.body = write_assignments,
-                 .count = count,
-                 .list = formulas,
-                 .names = names,
-                 .notation = notation,
-                 .form = form};
+    etch_algebra_request r = {.body = write_assignments,
+                              .count = count,
+                              .list = formulas,
+                              .names = names,
+                              .notation = notation,
+                              .form = form};
     return etch_algebra_run(al, &r) == ETCH_OK ? r.written : NULL;
 }
 
 /* ---- programs ------------------------------------------------------------------------------------------ */
 
-static etch_status compile(etch_sym *sym, request *r)
+static etch_status compile(etch_sym *sym, etch_algebra_request *r)
 {
     etch_status status = etch_compile(sym, (uint32_t)r->count, r->list, &r->program);
     return status == ETCH_OK ? status : etch_algebra_fail(r->algebra, status, "formulas cannot be compiled");
@@ -226,7 +227,7 @@ static etch_status compile(etch_sym *sym, request *r)
 etch_status etch_formula_compile(etch_algebra *al, size_t count, const etch_formula *formulas,
                                  etch_program **program)
 {
-    request r = {.body = compile, .count = count, .list = formulas};
+    etch_algebra_request r = {.body = compile, .count = count, .list = formulas};
     *program = NULL;
     if (count > UINT32_MAX / 8)
         return ETCH_ELIMIT;

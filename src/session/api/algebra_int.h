@@ -20,8 +20,8 @@ struct etch_algebra {
 
 /* One call. `body` runs under the guard of the algebra; operands and list are formulas of the algebra by
  * then. */
-typedef struct request {
-    etch_status (*body)(etch_sym *sym, struct request *r);
+typedef struct etch_algebra_request {
+    etch_status (*body)(etch_sym *sym, struct etch_algebra_request *r);
     bool changes; /* it declares or assumes: a limit leaves things half made */
     etch_formula a, b, c, d;
     size_t count;
@@ -45,12 +45,12 @@ typedef struct request {
     etch_program *program;
     etch_algebra *algebra;
     bool finished;
-} request;
+} etch_algebra_request;
 
 /* Runs the request, and keeps its failure unless that is an answer (ETCH_EUNKNOWN). */
-etch_status etch_algebra_run(etch_algebra *algebra, request *r);
+etch_status etch_algebra_run(etch_algebra *algebra, etch_algebra_request *r);
 /* The same for a request that makes a formula: NULL is a failure. */
-etch_formula etch_algebra_make(etch_algebra *algebra, request *r);
+etch_formula etch_algebra_make(etch_algebra *algebra, etch_algebra_request *r);
 /* Keeps a failure, when it is the first, and gives it back. */
 etch_status etch_algebra_fail(etch_algebra *algebra, etch_status status, const char *message);
 

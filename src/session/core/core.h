@@ -161,19 +161,19 @@ const etch_marks *etch_pipeline_marks(etch_session *session, etch_pipeline *pipe
 /* ---- parts of a model ---------------------------------------------------------------------------------- */
 
 /* Something in a graph that happens at one place of the program: a call of a module, a loop, a tensor. */
-typedef struct etch_part {
+typedef struct etch_selected {
     etch_scope *scope;       /* one of the three */
     const etch_region *body; /* of a loop: its iterations of one class */
     const etch_tensor *tensor;
     etch_expr around; /* how often it happens in one microbatch: the product of the loops around */
-} etch_part;
+} etch_selected;
 
-typedef ETCH_VEC(etch_part) etch_parts;
+typedef ETCH_VEC(etch_selected) etch_selection;
 /* All parts that a selector names, in program order; at least one, or false after a reported error. */
 bool etch_parts_find(etch_session *session, const etch_pipeline *pipeline, const char *selector,
-                     etch_span span, etch_parts *out);
-bool etch_part_holds(const etch_part *part, const etch_cost *cost);
-etch_span etch_part_span(const etch_part *part);
+                     etch_span span, etch_selection *out);
+bool etch_part_holds(const etch_selected *part, const etch_cost *cost);
+etch_span etch_part_span(const etch_selected *part);
 
 /* ---- statements ---------------------------------------------------------------------------------------- */
 

@@ -53,25 +53,25 @@ static etch_expr runs_of(etch_sym *sym, const etch_region *region)
 
 /* `all`: also calls in which nothing runs. */
 static void find_scopes(etch_session *session, const etch_graph *graph, const survey *s, const char *selector,
-                        bool all, etch_parts *out)
+                        bool all, etch_selection *out)
 {
     for (uint32_t i = 0; i < graph->scopes.count; i++) {
         etch_scope *scope = graph->scopes.at[i];
         if (etch_scope_is_called(scope, selector, strlen(selector)) && (all || s->runs[scope->id])) {
             etch_expr around = runs_of(session->sym, s->region_of_scope[scope->id]);
-            ETCH_PUSH(session->arena, out, (etch_part){.scope = scope, .around = around});
+            ETCH_PUSH(session->arena, out, (etch_selected){.scope = scope, .around = around});
         }
     }
 }
 
-static void find_loops(etch_session *session, const survey *s, const char *selector, etch_parts *out)
+static void find_loops(etch_session *session, const survey *s, const char *selector, etch_selection *out)
 {
     for (uint32_t i = 0; i < s->loops.count; i++) {
         const etch_loop *loop = s->loops.at[i];
         if (strcmp(loop->name, selector) == 0) {
             for (uint32_t k = 0; k < loop->bodies.count; k++) {
                 etch_expr around = runs_of(session->sym, loop->bodies.at[k]);
-                ETCH_PUSH(session->arena, out, (etch_part){.body = loop->bodies.at[k], .around = around});
+                ETCH_PUSH(session->arena, out, (etch_selected){.body = loop->bodies.at[k], .around = around});
             }
         }
     }
@@ -79,13 +79,13 @@ static void find_loops(etch_session *session, const survey *s, const char *selec
 
 /* Tensors with a tag, or called module.tensor. */
 static void find_tensors(etch_session *session, const etch_graph *graph, const char *selector,
-                         etch_parts *out)
+                         etch_selection *out)
 {
     for (uint32_t i = 0; i < graph->tensors.count; i++) {
         const etch_tensor *tensor = graph->tensors.at[i];
         if (tensor && !tensor->of && etch_tensor_is_selected(tensor, selector)) {
             etch_expr around = runs_of(session->sym, tensor->region);
-            ETCH_PUSH(session->arena, out, (etch_part){.tensor = tensor, .around = around});
+            ETCH_PUSH(session->arena, out, (etch_selected){.tensor = tensor, .around = around});
         }
     }
 }
@@ -112,7 +112,7 @@ static void report_unknown(etch_session *session, const etch_graph *graph, const
 }
 
 bool etch_parts_find(etch_session *session, const etch_pipeline *pipeline, const char *selector,
-                     etch_span span, etch_parts *out)
+                     etch_span span, etch_selection *out)
 {
     const etch_graph *graph = pipeline->training->graph;
     const survey s = survey_graph(session->arena, graph);
@@ -149,7 +149,7 @@ static bool derives_from(const etch_tensor *tensor, const etch_tensor *wanted)
     return tensor != NULL;
 }
 
-bool etch_part_holds(const etch_part *part, const etch_cost *cost)
+bool etch_part_holds(const etch_selected *part, const etch_cost *cost)
 {
     if (part->scope)
         return !part->scope->parent ||
@@ -159,7 +159,7 @@ bool etch_part_holds(const etch_part *part, const etch_cost *cost)
     return derives_from(cost->tensor, part->tensor);
 }
 
-etch_span etch_part_span(const etch_part *part)
+etch_span etch_part_span(const etch_selected *part)
 {
     return part->scope ? part->scope->span : part->body ? part->body->loop->span : part->tensor->span;
 }

@@ -107,7 +107,7 @@ typedef struct filter {
     const char *op;                                            /* NULL: any */
     bool of_axes;                                              /* those over exactly `axes` */
     uint32_t axes;                                             /* without axes that are bound to 1 */
-    const etch_part *part;                                     /* NULL: everything */
+    const etch_selected *part;                                 /* NULL: everything */
     const etch_memory_class *held;                             /* of memory */
     etch_expr share; /* which part of uneven work; NULL: the last one, which has most */
 } filter;
@@ -369,8 +369,9 @@ etch_expr etch_picks_sum(etch_session *session, const etch_picks *picks)
     return sum;
 }
 
-static void report_calls(etch_session *session, const char *selector, etch_span span, const etch_part *first,
-                         etch_expr first_value, const etch_part *other, etch_expr other_value)
+static void report_calls(etch_session *session, const char *selector, etch_span span,
+                         const etch_selected *first, etch_expr first_value, const etch_selected *other,
+                         etch_expr other_value)
 {
     const bool iterations = first->body && other->body && first->body->loop == other->body->loop;
     etch_diag *diag = etch_error(session->diags, ETCH_E_QUERY_CALLS, span,
@@ -393,7 +394,7 @@ static void report_calls(etch_session *session, const char *selector, etch_span 
 static bool pick_part(etch_session *session, const etch_pipeline *p, const etch_cost_list *costs, filter *f,
                       const char *selector, etch_span span, etch_picks *out)
 {
-    etch_parts parts = {0};
+    etch_selection parts = {0};
     if (!etch_parts_find(session, p, selector, span, &parts))
         return false;
     f->part = &parts.at[0];

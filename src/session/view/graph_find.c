@@ -24,8 +24,8 @@ const etch_scope *etch_view_scope(const etch_viewing *v, const etch_scope *scope
     return scope ? scope : v->graph->scopes.at[0];
 }
 
-const etch_part *etch_view_part_of(const etch_viewing *v, etch_scope *scope, const etch_region *forward,
-                                   const etch_tensor *tensor)
+const etch_selected *etch_view_part_of(const etch_viewing *v, etch_scope *scope, const etch_region *forward,
+                                       const etch_tensor *tensor)
 {
     const etch_cost cost = {.scope = scope, .body = forward, .tensor = tensor};
     for (uint32_t i = 0; i < v->parts.count; i++)
@@ -56,7 +56,7 @@ static void find_region(etch_viewing *v, const etch_region *region, place at)
             find_body(v, loop->bodies.at[k], at);
         if (loop)
             continue;
-        const etch_part *part = etch_view_part_of(v, op->scope, at.forward, op->outs[0]);
+        const etch_selected *part = etch_view_part_of(v, op->scope, at.forward, op->outs[0]);
         if (v->selector && !part)
             continue;
         v->op_at[op->id] = v->ops.count;

@@ -29,7 +29,7 @@ typedef struct etch_shown_loop {
 typedef struct etch_shown_op {
     const etch_op *op;
     size_t loop;
-    const etch_part *part; /* which one it is of; NULL: everything is shown */
+    const etch_selected *part; /* which one it is of; NULL: everything is shown */
 } etch_shown_op;
 
 /* A value of the forward pass that is kept for the backward pass. */
@@ -46,7 +46,7 @@ typedef struct etch_viewing {
     etch_sym *sym;
     etch_pipeline *p;
     const etch_graph *graph;
-    etch_parts parts; /* those of tensors, else the first one; none: everything is shown */
+    etch_selection parts; /* those of tensors, else the first one; none: everything is shown */
     etch_view_names names;
     ETCH_VEC(etch_shown_op) ops;
     ETCH_VEC(etch_shown_loop) loops;
@@ -69,8 +69,8 @@ void etch_view_finish(etch_viewing *v);
 
 /* The part that something is of that happens in `scope`, in a body of the forward pass (NULL: in none), and makes
  * `tensor`; NULL when it is of none. */
-const etch_part *etch_view_part_of(const etch_viewing *v, etch_scope *scope, const etch_region *forward,
-                                   const etch_tensor *tensor);
+const etch_selected *etch_view_part_of(const etch_viewing *v, etch_scope *scope, const etch_region *forward,
+                                       const etch_tensor *tensor);
 /* Values in force put in; and a formula over dims. */
 const char *etch_view_text(const etch_viewing *v, etch_expr value);
 const char *etch_view_dim_text(const etch_viewing *v, etch_expr value);

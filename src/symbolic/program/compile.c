@@ -38,7 +38,7 @@ typedef struct scope {
 typedef struct compiler {
     etch_arena *arena;
     etch_sym *numbers; /* a context for coefficients */
-    operations *out;
+    etch_operations *out;
     uint32_t *table; /* instructions by hash, from 1 */
     uint32_t capacity;
     uint32_t *node_of; /* by atom: the instruction that has its value, from 1 */
@@ -56,22 +56,22 @@ static uint32_t emit(compiler *c, const etch_expr e);
 
 /* ---- operations, each once ----------------------------------------------------------------------------- */
 
-static uint64_t hash_of(const compiler *c, const instruction *i)
+static uint64_t hash_of(const compiler *c, const etch_instruction *i)
 {
-    if (i->op == OP_CONSTANT)
-        return sym_mix(OP_CONSTANT, sym_coef_hash(c->out->constants.at[i->a]));
+    if (i->op == ETCH_OP_CONSTANT)
+        return sym_mix(ETCH_OP_CONSTANT, sym_coef_hash(c->out->constants.at[i->a]));
     return sym_mix(sym_mix(i->op, i->a), i->b);
 }
 
-static bool same_instruction(const compiler *c, const instruction *x, const instruction *y)
+static bool same_instruction(const compiler *c, const etch_instruction *x, const etch_instruction *y)
 {
-    if (x->op == OP_CONSTANT && y->op == OP_CONSTANT)
+    if (x->op == ETCH_OP_CONSTANT && y->op == ETCH_OP_CONSTANT)
         return sym_coef_equal(c->out->constants.at[x->a], c->out->constants.at[y->a]);
     return x->op == y->op && x->a == y->a && x->b == y->b;
 }
 
 /* The slot of an equal instruction, or the free one. */
-static uint32_t *slot_of(compiler *c, const instruction *i)
+static uint32_t *slot_of(compiler *c, const etch_instruction *i)
 {
     uint32_t at = (uint32_t)(hash_of(c, i) >> 20) & (c->capacity - 1);
     while (c->table[at] && !same_instruction(c, &c->out->code.at[c->table[at] - 1], i))
@@ -93,7 +93,7 @@ static scope scope_of(const compiler *c, uint64_t loops)
     return (scope){loops, loops ? c->loops[63 - __builtin_clzll(loops)] : 0};
 }
 
-static uint32_t push(compiler *c, instruction next, scope where)
+static uint32_t push(compiler *c, etch_instruction next, scope where)
 {
     if (c->out->code.count == MAX_INSTRUCTIONS)
         etch_trap(etch_arena_mem(c->arena), ETCH_ELIMIT);
@@ -102,10 +102,10 @@ static uint32_t push(compiler *c, instruction next, scope where)
     return c->out->code.count - 1;
 }
 
-static uint32_t instruct(compiler *c, program_op op, uint32_t a, uint32_t b)
+static uint32_t instruct(compiler *c, etch_program_op op, uint32_t a, uint32_t b)
 {
-    bool commutes = op == OP_ADD || op == OP_MUL || op == OP_MAX;
-    instruction next = {.op = op, .a = commutes && a > b ? b : a, .b = commutes && a > b ? a : b};
+    bool commutes = op == ETCH_OP_ADD || op == ETCH_OP_MUL || op == ETCH_OP_MAX;
+    etch_instruction next = {.op = op, .a = commutes && a > b ? b : a, .b = commutes && a > b ? a : b};
     if (c->out->code.count >= c->capacity / 4 * 3)
         grow_table(c);
     uint32_t *slot = slot_of(c, &next);
@@ -121,7 +121,7 @@ static uint32_t constant(compiler *c, sym_coef value)
 {
     uint32_t index = c->out->constants.count, before = c->out->code.count;
     ETCH_PUSH(c->arena, &c->out->constants, value);
-    uint32_t node = instruct(c, OP_CONSTANT, index, 0);
+    uint32_t node = instruct(c, ETCH_OP_CONSTANT, index, 0);
     if (c->out->code.count == before)
         c->out->constants.count--; /* it was there */
     return node;
@@ -129,27 +129,27 @@ static uint32_t constant(compiler *c, sym_coef value)
 
 static bool is_constant(const compiler *c, uint32_t node, sym_coef value)
 {
-    const instruction *i = &c->out->code.at[node];
-    return i->op == OP_CONSTANT && sym_coef_equal(c->out->constants.at[i->a], value);
+    const etch_instruction *i = &c->out->code.at[node];
+    return i->op == ETCH_OP_CONSTANT && sym_coef_equal(c->out->constants.at[i->a], value);
 }
 
 static uint32_t product(compiler *c, uint32_t a, uint32_t b)
 {
-    if (is_constant(c, a, SYM_ONE))
+    if (is_constant(c, a, ETCH_SYM_ONE))
         return b;
-    return is_constant(c, b, SYM_ONE) ? a : instruct(c, OP_MUL, a, b);
+    return is_constant(c, b, ETCH_SYM_ONE) ? a : instruct(c, ETCH_OP_MUL, a, b);
 }
 
 /* ---- sums of products ---------------------------------------------------------------------------------- */
 
 static uint32_t powers_product(compiler *c, const power *powers, uint32_t count)
 {
-    uint32_t result = constant(c, SYM_ONE);
+    uint32_t result = constant(c, ETCH_SYM_ONE);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t base = c->node_of[powers[i].atom] - 1, exp = (uint32_t)powers[i].exp;
         uint32_t factor = exp == 1   ? base
-                          : exp == 2 ? instruct(c, OP_MUL, base, base)
-                                     : instruct(c, OP_POW, base, exp);
+                          : exp == 2 ? instruct(c, ETCH_OP_MUL, base, base)
+                                     : instruct(c, ETCH_OP_POW, base, exp);
         result = product(c, result, factor);
     }
     return result;
@@ -171,9 +171,9 @@ typedef struct running_sum {
 static void add_node(compiler *c, running_sum *sum, uint32_t node, bool negative)
 {
     if (sum->any)
-        sum->node = instruct(c, negative ? OP_SUB : OP_ADD, sum->node, node);
+        sum->node = instruct(c, negative ? ETCH_OP_SUB : ETCH_OP_ADD, sum->node, node);
     else
-        sum->node = negative ? instruct(c, OP_SUB, constant(c, SYM_ZERO), node) : node;
+        sum->node = negative ? instruct(c, ETCH_OP_SUB, constant(c, ETCH_SYM_ZERO), node) : node;
     sum->any = true;
 }
 
@@ -307,7 +307,7 @@ static int by_atom(const void *a, const void *b)
 /* Terms of `e` with integer coefficients: those of e times the denominator that is returned. */
 static sym_coef integer_terms(compiler *c, etch_expr e, term *terms)
 {
-    sym_coef common = SYM_ONE;
+    sym_coef common = ETCH_SYM_ONE;
     for (uint32_t i = 0; i < e->count; i++) {
         sym_coef den = sym_coef_denominator(c->numbers, e->terms[i].coef);
         if (!sym_coef_is_one(den))
@@ -323,7 +323,7 @@ static sym_coef integer_terms(compiler *c, etch_expr e, term *terms)
         for (uint32_t k = 0; k < mono->count; k++) {
             const sym_atom *atom = mono->at[k].atom;
             /* 1/(sum) stands for its sum, below */
-            int32_t exp = atom->kind == SYM_RECIP ? -mono->at[k].exp : mono->at[k].exp;
+            int32_t exp = atom->kind == ETCH_SYM_RECIP ? -mono->at[k].exp : mono->at[k].exp;
             t->powers[k] = (power){atom->id, exp};
         }
         if (t->count > 1)
@@ -352,7 +352,7 @@ static term missing_powers(compiler *c, const term *terms, uint32_t count)
         c->uses[missing.at[i].atom] = 0;
     if (missing.count > 1)
         qsort(missing.at, missing.count, sizeof *missing.at, by_atom);
-    return (term){SYM_ONE, missing.at, missing.count};
+    return (term){ETCH_SYM_ONE, missing.at, missing.count};
 }
 
 /* t * by */
@@ -382,21 +382,21 @@ static uint32_t sum_of_quotients(compiler *c, const term *terms, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         const term *t = &terms[i];
         term parts[2] = {{t->coef, ETCH_NEW_ARRAY(c->arena, t->count, power), 0},
-                         {SYM_ONE, ETCH_NEW_ARRAY(c->arena, t->count, power), 0}};
+                         {ETCH_SYM_ONE, ETCH_NEW_ARRAY(c->arena, t->count, power), 0}};
         for (uint32_t k = 0; k < t->count; k++) {
             int32_t exp = t->powers[k].exp;
             term *part = &parts[exp < 0];
             part->powers[part->count++] = (power){t->powers[k].atom, exp < 0 ? -exp : exp};
         }
         uint32_t num = term_node(c, &parts[0]), den = term_node(c, &parts[1]);
-        uint32_t node = is_constant(c, den, SYM_ONE) ? num : instruct(c, OP_DIV, num, den);
+        uint32_t node = is_constant(c, den, ETCH_SYM_ONE) ? num : instruct(c, ETCH_OP_DIV, num, den);
         add_node(c, &sum, node, sym_coef_sign(t->coef) < 0);
     }
     return sum.node;
 }
 
 /* `e` as an integer over an integer: so far as atoms are integers. */
-static uint32_t fraction_node(compiler *c, etch_expr e, program_op division)
+static uint32_t fraction_node(compiler *c, etch_expr e, etch_program_op division)
 {
     term *terms = ETCH_NEW_ARRAY(c->arena, e->count, term);
     sym_coef common = integer_terms(c, e, terms);
@@ -410,14 +410,15 @@ static uint32_t fraction_node(compiler *c, etch_expr e, program_op division)
         den = product(c, powers_product(c, missing.powers, missing.count), den);
         num = sum_node(c, terms, e->count, 0);
     }
-    return division == OP_DIV && is_constant(c, den, SYM_ONE) ? num : instruct(c, division, num, den);
+    return division == ETCH_OP_DIV && is_constant(c, den, ETCH_SYM_ONE) ? num
+                                                                        : instruct(c, division, num, den);
 }
 
 static uint32_t max_node(compiler *c, const sym_atom *atom)
 {
     uint32_t result = emit(c, atom->args[0]);
     for (uint32_t i = 1; i < atom->count; i++)
-        result = instruct(c, OP_MAX, result, emit(c, atom->args[i]));
+        result = instruct(c, ETCH_OP_MAX, result, emit(c, atom->args[i]));
     return result;
 }
 
@@ -443,14 +444,14 @@ static uint32_t loop_node(compiler *c, const sym_atom *sum)
         etch_trap(etch_arena_mem(c->arena), ETCH_ELIMIT);
     c->loops[c->loop_depth++] = ++c->loop_count;
     uint64_t own = (uint64_t)1 << depth;
-    uint32_t loop = push(c, (instruction){.op = OP_LOOP, .a = count}, scope_of(c, own));
+    uint32_t loop = push(c, (etch_instruction){.op = ETCH_OP_LOOP, .a = count}, scope_of(c, own));
     c->node_of[sum->bound->id] = loop + 1;
     uint32_t value = emit(c, sum->args[1]);
     c->node_of[sum->bound->id] = 0;
     forget_atoms(c, known, depth);
     c->loop_depth--;
     uint64_t loops = (c->scopes.at[count].loops | c->scopes.at[value].loops) & ~own;
-    return push(c, (instruction){.op = OP_SUM, .a = value, .b = loop}, scope_of(c, loops));
+    return push(c, (etch_instruction){.op = ETCH_OP_SUM, .a = value, .b = loop}, scope_of(c, loops));
 }
 
 static void emit_atoms(compiler *c, etch_expr e);
@@ -458,18 +459,18 @@ static void emit_atoms(compiler *c, etch_expr e);
 static uint32_t atom_node(compiler *c, const sym_atom *atom)
 {
     switch (atom->kind) {
-    case SYM_VAR:
-        return instruct(c, OP_LOAD, atom->index, 0);
-    case SYM_FLOOR:
+    case ETCH_SYM_VAR:
+        return instruct(c, ETCH_OP_LOAD, atom->index, 0);
+    case ETCH_SYM_FLOOR:
         emit_atoms(c, atom->args[0]);
-        return fraction_node(c, atom->args[0], OP_FLOOR_DIV);
-    case SYM_MAX:
+        return fraction_node(c, atom->args[0], ETCH_OP_FLOOR_DIV);
+    case ETCH_SYM_MAX:
         return max_node(c, atom);
-    case SYM_SUM:
+    case ETCH_SYM_SUM:
         return loop_node(c, atom);
-    case SYM_POW2:
-        return instruct(c, OP_POW2, emit(c, atom->args[0]), 0);
-    case SYM_RECIP:
+    case ETCH_SYM_POW2:
+        return instruct(c, ETCH_OP_POW2, emit(c, atom->args[0]), 0);
+    case ETCH_SYM_RECIP:
         return emit(c, atom->args[0]);
     }
     etch_trap(etch_arena_mem(c->arena), ETCH_EINTERNAL);
@@ -497,9 +498,9 @@ static void emit_atoms(compiler *c, etch_expr e)
 static uint32_t emit(compiler *c, etch_expr e)
 {
     if (e->count == 0)
-        return constant(c, SYM_ZERO);
+        return constant(c, ETCH_SYM_ZERO);
     emit_atoms(c, e);
-    return fraction_node(c, e, OP_DIV);
+    return fraction_node(c, e, ETCH_OP_DIV);
 }
 
 /* ---- all of it ----------------------------------------------------------------------------------------- */
@@ -507,10 +508,10 @@ static uint32_t emit(compiler *c, etch_expr e)
 /* Numbers the variables that are loaded, by their order of declaration. */
 static void number_variables(compiler *c, const etch_sym *sym, const bool *needed)
 {
-    operations *out = c->out;
+    etch_operations *out = c->out;
     uint32_t *number = ETCH_NEW_ARRAY(c->arena, sym->vars.count + 1, uint32_t);
     for (uint32_t i = 0; i < out->code.count; i++)
-        if (needed[i] && out->code.at[i].op == OP_LOAD)
+        if (needed[i] && out->code.at[i].op == ETCH_OP_LOAD)
             number[out->code.at[i].a] = 1;
     for (uint32_t i = 0; i < sym->vars.count; i++)
         if (number[i]) {
@@ -518,7 +519,7 @@ static void number_variables(compiler *c, const etch_sym *sym, const bool *neede
             number[i] = out->variables.count - 1;
         }
     for (uint32_t i = 0; i < out->code.count; i++)
-        if (needed[i] && out->code.at[i].op == OP_LOAD)
+        if (needed[i] && out->code.at[i].op == ETCH_OP_LOAD)
             out->code.at[i].a = number[out->code.at[i].a];
 }
 
@@ -529,7 +530,7 @@ static const bool *needed_operations(compiler *c, uint32_t count)
     for (uint32_t i = 0; i < count; i++)
         needed[c->out->outputs[i].instruction] = true;
     for (uint32_t i = c->out->code.count; i-- > 0;) {
-        const instruction *in = &c->out->code.at[i];
+        const etch_instruction *in = &c->out->code.at[i];
         if (needed[i] && op_has_operands(in->op))
             needed[in->a] = true;
         if (needed[i] && op_is_binary(in->op))
@@ -543,22 +544,22 @@ typedef struct ordering {
     compiler *c;
     uint32_t *first, *next; /* by loop: its first operation; by operation: the next one of its loop; from 1 */
     uint32_t *place;        /* by operation: where it went */
-    ETCH_VEC(instruction) code;
+    ETCH_VEC(etch_instruction) code;
 } ordering;
 
 /* Takes the operations of a loop (0: of none), each sum with its loop before it. */
 static void order_loop(ordering *o, uint32_t loop)
 {
     for (uint32_t i = o->first[loop]; i; i = o->next[i - 1]) {
-        instruction in = o->c->out->code.at[i - 1];
-        if (in.op == OP_SUM)
+        etch_instruction in = o->c->out->code.at[i - 1];
+        if (in.op == ETCH_OP_SUM)
             order_loop(o, o->c->scopes.at[in.b].owner);
         if (op_has_operands(in.op))
             in.a = o->place[in.a];
         if (op_is_binary(in.op))
             in.b = o->place[in.b];
         o->place[i - 1] = o->code.count;
-        if (in.op == OP_SUM)
+        if (in.op == ETCH_OP_SUM)
             o->code.at[in.b].b = o->code.count;
         ETCH_PUSH(o->c->arena, &o->code, in);
     }
@@ -566,7 +567,7 @@ static void order_loop(ordering *o, uint32_t loop)
 
 static void put_in_order(compiler *c, const bool *needed, uint32_t count)
 {
-    operations *out = c->out;
+    etch_operations *out = c->out;
     ordering o = {.c = c};
     o.first = ETCH_NEW_ARRAY(c->arena, c->loop_count + 1, uint32_t);
     o.next = ETCH_NEW_ARRAY(c->arena, out->code.count, uint32_t);
@@ -587,21 +588,21 @@ static void put_in_order(compiler *c, const bool *needed, uint32_t count)
 
 static int by_instruction(const void *a, const void *b)
 {
-    const program_output *x = a, *y = b;
+    const etch_program_output *x = a, *y = b;
     if (x->instruction != y->instruction)
         return x->instruction < y->instruction ? -1 : 1;
     return x->formula < y->formula ? -1 : 1;
 }
 
 void program_operations(const etch_sym *sym, etch_arena *arena, uint32_t count, const etch_expr *exprs,
-                        operations *out)
+                        etch_operations *out)
 {
     compiler c = {.arena = arena, .numbers = etch_sym_new(arena), .out = out, .budget = HORNER_BUDGET};
     c.node_of = ETCH_NEW_ARRAY(arena, sym->atom_count, uint32_t);
     c.uses = ETCH_NEW_ARRAY(arena, sym->atom_count, uint32_t);
-    out->outputs = ETCH_NEW_ARRAY(arena, count, program_output);
+    out->outputs = ETCH_NEW_ARRAY(arena, count, etch_program_output);
     for (uint32_t i = 0; i < count; i++)
-        out->outputs[i] = (program_output){emit(&c, exprs[i]), i};
+        out->outputs[i] = (etch_program_output){emit(&c, exprs[i]), i};
     const bool *needed = needed_operations(&c, count);
     number_variables(&c, sym, needed);
     put_in_order(&c, needed, count);

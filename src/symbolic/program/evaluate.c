@@ -8,7 +8,7 @@
 
 #include "symbolic/program/program_int.h"
 
-enum { BLOCK = PROGRAM_BLOCK };
+enum { BLOCK = ETCH_PROGRAM_BLOCK };
 
 /* Memory of blocks of one width. */
 typedef struct block_memory {
@@ -19,10 +19,10 @@ typedef struct block_memory {
 struct etch_workspace {
     size_t instructions, registers, variables, formulas; /* for which there is room */
     block_memory words, wides;
-    fraction *fractions;
-    outcome *outcomes;    /* by formula */
-    rationals *rationals; /* of the program at hand; NULL: not needed yet */
-    outcome *numbers;     /* that did not fit into results */
+    etch_word_fraction *fractions;
+    etch_outcome *outcomes;    /* by formula */
+    etch_rationals *rationals; /* of the program at hand; NULL: not needed yet */
+    etch_outcome *numbers;     /* that did not fit into results */
     size_t number_count, number_capacity;
     char *text; /* what etch_workspace_number gave last */
 };
@@ -134,11 +134,11 @@ typedef struct batch {
     bool out_of_memory;
 } batch;
 
-static bool keep_number(etch_workspace *w, const outcome *number, int64_t *index)
+static bool keep_number(etch_workspace *w, const etch_outcome *number, int64_t *index)
 {
     if (w->number_count == w->number_capacity) {
         size_t capacity = w->number_capacity ? w->number_capacity * 2 : 64;
-        outcome *grown = realloc(w->numbers, capacity * sizeof *grown);
+        etch_outcome *grown = realloc(w->numbers, capacity * sizeof *grown);
         if (!grown) {
             free(number->text);
             return false;
@@ -151,7 +151,7 @@ static bool keep_number(etch_workspace *w, const outcome *number, int64_t *index
     return true;
 }
 
-static void store(batch *b, uint32_t formula, size_t at, const outcome *o)
+static void store(batch *b, uint32_t formula, size_t at, const etch_outcome *o)
 {
     int64_t *value = &b->values[formula * b->count + at];
     b->kinds[formula * b->count + at] = (unsigned char)o->kind;
@@ -191,9 +191,9 @@ static void write_wides(void *data, uint32_t formula, wides_operand values)
     batch *b = data;
     for (size_t i = 0; i < b->wides.count; i++) {
         sym_wide value = values.at[values.same ? 0 : i];
-        outcome o = {.kind = ETCH_VALUE_INTEGER, .value = (int64_t)value};
+        etch_outcome o = {.kind = ETCH_VALUE_INTEGER, .value = (int64_t)value};
         if (o.value != value)
-            o = (outcome){.kind = ETCH_VALUE_LARGE, .num = value, .den = 1};
+            o = (etch_outcome){.kind = ETCH_VALUE_LARGE, .num = value, .den = 1};
         if (!b->at_wides[i])
             store(b, formula, b->places[i], &o);
     }
@@ -221,7 +221,7 @@ static void run_wides(batch *b, size_t count)
 static void run_alone(batch *b, size_t at)
 {
     etch_workspace *w = b->work;
-    configuration c = {b->columns, at};
+    etch_configuration c = {b->columns, at};
     if (!program_run_fractions(b->program, &c, w->fractions, w->outcomes)) {
         if (!w->rationals)
             w->rationals = program_rationals_new(b->program);
@@ -314,7 +314,7 @@ etch_status etch_program_evaluate(const etch_program *program, size_t count, con
 
 /* ---- numbers ------------------------------------------------------------------------------------------- */
 
-static const outcome *number_at(const etch_workspace *w, int64_t number)
+static const etch_outcome *number_at(const etch_workspace *w, int64_t number)
 {
     return number >= 0 && (uint64_t)number < w->number_count ? &w->numbers[number] : NULL;
 }
@@ -336,7 +336,7 @@ static char *write_wide(char *end, sym_wide value)
 const char *etch_workspace_number(etch_workspace *w, int64_t number)
 {
     enum { ROOM = 96 }; /* two numbers of 40 characters and a stroke */
-    const outcome *o = number_at(w, number);
+    const etch_outcome *o = number_at(w, number);
     if (!o || o->text)
         return o ? o->text : NULL;
     char text[ROOM], *at = text + ROOM - 1;
@@ -355,7 +355,7 @@ const char *etch_workspace_number(etch_workspace *w, int64_t number)
 bool etch_workspace_fraction(const etch_workspace *w, int64_t number, int64_t *numerator,
                              int64_t *denominator)
 {
-    const outcome *o = number_at(w, number);
+    const etch_outcome *o = number_at(w, number);
     if (!o || o->text || o->num > INT64_MAX || o->num < INT64_MIN || o->den > INT64_MAX)
         return false;
     *numerator = (int64_t)o->num;

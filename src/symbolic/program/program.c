@@ -10,7 +10,7 @@ enum { COMPILE_MEMORY = 1 << 30 };
 
 typedef struct liveness {
     etch_arena *arena;
-    const operations *o;
+    const etch_operations *o;
     uint32_t *last;           /* by instruction: the one after which nothing reads its value */
     ETCH_VEC(uint32_t) loops; /* around the instruction at hand, from outside */
 } liveness;
@@ -27,20 +27,20 @@ static void use(liveness *l, uint32_t value, uint32_t at)
         l->last[value] = at;
 }
 
-static const uint32_t *last_uses(etch_arena *arena, const operations *o)
+static const uint32_t *last_uses(etch_arena *arena, const etch_operations *o)
 {
     liveness l = {.arena = arena, .o = o};
     l.last = ETCH_NEW_ARRAY(arena, o->code.count, uint32_t);
     for (uint32_t i = 0; i < o->code.count; i++) {
-        const instruction *in = &o->code.at[i];
+        const etch_instruction *in = &o->code.at[i];
         l.last[i] = i;
-        if (in->op == OP_LOOP)
+        if (in->op == ETCH_OP_LOOP)
             ETCH_PUSH(arena, &l.loops, i);
         if (op_has_operands(in->op))
             use(&l, in->a, i);
         if (op_is_binary(in->op))
             use(&l, in->b, i);
-        if (in->op == OP_SUM)
+        if (in->op == ETCH_OP_SUM)
             l.loops.count--;
     }
     return l.last;
@@ -61,7 +61,7 @@ static uint32_t take_register(register_file *r)
 /* Gives every operation a register that holds nothing else until the last use of its value. A result never
  * takes the place of an operand of its own: an operation can be repeated. A sum has its register from the
  * beginning of its loop on. Returns how many there are. */
-static uint32_t place_results(etch_arena *arena, operations *o)
+static uint32_t place_results(etch_arena *arena, etch_operations *o)
 {
     const uint32_t *last = last_uses(arena, o);
     register_file r = {.arena = arena};
@@ -72,10 +72,10 @@ static uint32_t place_results(etch_arena *arena, operations *o)
         r.ending[last[i]] = i + 1;
     }
     for (uint32_t i = 0; i < o->code.count; i++) {
-        instruction *in = &o->code.at[i];
-        if (op_has_operands(in->op) && in->op != OP_SUM)
+        etch_instruction *in = &o->code.at[i];
+        if (op_has_operands(in->op) && in->op != ETCH_OP_SUM)
             in->place = take_register(&r);
-        if (in->op == OP_LOOP)
+        if (in->op == ETCH_OP_LOOP)
             o->code.at[in->b].place = take_register(&r);
         for (uint32_t v = r.ending[i]; v; v = r.also[v - 1])
             if (op_has_operands(o->code.at[v - 1].op))
@@ -98,46 +98,46 @@ static size_t limb_count(sym_coef value)
     return (size_t)(value.big->num_size < 0 ? -value.big->num_size : value.big->num_size);
 }
 
-static layout lay_out(const operations *o, uint32_t count)
+static layout lay_out(const etch_operations *o, uint32_t count)
 {
     layout l = {.code = (sizeof(etch_program) + 15) & ~(size_t)15};
-    l.constants = l.code + ((o->code.count * sizeof(instruction) + 15) & ~(size_t)15);
-    l.variables = l.constants + ((o->constants.count * sizeof(program_constant) + 15) & ~(size_t)15);
+    l.constants = l.code + ((o->code.count * sizeof(etch_instruction) + 15) & ~(size_t)15);
+    l.variables = l.constants + ((o->constants.count * sizeof(etch_program_constant) + 15) & ~(size_t)15);
     l.limbs = l.variables + o->variables.count * sizeof(char *);
     l.outputs = l.limbs;
     for (uint32_t i = 0; i < o->constants.count; i++)
         l.outputs += limb_count(o->constants.at[i]) * sizeof(mp_limb_t);
-    l.text = l.total = l.outputs + count * sizeof(program_output);
+    l.text = l.total = l.outputs + count * sizeof(etch_program_output);
     for (uint32_t i = 0; i < o->variables.count; i++)
         l.total += strlen(o->variables.at[i]->name) + 1;
     return l;
 }
 
-static void copy_constants(const operations *o, program_constant *to, mp_limb_t *limbs)
+static void copy_constants(const etch_operations *o, etch_program_constant *to, mp_limb_t *limbs)
 {
     for (uint32_t i = 0; i < o->constants.count; i++) {
         sym_coef value = o->constants.at[i];
         if (sym_coef_is_small(value)) {
-            to[i] = (program_constant){.small = value.num};
+            to[i] = (etch_program_constant){.small = value.num};
             continue;
         }
-        to[i] = (program_constant){.size = value.big->num_size, .limbs = limbs};
+        to[i] = (etch_program_constant){.size = value.big->num_size, .limbs = limbs};
         memcpy(limbs, value.big->num, limb_count(value) * sizeof *limbs);
         limbs += limb_count(value);
     }
 }
 
-static etch_program *assemble(const operations *o, uint32_t registers, uint32_t count)
+static etch_program *assemble(const etch_operations *o, uint32_t registers, uint32_t count)
 {
     layout l = lay_out(o, count);
     char *block = malloc(l.total);
     if (!block)
         return NULL;
     etch_program *program = (etch_program *)(void *)block;
-    instruction *code = (instruction *)(void *)(block + l.code);
-    program_constant *constants = (program_constant *)(void *)(block + l.constants);
+    etch_instruction *code = (etch_instruction *)(void *)(block + l.code);
+    etch_program_constant *constants = (etch_program_constant *)(void *)(block + l.constants);
     const char **variables = (const char **)(void *)(block + l.variables);
-    program_output *outputs = (program_output *)(void *)(block + l.outputs);
+    etch_program_output *outputs = (etch_program_output *)(void *)(block + l.outputs);
     char *text = block + l.text;
     memcpy(code, o->code.at, o->code.count * sizeof *code);
     memcpy(outputs, o->outputs, count * sizeof *outputs);
@@ -173,7 +173,7 @@ static etch_status compile(void *data)
 {
     compilation *c = data;
     etch_arena *arena = etch_arena_new(c->mem);
-    operations o = {0};
+    etch_operations o = {0};
     program_operations(c->sym, arena, c->count, c->exprs, &o);
     uint32_t registers = place_results(arena, &o);
     c->program = assemble(&o, registers, c->count);

@@ -16,87 +16,87 @@
 #include "symbolic/symbolic_int.h"
 
 /* Operands a and b are the indices of earlier instructions, unless said otherwise. */
-typedef enum program_op {
-    OP_CONSTANT, /* a: index of the constant */
-    OP_LOAD,     /* a: index of the variable */
-    OP_ADD,
-    OP_SUB,
-    OP_MUL,
-    OP_DIV,       /* a/b */
-    OP_FLOOR_DIV, /* floor(a/b) */
-    OP_MAX,
-    OP_POW,  /* a to the power b >= 2, a number */
-    OP_POW2, /* 1 if a is 1, 2, 4, .., else 0 */
-    /* A loop over k = 0, 1, ... as long as k < a. Its value is k; b: the OP_SUM that ends it. */
-    OP_LOOP,
-    OP_SUM /* the end of loop b: adds up a, which is computed between them; the value is the sum */
-} program_op;
+typedef enum etch_program_op {
+    ETCH_OP_CONSTANT, /* a: index of the constant */
+    ETCH_OP_LOAD,     /* a: index of the variable */
+    ETCH_OP_ADD,
+    ETCH_OP_SUB,
+    ETCH_OP_MUL,
+    ETCH_OP_DIV,       /* a/b */
+    ETCH_OP_FLOOR_DIV, /* floor(a/b) */
+    ETCH_OP_MAX,
+    ETCH_OP_POW,  /* a to the power b >= 2, a number */
+    ETCH_OP_POW2, /* 1 if a is 1, 2, 4, .., else 0 */
+    /* A loop over k = 0, 1, ... as long as k < a. Its value is k; b: the ETCH_OP_SUM that ends it. */
+    ETCH_OP_LOOP,
+    ETCH_OP_SUM /* the end of loop b: adds up a, which is computed between them; the value is the sum */
+} etch_program_op;
 
-enum { MOST_LOOPED = 1000000 /* rounds of the loops of one configuration */ };
+enum { ETCH_MOST_LOOPED = 1000000 /* rounds of the loops of one configuration */ };
 
-typedef struct instruction {
+typedef struct etch_instruction {
     uint32_t op; /* program_op */
     uint32_t a, b;
     uint32_t place; /* register of the result; of constants and loads: none */
-} instruction;
+} etch_instruction;
 
 /* An integer. size == 0: `small`; else so many limbs, negative for a negative number. */
-typedef struct program_constant {
+typedef struct etch_program_constant {
     int64_t small;
     int32_t size;
     const mp_limb_t *limbs;
-} program_constant;
+} etch_program_constant;
 
 /* The instruction that has the value of a formula. */
-typedef struct program_output {
+typedef struct etch_program_output {
     uint32_t instruction, formula;
-} program_output;
+} etch_program_output;
 
 struct etch_program {
     uint32_t instruction_count, register_count, variable_count, constant_count, formula_count;
-    const instruction *code;
-    const program_constant *constants;
+    const etch_instruction *code;
+    const etch_program_constant *constants;
     const char *const *variables;
-    const program_output *outputs; /* one for each formula, in the order of the instructions */
+    const etch_program_output *outputs; /* one for each formula, in the order of the instructions */
 };
 
 static inline bool op_has_operands(uint32_t op)
 {
-    return op != OP_CONSTANT && op != OP_LOAD;
+    return op != ETCH_OP_CONSTANT && op != ETCH_OP_LOAD;
 }
 /* Is b an instruction whose value is needed? */
 static inline bool op_is_binary(uint32_t op)
 {
-    return op_has_operands(op) && op != OP_POW && op != OP_POW2 && op != OP_LOOP;
+    return op_has_operands(op) && op != ETCH_OP_POW && op != ETCH_OP_POW2 && op != ETCH_OP_LOOP;
 }
 
 /* ---- compile.c ----------------------------------------------------------------------------------------- */
 
 /* The operations of a set of expressions, in an order in which they can be executed. */
-typedef struct operations {
-    ETCH_VEC(instruction) code;
+typedef struct etch_operations {
+    ETCH_VEC(etch_instruction) code;
     ETCH_VEC(sym_coef) constants;
     ETCH_VEC(const sym_atom *) variables; /* in order of declaration */
-    program_output *outputs;              /* one for each expression, in the order of the instructions */
-} operations;
+    etch_program_output *outputs;         /* one for each expression, in the order of the instructions */
+} etch_operations;
 
 /* Everything is made in `arena`, which may trap; `sym` is read only. */
 void program_operations(const etch_sym *sym, etch_arena *arena, uint32_t count, const etch_expr *exprs,
-                        operations *out);
+                        etch_operations *out);
 
 /* ---- words.c, wides.c: blocks of configurations -------------------------------------------------------- */
 
-enum { PROGRAM_BLOCK = 256 }; /* configurations at most */
+enum { ETCH_PROGRAM_BLOCK = 256 }; /* configurations at most */
 
 /* For integers of one width:
  *
  *     operand   where the values of an instruction are; `same`: one for all configurations
  *     block     `operands` and `singles` by instruction; `variables` the values of each variable (of those
- *               that differ); `registers` PROGRAM_BLOCK values each. `write` is called with the values of
+ *               that differ); `registers` ETCH_PROGRAM_BLOCK values each. `write` is called with the values of
  *               each formula
  *     singles   computes what all configurations share, for all blocks of a batch; false: some of it fails
  *     run       computes a block, and marks the configurations that failed */
-#define PROGRAM_LANES(prefix, number)                                         \
+#define ETCH_PROGRAM_LANES(prefix, number)                                    \
     typedef struct prefix##_operand {                                         \
         const number *at;                                                     \
         bool same;                                                            \
@@ -110,29 +110,29 @@ enum { PROGRAM_BLOCK = 256 }; /* configurations at most */
         const number **variables;                                             \
         void (*write)(void *data, uint32_t formula, prefix##_operand values); \
         void *data;                                                           \
-        const program_output *output; /* the next one to be written */        \
+        const etch_program_output *output; /* the next one to be written */   \
     } prefix##_block;                                                         \
     bool prefix##_singles(prefix##_block *k);                                 \
     void prefix##_run(prefix##_block *k, unsigned char *failed);
 
-PROGRAM_LANES(words, int64_t)
-PROGRAM_LANES(wides, sym_wide)
+ETCH_PROGRAM_LANES(words, int64_t)
+ETCH_PROGRAM_LANES(wides, sym_wide)
 
 /* ---- values of one configuration ----------------------------------------------------------------------- */
 
 /* The value of a formula. Exact numbers are kept by the workspace. */
-typedef struct outcome {
+typedef struct etch_outcome {
     etch_value_kind kind;
     int64_t value; /* ETCH_VALUE_INTEGER */
     sym_wide num, den;
     char *text; /* of numbers that do not fit into num/den; malloc'ed; or NULL */
-} outcome;
+} etch_outcome;
 
 /* A configuration: row `at` of the columns. */
-typedef struct configuration {
+typedef struct etch_configuration {
     const etch_column *columns;
     size_t at;
-} configuration;
+} etch_configuration;
 
 static inline int64_t column_value(const etch_column *column, size_t at)
 {
@@ -144,21 +144,21 @@ static inline int64_t column_denominator(const etch_column *column, size_t at)
 }
 
 /* fractions.c. num/den in lowest terms, den > 0; den == 0: undefined. */
-typedef struct fraction {
+typedef struct etch_word_fraction {
     sym_wide num, den;
-} fraction;
+} etch_word_fraction;
 
 /* `values`: room for one fraction for each instruction. False when a number does not fit: then the outcomes
  * say nothing. */
-bool program_run_fractions(const etch_program *program, const configuration *at, fraction *values,
-                           outcome *outcomes);
+bool program_run_fractions(const etch_program *program, const etch_configuration *at,
+                           etch_word_fraction *values, etch_outcome *outcomes);
 
 /* rationals.c: registers. */
-typedef struct rationals rationals;
-rationals *program_rationals_new(const etch_program *program); /* NULL: memory is out */
-void program_rationals_free(rationals *r);
+typedef struct etch_rationals etch_rationals;
+etch_rationals *program_rationals_new(const etch_program *program); /* NULL: memory is out */
+void program_rationals_free(etch_rationals *r);
 /* False when memory is out. */
-bool program_run_rationals(const etch_program *program, const configuration *at, rationals *r,
-                           outcome *outcomes) ETCH_MUST_CHECK;
+bool program_run_rationals(const etch_program *program, const etch_configuration *at, etch_rationals *r,
+                           etch_outcome *outcomes) ETCH_MUST_CHECK;
 
 #endif

@@ -12,15 +12,15 @@ typedef struct rational {
     etch_value_kind kind; /* of what is no number: undefined or too long; else integer */
 } rational;
 
-struct rationals {
+struct etch_rationals {
     rational operands[2]; /* constants and variables as operands */
     uint32_t count;
     rational registers[];
 };
 
-rationals *program_rationals_new(const etch_program *program)
+etch_rationals *program_rationals_new(const etch_program *program)
 {
-    rationals *r = malloc(sizeof *r + program->register_count * sizeof *r->registers);
+    etch_rationals *r = malloc(sizeof *r + program->register_count * sizeof *r->registers);
     if (!r)
         return NULL;
     r->count = program->register_count;
@@ -30,7 +30,7 @@ rationals *program_rationals_new(const etch_program *program)
     return r;
 }
 
-void program_rationals_free(rationals *r)
+void program_rationals_free(etch_rationals *r)
 {
     if (!r)
         return;
@@ -47,17 +47,17 @@ static void set_word(mpz_ptr to, int64_t value)
     mpz_set(to, mpz_roinit_n(view, &limb, value < 0 ? -1 : value > 0));
 }
 
-static const rational *operand_of(const etch_program *p, uint32_t index, const configuration *at,
-                                  rationals *r, int side)
+static const rational *operand_of(const etch_program *p, uint32_t index, const etch_configuration *at,
+                                  etch_rationals *r, int side)
 {
-    const instruction *in = &p->code[index];
+    const etch_instruction *in = &p->code[index];
     if (op_has_operands(in->op))
         return &r->registers[in->place];
     rational *to = &r->operands[side];
     to->kind = ETCH_VALUE_INTEGER;
     mpz_set_ui(mpq_denref(to->value), 1);
-    if (in->op == OP_CONSTANT) {
-        const program_constant *constant = &p->constants[in->a];
+    if (in->op == ETCH_OP_CONSTANT) {
+        const etch_program_constant *constant = &p->constants[in->a];
         mpz_t view;
         if (constant->size == 0)
             set_word(mpq_numref(to->value), constant->small);
@@ -92,33 +92,33 @@ static bool is_power_of_two(mpq_srcptr a)
     return mpq_sgn(a) > 0 && mpz_cmp_ui(mpq_denref(a), 1) == 0 && mpz_popcount(mpq_numref(a)) == 1;
 }
 
-static etch_value_kind execute(const instruction *in, const rational *a, const rational *b, mpq_ptr to)
+static etch_value_kind execute(const etch_instruction *in, const rational *a, const rational *b, mpq_ptr to)
 {
     if (a->kind != ETCH_VALUE_INTEGER || b->kind != ETCH_VALUE_INTEGER)
         return a->kind > b->kind ? a->kind : b->kind;
-    switch ((program_op)in->op) {
-    case OP_ADD:
+    switch ((etch_program_op)in->op) {
+    case ETCH_OP_ADD:
         mpq_add(to, a->value, b->value);
         break;
-    case OP_SUB:
+    case ETCH_OP_SUB:
         mpq_sub(to, a->value, b->value);
         break;
-    case OP_MUL:
+    case ETCH_OP_MUL:
         mpq_mul(to, a->value, b->value);
         break;
-    case OP_MAX:
+    case ETCH_OP_MAX:
         mpq_set(to, mpq_cmp(a->value, b->value) >= 0 ? a->value : b->value);
         break;
-    case OP_POW:
+    case ETCH_OP_POW:
         return raise(to, a->value, in->b);
-    case OP_POW2:
+    case ETCH_OP_POW2:
         mpq_set_ui(to, is_power_of_two(a->value), 1);
         break;
     default:
         if (mpq_sgn(b->value) == 0)
             return ETCH_VALUE_UNDEFINED;
         mpq_div(to, a->value, b->value);
-        if (in->op == OP_FLOOR_DIV) {
+        if (in->op == ETCH_OP_FLOOR_DIV) {
             mpz_fdiv_q(mpq_numref(to), mpq_numref(to), mpq_denref(to));
             mpz_set_ui(mpq_denref(to), 1);
         }
@@ -127,9 +127,9 @@ static etch_value_kind execute(const instruction *in, const rational *a, const r
 }
 
 /* False when memory is out. */
-static bool describe(const rational *value, outcome *o)
+static bool describe(const rational *value, etch_outcome *o)
 {
-    *o = (outcome){.kind = value->kind};
+    *o = (etch_outcome){.kind = value->kind};
     if (value->kind != ETCH_VALUE_INTEGER)
         return true;
     bool is_integer = mpz_cmp_ui(mpq_denref(value->value), 1) == 0;
@@ -154,10 +154,10 @@ static void set_small(rational *to, unsigned long value)
 }
 
 /* The instruction that follows a loop's begin or end; sets the values of both. */
-static uint32_t step_loop(const etch_program *p, uint32_t at, const configuration *c, rationals *r,
+static uint32_t step_loop(const etch_program *p, uint32_t at, const etch_configuration *c, etch_rationals *r,
                           uint32_t *rounds)
 {
-    bool begins = p->code[at].op == OP_LOOP;
+    bool begins = p->code[at].op == ETCH_OP_LOOP;
     uint32_t loop = begins ? at : p->code[at].b, end = p->code[loop].b;
     const rational *count = operand_of(p, p->code[loop].a, c, r, 0);
     rational *index = &r->registers[p->code[loop].place], *sum = &r->registers[p->code[end].place];
@@ -167,13 +167,13 @@ static uint32_t step_loop(const etch_program *p, uint32_t at, const configuratio
         if (count->kind != ETCH_VALUE_INTEGER)
             sum->kind = count->kind;
     } else {
-        const instruction addition = {.op = OP_ADD};
+        const etch_instruction addition = {.op = ETCH_OP_ADD};
         set_small(index, mpz_get_ui(mpq_numref(index->value)) + 1);
         sum->kind = execute(&addition, sum, operand_of(p, p->code[end].a, c, r, 1), sum->value);
     }
     if (sum->kind != ETCH_VALUE_INTEGER || mpq_cmp(index->value, count->value) >= 0)
         return end + 1;
-    if (mpq_cmp_ui(count->value, MOST_LOOPED, 1) > 0 || ++*rounds > MOST_LOOPED) {
+    if (mpq_cmp_ui(count->value, ETCH_MOST_LOOPED, 1) > 0 || ++*rounds > ETCH_MOST_LOOPED) {
         sum->kind = ETCH_VALUE_TOO_LONG;
         return end + 1;
     }
@@ -181,27 +181,27 @@ static uint32_t step_loop(const etch_program *p, uint32_t at, const configuratio
 }
 
 /* False when memory is out. */
-static bool write_outcomes(const etch_program *p, const configuration *at, rationals *r, uint32_t done,
-                           uint32_t *written, outcome *outcomes)
+static bool write_outcomes(const etch_program *p, const etch_configuration *at, etch_rationals *r,
+                           uint32_t done, uint32_t *written, etch_outcome *outcomes)
 {
     bool described = true;
     for (; *written < p->formula_count && p->outputs[*written].instruction == done; ++*written) {
-        outcome *o = &outcomes[p->outputs[*written].formula];
+        etch_outcome *o = &outcomes[p->outputs[*written].formula];
         described = describe(operand_of(p, done, at, r, 0), o) && described;
     }
     return described;
 }
 
-bool program_run_rationals(const etch_program *program, const configuration *at, rationals *r,
-                           outcome *outcomes)
+bool program_run_rationals(const etch_program *program, const etch_configuration *at, etch_rationals *r,
+                           etch_outcome *outcomes)
 {
     bool described = true;
     uint32_t written = 0, rounds = 0;
     memset(outcomes, 0, program->formula_count * sizeof *outcomes);
     for (uint32_t i = 0, next; i < program->instruction_count; i = next) {
-        const instruction *in = &program->code[i];
+        const etch_instruction *in = &program->code[i];
         next = i + 1;
-        if (in->op == OP_LOOP || in->op == OP_SUM) {
+        if (in->op == ETCH_OP_LOOP || in->op == ETCH_OP_SUM) {
             next = step_loop(program, i, at, r, &rounds);
         } else if (op_has_operands(in->op)) {
             const rational *a = operand_of(program, in->a, at, r, 0);

@@ -4,7 +4,7 @@
 typedef int64_t number;
 #define LANES(name) words_##name
 
-static inline bool constant_fits(const program_constant *constant, number *result)
+static inline bool constant_fits(const etch_program_constant *constant, number *result)
 {
     *result = constant->small;
     return constant->size == 0;

@@ -20,7 +20,7 @@ static sym_items split(factorer *f, sym_items items);
 /* What all items share: a coefficient (negative where all are) and a monomial. */
 static sym_term common_factor(etch_sym *sym, const sym_items *items)
 {
-    sym_term common = {items->at[0].mono, SYM_ZERO};
+    sym_term common = {items->at[0].mono, ETCH_SYM_ZERO};
     bool negative = true;
     for (uint32_t i = 0; i < items->count; i++) {
         const sym_item *it = &items->at[i];
@@ -48,7 +48,7 @@ static sym_item group(factorer *f, const sym_items *items, sym_term common)
         inner = split(f, inner);
         f->depth--;
     }
-    return (sym_item){.form = SYM_GROUP,
+    return (sym_item){.form = ETCH_SYM_GROUP,
                       .coef = common.coef,
                       .mono = common.mono,
                       .count = inner.count,
@@ -154,7 +154,8 @@ static sym_term nonzero_part(etch_sym *sym, const sym_item *it)
     sym_term part = {sym->unit, it->coef};
     for (uint32_t i = 0; i < it->mono->count; i++) {
         sym_power power = it->mono->at[i];
-        if (power.exp < 0 || (power.atom->kind == SYM_VAR && (power.atom->is_real || power.atom->lower > 0)))
+        if (power.exp < 0 ||
+            (power.atom->kind == ETCH_SYM_VAR && (power.atom->is_real || power.atom->lower > 0)))
             part.mono = sym_mono_mul(sym, part.mono, sym_mono_of(sym, power.atom, power.exp));
     }
     return part;
@@ -163,7 +164,7 @@ static sym_term nonzero_part(etch_sym *sym, const sym_item *it)
 sym_items sym_relate_items(etch_sym *sym, sym_items items)
 {
     factorer f = {.sym = sym, .depth = MAX_DEPTH};
-    sym_term common = items.count < 2 ? (sym_term){sym->unit, SYM_ONE} : nonzero_part(sym, &items.at[0]);
+    sym_term common = items.count < 2 ? (sym_term){sym->unit, ETCH_SYM_ONE} : nonzero_part(sym, &items.at[0]);
     if (common.mono->count == 0 && sym_coef_is_one(common.coef))
         return items;
     sym_item *whole = sym_scratch_take(sym, 1, sizeof *whole);

@@ -32,11 +32,11 @@ static void write_coefficient(etch_sym *sym, sym_coef coef, etch_buf *out)
 
 static void write_opaque(etch_sym *sym, const sym_power *power, etch_buf *out)
 {
-    static const char *const ops[] = {[SYM_FLOOR] = "floor",
-                                      [SYM_MAX] = "max",
-                                      [SYM_SUM] = "sum",
-                                      [SYM_POW2] = "pow2",
-                                      [SYM_RECIP] = "recip"};
+    static const char *const ops[] = {[ETCH_SYM_FLOOR] = "floor",
+                                      [ETCH_SYM_MAX] = "max",
+                                      [ETCH_SYM_SUM] = "sum",
+                                      [ETCH_SYM_POW2] = "pow2",
+                                      [ETCH_SYM_RECIP] = "recip"};
     etch_buf_printf(out, "{\"op\": \"%s\", ", ops[power->atom->kind]);
     if (power->atom->bound)
         etch_buf_printf(out, "\"level\": %u, ", (unsigned)power->atom->bound->bound_level);
@@ -55,7 +55,7 @@ static void write_term(etch_sym *sym, const sym_item *it, etch_buf *out)
     etch_buf_puts(out, "{\"c\": ");
     write_coefficient(sym, it->coef, out);
     etch_buf_puts(out, ", \"m\": {");
-    for (; variables < mono->count && mono->at[variables].atom->kind == SYM_VAR; variables++) {
+    for (; variables < mono->count && mono->at[variables].atom->kind == ETCH_SYM_VAR; variables++) {
         const sym_power *power = &mono->at[variables];
         etch_buf_puts(out, variables ? ", " : "");
         if (power->atom->name)
@@ -74,7 +74,7 @@ static void write_term(etch_sym *sym, const sym_item *it, etch_buf *out)
 
 static void write_sum(etch_sym *sym, etch_expr a, etch_buf *out)
 {
-    if (out->length > SYM_LONGEST_TEXT)
+    if (out->length > ETCH_SYM_LONGEST_TEXT)
         sym_limit(sym);
     sym_scratch_mark mark = sym_scratch_top(sym);
     sym_items items = sym_terms_in_order(sym, a);

@@ -276,7 +276,7 @@ static etch_expr sum_of(etch_sym *sym, const exprs *terms)
         etch_expr term = sym_refresh(sym, terms->at[i]);
         if (!term)
             return NULL;
-        if (!(term->flags & SYM_HAS_RECIP)) {
+        if (!(term->flags & ETCH_SYM_HAS_RECIP)) {
             ETCH_PUSH(sym->arena, &whole, term);
             continue;
         }

@@ -154,17 +154,17 @@ static void print_factor(sym_printer *p, etch_expr a)
         return;
     if (is_positive_integer(a)) {
         print_number(p, a->terms[0].coef);
-    } else if (atom && atom->kind == SYM_VAR) {
+    } else if (atom && atom->kind == ETCH_SYM_VAR) {
         print_variable(p, atom);
     } else {
         sym_scratch_mark mark = sym_scratch_top(p->sym);
         sym_items items = {0};
-        if (!(a->flags & SYM_HAS_RECIP))
+        if (!(a->flags & ETCH_SYM_HAS_RECIP))
             items = sym_items_of(p->sym, a, p->names, &p->n->rules);
         const sym_item *it = items.count == 1 ? items.at : NULL;
-        if (it && it->form != SYM_PLAIN && it->mono->count == 0 && sym_coef_is_one(it->coef))
+        if (it && it->form != ETCH_SYM_PLAIN && it->mono->count == 0 && sym_coef_is_one(it->coef))
             print_form(p, it, false);
-        else if (atom && atom->kind != SYM_RECIP)
+        else if (atom && atom->kind != ETCH_SYM_RECIP)
             print_atom(p, atom, false);
         else
             print_one(p, p->n->bracket, a);
@@ -186,7 +186,7 @@ static sym_fraction over_denominator(etch_sym *sym, etch_expr a)
 static void print_ratio(sym_printer *p, etch_expr a)
 {
     sym_fraction x = over_denominator(p->sym, a);
-    if (x.den == p->sym->one || (a->count < 2 && !(a->flags & SYM_HAS_RECIP))) {
+    if (x.den == p->sym->one || (a->count < 2 && !(a->flags & ETCH_SYM_HAS_RECIP))) {
         print_expanded(p, a);
         return;
     }
@@ -209,7 +209,7 @@ static void print_division(sym_printer *p, const char *before, etch_expr num, co
 {
     put(p, alone ? "" : p->n->bracket.open);
     put(p, before);
-    if (num->count == 1 && sym_coef_sign(num->terms[0].coef) > 0 && !(num->flags & SYM_HAS_OPAQUE))
+    if (num->count == 1 && sym_coef_sign(num->terms[0].coef) > 0 && !(num->flags & ETCH_SYM_HAS_OPAQUE))
         print_expanded(p, num);
     else
         print_factor(p, num);
@@ -282,7 +282,7 @@ static void print_sum_over(sym_printer *p, const sym_atom *atom, bool alone)
         put(p, p->n->sum.open);
         print_variable(p, atom->bound);
         put(p, p->n->sum.low);
-        print_number(p, SYM_ZERO);
+        print_number(p, ETCH_SYM_ZERO);
         put(p, p->n->sum.high);
         print_expanded(p, sym_add_int(p->sym, atom->args[0], -1));
     }
@@ -292,11 +292,11 @@ static void print_sum_over(sym_printer *p, const sym_atom *atom, bool alone)
 
 static void print_opaque(sym_printer *p, const sym_atom *atom, bool alone)
 {
-    if (atom->kind == SYM_FLOOR)
+    if (atom->kind == ETCH_SYM_FLOOR)
         print_rounded(p, p->n->floor, atom->args[0], false, alone);
-    else if (atom->kind == SYM_SUM)
+    else if (atom->kind == ETCH_SYM_SUM)
         print_sum_over(p, atom, alone);
-    else if (atom->kind == SYM_POW2)
+    else if (atom->kind == ETCH_SYM_POW2)
         print_rounded(p, p->n->pow2, atom->args[0], false, alone);
     else
         print_max(p, atom);
@@ -304,7 +304,7 @@ static void print_opaque(sym_printer *p, const sym_atom *atom, bool alone)
 
 static void print_atom(sym_printer *p, const sym_atom *atom, bool alone)
 {
-    if (atom->kind == SYM_VAR)
+    if (atom->kind == ETCH_SYM_VAR)
         print_variable(p, atom);
     else if (!put_name(p, atom))
         print_opaque(p, atom, alone);
@@ -313,27 +313,27 @@ static void print_atom(sym_printer *p, const sym_atom *atom, bool alone)
 static void print_form(sym_printer *p, const sym_item *it, bool alone)
 {
     switch (it->form) {
-    case SYM_PLAIN:
+    case ETCH_SYM_PLAIN:
         break;
-    case SYM_MOD:
+    case ETCH_SYM_MOD:
         print_division(p, "", it->args[0], p->n->mod, it->args[1], alone);
         break;
-    case SYM_CEIL:
+    case ETCH_SYM_CEIL:
         print_rounded(p, p->n->ceil, it->args[0], true, alone);
         break;
-    case SYM_MAXIMUM:
+    case ETCH_SYM_MAXIMUM:
         print_list(p, p->n->max, it->args, it->count);
         break;
-    case SYM_MINIMUM:
+    case ETCH_SYM_MINIMUM:
         print_list(p, p->n->min, it->args, it->count);
         break;
-    case SYM_ABSOLUTE:
+    case ETCH_SYM_ABSOLUTE:
         print_list(p, p->n->abs, it->args, it->count);
         break;
-    case SYM_BRACKET:
+    case ETCH_SYM_BRACKET:
         print_list(p, p->n->at_least_zero, it->args, it->count);
         break;
-    case SYM_GROUP:
+    case ETCH_SYM_GROUP:
         put(p, p->n->bracket.open);
         print_items(p, (sym_items){it->group, it->count}, true);
         put(p, p->n->bracket.close);
@@ -367,7 +367,7 @@ static void print_power(sym_printer *p, const sym_power *power, bool alone, bool
         put(p, p->n->power.open);
         print_number(p, number);
         put(p, p->n->power.close);
-    } else if (power->atom->kind == SYM_VAR && exp <= MAX_PRODUCT) {
+    } else if (power->atom->kind == ETCH_SYM_VAR && exp <= MAX_PRODUCT) {
         print_product(p, power, exp, divides);
     } else {
         put(p, "pow(");
@@ -383,9 +383,9 @@ static void print_power(sym_printer *p, const sym_power *power, bool alone, bool
 static bool has_variable(const sym_item *it)
 {
     for (uint32_t i = 0; i < it->mono->count; i++)
-        if (it->mono->at[i].atom->kind == SYM_VAR)
+        if (it->mono->at[i].atom->kind == ETCH_SYM_VAR)
             return true;
-    for (uint32_t i = 0; it->form == SYM_GROUP && i < it->count; i++)
+    for (uint32_t i = 0; it->form == ETCH_SYM_GROUP && i < it->count; i++)
         if (has_variable(&it->group[i]))
             return true;
     return false;
@@ -421,7 +421,7 @@ static void take_apart(const sym_printer *p, const sym_item *it, etch_expr below
     q->num = sym_coef_numerator(p->sym, coef);
     q->den = sym_coef_denominator(p->sym, coef);
     q->below_count = (uint32_t)(below != NULL) + !sym_coef_is_one(q->den);
-    q->above_count = (uint32_t)(it->form != SYM_PLAIN) + !sym_coef_is_one(q->num);
+    q->above_count = (uint32_t)(it->form != ETCH_SYM_PLAIN) + !sym_coef_is_one(q->num);
     for (uint32_t i = 0; i < it->mono->count; i++)
         if (it->mono->at[i].exp < 0)
             q->below_count++;
@@ -433,7 +433,7 @@ static void take_apart(const sym_printer *p, const sym_item *it, etch_expr below
         q->below_count -= !sym_coef_is_one(q->den);
     bool negative = sym_coef_sign(it->coef) < 0;
     q->alone = q->above_count == 1 && q->below_count == 0 && !q->rational &&
-               !(negative && (first_of_sum || it->form == SYM_CEIL));
+               !(negative && (first_of_sum || it->form == ETCH_SYM_CEIL));
 }
 
 static void print_rational(sym_printer *p, const quotient *q)
@@ -462,10 +462,11 @@ static void print_numerator(sym_printer *p, const quotient *q)
             separate(p, &first);
             print_power(p, &q->it->mono->at[i], q->alone, false);
         }
-    if (q->it->form == SYM_PLAIN)
+    if (q->it->form == ETCH_SYM_PLAIN)
         return;
     separate(p, &first);
-    if (q->it->form == SYM_GROUP && q->above_count == 1 && q->below_count > 0 && !p->n->brackets_in_fraction)
+    if (q->it->form == ETCH_SYM_GROUP && q->above_count == 1 && q->below_count > 0 &&
+        !p->n->brackets_in_fraction)
         print_items(p, (sym_items){q->it->group, q->it->count}, true);
     else
         print_form(p, q->it, q->alone);
@@ -560,8 +561,11 @@ static void print_fraction(sym_printer *p, etch_expr num, etch_expr den, bool fi
         /* as one factor, so that `print_item` decides about brackets */
         items = items_of(p, num);
         sym_item *whole = sym_scratch_take(sym, 1, sizeof *whole);
-        *whole = (sym_item){
-            .form = SYM_GROUP, .coef = SYM_ONE, .mono = sym->unit, .count = items.count, .group = items.at};
+        *whole = (sym_item){.form = ETCH_SYM_GROUP,
+                            .coef = ETCH_SYM_ONE,
+                            .mono = sym->unit,
+                            .count = items.count,
+                            .group = items.at};
         items = (sym_items){whole, 1};
     }
     print_item(p, items.at, den, first);
@@ -579,7 +583,7 @@ static void print_with_fraction(sym_printer *p, etch_expr a)
     }
     sym_terms *whole = sym_terms_new(sym);
     for (uint32_t i = 0; i < a->count; i++)
-        if (!(a->terms[i].mono->flags & SYM_HAS_RECIP))
+        if (!(a->terms[i].mono->flags & ETCH_SYM_HAS_RECIP))
             sym_terms_push(sym, whole, a->terms[i].mono, a->terms[i].coef);
     etch_expr Q = sym_terms_finish(sym, whole);
     print_summands(p, Q);
@@ -588,13 +592,13 @@ static void print_with_fraction(sym_printer *p, etch_expr a)
 
 void sym_print_sum(sym_printer *p, etch_expr a)
 {
-    if (p->out->length > SYM_LONGEST_TEXT)
+    if (p->out->length > ETCH_SYM_LONGEST_TEXT)
         sym_limit(p->sym);
     if (put_name(p, a))
         return;
     if (a->count == 0)
-        print_number(p, SYM_ZERO);
-    else if (a->flags & SYM_HAS_RECIP)
+        print_number(p, ETCH_SYM_ZERO);
+    else if (a->flags & ETCH_SYM_HAS_RECIP)
         print_with_fraction(p, a);
     else
         print_summands(p, a);
@@ -611,7 +615,7 @@ static void print_expanded(sym_printer *p, etch_expr a)
 
 void sym_print_definition(sym_printer *p, const sym_atom *atom)
 {
-    if (atom->kind == SYM_RECIP)
+    if (atom->kind == ETCH_SYM_RECIP)
         print_expanded(p, atom->args[0]);
     else
         print_opaque(p, atom, true);

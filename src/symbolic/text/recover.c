@@ -68,7 +68,8 @@ static void take_all(summands *s, etch_expr a, const sym_mono *mono, sym_coef co
 static sym_item *add_item(summands *s, const sym_mono *mono, sym_coef coef, sym_form form)
 {
     sym_item *it = &s->items.at[s->items.count++];
-    *it = (sym_item){.degree = mono->degree + (form != SYM_PLAIN), .form = form, .coef = coef, .mono = mono};
+    *it = (sym_item){
+        .degree = mono->degree + (form != ETCH_SYM_PLAIN), .form = form, .coef = coef, .mono = mono};
     return it;
 }
 
@@ -84,7 +85,7 @@ static void set_args(summands *s, sym_item *it, const etch_expr *args, uint32_t 
 
 sym_term sym_denominator(etch_sym *sym, etch_expr a)
 {
-    sym_coef unit_fraction = SYM_ONE;
+    sym_coef unit_fraction = ETCH_SYM_ONE;
     for (uint32_t i = 0; i < a->count; i++)
         unit_fraction =
             sym_coef_gcd(sym, unit_fraction, sym_coef_inv(sym, sym_coef_denominator(sym, a->terms[i].coef)));
@@ -95,8 +96,8 @@ static bool recover_mod(summands *s, const sym_term *term, const sym_mono *facto
 {
     etch_sym *sym = s->sym;
     sym_term n = sym_denominator(sym, atom->args[0]);
-    if ((atom->args[0]->flags & SYM_HAS_RECIP) || s->rules->mods == SYM_NO_MODS ||
-        (s->rules->mods == SYM_MODS_BY_NUMBERS && n.mono->count > 0))
+    if ((atom->args[0]->flags & ETCH_SYM_HAS_RECIP) || s->rules->mods == ETCH_SYM_NO_MODS ||
+        (s->rules->mods == ETCH_SYM_MODS_BY_NUMBERS && n.mono->count > 0))
         return false;
     const sym_mono *mono = sym_mono_div(sym, factor, n.mono);
     sym_coef k = sym_coef_neg(sym, sym_coef_div(sym, term->coef, n.coef));
@@ -106,7 +107,7 @@ static bool recover_mod(summands *s, const sym_term *term, const sym_mono *facto
     if (!includes_all(s, args[0], mono, k))
         return false;
     take_all(s, args[0], mono, k);
-    set_args(s, add_item(s, mono, k, SYM_MOD), args, 2);
+    set_args(s, add_item(s, mono, k, ETCH_SYM_MOD), args, 2);
     return true;
 }
 
@@ -118,7 +119,7 @@ static bool recover_ceil(summands *s, const sym_term *term, const sym_mono *fact
     if (!sym_grid(sym, F, &grid))
         return false;
     etch_expr G = sym_add(sym, F, sym_div(sym, sym->one, grid));
-    sym_coef constant = SYM_ZERO;
+    sym_coef constant = ETCH_SYM_ZERO;
     for (uint32_t i = 0; i < G->count; i++)
         if (G->terms[i].mono->count == 0)
             constant = sym_coef_floor(sym, G->terms[i].coef);
@@ -130,7 +131,7 @@ static bool recover_ceil(summands *s, const sym_term *term, const sym_mono *fact
     if (!sym_is_constant(rest) || !includes_all(s, rest, factor, term->coef))
         return false;
     take_all(s, rest, factor, term->coef);
-    set_args(s, add_item(s, factor, term->coef, SYM_CEIL), &G, 1);
+    set_args(s, add_item(s, factor, term->coef, ETCH_SYM_CEIL), &G, 1);
     return true;
 }
 
@@ -152,7 +153,7 @@ static bool recover_bracket(summands *s, const sym_term *term, const sym_mono *f
             if (!includes_all(s, bracket, factor, coef))
                 continue;
             take_all(s, bracket, factor, coef);
-            set_args(s, add_item(s, factor, coef, SYM_BRACKET), &candidates[i], 1);
+            set_args(s, add_item(s, factor, coef, ETCH_SYM_BRACKET), &candidates[i], 1);
             return true;
         }
     }
@@ -170,18 +171,18 @@ static bool recover_abs(summands *s, const sym_term *term, const sym_mono *facto
         sym_scale(sym, atom->self, sym->unit, sym_coef_of(sym, 2, 1)))
         return false;
     take_all(s, atom->args[1], factor, sym_coef_neg(sym, half));
-    set_args(s, add_item(s, factor, half, SYM_ABSOLUTE), &atom->args[1], 1);
+    set_args(s, add_item(s, factor, half, ETCH_SYM_ABSOLUTE), &atom->args[1], 1);
     return true;
 }
 
 /* The coefficient of `mono` that all arguments but the 0 share; 0 for none. */
 static sym_coef shared_coefficient(const sym_atom *atom, const sym_mono *mono)
 {
-    sym_coef shared = SYM_ZERO;
+    sym_coef shared = ETCH_SYM_ZERO;
     for (uint32_t i = 1; i < atom->count; i++) {
         sym_coef coef = sym_coefficient(atom->args[i], mono);
         if (i > 1 && !sym_coef_equal(coef, shared))
-            return SYM_ZERO;
+            return ETCH_SYM_ZERO;
         shared = coef;
     }
     return shared;
@@ -193,12 +194,12 @@ static etch_expr movable_terms(summands *s, const sym_term *term, const sym_mono
                                const sym_atom *atom, sym_form form)
 {
     etch_sym *sym = s->sym;
-    sym_coef scale = form == SYM_MAXIMUM ? term->coef : sym_coef_neg(sym, term->coef);
+    sym_coef scale = form == ETCH_SYM_MAXIMUM ? term->coef : sym_coef_neg(sym, term->coef);
     sym_terms *moved = sym_terms_new(sym);
     for (uint32_t i = 0; i < atom->args[1]->count; i++) {
         const sym_mono *mono = atom->args[1]->terms[i].mono;
         sym_coef coef = shared_coefficient(atom, mono);
-        if (form == SYM_MAXIMUM)
+        if (form == ETCH_SYM_MAXIMUM)
             coef = sym_coef_neg(sym, coef);
         const sym_mono *around = sym_mono_mul(sym, mono, factor);
         if (sym_coef_sign(coef) > 0 && includes(s, around, sym_coef_mul(sym, coef, scale)))
@@ -212,7 +213,7 @@ static bool move_terms(summands *s, const sym_term *term, const sym_mono *factor
                        sym_form form, etch_expr T)
 {
     etch_sym *sym = s->sym;
-    bool is_min = form == SYM_MINIMUM;
+    bool is_min = form == ETCH_SYM_MINIMUM;
     etch_expr *args = sym_scratch_take(sym, atom->count, sizeof *args);
     for (uint32_t i = 0; i < atom->count; i++)
         args[i] = is_min ? sym_sub(sym, T, atom->args[i]) : sym_add(sym, T, atom->args[atom->count - 1 - i]);
@@ -229,12 +230,12 @@ static bool move_terms(summands *s, const sym_term *term, const sym_mono *factor
 
 static bool recover_max(summands *s, const sym_term *term, const sym_mono *factor, const sym_atom *atom)
 {
-    etch_expr in_max = movable_terms(s, term, factor, atom, SYM_MAXIMUM);
-    etch_expr in_min = movable_terms(s, term, factor, atom, SYM_MINIMUM);
-    if (in_min->count > in_max->count && move_terms(s, term, factor, atom, SYM_MINIMUM, in_min))
+    etch_expr in_max = movable_terms(s, term, factor, atom, ETCH_SYM_MAXIMUM);
+    etch_expr in_min = movable_terms(s, term, factor, atom, ETCH_SYM_MINIMUM);
+    if (in_min->count > in_max->count && move_terms(s, term, factor, atom, ETCH_SYM_MINIMUM, in_min))
         return true;
-    return move_terms(s, term, factor, atom, SYM_MAXIMUM, in_max) ||
-           move_terms(s, term, factor, atom, SYM_MAXIMUM, s->sym->zero);
+    return move_terms(s, term, factor, atom, ETCH_SYM_MAXIMUM, in_max) ||
+           move_terms(s, term, factor, atom, ETCH_SYM_MAXIMUM, s->sym->zero);
 }
 
 /* The floor or max of a term, when it has one only and to the power 1; else NULL. */
@@ -243,7 +244,7 @@ static sym_atom *function_of(const sym_mono *mono)
     sym_atom *found = NULL;
     for (uint32_t i = 0; i < mono->count; i++) {
         sym_kind kind = mono->at[i].atom->kind;
-        if (kind != SYM_FLOOR && kind != SYM_MAX)
+        if (kind != ETCH_SYM_FLOOR && kind != ETCH_SYM_MAX)
             continue;
         if (found || mono->at[i].exp != 1)
             return NULL;
@@ -261,14 +262,14 @@ static void recover(summands *s, uint32_t i)
         return;
     const sym_mono *factor = sym_mono_div(s->sym, term.mono, sym_mono_of(s->sym, atom, 1));
     bool done = true;
-    if (atom->kind == SYM_FLOOR)
+    if (atom->kind == ETCH_SYM_FLOOR)
         done = (recover_mod(s, &term, factor, atom)) || recover_ceil(s, &term, factor, atom);
     else
         done = (s->rules->brackets && recover_bracket(s, &term, factor, atom)) ||
                recover_abs(s, &term, factor, atom) || recover_max(s, &term, factor, atom);
     if (!done)
         return;
-    s->left[i].coef = SYM_ZERO;
+    s->left[i].coef = ETCH_SYM_ZERO;
     s->items.at[s->items.count - 1].rank = i;
 }
 
@@ -335,7 +336,7 @@ static sym_items finish(summands *s)
     for (uint32_t i = 0; i < s->count; i++) {
         if (sym_coef_is_zero(s->left[i].coef))
             continue;
-        sym_item *it = add_item(s, s->left[i].mono, s->left[i].coef, SYM_PLAIN);
+        sym_item *it = add_item(s, s->left[i].mono, s->left[i].coef, ETCH_SYM_PLAIN);
         it->rank = it->mono->count ? i : UINT32_MAX;
     }
     return in_order(s->sym, &s->items, s->count);
@@ -346,7 +347,7 @@ sym_items sym_items_of(etch_sym *sym, etch_expr a, const sym_memo *names, const 
     summands s = summands_of(sym, a);
     s.names = names;
     s.rules = rules;
-    for (uint32_t i = 0; (a->flags & SYM_HAS_OPAQUE) && i < a->count; i++)
+    for (uint32_t i = 0; (a->flags & ETCH_SYM_HAS_OPAQUE) && i < a->count; i++)
         recover(&s, i);
     return finish(&s);
 }

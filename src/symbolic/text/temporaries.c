@@ -31,7 +31,7 @@ static void count_atom(assigner *a, const sym_atom *atom)
     bool known = sym_memo_get(&a->uses, atom);
     sym_memo_put(a->p.sym, &a->uses, atom, known ? &more : &once);
     /* what is inside a sum over an index may depend on it */
-    for (uint32_t i = 0; !known && atom->kind != SYM_SUM && i < atom->count; i++)
+    for (uint32_t i = 0; !known && atom->kind != ETCH_SYM_SUM && i < atom->count; i++)
         count_uses(a, atom->args[i]);
 }
 
@@ -39,16 +39,16 @@ static void count_atom(assigner *a, const sym_atom *atom)
 static void count_uses(assigner *a, etch_expr e)
 {
     const sym_atom *denominator = NULL;
-    if (!(e->flags & SYM_HAS_OPAQUE) || sym_memo_get(&a->visited, e))
+    if (!(e->flags & ETCH_SYM_HAS_OPAQUE) || sym_memo_get(&a->visited, e))
         return;
     sym_memo_put(a->p.sym, &a->visited, e, e);
     for (uint32_t i = 0; i < e->count; i++) {
         const sym_mono *mono = e->terms[i].mono;
         for (uint32_t j = 0; j < mono->count; j++) {
             const sym_atom *atom = mono->at[j].atom;
-            if (atom->kind == SYM_RECIP)
+            if (atom->kind == ETCH_SYM_RECIP)
                 denominator = atom;
-            else if (atom->kind != SYM_VAR)
+            else if (atom->kind != ETCH_SYM_VAR)
                 count_atom(a, atom);
         }
     }
@@ -90,7 +90,7 @@ static void name_all(assigner *a, etch_expr e);
 /* The temporaries that an atom needs, then its own. What 1/(sum) is called by is the sum. */
 static void name_atom(assigner *a, const sym_atom *atom)
 {
-    const void *key = atom->kind == SYM_RECIP ? (const void *)atom->args[0] : atom;
+    const void *key = atom->kind == ETCH_SYM_RECIP ? (const void *)atom->args[0] : atom;
     if (sym_memo_get(&a->names, key))
         return;
     for (uint32_t i = 0; i < atom->count; i++)
@@ -103,13 +103,13 @@ static void name_atom(assigner *a, const sym_atom *atom)
 
 static void name_all(assigner *a, etch_expr e)
 {
-    if (!(e->flags & SYM_HAS_OPAQUE) || sym_memo_get(&a->visited, e))
+    if (!(e->flags & ETCH_SYM_HAS_OPAQUE) || sym_memo_get(&a->visited, e))
         return;
     sym_memo_put(a->p.sym, &a->visited, e, e);
     for (uint32_t i = 0; i < e->count; i++) {
         const sym_mono *mono = e->terms[i].mono;
         for (uint32_t j = 0; j < mono->count; j++)
-            if (mono->at[j].atom->kind != SYM_VAR)
+            if (mono->at[j].atom->kind != ETCH_SYM_VAR)
                 name_atom(a, mono->at[j].atom);
     }
 }

@@ -13,17 +13,17 @@
 
 #include "symbolic/symbolic_int.h"
 
-enum { SYM_LONGEST_TEXT = 64 << 20 };
+enum { ETCH_SYM_LONGEST_TEXT = 64 << 20 };
 
 typedef enum sym_form {
-    SYM_PLAIN,
-    SYM_MOD,  /* args[0] % args[1] */
-    SYM_CEIL, /* of args[0] */
-    SYM_MAXIMUM,
-    SYM_MINIMUM,
-    SYM_ABSOLUTE,
-    SYM_BRACKET, /* [args[0] >= 0]: 1 or 0 */
-    SYM_GROUP    /* the sum of `count` items */
+    ETCH_SYM_PLAIN,
+    ETCH_SYM_MOD,  /* args[0] % args[1] */
+    ETCH_SYM_CEIL, /* of args[0] */
+    ETCH_SYM_MAXIMUM,
+    ETCH_SYM_MINIMUM,
+    ETCH_SYM_ABSOLUTE,
+    ETCH_SYM_BRACKET, /* [args[0] >= 0]: 1 or 0 */
+    ETCH_SYM_GROUP    /* the sum of `count` items */
 } sym_form;
 
 /* A summand: coef * mono * form. */
@@ -60,7 +60,7 @@ static inline void sym_put_text(etch_buf *out, const char *text)
 /* ---- recover.c ----------------------------------------------------------------------------------------- */
 
 /* What is recovered in a notation, beside what always is. */
-typedef enum sym_mods { SYM_ALL_MODS, SYM_MODS_BY_NUMBERS, SYM_NO_MODS } sym_mods;
+typedef enum sym_mods { ETCH_SYM_ALL_MODS, ETCH_SYM_MODS_BY_NUMBERS, ETCH_SYM_NO_MODS } sym_mods;
 
 typedef struct sym_rules {
     sym_mods mods;

@@ -1,0 +1,299 @@
+/* Factors of one op (R2, R4): which dims the axes divide its work along, and how results are held then. */
+#include "graph/place/place_int.h"
+
+#include <string.h>
+
+static bool op_has_dim(const etch_op *op, const etch_dim *dim)
+{
+    for (uint32_t i = 0; i < op->in_count; i++)
+        if (etch_has_dim(op->ins[i], dim))
+            return true;
+    for (uint32_t i = 0; i < op->out_count; i++)
+        if (etch_has_dim(op->outs[i], dim))
+            return true;
+    return false;
+}
+
+static bool can_divide(const etch_op *op, etch_state state)
+{
+    return state && state != ETCH_PARTIAL && op_has_dim(op, state) &&
+           etch_op_factor(op, state) != ETCH_FACTOR_WHOLE;
+}
+
+static uint32_t count_partial(const etch_placing *pl, uint32_t axis)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < pl->op->in_count; i++)
+        count += pl->ins[i]->place[axis] == ETCH_PARTIAL;
+    return count;
+}
+
+static bool any_sharded(const etch_placing *pl, uint32_t axis)
+{
+    for (uint32_t i = 0; i < pl->op->in_count; i++)
+        if (pl->ins[i]->place[axis] && pl->ins[i]->place[axis] != ETCH_PARTIAL)
+            return true;
+    return false;
+}
+
+static etch_state factor_of_operands(const etch_placing *pl, uint32_t axis, bool weights)
+{
+    for (uint32_t i = 0; i < pl->op->in_count; i++) {
+        bool is_weight = pl->op->ins[i]->kind == ETCH_WEIGHT;
+        if (is_weight == weights && can_divide(pl->op, pl->ins[i]->place[axis]))
+            return pl->ins[i]->place[axis];
+    }
+    return NULL;
+}
+
+static etch_state factor_of_demand(const etch_placer *p, const etch_placing *pl, uint32_t axis)
+{
+    const etch_requested_layout *want = &p->wants[pl->op->outs[0]->id];
+    etch_state dim = want->known ? want->place[axis] : NULL;
+    uint32_t partial = count_partial(pl, axis);
+    if (!can_divide(pl->op, dim) || etch_op_factor(pl->op, dim) != ETCH_FACTOR_PASS ||
+        !etch_op_is_even(pl->op, dim))
+        return NULL;
+    if (pl->op->row->linear == ETCH_LINEAR_JOINT && partial == pl->op->in_count)
+        return NULL; /* a sum of partial sums stays one */
+    return partial || !any_sharded(pl, axis) ? dim : NULL;
+}
+
+static etch_state *route_of(etch_placer *p, const etch_tensor *indices)
+{
+    const etch_tensor *root = etch_route_root(indices);
+    for (uint32_t i = 0; i < p->routes.count; i++)
+        if (p->routes.at[i].indices == root)
+            return p->routes.at[i].tokens;
+    ETCH_PUSH(p->arena, &p->routes, (etch_token_route){.indices = root});
+    return p->routes.at[p->routes.count - 1].tokens;
+}
+
+/* A rank's slots are those of its tokens, in all ops that route alike: where one of them is divided along a
+ * token dim, so are the others. */
+static etch_state factor_of_route(etch_placer *p, const etch_op *op, uint32_t axis, etch_state state)
+{
+    if (!state || !op->row->links)
+        return state;
+    etch_state *token = &route_of(p, op->ins[op->row->lead])[axis];
+    bool of_tokens = etch_op_dim_linked(op, state) != state;
+    bool of_slots = etch_dim_among(op->attrs.to, op->attrs.map_count, state);
+    if (of_tokens && !*token)
+        *token = state;
+    return (of_tokens || of_slots) && can_divide(op, *token) ? *token : state;
+}
+
+/* Does the operand have `dim`, under either of its names where the op maps dims (the gradient of a slice)? */
+static bool operand_has(const etch_op *op, const etch_tensor *operand, const etch_dim *dim)
+{
+    return etch_has_dim(operand, dim) || etch_has_dim(operand, etch_op_dim_before(op, dim)) ||
+           etch_has_dim(operand, etch_op_dim_after(op, dim));
+}
+
+static bool has_result_dims(const etch_op *op, const etch_tensor *operand)
+{
+    for (uint32_t d = 0; d < op->outs[0]->rank; d++)
+        if (!operand_has(op, operand, op->outs[0]->dims[d]))
+            return false;
+    return true;
+}
+
+/* Is the only partial operand summed down, with nothing but what is smaller? Then its summands are added behind the op, in a
+ * smaller tensor: rows of tables when they are pooled. */
+static bool sums_later(const etch_placing *pl, uint32_t axis)
+{
+    const etch_op *op = pl->op;
+    const etch_tensor *sum = NULL;
+    for (uint32_t i = 0; i < op->in_count; i++)
+        if (pl->ins[i]->place[axis] == ETCH_PARTIAL)
+            sum = op->ins[i];
+    if (op->row->linear != ETCH_LINEAR_EACH || count_partial(pl, axis) != 1 || !has_result_dims(op, sum) ||
+        op->outs[0]->rank >= sum->rank)
+        return false;
+    for (uint32_t i = 0; i < op->in_count; i++)
+        if (op->ins[i] != sum && (op->ins[i]->rank >= sum->rank || !etch_covers(sum, op->ins[i]) ||
+                                  (op->ins[i]->kind == ETCH_WEIGHT && pl->ins[i]->place[axis])))
+            return false;
+    return true;
+}
+
+static etch_state choose_factor(etch_placer *p, const etch_placing *pl, uint32_t axis)
+{
+    const etch_op *op = pl->op;
+    if (pl->barred & (1u << axis))
+        return NULL;
+    if (op->forward) {
+        etch_state state = p->steps[op->forward->id]->factor[axis];
+        return can_divide(op, state) ? state : NULL;
+    }
+    if (sums_later(pl, axis))
+        return NULL;
+    etch_state lead = op->row->lead ? pl->ins[op->row->lead]->place[axis] : NULL;
+    etch_state state = can_divide(op, lead) ? lead : factor_of_operands(pl, axis, true);
+    if (!state)
+        state = factor_of_operands(pl, axis, false);
+    return factor_of_route(p, op, axis, state ? state : factor_of_demand(p, pl, axis));
+}
+
+/* Which partial operands of this axis go through the op, as bits: all of them, or one. Of several the last one that
+ * backward does not ask for, too: the others are needed whole, this one nowhere. */
+static uint32_t passing_partials(const etch_placer *p, const etch_placing *pl, uint32_t axis)
+{
+    const etch_op *op = pl->op;
+    const uint32_t partial = count_partial(pl, axis);
+    if (op->row->linear == ETCH_LINEAR_JOINT)
+        return partial == op->in_count ? UINT32_MAX : 0;
+    uint32_t passing = 0;
+    for (uint32_t i = 0; op->row->linear == ETCH_LINEAR_EACH && i < op->in_count; i++)
+        if (pl->ins[i]->place[axis] == ETCH_PARTIAL && has_result_dims(op, op->ins[i]) &&
+            (partial == 1 || !p->uses[op->ins[i]->id].read_back))
+            passing = 1u << i;
+    return passing;
+}
+
+/* A result that is made of some operands only (the statistic of an attention: queries and keys) is left whole
+ * by a dim that they lack. */
+static bool is_untouched(const etch_op *op, uint32_t result, const etch_dim *dim)
+{
+    if (result == 0 || !op->row->extra_reads)
+        return false;
+    for (uint32_t slot = 0; slot < 32; slot++) {
+        uint32_t i = op->row->extra_reads & (1u << slot) ? etch_op_index(op, slot) : UINT32_MAX;
+        if (i != UINT32_MAX && etch_has_dim(op->ins[i], dim))
+            return false;
+    }
+    return true;
+}
+
+/* How a tensor is held where the op divides its work along `f`; `otherwise` when it has no part in that. */
+static etch_state state_under(const etch_op *op, const etch_tensor *tensor, etch_state f,
+                              etch_state otherwise)
+{
+    if (etch_has_dim(tensor, f))
+        return f;
+    const etch_dim *linked = etch_op_dim_linked(op, f);
+    return etch_has_dim(tensor, linked) ? linked : otherwise;
+}
+
+static void place_axis(etch_placer *p, etch_placing *pl, uint32_t axis)
+{
+    const etch_op *op = pl->op;
+    etch_state f = choose_factor(p, pl, axis);
+    pl->factor[axis] = f;
+    const uint32_t passing = !f && count_partial(pl, axis) ? passing_partials(p, pl, axis) : 0;
+    if (passing) {
+        for (uint32_t i = 0; i < op->in_count; i++)
+            pl->need[i][axis] =
+                op->row->linear == ETCH_LINEAR_JOINT || passing & (1u << i) ? ETCH_PARTIAL : NULL;
+        for (uint32_t i = 0; i < op->out_count; i++)
+            pl->result[i][axis] = ETCH_PARTIAL;
+        return;
+    }
+    for (uint32_t i = 0; i < op->in_count; i++)
+        pl->need[i][axis] = f ? state_under(op, op->ins[i], f, NULL) : NULL;
+    if (!f)
+        return;
+    bool stat = etch_op_factor(op, f) == ETCH_FACTOR_STAT;
+    if (stat)
+        pl->stat_axes |= 1u << axis;
+    for (uint32_t i = 0; i < op->out_count; i++) {
+        bool whole = stat || is_untouched(op, i, f);
+        pl->result[i][axis] = state_under(op, op->outs[i], f, whole ? NULL : ETCH_PARTIAL);
+    }
+}
+
+/* Axes that divide one token dim take the slots apart together, outer ones first, and a shard of slots is to mean
+ * the same in all ops that route alike. So one may join only inside those of ops before, and one may go only with
+ * those inside it. `before`: the token dims of the ops before. */
+static bool takes_others_apart(const etch_placer *p, const etch_placing *pl, const etch_state *before,
+                               uint32_t axis)
+{
+    const etch_state token = pl->factor[axis];
+    for (uint32_t a = 0; a < p->axis_count; a++) {
+        if (a == axis || before[a] != token)
+            continue;
+        bool is_inside = etch_map_is_inside(p, token, axis, a);
+        if (is_inside ? pl->factor[a] != token : before[axis] != token)
+            return true;
+    }
+    return false;
+}
+
+static void keep_slots(etch_placer *p, etch_placing *pl)
+{
+    etch_state before[ETCH_MAX_AXES];
+    etch_state *tokens = route_of(p, pl->op->ins[pl->op->row->lead]);
+    memcpy(before, tokens, sizeof before);
+    for (uint32_t a = 0; a < p->axis_count; a++)
+        place_axis(p, pl, a);
+    for (uint32_t a = 0; a < p->axis_count; a++) {
+        bool of_tokens = pl->factor[a] && etch_op_dim_linked(pl->op, pl->factor[a]) != pl->factor[a];
+        if (!of_tokens || pl->op->forward || !takes_others_apart(p, pl, before, a))
+            continue;
+        tokens[a] = before[a];
+        pl->barred |= 1u << a;
+        for (uint32_t i = 0; i < pl->op->out_count; i++)
+            pl->result[i][a] = NULL;
+        place_axis(p, pl, a);
+        a = UINT32_MAX; /* those inside it go, too */
+    }
+}
+
+/* An axis inside one that an operand has to be gathered over is gathered, too, in the same collective, and divides no
+ * work: tokens on (tp,g) that are needed whole on tp alone. */
+static uint32_t left_behind(const etch_placer *p, const etch_placing *pl)
+{
+    uint32_t axes = 0;
+    for (uint32_t i = 0; i < pl->op->in_count; i++)
+        axes |= etch_move_left_behind(p, pl->ins[i], pl->need[i]);
+    return axes;
+}
+
+static bool is_divided(const etch_placing *pl, uint32_t axis, etch_state dim)
+{
+    for (uint32_t i = 0; i < pl->op->in_count; i++)
+        if (pl->ins[i]->place[axis] == dim)
+            return true;
+    return false;
+}
+
+/* An axis does not divide work because the result is wanted divided, where one outside of it joins the dim later: the
+ * result is cut behind that one. */
+static uint32_t joined_early(const etch_placer *p, const etch_placing *pl)
+{
+    const etch_requested_layout *want = &p->wants[pl->op->outs[0]->id];
+    uint32_t axes = 0;
+    for (uint32_t b = 0; want->known && !pl->op->forward && b < p->axis_count; b++) {
+        const etch_state dim = pl->factor[b];
+        if (!dim || dim->holds.count || pl->result[0][b] != dim || want->place[b] != dim ||
+            is_divided(pl, b, dim))
+            continue;
+        for (uint32_t a = 0; a < p->axis_count; a++)
+            if (a != b && want->place[a] == dim && pl->result[0][a] != dim &&
+                etch_map_is_inside(p, dim, b, a))
+                axes |= 1u << b;
+    }
+    return axes;
+}
+
+void etch_factors_choose(etch_placer *p, etch_placing *pl)
+{
+    for (uint32_t a = 0; a < p->axis_count && !pl->op->row->links; a++)
+        place_axis(p, pl, a);
+    if (pl->op->row->links)
+        keep_slots(p, pl);
+    for (;;) {
+        const uint32_t axes = (left_behind(p, pl) | joined_early(p, pl)) & ~pl->barred;
+        if (!axes)
+            break;
+        pl->barred |= axes;
+        for (uint32_t a = 0; a < p->axis_count; a++) {
+            if (!(axes & (1u << a)))
+                continue;
+            for (uint32_t i = 0; i < pl->op->out_count; i++)
+                pl->result[i][a] = NULL;
+            pl->stat_axes &= ~(1u << a);
+            place_axis(p, pl, a);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+/* What the files that unroll an outline share: one rank's program in the making. */
+#ifndef ETCH_LOWER_UNROLL_INT_H
+#define ETCH_LOWER_UNROLL_INT_H
+
+#include "lower/lower_int.h"
+
+enum { ETCH_PREFIX_BYTES = ETCH_FULL_NAME + (ETCH_LOOP_DEPTH + 1) * (ETCH_LOOP_NAME + 24) };
+
+/* What one microbatch in flight through one chunk has made: cells of all bodies. */
+typedef struct etch_frame {
+    uint32_t *cells;
+    bool taken;
+    uint32_t chunk;
+    uint64_t microbatch;
+} etch_frame;
+
+/* Where in the step nodes are: what stands between the phase and the rest of a name, "0.layer3.", and the same
+ * for annotations. */
+typedef struct etch_prefix {
+    char text[ETCH_PREFIX_BYTES];
+    uint32_t length;
+    bool in_microbatch, in_layer;
+    uint64_t microbatch, layer;
+} etch_prefix;
+
+/* The last nodes that a node waits for, at any distance, by number; 0: none. All collectives and sends are in
+ * one order, so that who waits for one waits for those before it. */
+typedef struct etch_reach {
+    uint32_t comm, receive;
+    uint32_t comp; /* counted among the computations; of a computation: itself */
+} etch_reach;
+
+/* A computation waits for one of the so many before it: that keeps those that are ready at once few, whatever
+ * the model has side by side. */
+enum { ETCH_COMP_WINDOW = 8 };
+
+typedef struct etch_unroller {
+    etch_arena *arena; /* scratch */
+    const etch_outline *outline;
+    uint32_t stage;
+    etch_window window; /* units of the chunk at work */
+    uint32_t chunk;
+    etch_sums *sums;
+    etch_node *nodes;
+    etch_annotated *annotated; /* NULL: nothing is to be said */
+    uint32_t *deps;
+    char *names;
+    int64_t *peers;
+    uint32_t peer_count;
+    uint32_t node_count, dep_count, name_bytes;
+    ETCH_VEC(etch_frame) frames;
+    uint32_t *cells;          /* of the frame at work */
+    uint32_t *gradients;      /* makers of gradients, by cell */
+    uint32_t *reduced;        /* by the same: what added the last microbatch to the part of a rank */
+    etch_gather_runs gathers; /* of weights, in the order of the units that need them */
+    uint32_t gathers_issued, gathers_met;
+    uint32_t *kept; /* by cell: what was gathered for all microbatches */
+    etch_unit_count units;
+    uint64_t unit_begun;    /* the last unit that has a node, counted by `units` */
+    etch_unit_tasks *after; /* by part of the backward body: buckets that stand behind it */
+    ETCH_VEC(etch_due) due; /* buckets that are complete and not issued yet */
+    etch_flows *flows;
+    uint64_t *left;                    /* by chunk: backward slots still to run */
+    uint64_t run[ETCH_LOOP_DEPTH + 2]; /* by depth: the run at work of the body at that depth */
+    etch_prefix prefix;
+    uint32_t stretch_first;  /* first node of the stretch */
+    uint32_t before_stretch; /* last computation before it */
+    uint32_t slot_comp;      /* first computation of the slot at work, or of the last one that had any */
+    bool slot_computes;      /* the slot at work has had one */
+    uint32_t last_comp, last_comm;
+    uint32_t comp_count;
+    uint32_t window_comps[ETCH_COMP_WINDOW]; /* the last computations, by their count */
+    etch_reach *reaches;                     /* by node */
+    uint32_t late_comm, late_recv;           /* computations that wait for the latest of these so far */
+    uint32_t ahead_comm,
+        ahead_recv;   /* those of them that may end after the last computation before the stretch */
+    etch_task *norm;  /* while it is counted up */
+    uint32_t clipped; /* makes the norm of all gradients */
+    bool ending;      /* the last microbatch goes back through the chunk */
+} etch_unroller;
+
+/* ---- unroll_nodes.c ------------------------------------------------------------------------------------- */
+
+/* "0.", or ".mb0.stage1." of a full name. */
+void etch_prefix_begin(etch_unroller *u, bool in_microbatch, uint64_t microbatch);
+/* "layer3." */
+void etch_prefix_extend(etch_prefix *p, const char *loop_name, uint32_t loop_name_length, uint64_t iteration);
+/* Records a parent of the next node, unless no node makes the value. */
+void etch_unroll_wait(etch_unroller *u, uint32_t maker);
+/* Fills the node of a task, with a name, and counts it. */
+void etch_unroll_fill(etch_unroller *u, uint32_t id, const etch_task *task, uint32_t first_dep);
+/* Notes what the node waits for. */
+void etch_unroll_reach(etch_unroller *u, uint32_t id, const etch_node *node);
+/* Issues the node of a task whose parents from `first_dep` on have been recorded. Returns its id. */
+uint32_t etch_unroll_issue(etch_unroller *u, const etch_task *task, uint32_t first_dep);
+/* What follows is a stretch of its own: nodes that wait for nothing in it wait for what comes before it. That is
+ * its last computation, and one that may end still later, because it waits for communication and the last one
+ * does not. */
+void etch_unroll_begin_stretch(etch_unroller *u);
+
+/* ---- unroll_end.c --------------------------------------------------------------------------------------- */
+
+/* The reductions that wait for the end of the backward pass. */
+void etch_unroll_reduce_last(etch_unroller *u);
+void etch_unroll_end(etch_unroller *u);
+/* Runs a task of the end of the step for one of its units, which becomes the maker of its gradients: of their
+ * sums, or of the weights that they have changed. */
+void etch_unroll_unit_task(etch_unroller *u, const etch_unit_task *unit_task, uint64_t unit);
+
+#endif

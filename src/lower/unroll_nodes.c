@@ -1,0 +1,235 @@
+/* Nodes of a rank's program: their names, what they wait for, when they are issued. */
+#include "lower/unroll_int.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+void etch_prefix_begin(etch_unroller *u, bool in_microbatch, uint64_t microbatch)
+{
+    const bool full = u->outline->naming == ETCH_NAMES_FULL;
+    etch_prefix *p = &u->prefix;
+    p->length = 0;
+    p->in_microbatch = in_microbatch;
+    p->in_layer = false;
+    p->microbatch = microbatch;
+    if (full && in_microbatch)
+        etch_text_add_word(p->text, &p->length, ".mb");
+    if (in_microbatch)
+        etch_text_add_number(p->text, &p->length, microbatch);
+    if (full) {
+        etch_text_add_word(p->text, &p->length, ".stage");
+        etch_text_add_number(p->text, &p->length, u->stage);
+    }
+    p->text[p->length++] = '.';
+}
+
+void etch_prefix_extend(etch_prefix *p, const char *loop_name, uint32_t loop_name_length, uint64_t iteration)
+{
+    if (!p->in_layer)
+        p->layer = iteration;
+    p->in_layer = true;
+    etch_text_add(p->text, &p->length, loop_name, loop_name_length);
+    etch_text_add_number(p->text, &p->length, iteration);
+    p->text[p->length++] = '.';
+}
+
+/* F of forward, R, B, S, O. */
+static char phase_letter(etch_phase phase)
+{
+    return (char)(etch_phase_name(phase)[0] - 'a' + 'A');
+}
+
+static uint32_t add_name(etch_unroller *u, const etch_task *task)
+{
+    uint32_t start = u->name_bytes;
+    switch (u->outline->naming) {
+    case ETCH_NAMES_NONE:
+        return 0; /* where an empty one stands */
+    case ETCH_NAMES_FULL:
+        etch_text_add_word(u->names, &u->name_bytes, etch_type_word(task->type));
+        u->names[u->name_bytes++] = '.';
+        etch_text_add_word(u->names, &u->name_bytes, etch_phase_name(task->phase));
+        break;
+    case ETCH_NAMES_SHORT:
+    case ETCH_NAMING_COUNT:
+        u->names[u->name_bytes++] = phase_letter(task->phase);
+        break;
+    }
+    etch_text_add(u->names, &u->name_bytes, u->prefix.text, u->prefix.length);
+    etch_text_add(u->names, &u->name_bytes, task->name, task->name_length);
+    u->names[u->name_bytes++] = '\0';
+    return start;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Sorts `count` ids and drops repetitions; returns how many are left. */
+static uint32_t sort_unique(uint32_t *ids, uint32_t count)
+{
+    enum { FEW = 16 };
+    if (count > FEW)
+        qsort(ids, count, sizeof *ids, compare_ids);
+    for (uint32_t i = 1; count <= FEW && i < count; i++) {
+        uint32_t id = ids[i], k = i;
+        for (; k > 0 && ids[k - 1] > id; k--)
+            ids[k] = ids[k - 1];
+        ids[k] = id;
+    }
+    uint32_t left = count > 0 ? 1 : 0;
+    for (uint32_t i = 1; i < count; i++)
+        if (ids[i] != ids[left - 1])
+            ids[left++] = ids[i];
+    return left;
+}
+
+void etch_unroll_wait(etch_unroller *u, uint32_t maker)
+{
+    etch_lower_require(u->arena, maker != ETCH_UNMADE);
+    if (maker != ETCH_NO_NODE)
+        u->deps[u->dep_count++] = maker;
+}
+
+static void add_sums(etch_unroller *u, const etch_task *task, const etch_node *node)
+{
+    if (task->type != ETCH_NODE_COMP) {
+        etch_comm_total *row = task->type == ETCH_NODE_SEND   ? &u->sums->send
+                               : task->type == ETCH_NODE_RECV ? &u->sums->recv
+                                                              : &u->sums->comm[task->tally];
+        row->bytes += task->bytes;
+        row->padded += node->bytes - task->bytes;
+        row->count++;
+        return;
+    }
+    u->sums->flop += task->flop;
+    u->sums->padded_flop += node->flop - task->flop;
+    u->sums->bytes += task->bytes;
+    u->sums->padded_bytes += node->bytes - task->bytes;
+}
+
+/* Says what is asked for and means something of the node. */
+static void annotate(const etch_unroller *u, uint32_t id, const etch_task *task)
+{
+    if (!u->annotated)
+        return;
+    const etch_prefix *at = &u->prefix;
+    const bool means[ETCH_ANNOTATION_COUNT] = {[ETCH_ANNOTATION_PHASE] = true,
+                                               [ETCH_ANNOTATION_LAYER] = at->in_layer,
+                                               [ETCH_ANNOTATION_MICROBATCH] = at->in_microbatch,
+                                               [ETCH_ANNOTATION_OP_TYPE] = true,
+                                               [ETCH_ANNOTATION_MODULE] = task->module != NULL};
+    etch_annotated *a = &u->annotated[id];
+    for (unsigned i = 0; i < ETCH_ANNOTATION_COUNT; i++)
+        if (means[i])
+            a->given |= u->outline->annotations & 1u << i;
+    a->value[ETCH_ANNOTATION_PHASE].text = etch_phase_name(task->phase);
+    a->value[ETCH_ANNOTATION_LAYER].number = at->layer;
+    a->value[ETCH_ANNOTATION_MICROBATCH].number = at->microbatch;
+    a->value[ETCH_ANNOTATION_OP_TYPE].text = task->op_type;
+    a->value[ETCH_ANNOTATION_MODULE].text = task->module;
+}
+
+void etch_unroll_fill(etch_unroller *u, uint32_t id, const etch_task *task, uint32_t first_dep)
+{
+    const bool computes = task->type == ETCH_NODE_COMP;
+    const uint64_t least = computes ? 1 : ETCH_LEAST_PAYLOAD;
+    etch_node *node = &u->nodes[id];
+    node->type = task->type;
+    node->collective = task->collective;
+    node->family = task->family;
+    node->flop = computes && task->flop == 0 ? 1 : task->flop;
+    node->bytes = task->bytes < least ? least : task->bytes;
+    node->name = add_name(u, task);
+    node->first_dep = first_dep;
+    node->dep_count = u->dep_count - first_dep;
+    annotate(u, id, task);
+    add_sums(u, task, node);
+}
+
+void etch_unroll_reach(etch_unroller *u, uint32_t id, const etch_node *node)
+{
+    etch_reach most = {0};
+    for (uint32_t i = 0; i < node->dep_count; i++) {
+        const etch_reach *parent = &u->reaches[u->deps[node->first_dep + i]];
+        most.comm = parent->comm > most.comm ? parent->comm : most.comm;
+        most.receive = parent->receive > most.receive ? parent->receive : most.receive;
+        most.comp = parent->comp > most.comp ? parent->comp : most.comp;
+    }
+    if (node->type == ETCH_NODE_COMP) {
+        u->window_comps[u->comp_count % ETCH_COMP_WINDOW] = id;
+        most.comp = ++u->comp_count;
+    }
+    if (node->type == ETCH_NODE_RECV)
+        most.receive = id + 1;
+    else if (node->type != ETCH_NODE_COMP)
+        most.comm = id + 1;
+    u->reaches[id] = most;
+    if (node->type != ETCH_NODE_COMP)
+        return;
+    if (u->late_comm == ETCH_NO_NODE || most.comm >= u->reaches[u->late_comm].comm)
+        u->late_comm = id;
+    if (u->late_recv == ETCH_NO_NODE || most.receive >= u->reaches[u->late_recv].receive)
+        u->late_recv = id;
+}
+
+/* A computation that waits for none of the last few waits for the earliest of them. */
+static void keep_in_window(etch_unroller *u, uint32_t first_dep)
+{
+    uint32_t latest = 0;
+    for (uint32_t i = first_dep; i < u->dep_count; i++) {
+        const uint32_t comp = u->reaches[u->deps[i]].comp;
+        latest = comp > latest ? comp : latest;
+    }
+    if (u->comp_count >= latest + ETCH_COMP_WINDOW)
+        etch_unroll_wait(u, u->window_comps[u->comp_count % ETCH_COMP_WINDOW]);
+}
+
+uint32_t etch_unroll_issue(etch_unroller *u, const etch_task *task, uint32_t first_dep)
+{
+    bool communicates = task->type != ETCH_NODE_COMP;
+    uint32_t id = u->node_count++;
+    bool inside = false; /* waits for a node of its stretch */
+    for (uint32_t i = first_dep; i < u->dep_count; i++)
+        inside = inside || u->deps[i] >= u->stretch_first;
+    if (communicates && u->last_comm != ETCH_NO_NODE) {
+        inside = inside || u->last_comm >= u->stretch_first;
+        etch_unroll_wait(u, u->last_comm);
+    }
+    if (!inside) {
+        etch_unroll_wait(u, u->before_stretch);
+        etch_unroll_wait(u, u->ahead_comm);
+        etch_unroll_wait(u, u->ahead_recv);
+    }
+    if (!communicates)
+        keep_in_window(u, first_dep);
+    u->dep_count = first_dep + sort_unique(u->deps + first_dep, u->dep_count - first_dep);
+    assert(u->dep_count == first_dep || u->deps[u->dep_count - 1] < id);
+    etch_unroll_fill(u, id, task, first_dep);
+    etch_unroll_reach(u, id, &u->nodes[id]);
+    if (communicates) {
+        u->last_comm = id;
+        return id;
+    }
+    u->last_comp = id;
+    if (!u->slot_computes)
+        u->slot_comp = id;
+    u->slot_computes = true;
+    return id;
+}
+
+void etch_unroll_begin_stretch(etch_unroller *u)
+{
+    u->stretch_first = u->node_count;
+    u->before_stretch = u->last_comp;
+    u->ahead_comm = u->ahead_recv = ETCH_NO_NODE;
+    if (u->last_comp == ETCH_NO_NODE)
+        return;
+    const etch_reach *last = &u->reaches[u->last_comp];
+    if (u->reaches[u->late_comm].comm > last->comm)
+        u->ahead_comm = u->late_comm;
+    if (u->reaches[u->late_recv].receive > last->receive)
+        u->ahead_recv = u->late_recv;
+}
