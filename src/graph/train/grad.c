@@ -166,16 +166,16 @@ static void add_part(etch_deriver *d, const etch_tensor *to, etch_tensor *part)
     ETCH_PUSH(d->graph->arena, parts, part);
 }
 
-static contributions *begin_parts(etch_deriver *d)
+static etch_cotangent_parts *begin_parts(etch_deriver *d)
 {
     if (d->idle.count > 0)
         return d->idle.at[--d->idle.count];
-    contributions *parts = ETCH_NEW(d->graph->arena, contributions);
+    etch_cotangent_parts *parts = ETCH_NEW(d->graph->arena, etch_cotangent_parts);
     parts->to = ETCH_NEW_ARRAY(d->graph->arena, d->forward_count, etch_tensor_list);
     return parts;
 }
 
-static void end_parts(etch_deriver *d, contributions *parts)
+static void end_parts(etch_deriver *d, etch_cotangent_parts *parts)
 {
     for (uint32_t i = 0; i < parts->ids.count; i++)
         parts->to[parts->ids.at[i]] = (etch_tensor_list){0};
@@ -447,8 +447,8 @@ static etch_tensor *backward_carry(etch_deriver *d, etch_region *back, etch_tens
 typedef struct undoing {
     const etch_loop *loop;
     etch_loop *back;
-    etch_tensor **inits;   /* by value that the loop hands on: the cotangent of its result, or NULL */
-    contributions **parts; /* by class */
+    etch_tensor **inits;          /* by value that the loop hands on: the cotangent of its result, or NULL */
+    etch_cotangent_parts **parts; /* by class */
 } undoing;
 
 typedef ETCH_VEC(uint32_t) ids_list;
@@ -565,8 +565,8 @@ static void derive_loop(etch_deriver *d, const etch_loop *loop, etch_region *int
     const uint32_t classes = loop->bodies.count, count = etch_loop_carries(loop)->count;
     undoing u = {.loop = loop};
     u.inits = ETCH_NEW_ARRAY(g->arena, count, etch_tensor *);
-    u.parts = ETCH_NEW_ARRAY(g->arena, classes, contributions *);
-    contributions *outside = d->parts;
+    u.parts = ETCH_NEW_ARRAY(g->arena, classes, etch_cotangent_parts *);
+    etch_cotangent_parts *outside = d->parts;
     etch_tensor_list handed = {0};
     for (uint32_t i = 0; i < count; i++) {
         const etch_carry *c = &etch_loop_carries(loop)->at[i];

@@ -25,20 +25,21 @@ typedef struct etch_recomputing {
 } etch_recomputing;
 
 /* Contributions to the cotangents of forward values, in one region. */
-typedef struct contributions {
+typedef struct etch_cotangent_parts {
     etch_tensor_list *to;   /* by forward id */
     ETCH_VEC(uint32_t) ids; /* to which something was contributed */
-} contributions;
+} etch_cotangent_parts;
 
 typedef struct etch_deriver {
     etch_graph *graph;
     etch_training *training;
-    uint32_t forward_count;         /* tensors of the forward graph: ids below it */
-    bool *needs;                    /* by forward id: does a trainable weight stand behind it? */
-    contributions *parts;           /* of the region in work */
-    ETCH_VEC(contributions *) idle; /* empty ones: there is one for every region that is open, not for all */
-    etch_loop **loop_version;       /* by forward loop: its recomputed copy, or NULL */
-    etch_region **undone_by;        /* by forward loop: the body in work that undoes it */
+    uint32_t forward_count;      /* tensors of the forward graph: ids below it */
+    bool *needs;                 /* by forward id: does a trainable weight stand behind it? */
+    etch_cotangent_parts *parts; /* of the region in work */
+    /* Empty ones: there is one for every region that is open, not for all. */
+    ETCH_VEC(etch_cotangent_parts *) idle;
+    etch_loop **loop_version; /* by forward loop: its recomputed copy, or NULL */
+    etch_region **undone_by;  /* by forward loop: the body in work that undoes it */
     etch_recomputing again;
     bool failed, found_integer;
 } etch_deriver;
