@@ -19,6 +19,7 @@ ELSEWHERE = {
     "E_TRACE_RULE": "only a bug of etch breaks a rule; tests/emit",
     "E_SOURCES_TOO_LARGE": "takes 2 GiB of specs",
     "E_PROGRAM_MEMORY": "takes all memory of a session; tests/lower has a smaller one",
+    "E_SESSION_MEMORY": "takes all memory of a session; tests/session has a smaller one",
 }
 
 
