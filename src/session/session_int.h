@@ -67,8 +67,8 @@ typedef struct etch_open_stages {
     const etch_plan *plan;
 } etch_open_stages;
 
-/* What the formulas of one request may cost: see etch_sym_limits. The tests need a fifth at most. */
-enum { ETCH_REQUEST_OPERATIONS = 100000000 };
+/* What the formulas of one request may cost: see etch_sym_limits. The tests need a quarter at most. */
+enum { ETCH_REQUEST_OPERATIONS = 75000000 };
 
 struct etch_session {
     etch_mem *mem;

@@ -27,7 +27,7 @@ enum {
     SYM_WORK_OF_TERM = 5,
     SYM_WORK_OF_POWER = 3,
     SYM_WORK_OF_LIMB = 16, /* reduced to lowest terms, too */
-    SYM_MAX_NESTED = 16      /* proofs within proofs */
+    SYM_MAX_NESTED = 16    /* proofs within proofs */
 };
 
 /* ---- context.c: tables, memos, scratch ----------------------------------------------------------------- */
@@ -419,6 +419,9 @@ const sym_coef *sym_point(etch_sym *sym, uint32_t i);
 /* The same with one variable moved to `value` and others after it as facts ask; NULL when that is not allowed.
  * In scratch memory. */
 const sym_coef *sym_point_moved(etch_sym *sym, const sym_coef *point, const sym_atom *var, int64_t value);
+/* Operations counted so far, without those that making points took: which points are at hand must not change how
+ * long a proof may be. */
+uint64_t sym_work_without_points(const etch_sym *sym);
 /* Is `a` negative at one of points from..to-1? Then there is no proof that it is not. */
 bool sym_negative_at(etch_sym *sym, etch_expr a, uint32_t from, uint32_t to);
 
@@ -511,6 +514,7 @@ bool sym_is_foreign(const etch_sym *sym, etch_expr a);
 typedef struct sym_points {
     uint32_t epoch, vars; /* for which they were made */
     uint32_t tried;
+    uint64_t work; /* operations counted for points of all times, evaluations left out */
     ETCH_VEC(const sym_coef *) found;
 } sym_points;
 
