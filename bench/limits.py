@@ -19,15 +19,14 @@ MOST_SECONDS, MOST_BYTES = 2, 512 << 20
 def measure(etch, limit):
     """Seconds, bytes. The child is one of a small process: its memory begins with its parent's."""
     with tempfile.TemporaryDirectory() as folder:
-        for name, text in limit.files(limit.below).items():
-            (pathlib.Path(folder) / name).write_text(text, encoding="utf-8")
+        limits.write(pathlib.Path(folder), limit.files(limit.below))
         words = [str(word) for word in limit.arguments(limit.below)]
         silent = os.open(os.devnull, os.O_RDWR)
         child = os.posix_spawn("/usr/bin/env", ["env", "-C", folder, etch, *words], os.environ,
                                file_actions=[(os.POSIX_SPAWN_DUP2, silent, 1), (os.POSIX_SPAWN_DUP2, silent, 2)])
         os.close(silent)
         _, status, used = os.wait4(child, 0)
-    if os.waitstatus_to_exitcode(status) != 0:
+    if os.waitstatus_to_exitcode(status) != limit.below_status:
         sys.exit(f"{' '.join(words)[:200]} failed")
     return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
 

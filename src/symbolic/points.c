@@ -144,8 +144,9 @@ bool sym_eval(etch_sym *sym, etch_expr a, const sym_coef *values, sym_coef *resu
 
 enum { POINTS = 96, TRIES = 600, HOPELESS_TRIES = 100, REPAIRS = 6 };
 
-/* What a variable of a point costs: to guess and check it, and to keep it. */
-enum { WORK_OF_GUESS = 4, WORK_OF_KEPT = 5 };
+/* What a variable of a point costs: to guess and check it, and to keep it; and what a fact does, besides its
+ * terms. */
+enum { WORK_OF_GUESS = 4, WORK_OF_KEPT = 5, WORK_OF_FACT = 3 };
 
 /* Counts what points cost beyond evaluations. Budgets of proofs are in evaluations, and leave it out. */
 static void count_points(etch_sym *sym, uint64_t operations)
@@ -343,9 +344,11 @@ static bool allowed(etch_sym *sym, const sym_coef *values)
         if (!in_range)
             return false;
     }
-    for (uint32_t i = 0; i < sym->facts.count; i++)
+    for (uint32_t i = 0; i < sym->facts.count; i++) {
+        count_points(sym, WORK_OF_FACT);
         if (!fact_holds(sym, &sym->facts.at[i], values))
             return false;
+    }
     return true;
 }
 

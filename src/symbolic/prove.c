@@ -488,8 +488,9 @@ static bool is_choice(const sym_atom *atom)
 }
 
 /* A max or pow2 inside the arguments of other atoms; NULL when there is none. */
-static sym_atom *inner_choice(etch_expr a, uint32_t depth)
+static sym_atom *inner_choice(etch_sym *sym, etch_expr a, uint32_t depth)
 {
+    sym_count_work(sym, a->count);
     for (uint32_t i = 0; depth > 0 && i < a->count; i++)
         for (uint32_t j = 0; j < a->terms[i].mono->count; j++) {
             const sym_atom *atom = a->terms[i].mono->at[j].atom;
@@ -499,7 +500,7 @@ static sym_atom *inner_choice(etch_expr a, uint32_t depth)
                     for (uint32_t u = 0; u < argument->terms[t].mono->count; u++)
                         if (is_choice(argument->terms[t].mono->at[u].atom))
                             return argument->terms[t].mono->at[u].atom;
-                sym_atom *deeper = inner_choice(argument, depth - 1);
+                sym_atom *deeper = inner_choice(sym, argument, depth - 1);
                 if (deeper)
                     return deeper;
             }
@@ -537,7 +538,7 @@ static bool prove_by_inner_choice(proof *p, etch_expr a, uint32_t depth)
 {
     enum { LOOK = 4 };
     etch_sym *sym = p->sym;
-    sym_atom *max = inner_choice(a, LOOK);
+    sym_atom *max = inner_choice(sym, a, LOOK);
     bool ok = max != NULL;
     if (ok && max->kind == SYM_POW2)
         return prove_by_power(p, a, max, depth);
