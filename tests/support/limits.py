@@ -292,7 +292,7 @@ CASES = {
     "ETCH_TRACE_DEP_LIMIT": Limit(2**20, 2**20 + 1, "E0802", below_status=1, below_code="E0813", **traced(
         lambda n: whole(5, 0) * (n - 1))),
     "FILE_LIMIT": Limit(64 << 20, (64 << 20) + 1, "E0801", status=3, files=groups, arguments=lambda n: ["verify", "t"]),
-    "GROUP_FILE_LIMIT": Limit(256 << 20, (256 << 20) + 1, "E0891", status=3, nightly=True, files=groups,
+    "GROUP_FILE_LIMIT": Limit(48 << 20, (48 << 20) + 1, "E0891", status=3, nightly=True, files=groups,
                               arguments=lambda n: ["dump", "t", "--text"]),
     "ETCH_MOST_STAGES": Limit(2**20, 2**20 + 1, "E0521", below_status=4, below_code="E0919", **cut(stages="SIZE", micro="8")),
     "ETCH_MOST_CHUNKS": Limit(2**20, 2**20 + 1, "E0521", below_status=4, below_code="E0919",
