@@ -311,35 +311,6 @@ START_TEST(test_just_below_and_above)
 }
 END_TEST
 
-/* Compiles a + 1, a + 2, ... a + count; returns the number of instructions, or 0 at the limit. */
-static size_t compiled_terms(uint32_t count)
-{
-    etch_mem *mem = etch_mem_new((size_t)4 << 30);
-    etch_arena *arena = etch_arena_new(mem);
-    etch_sym *sym = etch_sym_new(arena);
-    etch_expr a = etch_var(sym, "a");
-    etch_expr *exprs = ETCH_NEW_ARRAY(arena, count, etch_expr);
-    for (uint32_t i = 0; i < count; i++)
-        exprs[i] = etch_add(sym, a, etch_int(sym, i + 1));
-    etch_program *program = NULL;
-    const etch_status status = etch_compile(sym, count, exprs, &program);
-    ck_assert(status == ETCH_OK || status == ETCH_ELIMIT);
-    const size_t instructions = status == ETCH_OK ? etch_program_instructions(program) : 0;
-    etch_program_free(program);
-    etch_mem_free(mem);
-    return instructions;
-}
-
-START_TEST(test_instructions)
-{
-    enum { MOST = 4000000 };
-    const size_t of_ten = compiled_terms(10), each = (compiled_terms(20) - of_ten) / 10;
-    const size_t most = (MOST - (of_ten - 10 * each)) / each;
-    ck_assert_uint_gt(compiled_terms((uint32_t)most), MOST - each);
-    ck_assert_uint_eq(compiled_terms((uint32_t)most + 1), 0);
-}
-END_TEST
-
 /* ---- what is counted ------------------------------------------------------------------------------------- */
 
 /* 1 + a + a^2 + ... */
@@ -702,7 +673,6 @@ Suite *etch_suite(void)
     tcase_set_timeout(budget, 60);
     tcase_add_loop_test(budget, test_budget, 0, (int)(sizeof trials / sizeof *trials));
     tcase_add_test(budget, test_just_below_and_above);
-    tcase_add_test(budget, test_instructions);
     suite_add_tcase(suite, budget);
     return suite;
 }
