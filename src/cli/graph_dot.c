@@ -95,9 +95,10 @@ static void draw_beginning(drawing *d, size_t depth, char section)
     const etch_graph_report *r = d->report;
     for (size_t i = 0; step->is_loop && i < r->loops[step->loop].carry_count; i++)
         draw_tensor(d, r->loops[step->loop].carries[i].in, depth + 1);
-    for (size_t i = 0; section == 'f' && i < r->tensor_count; i++)
-        if (cli_is_declared_at(r, &r->tensors[i], step))
-            draw_tensor(d, i, depth + 1);
+    if (section != 'f')
+        return;
+    for (size_t i = cli_first_declared(&d->way, step); i != ETCH_VIEW_NONE; i = cli_next_declared(&d->way, i))
+        draw_tensor(d, i, depth + 1);
 }
 
 static void open_cluster(drawing *d, size_t depth, char section)

@@ -17,6 +17,8 @@ typedef struct cli_way {
     cli_step *steps, *next;
     size_t depth, next_depth;
     size_t common; /* steps that both begin with */
+    size_t *first; /* by module, and behind them by loop: the first tensor that is declared there */
+    size_t *later; /* by tensor: the next one of the same place */
 } cli_way;
 
 /* False: memory is out. To be ended with `cli_way_end`, also then. */
@@ -25,6 +27,10 @@ void cli_way_end(cli_way *way);
 /* Goes to what stands in the module and loop: `steps` and `depth` say how, `common` is what stays. */
 void cli_way_to(cli_way *way, size_t module, size_t loop);
 
+/* The inputs and weights that are declared in a module, or in a loop of it, in their order: the first of them, and
+ * the one behind `tensor`. ETCH_VIEW_NONE: there are no more. */
+size_t cli_first_declared(const cli_way *way, const cli_step *step);
+size_t cli_next_declared(const cli_way *way, size_t tensor);
 /* Is it an input or a weight that is declared there: in the module, or in a loop of it? */
 bool cli_is_declared_at(const etch_graph_report *report, const etch_view_tensor *tensor,
                         const cli_step *step);

@@ -93,10 +93,9 @@ static const char *shortest(const char *value, const char *by_dims)
 static void print_declared(printer *p, const cli_step *step, size_t depth)
 {
     p->module = step->module;
-    for (size_t i = 0; i < p->report->tensor_count; i++) {
+    for (size_t i = cli_first_declared(&p->way, step); i != ETCH_VIEW_NONE;
+         i = cli_next_declared(&p->way, i)) {
         const etch_view_tensor *t = &p->report->tensors[i];
-        if (!cli_is_declared_at(p->report, t, step))
-            continue;
         cli_begin_line(&p->line, depth);
         cli_put(&p->line, "%s%s ", t->frozen ? "frozen " : "", t->kind);
         put_typed(p, i);

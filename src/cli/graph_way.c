@@ -4,18 +4,64 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool is_declared(const etch_view_tensor *tensor)
+{
+    return strcmp(tensor->kind, "weight") == 0 || strcmp(tensor->kind, "input") == 0;
+}
+
+/* The place where the tensor stands, among modules and behind them loops. */
+static size_t home_of(const etch_graph_report *report, const etch_view_tensor *tensor)
+{
+    const size_t loop = tensor->loop;
+    return loop != ETCH_VIEW_NONE && report->loops[loop].module == tensor->module
+               ? report->module_count + loop
+               : tensor->module;
+}
+
+static void list_declared(cli_way *way)
+{
+    const etch_graph_report *r = way->report;
+    for (size_t i = 0; i < r->module_count + r->loop_count; i++)
+        way->first[i] = ETCH_VIEW_NONE;
+    for (size_t i = r->tensor_count; i-- > 0;) {
+        if (!is_declared(&r->tensors[i]))
+            continue;
+        size_t *first = &way->first[home_of(r, &r->tensors[i])];
+        way->later[i] = *first;
+        *first = i;
+    }
+}
+
 bool cli_way_begin(cli_way *way, const etch_graph_report *report)
 {
     const size_t most = report->module_count + report->loop_count;
-    *way = (cli_way){
-        .report = report, .steps = calloc(most, sizeof *way->steps), .next = calloc(most, sizeof *way->next)};
-    return way->steps && way->next;
+    *way = (cli_way){.report = report,
+                     .steps = calloc(most, sizeof *way->steps),
+                     .next = calloc(most, sizeof *way->next),
+                     .first = calloc(most, sizeof *way->first),
+                     .later = calloc(report->tensor_count + 1, sizeof *way->later)};
+    if (!way->steps || !way->next || !way->first || !way->later)
+        return false;
+    list_declared(way);
+    return true;
 }
 
 void cli_way_end(cli_way *way)
 {
     free(way->steps);
     free(way->next);
+    free(way->first);
+    free(way->later);
+}
+
+size_t cli_first_declared(const cli_way *way, const cli_step *step)
+{
+    return way->first[step->is_loop ? way->report->module_count + step->loop : step->module];
+}
+
+size_t cli_next_declared(const cli_way *way, size_t tensor)
+{
+    return way->later[tensor];
 }
 
 /* From the op outwards. */
@@ -56,10 +102,6 @@ void cli_way_to(cli_way *way, size_t module, size_t loop)
 
 bool cli_is_declared_at(const etch_graph_report *report, const etch_view_tensor *tensor, const cli_step *step)
 {
-    if (tensor->module != step->module ||
-        (strcmp(tensor->kind, "weight") != 0 && strcmp(tensor->kind, "input") != 0))
-        return false;
-    if (step->is_loop)
-        return tensor->loop == step->loop;
-    return tensor->loop == ETCH_VIEW_NONE || report->loops[tensor->loop].module != step->module;
+    const size_t place = step->is_loop ? report->module_count + step->loop : step->module;
+    return home_of(report, tensor) == place && is_declared(tensor);
 }

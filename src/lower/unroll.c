@@ -143,6 +143,15 @@ static void run_due(etch_unroller *u)
     u->due.count = 0;
 }
 
+/* Iterations of nothing: there may be more of them than anyone can count. */
+static bool does_nothing(const etch_repeat *repeat)
+{
+    for (uint32_t i = 0; i < repeat->body_count; i++)
+        if (repeat->bodies[i]->parts.count > 0 || repeat->bodies[i]->after_each.count > 0)
+            return false;
+    return repeat->handed_count == 0;
+}
+
 /* Iterations hand values on: what the last one left goes into the next, and the loop's result is what the
  * last of all left. What the first iteration of a chunk is handed has come with a message. */
 static void run_repeat(etch_unroller *u, const etch_body_item *part, const etch_body *around)
@@ -238,7 +247,7 @@ static void run_body(etch_unroller *u, const etch_body *body)
             take_gather(u, part->task, body);
         else if (part->task)
             run_task(u, part->task, body);
-        else
+        else if (!does_nothing(part->repeat))
             run_repeat(u, part, body);
         if (body == u->outline->backward)
             add_due(u, i, part);

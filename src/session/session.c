@@ -7,11 +7,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
+enum { ROOM = 16 << 10 }; /* bytes kept for the message that memory is out, and for rendering it */
+
 static etch_status make_reports(void *data)
 {
     etch_session *session = data;
     session->reports = etch_arena_new(session->mem);
     session->diags = etch_diags_new(session->reports);
+    session->room = etch_arena_new(session->mem);
+    etch_alloc(session->room, ROOM);
     return ETCH_OK;
 }
 

@@ -144,6 +144,22 @@ bool sym_eval(etch_sym *sym, etch_expr a, const sym_coef *values, sym_coef *resu
 
 enum { POINTS = 96, TRIES = 600, HOPELESS_TRIES = 100, REPAIRS = 6 };
 
+/* What a variable of a point costs: to guess and check it, and to keep it; and what a fact does, besides its
+ * terms. */
+enum { WORK_OF_GUESS = 4, WORK_OF_KEPT = 5, WORK_OF_FACT = 3 };
+
+/* Counts what points cost beyond evaluations. Budgets of proofs are in evaluations, and leave it out. */
+static void count_points(etch_sym *sym, uint64_t operations)
+{
+    sym_count_work(sym, operations);
+    sym->points.work += operations;
+}
+
+uint64_t sym_work_without_points(const etch_sym *sym)
+{
+    return etch_sym_operations(sym) - sym->points.work;
+}
+
 static uint64_t random_bits(uint64_t candidate, uint64_t index)
 {
     uint64_t x = (candidate << 32) + index + 1;
@@ -220,6 +236,7 @@ static bool repair_bound(etch_sym *sym, const sym_bound *bound, sym_coef *values
     sym_coef value;
     if (!sym_eval(sym, bound->gap, values, &value) || sym_coef_sign(value) >= 0)
         return false;
+    count_points(sym, sym->alternatives.count / 4);
     for (uint32_t i = 0; i < sym->alternatives.count; i++) {
         const sym_alternative *way = &sym->alternatives.at[i];
         if (way->spends != bound->slack || !sym_eval(sym, way->value, values, &value))
@@ -327,9 +344,11 @@ static bool allowed(etch_sym *sym, const sym_coef *values)
         if (!in_range)
             return false;
     }
-    for (uint32_t i = 0; i < sym->facts.count; i++)
+    for (uint32_t i = 0; i < sym->facts.count; i++) {
+        count_points(sym, WORK_OF_FACT);
         if (!fact_holds(sym, &sym->facts.at[i], values))
             return false;
+    }
     return true;
 }
 
@@ -347,9 +366,11 @@ const sym_coef *sym_point(etch_sym *sym, uint32_t i)
            bank->tried < (bank->found.count ? TRIES : HOPELESS_TRIES)) {
         sym_scratch_mark mark = sym_scratch_top(sym);
         sym_coef *values = sym_scratch_take(sym, bank->vars, sizeof *values);
+        count_points(sym, (uint64_t)WORK_OF_GUESS * bank->vars);
         first_guess(sym, bank->tried++, values);
         repair(sym, values);
         if (allowed(sym, values)) {
+            count_points(sym, (uint64_t)WORK_OF_KEPT * bank->vars);
             sym_coef *kept = ETCH_NEW_ARRAY(sym->arena, bank->vars, sym_coef);
             memcpy(kept, values, bank->vars * sizeof *kept);
             ETCH_PUSH(sym->arena, &bank->found, kept);
@@ -362,6 +383,7 @@ const sym_coef *sym_point(etch_sym *sym, uint32_t i)
 const sym_coef *sym_point_moved(etch_sym *sym, const sym_coef *point, const sym_atom *var, int64_t value)
 {
     sym_coef *values = sym_scratch_take(sym, sym->vars.count, sizeof *values);
+    count_points(sym, sym->vars.count);
     memcpy(values, point, sym->vars.count * sizeof *values);
     values[var->index] = (sym_coef){.num = value, .den = 1};
     repair(sym, values);
@@ -372,8 +394,8 @@ bool sym_negative_at(etch_sym *sym, etch_expr a, uint32_t from, uint32_t to)
 {
     enum { MOST_WORK = 20000 }; /* operations: a proof must not wait long for a hint that there is none */
     sym_coef value;
-    uint64_t before = sym->operations_left;
-    for (uint32_t i = from; i < to && before - sym->operations_left < MOST_WORK; i++) {
+    uint64_t before = sym_work_without_points(sym);
+    for (uint32_t i = from; i < to && sym_work_without_points(sym) - before < MOST_WORK; i++) {
         const sym_coef *point = sym_point(sym, i);
         if (!point)
             return false;

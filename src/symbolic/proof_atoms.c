@@ -8,8 +8,9 @@ static bool is_choice(const sym_atom *atom)
     return atom->kind == ETCH_SYM_MAX || atom->kind == ETCH_SYM_POW2;
 }
 
-sym_atom *sym_inner_choice(etch_expr a, uint32_t depth)
+sym_atom *sym_inner_choice(etch_sym *sym, etch_expr a, uint32_t depth)
 {
+    sym_count_work(sym, a->count);
     for (uint32_t i = 0; depth > 0 && i < a->count; i++)
         for (uint32_t j = 0; j < a->terms[i].mono->count; j++) {
             const sym_atom *atom = a->terms[i].mono->at[j].atom;
@@ -19,7 +20,7 @@ sym_atom *sym_inner_choice(etch_expr a, uint32_t depth)
                     for (uint32_t u = 0; u < argument->terms[t].mono->count; u++)
                         if (is_choice(argument->terms[t].mono->at[u].atom))
                             return argument->terms[t].mono->at[u].atom;
-                sym_atom *deeper = sym_inner_choice(argument, depth - 1);
+                sym_atom *deeper = sym_inner_choice(sym, argument, depth - 1);
                 if (deeper)
                     return deeper;
             }

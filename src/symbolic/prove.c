@@ -504,7 +504,7 @@ static bool prove_by_inner_choice(proof *p, etch_expr a, uint32_t depth)
 {
     enum { LOOK = 4 };
     etch_sym *sym = p->sym;
-    sym_atom *max = sym_inner_choice(a, LOOK);
+    sym_atom *max = sym_inner_choice(sym, a, LOOK);
     bool ok = max != NULL;
     if (ok && max->kind == ETCH_SYM_POW2)
         return prove_by_power(p, a, max, depth);
@@ -671,11 +671,11 @@ static bool prove_anew(etch_sym *sym, etch_expr a)
     p.spent = sym_scratch_take(sym, sym->vars.count, sizeof *p.spent);
     sym_memo_clear(p.failed);
     bool ok = false;
-    uint64_t before = sym->operations_left;
+    uint64_t before = sym_work_without_points(sym);
     if (!sym_negative_at(sym, a, 0, FIRST_POINTS)) {
         ok = prove(&p, a, 0);
         if (!ok && !sym_negative_at(sym, a, FIRST_POINTS, ALL_POINTS)) {
-            (void)spend_work(sym, (before - sym->operations_left) / EVALUATION_WORTH);
+            (void)spend_work(sym, (sym_work_without_points(sym) - before) / EVALUATION_WORTH);
             ok = prove(&p, a, PROOF_DEPTH);
         }
     }

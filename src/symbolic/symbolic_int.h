@@ -431,6 +431,9 @@ const sym_coef *sym_point(etch_sym *sym, uint32_t i);
 /* The same with one variable moved to `value` and others after it as facts ask; NULL when that is not allowed.
  * In scratch memory. */
 const sym_coef *sym_point_moved(etch_sym *sym, const sym_coef *point, const sym_atom *var, int64_t value);
+/* Operations counted so far, without those that making points took: which points are at hand must not change how
+ * long a proof may be. */
+uint64_t sym_work_without_points(const etch_sym *sym);
 /* Is `a` negative at one of points from..to-1? Then there is no proof that it is not. */
 bool sym_negative_at(etch_sym *sym, etch_expr a, uint32_t from, uint32_t to);
 
@@ -523,6 +526,7 @@ bool sym_is_foreign(const etch_sym *sym, etch_expr a);
 typedef struct sym_points {
     uint32_t epoch, vars; /* for which they were made */
     uint32_t tried;
+    uint64_t work; /* operations counted for points of all times, evaluations left out */
     ETCH_VEC(const sym_coef *) found;
 } sym_points;
 
@@ -617,7 +621,7 @@ static inline void sym_count_work(etch_sym *sym, uint64_t operations)
 /* ---- proof_atoms.c: what a proof may take up ---------------------------------------------------------- */
 
 /* A max or pow2 inside the arguments of other atoms; NULL when there is none. */
-sym_atom *sym_inner_choice(etch_expr a, uint32_t depth);
+sym_atom *sym_inner_choice(etch_sym *sym, etch_expr a, uint32_t depth);
 const sym_atom *sym_some_power(etch_expr a);
 /* The opaque atoms of `a`, each once, in the scratch memory; at most `limit`. */
 sym_atom **sym_opaque_atoms(etch_sym *sym, etch_expr a, uint32_t limit, uint32_t *count);

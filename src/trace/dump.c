@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PIECE = 1 << 16, GROUP_FILE_LIMIT = 256 << 20 };
+enum { PIECE = 1 << 16, GROUP_FILE_LIMIT = 48 << 20 };
 
 static const etch_span nowhere = {0, 0};
 

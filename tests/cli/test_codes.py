@@ -18,7 +18,9 @@ ELSEWHERE = {
     "E_TRACE_VALUE": "lowering refuses larger values first (E0912); tests/emit",
     "E_TRACE_RULE": "only a bug of etch breaks a rule; tests/emit",
     "E_SOURCES_TOO_LARGE": "takes 2 GiB of specs",
+    "E_SPEC_TOO_LARGE": "takes 500 plans; tests/acceptance/test_limits.py",
     "E_PROGRAM_MEMORY": "takes all memory of a session; tests/lower has a smaller one",
+    "E_SESSION_MEMORY": "takes all memory of a session; tests/session has a smaller one",
 }
 
 

@@ -336,8 +336,13 @@ static etch_status query_within(size_t limit)
     if (status == ETCH_ELIMIT) {
         size_t count;
         ck_assert_int_eq(etch_session_query(session, "1", ETCH_BY_NOTHING, &answer), ETCH_ELIMIT);
-        etch_session_messages(session, &count);
-        ck_assert_ptr_nonnull(etch_session_message_text(session));
+        const etch_message *messages = etch_session_messages(session, &count);
+        ck_assert_uint_gt(count, 0);
+        ck_assert_str_eq(messages[count - 1].code, "E0905");
+        char bytes[32];
+        snprintf(bytes, sizeof bytes, "hold: %zu", limit);
+        ck_assert_ptr_nonnull(strstr(messages[count - 1].text, bytes));
+        ck_assert_ptr_nonnull(strstr(etch_session_message_text(session), bytes));
     }
     etch_session_close(session);
     return status;

@@ -27,6 +27,13 @@ parallel p {{ mesh {mesh}; shard B @ dp; zero 1 @ dp{more} }}
 """
 
 
+def write(folder, files):
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
 @dataclasses.dataclass
 class Limit:
     below: int
@@ -36,7 +43,9 @@ class Limit:
     arguments: typing.Callable[[int], list]
     status: int = 1  # above
     below_status: int = 0
-    holds_below: str = ""  # another limit that the input below meets
+    below_code: str = ""  # what else is wrong with the input below; "": nothing
+    severity: str = "error"
+    nightly: bool = False  # its files are too large for every run
 
 
 def spec(make, *arguments):
@@ -80,6 +89,14 @@ def conditions(count):
     return MODEL.format(modules="", body=body)
 
 
+def nested_conditions(count):
+    """Breaks whose order is not known, each inside the one before it: two to the power of `count` stretches."""
+    names = ", ".join(f"n{k}" for k in range(count))
+    body = "".join(f"if i < n{k} {{\n" for k in range(count)) + "x = silu(x)\n" + "}\n" * count
+    return MODEL.replace("batch, hidden", "batch, hidden, " + names, 1).format(
+        modules="", body=f"repeat 1000 as i {{\n{body}}}\n")
+
+
 def period(count):
     return MODEL.format(modules="", body=f"repeat 1000 as i {{\nif i % {count} == 0 {{ x = silu(x) }}\n}}\n")
 
@@ -109,6 +126,16 @@ def axes(count):
     return TRAINED.format(mesh="[dp, " + ", ".join(f"a{i}" for i in range(count - 1)) + "]", more="")
 
 
+def declared(count):
+    """That many names."""
+    return f"etch 1\nparam {', '.join(f'p{i}' for i in range(count))}\n"
+
+
+def plans(count):
+    return TRAINED.format(mesh="[dp]", more="") + "".join(
+        f"parallel p{i} {{ mesh [dp]; shard B @ dp }}\n" for i in range(count - 1))
+
+
 def trained(mesh="[dp]", more=""):
     return lambda _: TRAINED.format(mesh=mesh, more=more)
 
@@ -121,9 +148,94 @@ def lowered(**sets):
     return arguments
 
 
+def varint(number):
+    encoded = bytearray()
+    while number >= 128:
+        encoded.append(number % 128 + 128)
+        number //= 128
+    return bytes(encoded) + bytes([number])
+
+
+def framed(raw):
+    return varint(len(raw)) + raw
+
+
+def text(field, raw):
+    """A field of a message that is a text or a message."""
+    return varint(field << 3 | 2) + framed(raw)
+
+
+def whole(field, number):
+    """A field of a message that is an integer."""
+    return varint(field << 3) + varint(number)
+
+
+def attribute(name, value):
+    return text(10, text(1, name) + value)
+
+
+def node(number=0, more=b""):
+    """A computation of a trace."""
+    return (whole(1, number) + text(2, b"n") + whole(3, 4) + attribute(b"is_cpu_op", whole(27, 0)) +
+            attribute(b"num_ops", whole(9, 1000)) + attribute(b"tensor_size", whole(13, 4096)) + more)
+
+
+def trace(*nodes):
+    return framed(text(1, b"0.0.4")) + b"".join(map(framed, nodes))
+
+
+def traced(more, *arguments):
+    """A folder with the trace of one rank, in which one node has `more` of the size."""
+    return dict(files=lambda n: {"t/t.0.et": trace(node(0), node(1, whole(5, 0) + more(n)))},
+                arguments=lambda n: arguments or ["verify", "t"])
+
+
+def filled(size):
+    """An attribute that makes the node as long as `size`."""
+    rest = size - len(node(1, whole(5, 0)))
+    for header in range(8, 24):
+        made = attribute(b"x", text(29, b"y" * (rest - header)))
+        if len(made) == rest:
+            return made
+    raise AssertionError("no attribute has this size")
+
+
+def groups(size):
+    return {"t/t.0.et": trace(node()), "t/comm_group.json": '{' + " " * (size - 2) + "}"}
+
+
+def cut(stages="pp", chunks="1", micro="micro"):
+    """A plan of a pipeline, to be shown."""
+    spec = TRAINED.format(mesh="[dp, pp]", more=f"; stage (layer) @ pp, schedule = interleaved(virtual = v)")
+    return dict(files=lambda n: {"s.etch": spec.replace("micro = 1", "micro = 1, v = 1")},
+                arguments=lambda n: ["show", "s.etch", "--pipeline", "--set",
+                                     f"batch={micro},hidden=4,dp=1,layers={stages},pp={stages},micro={micro},"
+                                     f"v={chunks}".replace("SIZE", str(n))])
+
+
 def fractions(count):
     return "+".join(f"1/(v{i}+a)" for i in range(count))
 
+
+# Limits that no input of the program shows alone, or none that is small enough: the test that does, by its name.
+ELSEWHERE = {
+    "MAX_ERRORS": "tests/acceptance/test_limits.py test_errors",
+    "nesting": "tests/symbolic/test_limits.c too_deep_a_bracket",
+    "atoms": "tests/symbolic/test_limits.c different_functions",
+    "MOST_LOOPED": "tests/symbolic/test_sums.c add_too_many",
+    "ETCH_MEMORY_LIMIT": "tests/session/test_api.c a_memory_limit_ends_a_call_and_not_the_process",
+}
+
+# Limits without inputs: they take gigabytes of files, or stand behind another one that nobody passes before them.
+UNTESTED = {
+    "TOTAL_LIMIT": "2 GiB of specs",
+    "ETCH_RANK_NODE_LIMIT": "a trace of 5 GB",
+    "ETCH_RANK_DEP_LIMIT": "a trace of 5 GB",
+    "MOST_BYTES": "2 GiB of different programs",
+    "MOST_ADDED": "the program counts fewer operations, see ETCH_REQUEST_OPERATIONS; only the library reaches it",
+    "MAX_INSTRUCTIONS": "formulas of gigabytes; only programs of the library are compiled",
+    "MAX_LOOPS": "only programs of the library are compiled",
+}
 
 CASES = {
     "ETCH_AST_DEPTH": Limit(499, 501, "E0901", **spec(lambda n: f"etch 1\nparam a = {'(' * n}1{')' * n}\n")),
@@ -131,11 +243,14 @@ CASES = {
     "ETCH_FILE_LIMIT": Limit(64 * 1024 * 1024, 64 * 1024 * 1024 + 1, "E0203", status=3,
                              **spec(lambda n: "etch 1\nparam a\n" + "#" * (n - 16) + "\n")),
     "ETCH_IMPORT_DEPTH": Limit(64, 65, "E0902", files=imports, arguments=lambda _: ["check", "s.etch"]),
+    "ETCH_SPEC_NAMES": Limit(100000, 100001, "E0906", **spec(declared)),
+    "ETCH_SPEC_PLANS": Limit(500, 501, "E0906", **spec(plans)),
     "ETCH_CALL_DEPTH": Limit(64, 65, "E0243", **spec(calls)),
     "ETCH_LOOPS_NESTED": Limit(400, 401, "E0913", **spec(loops, "query", "flops(forward)")),
     "ETCH_MODEL_OPS": Limit(50000, 50001, "E0920", **spec(ops, "query", "flops(forward)")),
     "ETCH_MODEL_STATEMENTS": Limit(400000, 400001, "E0920", **spec(statements)),
     "MOST_BREAKS": Limit(30, 31, "E0250", **spec(conditions)),
+    "MOST_STRETCHES": Limit(8, 9, "E0250", **spec(nested_conditions)),
     "MOST_PERIOD": Limit(256, 257, "E0250", **spec(period)),
     "MOST_CLASSES": Limit(64, 65, "E0250", **spec(classes)),
     "ETCH_DIM_DEPTH": Limit(200, 201, "E0901", **spec(dims)),
@@ -148,16 +263,43 @@ CASES = {
                    files=lambda n: {"s.etch": "etch 1\nparam a\ndim E0 = a\n" + "".join(
                        f"dim E{i + 1} = (E{i} + 1)//2*a\n" for i in range(n))},
                    arguments=lambda n: ["query", "s.etch", f"E{n}"]),
-    "ETCH_REQUEST_OPERATIONS": Limit(80, 160, "E0904", status=4,
+    "ETCH_REQUEST_OPERATIONS": Limit(70, 160, "E0904", status=4,
                         **formula(lambda n: "+".join(f"1/(a+{i + 1})" for i in range(n)))),
     "MOST_LISTED": Limit(100, 300, "E0904", status=4, **formula(lambda n: f"({'+'.join(f'v{i}' for i in range(n))})^3",
                                                                lambda n: n)),
+    "MOST_HASHED": Limit(60, 70, "E0904", status=4, **formula(lambda n: f"(a+b+v0+v1)^{n}", 2)),
+    "SYM_MAX_WORK": Limit(9, 10, "E0904", status=4, **dict(
+        formula(fractions, lambda n: n), arguments=lambda n: ["query", "s.etch", fractions(n), "--format", "json"])),
+    "ETCH_MOST_NODES": Limit(262143, 262144, "E0710", status=0, severity="warning", **dict(
+        spec(trained()), arguments=lowered(layers=lambda n: n))),  # four nodes a layer, and two
+    "ETCH_MOST_GROUP_ID": Limit(2145, 2146, "E0711", status=0, severity="warning", **dict(
+        spec(trained("[dp, tp]", "; shard H @ tp")),
+        arguments=lowered(dp=lambda n: n, tp=lambda n: 2, batch=lambda n: 4 * n, hidden=lambda n: 8))),  # and two more
     "ETCH_LOOP_DEPTH": Limit(64, 65, "E0913", status=4,
                              files=lambda n: {"s.etch": loops(n).replace("repeat 2", "repeat 1") +
                                               "parallel p { mesh [dp]; shard B @ dp }\n"},
                              arguments=lowered()),
     "ETCH_MAX_RANKS": Limit(2**20, 2**20 + 1, "E0910", status=4, **dict(
         spec(trained()), arguments=lowered(dp=lambda n: n, batch=lambda n: n))),
+    "MOST_RANKS": Limit(2**20, 2**20 + 1, "E0930", status=4, below_status=1, below_code="E0803",
+                        files=lambda n: {f"t/t.{n - 1}.et": trace(node())}, arguments=lambda n: ["verify", "t"]),
+    "ETCH_TRACE_MESSAGE_LIMIT": Limit(16 << 20, (16 << 20) + 1, "E0802", **traced(
+        lambda n: filled(n))),
+    "ETCH_TRACE_ATTR_LIMIT": Limit(4096, 4097, "E0802", **traced(
+        lambda n: b"".join(attribute(b"x%d" % i, whole(27, 1)) for i in range(n - 3)))),
+    "ETCH_TRACE_VALUE_LIMIT": Limit(2**18, 2**18 + 1, "E0802", **traced(
+        lambda n: attribute(b"x", text(10, whole(1, 7) * (n - 3))))),
+    "ETCH_TRACE_DEP_LIMIT": Limit(2**20, 2**20 + 1, "E0802", below_status=1, below_code="E0813", **traced(
+        lambda n: whole(5, 0) * (n - 1))),
+    "FILE_LIMIT": Limit(64 << 20, (64 << 20) + 1, "E0801", status=3, files=groups, arguments=lambda n: ["verify", "t"]),
+    "GROUP_FILE_LIMIT": Limit(48 << 20, (48 << 20) + 1, "E0891", status=3, nightly=True, files=groups,
+                              arguments=lambda n: ["dump", "t", "--text"]),
+    "ETCH_MOST_STAGES": Limit(2**20, 2**20 + 1, "E0521", below_status=4, below_code="E0919", **cut(stages="SIZE", micro="8")),
+    "ETCH_MOST_CHUNKS": Limit(2**20, 2**20 + 1, "E0521", below_status=4, below_code="E0919",
+                              **cut(stages="2", chunks="SIZE", micro="8")),
+    "ETCH_MOST_MICROBATCHES": Limit(2**32, 2**32 + 1, "E0521", below_status=4, below_code="E0919",
+                                    **cut(stages="2", micro="SIZE")),
+    "MOST_CELLS": Limit(174760, 174761, "E0919", status=4, **cut(stages="2", micro="SIZE")),
 }
 
 

@@ -271,6 +271,141 @@ static etch_status parse_it(void *data)
     return ETCH_OK;
 }
 
+/* ---- just below and just above --------------------------------------------------------------------------- */
+
+/* Bodies of a size, which `outcome_at` gives them. */
+typedef struct sized {
+    void (*body)(etch_arena *arena, uint32_t size);
+    etch_arena *arena;
+    uint32_t size;
+} sized;
+
+static etch_status run_sized(void *data)
+{
+    const sized *s = data;
+    s->body(s->arena, s->size);
+    return ETCH_OK;
+}
+
+static etch_status outcome_at(void (*body)(etch_arena *arena, uint32_t size), uint32_t size)
+{
+    etch_mem *mem = etch_mem_new((size_t)4 << 30);
+    sized s = {body, etch_arena_new(mem), size};
+    etch_status status = etch_guard(mem, run_sized, &s);
+    etch_mem_free(mem);
+    return status;
+}
+
+static void different_functions(etch_arena *arena, uint32_t count)
+{
+    etch_sym *sym = etch_sym_new(arena);
+    etch_expr a = etch_var(sym, "a");
+    for (int64_t i = 0; i < count; i++)
+        (void)etch_floor_div(sym, a, etch_int(sym, i + 2));
+}
+
+START_TEST(test_just_below_and_above)
+{
+    ck_assert_int_eq(outcome_at(different_functions, 100000), ETCH_OK);
+    ck_assert_int_eq(outcome_at(different_functions, 100001), ETCH_ELIMIT);
+}
+END_TEST
+
+/* ---- what is counted ------------------------------------------------------------------------------------- */
+
+/* 1 + a + a^2 + ... */
+static etch_expr powers_up_to(etch_sym *sym, uint32_t count)
+{
+    etch_expr a = etch_var(sym, "a"), one = etch_int(sym, 1);
+    return etch_div(sym, etch_sub(sym, etch_pow(sym, a, count), one), etch_sub(sym, a, one));
+}
+
+typedef struct counted {
+    const char *what;
+    etch_expr (*make)(etch_sym *sym, uint32_t size);
+} counted;
+
+static etch_expr expanded_product(etch_sym *sym, uint32_t size)
+{
+    char text[64];
+    (void)snprintf(text, sizeof text, "(a + b + c)^%u", (unsigned)size);
+    return parse(sym, text);
+}
+
+static etch_expr product_of_sums(etch_sym *sym, uint32_t size)
+{
+    etch_expr product = etch_int(sym, 1), a = etch_var(sym, "a");
+    for (uint32_t i = 0; i < size / 8; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "v%u", (unsigned)i);
+        product = etch_mul(sym, product, etch_add(sym, etch_var(sym, name), a));
+    }
+    return product;
+}
+
+static etch_expr joined_fractions(etch_sym *sym, uint32_t size)
+{
+    etch_expr sum = etch_int(sym, 0), a = etch_var(sym, "a");
+    for (uint32_t i = 0; i < size / 12; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "v%u", (unsigned)i);
+        sum = etch_add(sym, sum, etch_div(sym, etch_int(sym, 1), etch_add(sym, etch_var(sym, name), a)));
+    }
+    return sum;
+}
+
+static etch_expr dense_powers(etch_sym *sym, uint32_t size)
+{
+    return powers_up_to(sym, size * 50);
+}
+
+static size_t length_of(etch_sym *sym, etch_expr e)
+{
+    etch_collected *parts;
+    const etch_expr *vars;
+    const uint32_t count = etch_vars_of(sym, e, &vars);
+    return etch_collect(sym, e, count, vars, &parts);
+}
+
+/* The counter grows at least as fast as what is written: a request that may count so much may write no more. */
+START_TEST(test_work_is_counted)
+{
+    static const counted all[] = {{"an expanded power", expanded_product},
+                                  {"a product of sums", product_of_sums},
+                                  {"fractions over one denominator", joined_fractions},
+                                  {"a quotient of many terms", dense_powers}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        for (uint32_t size = 16; size <= 96; size += 16) {
+            etch_mem *mem = etch_mem_new((size_t)4 << 30);
+            etch_sym *sym = etch_sym_new(etch_arena_new(mem));
+            etch_expr made = all[i].make(sym, size);
+            const uint64_t operations = etch_sym_operations(sym);
+            ck_assert_msg(operations >= length_of(sym, made), "%s of size %u: %llu operations counted",
+                          all[i].what, (unsigned)size, (unsigned long long)operations);
+            etch_mem_free(mem);
+        }
+}
+END_TEST
+
+/* Numbers of twice as many digits are at least twice the work. */
+START_TEST(test_digits_are_counted)
+{
+    uint64_t before = 0;
+    for (unsigned digits = 1000; digits <= 64000; digits *= 2) {
+        etch_mem *mem = etch_mem_new((size_t)4 << 30);
+        etch_sym *sym = etch_sym_new(etch_arena_new(mem));
+        char text[64];
+        (void)snprintf(text, sizeof text, "(10^%u + 1)*(10^%u + 3)", digits / 2, digits / 2);
+        (void)parse(sym, text);
+        const uint64_t operations = etch_sym_operations(sym);
+        ck_assert_uint_ge(operations, digits / 20); /* a word holds 19 digits and a bit */
+        ck_assert_uint_ge(operations * 10, before * 19);
+        before = operations;
+        etch_mem_free(mem);
+    }
+}
+END_TEST
+
 /* ---- within a budget ----------------------------------------------------------------------------------- */
 
 enum { OPERATIONS = 1000000000 };
@@ -532,11 +667,12 @@ CASE(test_options, limits_are_options)
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("limits");
-    ETCH_ADD_TESTS(suite, test_borders, test_words, test_limits, test_large, test_traps, test_options,
-                   test_failing_allocations);
+    ETCH_ADD_TESTS(suite, test_borders, test_words, test_limits, test_large, test_work_is_counted,
+                   test_digits_are_counted, test_traps, test_options, test_failing_allocations);
     TCase *budget = tcase_create("budget");
     tcase_set_timeout(budget, 60);
     tcase_add_loop_test(budget, test_budget, 0, (int)(sizeof trials / sizeof *trials));
+    tcase_add_test(budget, test_just_below_and_above);
     suite_add_tcase(suite, budget);
     return suite;
 }

@@ -215,23 +215,47 @@ static void add_own(etch_spec *spec, etch_namespace *space)
     }
 }
 
-/* Symbols point at their params, so room for all of them is made before. */
-static void make_room_for_params(etch_spec *spec)
+typedef struct declared {
+    uint32_t names, params, plans;
+    bool too_many; /* which has been reported */
+} declared;
+
+static void count_item(etch_spec *spec, const etch_ast_item *item, declared *n)
 {
-    uint32_t count = 0;
+    const bool several = item->kind == ETCH_AST_PARAM || item->kind == ETCH_AST_DIMS;
+    n->names += several ? item->defs.count : 1;
+    n->params += item->kind == ETCH_AST_PARAM ? item->defs.count : 0;
+    n->plans += item->kind == ETCH_AST_PARALLEL;
+    n->too_many = n->names > ETCH_SPEC_NAMES || n->plans > ETCH_SPEC_PLANS;
+    if (n->names > ETCH_SPEC_NAMES)
+        etch_error(spec->diags, ETCH_E_SPEC_TOO_LARGE, item->span, "the spec declares more than %d names",
+                   ETCH_SPEC_NAMES);
+    else if (n->plans > ETCH_SPEC_PLANS)
+        etch_error(spec->diags, ETCH_E_SPEC_TOO_LARGE, item->span, "the spec declares more than %d plans",
+                   ETCH_SPEC_PLANS);
+}
+
+/* What all files declare; stops where it is too much. */
+static declared count_declared(etch_spec *spec)
+{
+    declared n = {0};
     for (uint32_t i = 0; i < spec->files.count; i++) {
         const etch_ast_items *items = &spec->files.at[i]->items;
-        for (uint32_t k = 0; k < items->count; k++)
-            count += items->at[k].kind == ETCH_AST_PARAM ? items->at[k].defs.count : 0;
+        for (uint32_t k = 0; k < items->count && !n.too_many; k++)
+            count_item(spec, &items->at[k], &n);
     }
-    spec->params.at = ETCH_NEW_ARRAY(spec->arena, count, etch_param);
-    spec->params.capacity = count;
-    spec->ranges = ETCH_NEW_ARRAY(spec->arena, count, etch_range);
+    return n;
 }
 
 void etch_names_collect(etch_spec *spec)
 {
-    make_room_for_params(spec);
+    const declared n = count_declared(spec);
+    if (n.too_many)
+        return;
+    /* symbols point at their params, so room for all of them is made before */
+    spec->params.at = ETCH_NEW_ARRAY(spec->arena, n.params, etch_param);
+    spec->params.capacity = n.params;
+    spec->ranges = ETCH_NEW_ARRAY(spec->arena, n.params, etch_range);
     for (uint32_t i = 0; i < spec->files.count; i++) {
         etch_namespace *space = ETCH_NEW(spec->arena, etch_namespace);
         space->ast = spec->files.at[i];

@@ -110,7 +110,9 @@ void etch_unknown_name(etch_spec *spec, const etch_namespace *space, const char 
 
 /* ---- steps of loading, in this order ------------------------------------------------------------------- */
 
-/* Fills spaces and symbols. */
+/* What all files of a spec declare. Each plan is placed where a spec is checked. */
+enum { ETCH_SPEC_NAMES = 100000, ETCH_SPEC_PLANS = 500 };
+/* Fills spaces and symbols. Nothing, after a reported error, when there are too many. */
 void etch_names_collect(etch_spec *spec);
 /* Declares the variables of params. */
 void etch_params_declare(etch_spec *spec);

@@ -20,12 +20,41 @@ static etch_status run_guarded(void *data)
     return status;
 }
 
-static etch_status report_limit(void *data)
+static etch_status report_formula(void *data)
 {
     const etch_session *session = data;
     etch_error(session->diags, ETCH_E_FORMULA_TOO_LARGE, (etch_span){0, 0},
                "a formula is too large: the limit of %s", etch_sym_limit_reached(session->sym));
     return ETCH_OK;
+}
+
+static etch_status report_memory(void *data)
+{
+    const etch_session *session = data;
+    etch_diag *diag = etch_error(session->diags, ETCH_E_SESSION_MEMORY, (etch_span){0, 0},
+                                 "the session is too large: the limit of bytes that it may hold: %zu",
+                                 etch_mem_limit(session->mem));
+    etch_help(diag, "ask for less at a time, or of a smaller model");
+    return ETCH_OK;
+}
+
+/* Ends a session in which a call was cut short, with a message of the limit that it met. */
+static etch_status exhaust(etch_session *session, etch_status status)
+{
+    const bool formula = status == ETCH_ELIMIT && session->loaded && etch_sym_limit_reached(session->sym);
+    etch_arena_free(session->room);
+    session->room = NULL;
+    if (formula && etch_guard(session->mem, report_formula, session) != ETCH_OK)
+        status = ETCH_ENOMEM; /* not even for a message */
+    /* What lives in the arena may be half made; giving it back makes room for the messages. An arena
+     * that began under the guard of the call is gone already. */
+    if (session->loaded)
+        etch_arena_free(session->arena);
+    session->arena = NULL;
+    session->spec = NULL;
+    if (status == ETCH_ELIMIT && !formula && etch_guard(session->mem, report_memory, session) != ETCH_OK)
+        status = ETCH_ENOMEM;
+    return status;
 }
 
 etch_status etch_session_run_plain(etch_session *session, etch_status (*body)(void *data), void *data)
@@ -36,18 +65,8 @@ etch_status etch_session_run_plain(etch_session *session, etch_status (*body)(vo
         etch_sym_set_limits(session->sym, &(etch_sym_limits){.operations = ETCH_REQUEST_OPERATIONS});
     guarded g = {session, body, data, false};
     etch_status status = etch_guard(session->mem, run_guarded, &g);
-    if (!g.finished) {
-        const bool formula = status == ETCH_ELIMIT && session->loaded && etch_sym_limit_reached(session->sym);
-        if (formula && etch_guard(session->mem, report_limit, session) != ETCH_OK)
-            status = ETCH_ENOMEM; /* not even for a message */
-        /* What lives in the arena may be half made; giving it back makes room for the messages. An arena
-         * that began under this guard is gone already. */
-        if (session->loaded)
-            etch_arena_free(session->arena);
-        session->arena = NULL;
-        session->spec = NULL;
-        session->broken = status;
-    }
+    if (!g.finished)
+        session->broken = status = exhaust(session, status);
     return status;
 }
 
