@@ -223,6 +223,7 @@ ELSEWHERE = {
     "nesting": "tests/symbolic/test_limits.c too_deep_a_bracket",
     "atoms": "tests/symbolic/test_limits.c different_functions",
     "MOST_LOOPED": "tests/symbolic/test_sums.c add_too_many",
+    "ETCH_MOST_LOOPED": "tests/symbolic/test_program.c sums_are_loops",
     "ETCH_MEMORY_LIMIT": "tests/session/test_api.c a_memory_limit_ends_a_call_and_not_the_process",
 }
 
@@ -268,7 +269,7 @@ CASES = {
     "MOST_LISTED": Limit(100, 300, "E0904", status=4, **formula(lambda n: f"({'+'.join(f'v{i}' for i in range(n))})^3",
                                                                lambda n: n)),
     "MOST_HASHED": Limit(60, 70, "E0904", status=4, **formula(lambda n: f"(a+b+v0+v1)^{n}", 2)),
-    "SYM_MAX_WORK": Limit(9, 10, "E0904", status=4, **dict(
+    "ETCH_SYM_MAX_WORK": Limit(9, 10, "E0904", status=4, **dict(
         formula(fractions, lambda n: n), arguments=lambda n: ["query", "s.etch", fractions(n), "--format", "json"])),
     "ETCH_MOST_NODES": Limit(262143, 262144, "E0710", status=0, severity="warning", **dict(
         spec(trained()), arguments=lowered(layers=lambda n: n))),  # four nodes a layer, and two
