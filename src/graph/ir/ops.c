@@ -746,8 +746,9 @@ static const etch_row rows[] = {
      .flop = 8,
      .help = "the slopes of the smaller of the two"},
 
-#include "graph/ir/ops_made.inc"
 #include "graph/ir/ops_routing.inc"
+
+#include "graph/ir/ops_made.inc"
 };
 
 const etch_table *etch_table_builtin(void)
