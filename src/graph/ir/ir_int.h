@@ -54,8 +54,6 @@ const char *etch_call_operand_text(const etch_call *call, const etch_tensor *ope
 /* Adds the dims of `t` but those of `less`. */
 void etch_dims_add_beside(const etch_call *call, etch_dim_list *out, const etch_tensor *t,
                           etch_dim *const *less, uint32_t less_count);
-/* Does `over` name one dim, or `count`, each of them known? Reports it otherwise: it is `what`. */
-bool etch_route_over_is(const etch_call *call, uint32_t count, const char *what);
 /* The loss that keeps the load of experts even. */
 etch_tensor *etch_compose_load_balance(const etch_call *call);
 
