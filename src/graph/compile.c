@@ -14,6 +14,7 @@ etch_placed *etch_place(const etch_training *training, const etch_plan *plan, et
         return NULL;
     etch_shard_weights(p->placed); /* ZeRO: gathers in front of what reads weights */
     etch_kernels(p->placed, granularity);
-    etch_updates(p->placed); /* the end of the step */
+    etch_placed_units(p->placed);
+    etch_step_program_make(p->placed);
     return p->placed;
 }

@@ -16,6 +16,7 @@
 #include "graph/place/place.h"
 #include "graph/plan/plan.h"
 #include "graph/stage/stage.h"
+#include "graph/step/program.h"
 #include "graph/step/step.h"
 #include "graph/train/train.h"
 

@@ -1,6 +1,7 @@
 /* A placed graph as text: one line a step, for tests and for reading. */
 #include "graph/explain/explain.h"
 #include "graph/ir/row.h"
+#include "graph/step/program.h"
 
 typedef struct dump {
     const etch_placed *placed;
@@ -102,11 +103,13 @@ void etch_placed_dump(const etch_placed *placed, etch_buf *out)
         etch_buf_puts(out, "backward\n");
         put_region(&d, placed->backward, 0);
     }
-    for (uint32_t i = 0; i < placed->buckets.count; i++) {
-        const etch_bucket *bucket = &placed->buckets.at[i];
-        etch_buf_printf(out, "reduce over %s:", etch_axes_label(placed, bucket->axes));
-        for (uint32_t k = 0; k < bucket->gradients.count; k++)
-            etch_buf_printf(out, " %s", bucket->gradients.at[k]->name);
+    for (uint32_t i = 0; i < placed->program->end.count; i++) {
+        const etch_step_task *task = placed->program->end.at[i];
+        if (task->end != ETCH_END_REDUCE)
+            continue;
+        etch_buf_printf(out, "reduce over %s:", etch_axes_label(placed, task->axes));
+        for (uint32_t k = 0; k < task->contributions.count; k++)
+            etch_buf_printf(out, " %s", task->contributions.at[k].gradient->name);
         etch_buf_puts(out, "\n");
     }
 }
