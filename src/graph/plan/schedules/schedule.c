@@ -42,23 +42,6 @@ bool etch_schedule_has_chunks(const etch_schedule *schedule)
 
 /* ---- slots ------------------------------------------------------------------------------------------ */
 
-void etch_slot_add(etch_slot_list *list, bool backward, uint32_t chunk, uint64_t microbatch)
-{
-    list->at[list->count++] = (etch_slot){.backward = backward, .chunk = chunk, .microbatch = microbatch};
-}
-
-void etch_slots_in_turns(etch_slot_list *list, const etch_pipe *pipe, uint64_t warmup)
-{
-    const uint64_t total = pipe->microbatches;
-    const uint64_t lead = pipe->trains && warmup < total ? warmup : total;
-    for (uint64_t k = 0; k < total + lead; k++) {
-        if (k < total)
-            etch_slot_add(list, false, 0, k);
-        if (pipe->trains && k >= lead)
-            etch_slot_add(list, true, 0, k - lead);
-    }
-}
-
 uint64_t etch_slot_count(const etch_pipe *pipe)
 {
     return pipe->microbatches * pipe->chunks * (pipe->trains ? 2 : 1);
@@ -97,11 +80,6 @@ etch_expr etch_chunk_in_flight_formula(etch_sym *sym, const etch_schedule *sched
         return schedule->chunk_in_flight(sym, sizes, chunks, chunk, stage);
     const etch_pipe_sizes one_chunk = {sizes->stages, etch_int(sym, 1), sizes->microbatches};
     return schedule->in_flight(sym, &one_chunk, stage);
-}
-
-etch_expr etch_bubble_of_others(etch_sym *sym, const etch_pipe_sizes *sizes)
-{
-    return etch_div(sym, etch_sub(sym, sizes->stages, etch_int(sym, 1)), sizes->microbatches);
 }
 
 etch_expr etch_bubble_formula(etch_sym *sym, const etch_schedule *schedule, const etch_pipe_sizes *sizes)
