@@ -321,6 +321,13 @@ typedef struct etch_pipeline_report {
 /* The order in which the stages of the plan work; a plan without stages has one. Binds defaults.
  * ETCH_EINPUT: values are missing, or cannot be what they are. ETCH_ELIMIT: too large to be looked at. */
 ETCH_API etch_status etch_session_pipeline(etch_session *session, const etch_pipeline_report **report);
+/* The passes from a model to the step of its ranks, in their order: "model", "train", "place", "stage", "shard", "fuse",
+ * "step"; NULL past the last. */
+ETCH_API const char *etch_pass_at(size_t i);
+/* What a pass has made, as text for people: its form may change between versions. `pass`: one of those above; "model" and
+ * "train" need no plan. Params and axes with a value are put in. The text lives as long as the session. ETCH_EINPUT: there is no such pass, or the model or plan
+ * has errors. */
+ETCH_API etch_status etch_session_pass(etch_session *session, const char *pass, const char **text);
 /* How a query is answered. All zero: as `etch_session_query` does without a breakdown. */
 typedef struct etch_query_options {
     etch_breakdown by;

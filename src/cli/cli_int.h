@@ -24,7 +24,13 @@ cli_exit cli_exit_of(etch_status status);
 
 typedef enum cli_color { CLI_COLOR_AUTO, CLI_COLOR_ALWAYS, CLI_COLOR_NEVER } cli_color;
 /* What `show` shows. */
-typedef enum cli_view { CLI_VIEW_GRAPH, CLI_VIEW_PIPELINE, CLI_VIEW_PLAN, CLI_VIEW_COUNT } cli_view;
+typedef enum cli_view {
+    CLI_VIEW_GRAPH,
+    CLI_VIEW_PIPELINE,
+    CLI_VIEW_PLAN,
+    CLI_VIEW_PASS,
+    CLI_VIEW_COUNT
+} cli_view;
 
 enum { CLI_MAX_WORDS = 3 };
 
@@ -41,6 +47,7 @@ typedef struct cli_arguments {
     etch_notation format; /* ETCH_PLAIN or ETCH_JSON but for queries */
     cli_view view;
     cli_color color;
+    const char *pass;   /* whose result is shown */
     const char *groups; /* the file of groups */
     uint32_t seeds;     /* runs with random durations */
     bool rendezvous;
@@ -54,7 +61,7 @@ typedef struct cli_arguments {
 
 typedef struct cli_command {
     const char *name;
-    unsigned bit;        /* its own: which options it takes, see options.c */
+    unsigned bit; /* its own: which options it takes, see options.c */
     const char *words;   /* what stands behind the command, for usage: "SPEC EXPR" */
     int least, most;     /* how many words */
     const char *summary; /* one line */

@@ -205,12 +205,24 @@ static etch_status show_plan(const cli_arguments *arguments, etch_session *sessi
     return fine ? ETCH_OK : ETCH_ENOMEM;
 }
 
+/* ---- passes ----------------------------------------------------------------------------------------- */
+
+static etch_status show_pass(const cli_arguments *arguments, etch_session *session)
+{
+    const char *text;
+    const etch_status status = etch_session_pass(session, arguments->pass, &text);
+    if (status == ETCH_OK)
+        fputs(text, stdout);
+    return status;
+}
+
 /* ---- views ------------------------------------------------------------------------------------------ */
 
 static etch_status (*const views[CLI_VIEW_COUNT])(const cli_arguments *arguments, etch_session *session) = {
     [CLI_VIEW_GRAPH] = show_graph,
     [CLI_VIEW_PIPELINE] = show_pipeline,
     [CLI_VIEW_PLAN] = show_plan,
+    [CLI_VIEW_PASS] = show_pass,
 };
 
 cli_exit cli_show(const cli_arguments *arguments)
@@ -219,6 +231,11 @@ cli_exit cli_show(const cli_arguments *arguments)
         return cli_usage_error(arguments->command, arguments->dot
                                                        ? "--pipeline has no --format dot"
                                                        : "--pipeline is of a whole plan: no module");
+    if (arguments->view == CLI_VIEW_PASS &&
+        (arguments->word_count > 1 || arguments->dot || arguments->format != ETCH_PLAIN))
+        return cli_usage_error(arguments->command, arguments->word_count > 1
+                                                       ? "--after is of a whole model: no module"
+                                                       : "--after has --format plain only");
     const bool of_plan = arguments->view == CLI_VIEW_GRAPH && arguments->session.plan;
     if (arguments->session.stage && !of_plan)
         return cli_usage_error(arguments->command, "--stage is of what --plan shows");

@@ -18,6 +18,7 @@ typedef enum option_id {
     OPT_STAGE,
     OPT_SET,
     OPT_PIPELINE,
+    OPT_AFTER,
     OPT_BY,
     OPT_COUNT_BY,
     OPT_WHY,
@@ -70,6 +71,8 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_SET] = {"set", 0, "NAME=EXPR", CLI_SPEC, "values of params and mesh axes, instead of the\n"
                  "config's; repeatable, or joined by commas"},
     [OPT_PIPELINE] = {"pipeline", 0, NULL, CLI_SHOW, "the order in which the stages of a plan work"},
+    [OPT_AFTER] = {"after", 0, "PASS", CLI_SHOW, "what a pass of the compiler has made: model, train,\n"
+                   "place, stage, shard, fuse, step"},
     [OPT_BY] = {"by", 0, "WHAT", CLI_QUERY, "a table by op, module, phase, collective, axis,\n"
                "stage, term, layer, class"},
     [OPT_COUNT_BY] = {"count", 0, "LIST", CLI_QUERY | CLI_PROVE, "what counts as FLOP: megatron, narayanan, or\n"
@@ -303,6 +306,9 @@ static bool store(cli_arguments *a, option_id id, const char *value, const char 
     case OPT_PIPELINE:
         a->view = CLI_VIEW_PIPELINE;
         return true;
+    case OPT_AFTER:
+        a->view = CLI_VIEW_PASS;
+        return choose_listed(a, id, value, etch_pass_at, &a->pass);
     case OPT_BY:
         return choose_breakdown(a, value);
     case OPT_COUNT_BY:

@@ -16,11 +16,29 @@
 #include "graph/place/place.h"
 #include "graph/plan/plan.h"
 #include "graph/stage/stage.h"
+#include "graph/step/program.h"
 #include "graph/step/step.h"
 #include "graph/train/train.h"
+
+/* The passes from a model to the step of its ranks, in their order. */
+typedef enum etch_pass {
+    ETCH_PASS_MODEL, /* the forward graph, before it comes here */
+    ETCH_PASS_TRAIN, /* gradients, recomputation: `etch_train_derive` */
+    ETCH_PASS_PLACE,
+    ETCH_PASS_STAGE,
+    ETCH_PASS_SHARD,
+    ETCH_PASS_FUSE,
+    ETCH_PASS_STEP,
+    ETCH_PASS_COUNT
+} etch_pass;
+
+const char *etch_pass_name(etch_pass pass); /* "place"; NULL for ETCH_PASS_COUNT and above */
 
 /* Applies a plan by the rules R1-R9 (docs/placement.md): collectives appear where placements differ. NULL
  * after an error. */
 etch_placed *etch_place(const etch_training *training, const etch_plan *plan, etch_granularity granularity);
+/* The same up to the pass `last`, ETCH_PASS_PLACE or a later one, for looking at what it has made. */
+etch_placed *etch_place_until(const etch_training *training, const etch_plan *plan,
+                              etch_granularity granularity, etch_pass last);
 
 #endif

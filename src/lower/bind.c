@@ -27,27 +27,43 @@ static void need(etch_bound *b, etch_expr expr, etch_span span, const char *kind
     }
 }
 
-static void need_region(etch_bound *b, const etch_placed_region *region, uint32_t depth)
+static void need_task(etch_bound *b, const etch_step_task *task, etch_span span, const char *what)
+{
+    need(b, task->flop, span, what, NULL);
+    need(b, task->bytes, span, what, NULL);
+}
+
+static void need_body(etch_bound *b, const etch_step_body *body, uint32_t depth)
 {
     if (depth > ETCH_LOOP_DEPTH)
         return; /* the outline refuses it */
-    for (uint32_t i = 0; i < region->kernels.count; i++) {
-        const etch_kernel *kernel = region->kernels.at[i];
-        const etch_op *op = kernel->anchor->op;
-        etch_span span = op ? op->span : (etch_span){0, 0};
-        need(b, kernel->flop, span, "this op", NULL);
-        need(b, kernel->bytes, span, "this op", NULL);
+    for (uint32_t i = 0; i < body->items.count; i++) {
+        const etch_step_task *task = body->items.at[i].task;
+        const etch_op *op = task ? task->kernel->anchor->op : NULL;
+        if (task)
+            need_task(b, task, op ? op->span : (etch_span){0, 0}, "this op");
     }
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_placed_loop *loop = region->items.at[i].loop;
-        if (!loop)
+    for (uint32_t i = 0; i < body->items.count; i++) {
+        const etch_step_repeat *repeat = body->items.at[i].repeat;
+        const etch_loop *loop = repeat ? repeat->loop->loop : NULL;
+        if (!repeat)
             continue;
-        need(b, loop->loop->count, loop->loop->span, "loop", loop->loop->name);
-        for (uint32_t k = 0; k < loop->bodies.count; k++) {
-            need(b, loop->loop->bodies.at[k]->count, loop->loop->span, "loop", loop->loop->name);
-            need_region(b, loop->bodies.at[k], depth + 1);
+        need(b, loop->count, loop->span, "loop", loop->name);
+        for (uint32_t k = 0; k < repeat->bodies.count; k++) {
+            need(b, loop->bodies.at[k]->count, loop->span, "loop", loop->name);
+            need_body(b, repeat->bodies.at[k], depth + 1);
         }
     }
+}
+
+static void need_end(etch_bound *b, const etch_step_program *program, etch_span train)
+{
+    static const char *const what[] = {
+        [ETCH_END_REDUCE] = "the sum of gradients", [ETCH_END_REDUCE_SHARED] = "the sum of gradients",
+        [ETCH_END_NORM] = "the norm of gradients",  [ETCH_END_NORM_REDUCE] = "the norm of gradients",
+        [ETCH_END_UPDATE] = "the optimizer",        [ETCH_END_GATHER] = "the gathering of weights"};
+    for (uint32_t i = 0; i < program->end.count; i++)
+        need_task(b, program->end.at[i], train, what[program->end.at[i]->end]);
 }
 
 static void need_all(etch_bound *b)
@@ -73,19 +89,10 @@ static void need_all(etch_bound *b)
         need(b, r->size, r->span, "the division of dim", r->dim->name);
         need(b, r->divisor, r->span, "the division of dim", r->dim->name);
     }
-    need_region(b, placed->forward, 0);
-    if (placed->backward)
-        need_region(b, placed->backward, 0);
-    for (uint32_t i = 0; i < placed->buckets.count; i++)
-        need(b, placed->buckets.at[i].bytes, train->span, "the sum of gradients", NULL);
-    for (uint32_t i = 0; i < placed->ties.count; i++)
-        need(b, placed->ties.at[i].bytes, train->span, "the sum of gradients", NULL);
-    for (uint32_t i = 0; i < placed->gathers.count; i++)
-        need(b, placed->gathers.at[i].bytes, train->span, "the gathering of weights", NULL);
-    for (uint32_t i = 0; i < placed->updates.count; i++) {
-        need(b, placed->updates.at[i].flop, train->span, "the optimizer", NULL);
-        need(b, placed->updates.at[i].bytes, train->span, "the optimizer", NULL);
-    }
+    need_body(b, placed->program->forward, 0);
+    if (placed->program->backward)
+        need_body(b, placed->program->backward, 0);
+    need_end(b, placed->program, train->span);
 }
 
 static void need_buckets(etch_bound *b)

@@ -118,140 +118,153 @@ static etch_unit_task *new_unit_task(etch_outliner *o, const etch_unit *unit)
     return u;
 }
 
-static void set_end_work(etch_outliner *o, etch_unit_task *u, const etch_update *work, const char *name)
+/* The numbers of a task, and the gradients that it reads. */
+static void set_work(etch_outliner *o, etch_task *task, const etch_step_task *of)
 {
-    u->task.flop = etch_task_number(o, work->flop, "FLOP", NULL, name);
-    u->task.bytes = etch_task_number(o, work->bytes, "bytes", NULL, name);
-    for (uint32_t g = 0; g < work->gradients.count; g++)
-        read_gradient(o, &u->task, work->gradients.at[g]);
+    const bool computes = of->kind == ETCH_TASK_COMPUTE;
+    task->flop = computes ? etch_task_number(o, of->flop, "FLOP", NULL, task->name) : 0;
+    task->bytes = etch_task_number(o, of->bytes, "bytes", NULL, task->name);
+    for (uint32_t i = 0; i < of->contributions.count; i++)
+        if (of->contributions.at[i].gradient)
+            read_gradient(o, task, of->contributions.at[i].gradient);
 }
 
-/* The collective of a bucket, once for each unit; NULL when its axes have one rank each. `what`: what the
- * bucket holds. */
-static etch_unit_task *new_collective(etch_outliner *o, const etch_bucket *bucket, const char *what)
+/* The collective of a group, once for each of its units; NULL when its axes have one rank each. `what`: what it
+ * reduces or gathers. */
+static etch_unit_task *new_collective(etch_outliner *o, const etch_step_task *of, const char *what)
 {
-    uint32_t axes = bucket->axes & o->extent->wide;
+    const uint32_t axes = of->axes & o->extent->wide;
     if (axes == 0)
         return NULL;
-    etch_unit_task *u = new_unit_task(o, bucket->unit);
-    u->every_microbatch = bucket->every_microbatch;
+    etch_unit_task *u = new_unit_task(o, of->group);
+    u->every_microbatch = of->when == ETCH_EACH_MICROBATCH;
     u->anew = u->every_microbatch && o->placed->plan->zero.level > 1 && !o->placed->plan->zero.whole;
     u->task.type = ETCH_NODE_COLL;
-    u->task.collective = etch_collective_of(bucket->move);
+    u->task.collective = etch_collective_of(of->move);
     u->task.group = (etch_group_set){.axes = axes};
-    const char *name = etch_text(o->arena, "%s.%s.%s", what, etch_axes_label(o->placed, bucket->axes),
-                                 etch_move_name(bucket->move));
-    etch_name_unit_task(o->arena, o->outline, u, bucket->unit, ETCH_SYNC, name);
-    u->task.op_type = etch_move_name(bucket->move);
-    u->task.bytes = etch_task_number(o, bucket->bytes, "bytes", NULL, u->task.name);
-    for (uint32_t g = 0; g < bucket->gradients.count; g++)
-        read_gradient(o, &u->task, bucket->gradients.at[g]);
+    const char *name =
+        etch_text(o->arena, "%s.%s.%s", what, etch_axes_label(o->placed, of->axes), etch_move_name(of->move));
+    etch_name_unit_task(o->arena, o->outline, u, of->group, of->phase, name);
+    u->task.op_type = etch_move_name(of->move);
+    set_work(o, &u->task, of);
     return u;
 }
 
-static void add_buckets(etch_outliner *o)
+static void add_reduction(etch_outliner *o, const etch_step_task *of)
 {
-    for (uint32_t i = 0; i < o->placed->buckets.count; i++) {
-        const etch_bucket *bucket = &o->placed->buckets.at[i];
-        etch_unit_task *u = new_collective(o, bucket, "grads");
-        if (!u)
-            continue;
-        place_bucket(o, u, bucket->unit);
-        ETCH_PUSH(o->arena, &o->outline->buckets, u);
-    }
+    etch_unit_task *u = new_collective(o, of, "grads");
+    if (!u)
+        return;
+    place_bucket(o, u, of->group);
+    ETCH_PUSH(o->arena, &o->outline->buckets, u);
 }
 
 /* Weights are gathered when all of them are updated. */
-static void add_gathers(etch_outliner *o)
+static void add_gather(etch_outliner *o, const etch_step_task *of)
 {
-    for (uint32_t i = 0; i < o->placed->gathers.count; i++) {
-        etch_unit_task *u = new_collective(o, &o->placed->gathers.at[i], "weights");
-        if (u)
-            ETCH_PUSH(o->arena, &o->outline->gathers, u);
-    }
+    etch_unit_task *u = new_collective(o, of, "weights");
+    if (u)
+        ETCH_PUSH(o->arena, &o->outline->gathers, u);
 }
 
 /* The stages that share weights add up what they have. */
-static void add_ties(etch_outliner *o)
+static void add_shared_reduction(etch_outliner *o, const etch_step_task *of)
 {
     const etch_chain *chain = &o->outline->chain;
-    for (uint32_t i = 0; i < o->placed->ties.count; i++) {
-        etch_unit_task *u = new_collective(o, &o->placed->ties.at[i], "grads");
-        if (!u)
-            continue;
-        uint32_t *stages = ETCH_NEW_ARRAY(o->arena, chain->stage_count, uint32_t), count = 0;
-        for (uint32_t stage = 0; stage < chain->stage_count; stage++)
-            if (etch_unit_task_runs(chain, stage, u))
-                stages[count++] = stage;
-        u->task.group = (etch_group_set){u->task.group.axes, stages, count};
-        if (count > 1)
-            ETCH_PUSH(o->arena, &o->outline->ties, u);
-    }
+    etch_unit_task *u = new_collective(o, of, "grads");
+    if (!u)
+        return;
+    uint32_t *stages = ETCH_NEW_ARRAY(o->arena, chain->stage_count, uint32_t), count = 0;
+    for (uint32_t stage = 0; stage < chain->stage_count; stage++)
+        if (etch_unit_task_runs(chain, stage, u))
+            stages[count++] = stage;
+    u->task.group = (etch_group_set){u->task.group.axes, stages, count};
+    if (count > 1)
+        ETCH_PUSH(o->arena, &o->outline->ties, u);
 }
 
-/* The sum of squares over the gradients of the rank, and its sum over all ranks. Gradients that several
- * stages hold are counted by the first of them. */
-static void add_norm(etch_outliner *o)
+/* What the norm does for the weights of one group, which are the contributions from `first` to before `end`. Gradients
+ * that several stages hold are counted by the first of them. */
+static void add_norm_of_group(etch_outliner *o, const etch_step_task *of, uint32_t first, uint32_t end)
+{
+    etch_step_task work = {
+        .kind = of->kind, .flop = etch_int(o->graph->sym, 0), .bytes = etch_int(o->graph->sym, 0)};
+    for (uint32_t i = first; i < end; i++) {
+        const etch_step_contribution *c = &of->contributions.at[i];
+        work.flop = etch_add(o->graph->sym, work.flop, etch_mul(o->graph->sym, c->copies, c->flop));
+        work.bytes = etch_add(o->graph->sym, work.bytes, etch_mul(o->graph->sym, c->copies, c->read));
+        ETCH_PUSH(o->arena, &work.contributions, *c);
+    }
+    etch_unit_task *u = new_unit_task(o, of->contributions.at[first].group);
+    if (!u->staged) {
+        u->use_count = 1;
+        u->uses[0].end = u->uses[0].first + 1;
+    }
+    u->task.name = GRAD_NORM;
+    set_work(o, &u->task, &work);
+    ETCH_PUSH(o->arena, &o->outline->norms, u);
+}
+
+/* The sum of squares over the gradients of the rank: one node, whose numbers are those of the groups on the stage. */
+static void add_norm(etch_outliner *o, const etch_step_task *of)
 {
     etch_outline *outline = o->outline;
-    etch_expr flop = etch_int(o->graph->sym, 0), bytes = etch_int(o->graph->sym, ETCH_SCALAR_BYTES);
-    if (!o->placed->training->train.clip)
-        return;
+    const uint32_t count = of->contributions.count;
     outline->norm = ETCH_NEW(o->arena, etch_task);
     outline->norm->type = ETCH_NODE_COMP;
-    etch_name_task(o->arena, outline->norm, ETCH_OPTIMIZER, GRAD_NORM);
+    etch_name_task(o->arena, outline->norm, of->phase, GRAD_NORM);
     outline->norm->op_type = GRAD_NORM;
-    for (uint32_t i = 0; i < o->placed->norms.count; i++) {
-        const etch_update *norm = &o->placed->norms.at[i];
-        etch_unit_task *u = new_unit_task(o, norm->unit);
-        etch_expr units = norm->unit->body ? norm->unit->body->count : etch_int(o->graph->sym, 1);
-        if (!u->staged) {
-            u->use_count = 1;
-            u->uses[0].end = u->uses[0].first + 1;
-        }
-        set_end_work(o, u, norm, GRAD_NORM);
-        flop = etch_add(o->graph->sym, flop, etch_mul(o->graph->sym, units, norm->flop));
-        bytes = etch_add(o->graph->sym, bytes, etch_mul(o->graph->sym, units, norm->bytes));
-        ETCH_PUSH(o->arena, &outline->norms, u);
+    for (uint32_t first = 0, end; first < count; first = end) {
+        const etch_unit *group = of->contributions.at[first].group;
+        for (end = first + 1; end < count && of->contributions.at[end].group == group;)
+            end++;
+        if (group)
+            add_norm_of_group(o, of, first, end);
+        else /* its result */
+            outline->norm->bytes =
+                etch_task_number(o, of->contributions.at[first].written, "bytes", NULL, GRAD_NORM);
     }
     /* No stage does more than all of them. */
-    etch_task_number(o, flop, "FLOP", NULL, GRAD_NORM);
-    etch_task_number(o, bytes, "bytes", NULL, GRAD_NORM);
-    if (o->extent->wide == 0)
-        return;
-    outline->norm_reduce = ETCH_NEW(o->arena, etch_task);
-    outline->norm_reduce->type = ETCH_NODE_COLL;
-    outline->norm_reduce->collective = ETCH_COMM_ALL_REDUCE;
-    outline->norm_reduce->group = (etch_group_set){.axes = o->extent->wide};
-    outline->norm_reduce->bytes = ETCH_SCALAR_BYTES;
-    etch_name_task(o->arena, outline->norm_reduce, ETCH_SYNC, GRAD_NORM ".all_reduce");
-    outline->norm_reduce->op_type = etch_move_name(ETCH_ALL_REDUCE);
+    etch_task_number(o, of->flop, "FLOP", NULL, GRAD_NORM);
+    etch_task_number(o, of->bytes, "bytes", NULL, GRAD_NORM);
 }
 
-static void add_updates(etch_outliner *o)
+static void add_norm_reduction(etch_outliner *o, const etch_step_task *of)
 {
-    const etch_row *row = o->placed->training->train.optimizer.row;
-    const char *what = row ? etch_row_name(row) : "update";
-    for (uint32_t i = 0; i < o->placed->updates.count; i++) {
-        const etch_update *update = &o->placed->updates.at[i];
-        etch_unit_task *u = new_unit_task(o, update->unit);
-        u->task.type = ETCH_NODE_COMP;
-        etch_name_unit_task(o->arena, o->outline, u, update->unit, ETCH_OPTIMIZER, what);
-        u->task.op_type = what;
-        set_end_work(o, u, update, u->task.name);
-        ETCH_PUSH(o->arena, &o->outline->updates, u);
-    }
+    const uint32_t axes = of->axes & o->extent->wide;
+    if (axes == 0)
+        return;
+    etch_task *task = o->outline->norm_reduce = ETCH_NEW(o->arena, etch_task);
+    task->type = ETCH_NODE_COLL;
+    task->collective = etch_collective_of(of->move);
+    task->group = (etch_group_set){.axes = axes};
+    etch_name_task(o->arena, task, of->phase, GRAD_NORM ".all_reduce");
+    task->op_type = etch_move_name(of->move);
+    set_work(o, task, of);
+}
+
+static void add_update(etch_outliner *o, const etch_step_task *of)
+{
+    const char *what = etch_row_name(o->placed->training->train.optimizer.row);
+    etch_unit_task *u = new_unit_task(o, of->group);
+    u->task.type = ETCH_NODE_COMP;
+    etch_name_unit_task(o->arena, o->outline, u, of->group, of->phase, what);
+    u->task.op_type = what;
+    set_work(o, &u->task, of);
+    ETCH_PUSH(o->arena, &o->outline->updates, u);
 }
 
 void etch_end_tasks(etch_outliner *o)
 {
+    static void (*const add[])(etch_outliner * o, const etch_step_task *of) = {
+        [ETCH_END_REDUCE] = add_reduction, [ETCH_END_REDUCE_SHARED] = add_shared_reduction,
+        [ETCH_END_NORM] = add_norm,        [ETCH_END_NORM_REDUCE] = add_norm_reduction,
+        [ETCH_END_UPDATE] = add_update,    [ETCH_END_GATHER] = add_gather};
+    const etch_step_tasks *end = &o->placed->program->end;
     if (!o->outline->backward)
         return;
     find_adders(o, o->outline->backward, 0);
-    add_buckets(o);
-    add_ties(o);
-    add_norm(o);
-    add_updates(o);
-    add_gathers(o);
+    for (uint32_t i = 0; i < end->count; i++)
+        add[end->at[i]->end](o, end->at[i]);
     etch_streams_make(o);
 }

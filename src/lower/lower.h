@@ -200,6 +200,9 @@ enum { ETCH_MAX_RANKS = 1 << 20 };
 etch_status etch_lower(etch_arena *arena, const etch_lower_options *options,
                        const etch_job **job) ETCH_MUST_CHECK;
 
+/* The move that traces call by this `etch_comm_type`; ETCH_NO_MOVE: none. */
+etch_move etch_move_of_collective(uint8_t collective);
+
 /* ---- groups -------------------------------------------------------------------------------------------- */
 
 /* The pipeline stage of a rank: 0 where there is one. */

@@ -7,7 +7,6 @@
 
 enum {
     ETCH_LEAST_PAYLOAD = 64, /* bytes: simulators loop or reject below */
-    ETCH_SCALAR_BYTES = 4,   /* the f32 that clipping reduces */
     ETCH_LOOP_DEPTH = 64,
     ETCH_LOOP_NAME = 16, /* most bytes of a loop's name, and of what follows it, in the name of a node */
     ETCH_TASK_NAME = 40,

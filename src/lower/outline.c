@@ -7,42 +7,43 @@
 
 /* The task of a kernel and the cell of its body that keeps its node; none for a collective that moves
  * nothing. */
-static void add_task(etch_outliner *o, etch_body *body, const etch_kernel *kernel)
+static void add_task(etch_outliner *o, etch_body *body, const etch_step_task *of)
 {
+    const etch_kernel *kernel = of->kernel;
     const etch_step *anchor = kernel->anchor;
-    bool moves = anchor->move != ETCH_NO_MOVE;
-    uint32_t axes = moves ? anchor->axes & o->extent->wide : 0;
+    const bool moves = of->kind == ETCH_TASK_COLLECTIVE;
+    const uint32_t axes = moves ? of->axes & o->extent->wide : 0;
     if (moves && axes == 0)
         return;
     etch_task *task = ETCH_NEW(o->arena, etch_task);
     task->kernel = kernel;
     task->type = moves ? ETCH_NODE_COLL : ETCH_NODE_COMP;
-    task->collective = etch_collective_of(anchor->move);
-    task->op_type = moves ? etch_move_name(anchor->move) : etch_row_name(anchor->row);
+    task->collective = etch_collective_of(of->move);
+    task->op_type = moves ? etch_move_name(of->move) : etch_row_name(anchor->row);
     task->group = (etch_group_set){.axes = axes};
     task->slot = body->slots++;
     task->gathers = anchor->copies != NULL;
-    task->once = anchor->once;
+    task->once = of->when == ETCH_FIRST_MICROBATCH;
     o->outline->gathers_weights = o->outline->gathers_weights || task->gathers;
     for (uint32_t i = 0; i < kernel->steps.count; i++)
         o->made_by[kernel->steps.at[i]->id] = (etch_cell){body, task->slot};
     etch_body_item part = {.task = task};
     if (!body->parent)
-        part.units = etch_units_at(o, anchor->home);
+        part.units = etch_units_at(o, of->position);
     ETCH_PUSH(o->arena, &body->parts, part);
 }
 
-static etch_body *add_body(etch_outliner *o, const etch_placed_region *region, etch_body *parent,
+static etch_body *add_body(etch_outliner *o, const etch_step_body *of, etch_body *parent,
                            const etch_repeat *repeat);
 
 /* The bodies of a loop, and where they keep what they are handed. */
-static void add_bodies(etch_outliner *o, etch_repeat *repeat, etch_body *parent)
+static void add_bodies(etch_outliner *o, etch_repeat *repeat, const etch_step_repeat *of, etch_body *parent)
 {
-    repeat->body_count = repeat->loop->bodies.count;
+    repeat->body_count = of->bodies.count;
     repeat->bodies = ETCH_NEW_ARRAY(o->arena, repeat->body_count, etch_body *);
     for (uint32_t k = 0; k < repeat->body_count; k++) {
-        const etch_placed_region *region = repeat->loop->bodies.at[k];
-        etch_body *body = repeat->bodies[k] = add_body(o, region, parent, repeat);
+        const etch_placed_region *region = of->bodies.at[k]->region;
+        etch_body *body = repeat->bodies[k] = add_body(o, of->bodies.at[k], parent, repeat);
         body->taken = ETCH_NEW_ARRAY(o->arena, repeat->handed_count, etch_taken);
         for (uint32_t i = 0; i < repeat->handed_count; i++) {
             body->taken[i].in = body->slots++;
@@ -51,8 +52,9 @@ static void add_bodies(etch_outliner *o, etch_repeat *repeat, etch_body *parent)
     }
 }
 
-static void add_repeat(etch_outliner *o, etch_body *body, const etch_placed_loop *loop)
+static void add_repeat(etch_outliner *o, etch_body *body, const etch_step_repeat *of)
 {
+    const etch_placed_loop *loop = of->loop;
     etch_repeat *repeat = ETCH_NEW(o->arena, etch_repeat);
     repeat->loop = loop;
     repeat->reverse = loop->loop->forward != NULL;
@@ -62,7 +64,7 @@ static void add_repeat(etch_outliner *o, etch_body *body, const etch_placed_loop
     repeat->handed_count = etch_loop_carries(loop)->count;
     repeat->handed = ETCH_NEW_ARRAY(o->arena, repeat->handed_count, etch_handed);
     repeat->handing = ETCH_NEW_ARRAY(o->arena, repeat->handed_count, uint32_t);
-    add_bodies(o, repeat, body);
+    add_bodies(o, repeat, of, body);
     for (uint32_t i = 0; i < repeat->handed_count; i++) {
         const etch_value *result = etch_loop_carries(loop)->at[i].result;
         repeat->handed[i].result = body->slots++;
@@ -71,36 +73,20 @@ static void add_repeat(etch_outliner *o, etch_body *body, const etch_placed_loop
     }
     etch_body_item part = {.repeat = repeat};
     if (!body->parent) {
-        part.units = etch_units_at(o, loop->home);
-        part.staged = etch_is_cut(o) && etch_home_is_loop(o->placed->stages, loop->home);
+        part.units = etch_units_at(o, of->position);
+        part.staged = etch_is_cut(o) && etch_home_is_loop(o->placed->stages, of->position);
     }
     ETCH_PUSH(o->arena, &body->parts, part);
 }
 
-/* Kernels and loops of a region in issue order. */
-static void add_parts(etch_outliner *o, etch_body *body, const etch_placed_region *region)
-{
-    uint32_t next = 0;
-    for (uint32_t item = 0; item < region->items.count; item++) {
-        const etch_placed_loop *loop = region->items.at[item].loop;
-        if (!loop)
-            continue;
-        for (; next < region->kernels.count && region->kernels.at[next]->item < item; next++)
-            add_task(o, body, region->kernels.at[next]);
-        add_repeat(o, body, loop);
-    }
-    for (; next < region->kernels.count; next++)
-        add_task(o, body, region->kernels.at[next]);
-}
-
 /* Goes as deep as loops are nested, and no deeper than ETCH_LOOP_DEPTH. */
-static etch_body *add_body(etch_outliner *o, const etch_placed_region *region, etch_body *parent,
+static etch_body *add_body(etch_outliner *o, const etch_step_body *of, etch_body *parent,
                            const etch_repeat *repeat)
 {
     etch_body *body = ETCH_NEW(o->arena, etch_body);
     body->parent = parent;
     body->repeat = repeat;
-    body->class = repeat ? region->of->index : 0;
+    body->class = repeat ? of->region->of->index : 0;
     body->depth = parent ? parent->depth + 1 : 0;
     etch_total runs = parent ? (etch_total)parent->runs * repeat->count : 1;
     if (repeat && etch_class_members(repeat->classes, body->class, (etch_window){0, repeat->count}) == 0)
@@ -111,7 +97,12 @@ static etch_body *add_body(etch_outliner *o, const etch_placed_region *region, e
     }
     body->runs = (uint64_t)runs;
     if (body->depth <= ETCH_LOOP_DEPTH) {
-        add_parts(o, body, region);
+        for (uint32_t i = 0; i < of->items.count; i++) {
+            if (of->items.at[i].task)
+                add_task(o, body, of->items.at[i].task);
+            else
+                add_repeat(o, body, of->items.at[i].repeat);
+        }
         return body;
     }
     if (o->status == ETCH_OK)
@@ -254,9 +245,9 @@ etch_status etch_outline_make(etch_arena *scratch, const etch_placed *placed, et
     etch_chain_make(&o);
     if (o.status != ETCH_OK)
         return o.status;
-    outline->forward = add_body(&o, placed->forward, NULL, NULL);
-    if (placed->backward)
-        outline->backward = add_body(&o, placed->backward, NULL, NULL);
+    outline->forward = add_body(&o, placed->program->forward, NULL, NULL);
+    if (placed->program->backward)
+        outline->backward = add_body(&o, placed->program->backward, NULL, NULL);
     if (o.status != ETCH_OK)
         return o.status;
     etch_name_tasks(scratch, placed, outline);

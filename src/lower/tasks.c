@@ -106,24 +106,32 @@ void etch_too_many_nodes(etch_outliner *o, etch_span span, const char *what)
     o->status = ETCH_ELIMIT;
 }
 
+/* How traces call collectives. */
+static const struct {
+    etch_move move;
+    uint8_t collective;
+} collectives[] = {
+    {ETCH_ALL_REDUCE, ETCH_COMM_ALL_REDUCE},
+    {ETCH_ALL_GATHER, ETCH_COMM_ALL_GATHER},
+    {ETCH_ALL_TO_ALL, ETCH_COMM_ALL_TO_ALL},
+    {ETCH_REDUCE_SCATTER, ETCH_COMM_REDUCE_SCATTER},
+};
+enum { COLLECTIVE_COUNT = sizeof collectives / sizeof *collectives };
+
 uint8_t etch_collective_of(etch_move move)
 {
-    switch (move) {
-    case ETCH_ALL_REDUCE:
-        return ETCH_COMM_ALL_REDUCE;
-    case ETCH_ALL_GATHER:
-        return ETCH_COMM_ALL_GATHER;
-    case ETCH_ALL_TO_ALL:
-        return ETCH_COMM_ALL_TO_ALL;
-    case ETCH_REDUCE_SCATTER:
-        return ETCH_COMM_REDUCE_SCATTER;
-    case ETCH_NO_MOVE:
-    case ETCH_SLICE:
-    case ETCH_SEND:
-    case ETCH_MOVE_COUNT:
-        break;
-    }
+    for (size_t i = 0; i < COLLECTIVE_COUNT; i++)
+        if (collectives[i].move == move)
+            return collectives[i].collective;
     return 0;
+}
+
+etch_move etch_move_of_collective(uint8_t collective)
+{
+    for (size_t i = 0; i < COLLECTIVE_COUNT; i++)
+        if (collectives[i].collective == collective)
+            return collectives[i].move;
+    return ETCH_NO_MOVE;
 }
 
 /* The cell of what makes `value`, as a task in `reader` finds it: behind views, and collectives that move

@@ -152,7 +152,6 @@ static void run_norm(etch_unroller *u)
         return;
     etch_prefix_begin(u, false, 0);
     etch_task norm = *outline->norm;
-    norm.bytes = ETCH_SCALAR_BYTES;
     u->norm = &norm;
     uint32_t first_dep = u->dep_count;
     for (uint32_t i = 0; i < outline->norms.count; i++)

@@ -1,6 +1,7 @@
 /* The end of a step on simulated ranks: gradients are reduced, weights are changed in the parts that their
  * ranks update, and gathered. A part is a range of the elements that a rank holds, laid out flat, with zeros
  * behind the last. */
+#include "end_work.h"
 #include "exec_ranks.h"
 
 #include "graph/step/kernel.h"
@@ -213,7 +214,7 @@ static void sum_parts(const ending *e, instance *x, uint32_t axes)
     }
 }
 
-static void reduce(const ending *e, instance *x, const etch_bucket *bucket)
+static void reduce(const ending *e, instance *x, const end_work *bucket)
 {
     if (bucket->axes & (x->done | ~e->ranks->placed->sync_axes[x->gradient->of->id]))
         exec_fail(&e->ranks->env, "%s is reduced twice, or where it is not partial", x->gradient->name);
@@ -224,7 +225,7 @@ static void reduce(const ending *e, instance *x, const etch_bucket *bucket)
 }
 
 /* Puts together what the ranks of each group hold. */
-static void gather(const ending *e, instance *x, const etch_bucket *bucket)
+static void gather(const ending *e, instance *x, const end_work *bucket)
 {
     flat before[MOST_RANKS];
     memcpy(before, x->ranks, sizeof before);
@@ -243,7 +244,7 @@ static uint32_t runs_of(const etch_unit *unit)
     return unit->body ? exec_integer(unit->body->count) : 1;
 }
 
-static bool holds(const etch_bucket *bucket, const etch_tensor *gradient)
+static bool holds(const end_work *bucket, const etch_tensor *gradient)
 {
     for (uint32_t i = 0; i < bucket->gradients.count; i++)
         if (bucket->gradients.at[i] == gradient)
@@ -252,7 +253,7 @@ static bool holds(const etch_bucket *bucket, const etch_tensor *gradient)
 }
 
 /* Runs the collective for all its gradients; what they put in is its payload. */
-static void run_bucket(const ending *e, const etch_bucket *bucket)
+static void run_bucket(const ending *e, const end_work *bucket)
 {
     const bool gathers = bucket->move == ETCH_ALL_GATHER;
     const uint32_t grads = etch_dtype_bytes(e->ranks->placed->training->graph->dtypes.grads);
@@ -355,10 +356,10 @@ static uint32_t update_bytes(const ending *e)
 }
 
 /* The optimizer works on what a rank updates, padding included. */
-static void check_update(const ending *e, const etch_update *said)
+static void check_update(const ending *e, const end_work *said)
 {
     size_t elements = 0;
-    const etch_bucket of_unit = {.gradients = {said->gradients.at, said->gradients.count, 0}};
+    const end_work of_unit = {.gradients = {said->gradients.at, said->gradients.count, 0}};
     for (uint32_t i = 0; i < e->all.count; i++)
         if (holds(&of_unit, e->all.at[i].gradient))
             elements += e->all.at[i].ranks[0].count;
@@ -395,10 +396,10 @@ static void collect(ending *e, bool finish)
 
 static void run_buckets(const ending *e, bool every_microbatch)
 {
-    const etch_buckets *list = &e->ranks->placed->buckets;
-    for (uint32_t i = 0; i < list->count && !e->ranks->env.failure; i++)
-        if (list->at[i].every_microbatch == every_microbatch)
-            run_bucket(e, &list->at[i]);
+    const end_works works = end_reductions(e->ranks->placed);
+    for (uint32_t i = 0; i < works.count && !e->ranks->env.failure; i++)
+        if (works.at[i].every_microbatch == every_microbatch)
+            run_bucket(e, &works.at[i]);
 }
 
 void exec_ranks_reduce(exec_ranks *ranks)
@@ -421,12 +422,14 @@ void exec_ranks_finish(exec_ranks *ranks)
     run_buckets(&e, false);
     for (uint32_t i = 0; i < e.all.count && !ranks->env.failure; i++)
         check_gradient(&e, &e.all.at[i]);
-    for (uint32_t i = 0; i < placed->updates.count && !ranks->env.failure; i++)
-        check_update(&e, &placed->updates.at[i]);
+    const end_works updates = end_updates(placed);
+    for (uint32_t i = 0; i < updates.count && !ranks->env.failure; i++)
+        check_update(&e, &updates.at[i]);
     for (uint32_t i = 0; i < e.all.count && !ranks->env.failure; i++)
         update(&e, &e.all.at[i]);
-    for (uint32_t i = 0; i < placed->gathers.count && !ranks->env.failure; i++)
-        run_bucket(&e, &placed->gathers.at[i]);
+    const end_works gathers = end_gathers(placed);
+    for (uint32_t i = 0; i < gathers.count && !ranks->env.failure; i++)
+        run_bucket(&e, &gathers.at[i]);
     for (uint32_t i = 0; i < e.all.count && !ranks->env.failure; i++)
         check_weight(&e, &e.all.at[i]);
     etch_arena_free(e.arena);

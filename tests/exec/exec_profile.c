@@ -1,4 +1,5 @@
 #include "exec_profile.h"
+#include "end_work.h"
 
 #include "exec_env.h"
 #include "graph/ir/row.h"
@@ -134,8 +135,9 @@ static void write_case(etch_arena *arena, const exec_case *c, const etch_table *
     write_kernels(whole->forward, "forward", out);
     if (whole->backward)
         write_kernels(whole->backward, "backward", out);
-    for (uint32_t i = 0; exec_case_way_of(c).optimizer && i < whole->updates.count; i++)
-        etch_buf_printf(out, "  update: %u bytes\n", exec_integer(whole->updates.at[i].bytes));
+    const end_works updates = end_updates(whole);
+    for (uint32_t i = 0; exec_case_way_of(c).optimizer && i < updates.count; i++)
+        etch_buf_printf(out, "  update: %u bytes\n", exec_integer(updates.at[i].bytes));
     for (uint32_t i = 0; exec_divided_dims[i]; i++)
         divide(arena, trained(arena, c, table, 0), exec_divided_dims[i], exec_divided_dims[i], out);
     static const char *const sums[] = {"sum of the first weight", "sum of the second weight",

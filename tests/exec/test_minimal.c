@@ -1,6 +1,7 @@
 /* What plans that everybody knows communicate, op by op, against what is derived by hand: how many collectives of a kind a
  * layer has forward and backward, over which axes, and of what. Kinds and dims are those of the papers; bytes are compared
  * elsewhere. */
+#include "end_work.h"
 #include "exec_bind.h"
 #include "exec_plans.h"
 #include "suite.h"
@@ -164,8 +165,9 @@ static void gains(etch_arena *arena)
 {
     const etch_placed *p = placed_model(arena, "llama", "megatron_sp");
     uint32_t both = 0, alone = 0;
-    for (uint32_t i = 0; i < p->buckets.count; i++) {
-        const etch_bucket *b = &p->buckets.at[i];
+    const end_works reductions = end_reductions(p);
+    for (uint32_t i = 0; i < reductions.count; i++) {
+        const end_work *b = &reductions.at[i];
         const bool of_layer = b->unit->loop != NULL;
         both += of_layer && strcmp(etch_axes_label(p, b->axes), "(dp,tp)") == 0;
         alone += strcmp(etch_axes_label(p, b->axes), "tp") == 0;

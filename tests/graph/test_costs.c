@@ -1,4 +1,5 @@
 /* Cost items: how often what is done, and that items, kernels, buckets and updates tell one story. */
+#include "end_work.h"
 #include "sample.h"
 #include "suite.h"
 
@@ -332,20 +333,23 @@ static void items_add_up_to_nodes(etch_arena *arena)
         if (variant & 8)
             sample_pin(x, "residual", "B", "S");
         etch_placed *placed = sample_place(x);
+        const end_works reductions = end_reductions(placed);
+        const end_works updates = end_updates(placed);
+        const end_works norms = end_norms(placed);
         etch_cost_list items = {0};
         etch_placed_costs(placed, NULL, &items);
         int64_t flop = region_totals(x, placed, false, false), bytes = region_totals(x, placed, false, true);
         int64_t comm = region_totals(x, placed, true, true);
-        for (uint32_t i = 0; i < placed->updates.count; i++) {
-            flop += runs_of(placed->updates.at[i].unit) * sample_value(placed->updates.at[i].flop);
-            bytes += runs_of(placed->updates.at[i].unit) * sample_value(placed->updates.at[i].bytes);
+        for (uint32_t i = 0; i < updates.count; i++) {
+            flop += runs_of(updates.at[i].unit) * sample_value(updates.at[i].flop);
+            bytes += runs_of(updates.at[i].unit) * sample_value(updates.at[i].bytes);
         }
-        for (uint32_t i = 0; i < placed->buckets.count; i++)
-            comm += runs_of(placed->buckets.at[i].unit) * sample_value(placed->buckets.at[i].bytes);
+        for (uint32_t i = 0; i < reductions.count; i++)
+            comm += runs_of(reductions.at[i].unit) * sample_value(reductions.at[i].bytes);
         if (x->train.clip) {
-            for (uint32_t i = 0; i < placed->norms.count; i++) {
-                flop += runs_of(placed->norms.at[i].unit) * sample_value(placed->norms.at[i].flop);
-                bytes += runs_of(placed->norms.at[i].unit) * sample_value(placed->norms.at[i].bytes);
+            for (uint32_t i = 0; i < norms.count; i++) {
+                flop += runs_of(norms.at[i].unit) * sample_value(norms.at[i].flop);
+                bytes += runs_of(norms.at[i].unit) * sample_value(norms.at[i].bytes);
             }
             bytes += 4;
             comm += 4;

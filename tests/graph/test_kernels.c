@@ -1,5 +1,6 @@
 /* Steps become kernels: what joins what, what is read and written, how many FLOP and bytes. All numbers
  * are worked out by hand; on one rank and in one microbatch there are 32 tokens. */
+#include "end_work.h"
 #include "sample.h"
 #include "suite.h"
 
@@ -331,9 +332,11 @@ static void units_follow_use(etch_arena *arena)
     sample *x = layered_model(arena);
     x->train.clip = true;
     etch_placed *placed = sample_place(x);
-    ck_assert_uint_eq(placed->buckets.count, 2);
-    ck_assert_uint_eq(placed->updates.count, 2);
-    const etch_bucket *last = &placed->buckets.at[0], *layer = &placed->buckets.at[1];
+    const end_works reductions = end_reductions(placed);
+    ck_assert_uint_eq(reductions.count, 2);
+    const end_works updates = end_updates(placed);
+    ck_assert_uint_eq(updates.count, 2);
+    const end_work *last = &reductions.at[0], *layer = &reductions.at[1];
     ck_assert_ptr_null(last->unit->loop);
     ck_assert_str_eq(layer->unit->loop->name, "layer");
     ck_assert_uint_eq(last->axes, 1u << DP);
@@ -341,15 +344,16 @@ static void units_follow_use(etch_arena *arena)
     ck_assert_uint_eq(last->gradients.count, 1);
     ck_assert_int_eq(sample_value(layer->bytes), 4 * 6176);
     ck_assert_uint_eq(layer->gradients.count, 4);
-    ck_assert_str_eq(placed->updates.at[0].unit->loop->name, "layer");
-    ck_assert_int_eq(sample_value(placed->updates.at[0].flop), 12 * 6176);
-    ck_assert_int_eq(sample_value(placed->updates.at[0].bytes), 30 * 6176);
-    ck_assert_int_eq(sample_value(placed->updates.at[1].flop), 12 * 4096);
-    ck_assert_uint_eq(placed->norms.count, 2);
-    ck_assert_int_eq(sample_value(placed->norms.at[0].flop), 2 * 6176);
-    ck_assert_int_eq(sample_value(placed->norms.at[0].bytes), 4 * 6176);
-    ck_assert_int_eq(sample_value(placed->norms.at[1].flop), 2 * 4096);
-    ck_assert_int_eq(sample_value(placed->norms.at[1].bytes), 4 * 4096);
+    ck_assert_str_eq(updates.at[0].unit->loop->name, "layer");
+    ck_assert_int_eq(sample_value(updates.at[0].flop), 12 * 6176);
+    ck_assert_int_eq(sample_value(updates.at[0].bytes), 30 * 6176);
+    ck_assert_int_eq(sample_value(updates.at[1].flop), 12 * 4096);
+    const end_works norms = end_norms(placed);
+    ck_assert_uint_eq(norms.count, 2);
+    ck_assert_int_eq(sample_value(norms.at[0].flop), 2 * 6176);
+    ck_assert_int_eq(sample_value(norms.at[0].bytes), 4 * 6176);
+    ck_assert_int_eq(sample_value(norms.at[1].flop), 2 * 4096);
+    ck_assert_int_eq(sample_value(norms.at[1].bytes), 4 * 4096);
 }
 
 START_TEST(test_units)
@@ -367,15 +371,17 @@ static void axes_tell_buckets_apart(etch_arena *arena)
     sample_shard(x, "F", TP);
     sample_pin(x, "residual", "B", "S");
     etch_placed *placed = sample_place(x);
-    ck_assert_uint_eq(placed->buckets.count, 2);
-    ck_assert_uint_eq(placed->buckets.at[0].axes, 1u << DP);
-    ck_assert_int_eq(sample_value(placed->buckets.at[0].bytes), 4 * (32 + 3 * 512));
-    ck_assert_uint_eq(placed->buckets.at[1].axes, 1u << DP | 1u << TP);
-    ck_assert_int_eq(sample_value(placed->buckets.at[1].bytes), 4 * (32 + 4096));
-    ck_assert_uint_eq(placed->updates.count, 1);
-    ck_assert_int_eq(sample_value(placed->updates.at[0].bytes),
-                     (4 + 2 + 8 + 2 + 8) * (32 + 3 * 512 + 32 + 4096));
-    ck_assert_uint_eq(placed->norms.count, 0);
+    const end_works reductions = end_reductions(placed);
+    ck_assert_uint_eq(reductions.count, 2);
+    ck_assert_uint_eq(reductions.at[0].axes, 1u << DP);
+    ck_assert_int_eq(sample_value(reductions.at[0].bytes), 4 * (32 + 3 * 512));
+    ck_assert_uint_eq(reductions.at[1].axes, 1u << DP | 1u << TP);
+    ck_assert_int_eq(sample_value(reductions.at[1].bytes), 4 * (32 + 4096));
+    const end_works updates = end_updates(placed);
+    ck_assert_uint_eq(updates.count, 1);
+    ck_assert_int_eq(sample_value(updates.at[0].bytes), (4 + 2 + 8 + 2 + 8) * (32 + 3 * 512 + 32 + 4096));
+    const end_works norms = end_norms(placed);
+    ck_assert_uint_eq(norms.count, 0);
 }
 
 START_TEST(test_buckets)

@@ -2,6 +2,7 @@
 #include "suite.h"
 
 #include "graph/graph.h"
+#include "graph/plan/schedules/generator.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,23 +10,57 @@
 
 enum { MOST_STAGES = 16, MOST_MICRO = 64, MOST_CHUNKS = 4, FORWARD_TIME = 1, BACKWARD_TIME = 2 };
 
+/* ---- a schedule of one's own --------------------------------------------------------------------------- */
+
+/* Two halves of the microbatches, one after the other, each forward and backward as a whole. */
+static void slots_of_halves(etch_slot_list *list, const etch_pipe *pipe, uint32_t stage)
+{
+    const uint64_t first = (pipe->microbatches + 1) / 2;
+    (void)stage;
+    for (int half = 0; half < 2; half++)
+        for (int backward = 0; backward < (pipe->trains ? 2 : 1); backward++)
+            for (uint64_t m = half ? first : 0; m < (half ? pipe->microbatches : first); m++)
+                etch_slot_add(list, backward, 0, m);
+}
+
+static etch_expr in_flight_of_halves(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr stage)
+{
+    (void)stage;
+    return etch_floor_div(sym, etch_add(sym, sizes->microbatches, etch_int(sym, 1)), etch_int(sym, 2));
+}
+
+/* Each half fills and drains the stages. */
+static etch_expr bubble_of_halves(etch_sym *sym, const etch_pipe_sizes *sizes)
+{
+    const etch_expr halves = etch_min(sym, sizes->microbatches, etch_int(sym, 2));
+    return etch_mul(sym, halves, etch_bubble_of_others(sym, sizes));
+}
+
+static const etch_schedule halves = {
+    .name = "halves", .slots = slots_of_halves, .in_flight = in_flight_of_halves, .bubble = bubble_of_halves};
+
 /* ---- every size ---------------------------------------------------------------------------------------- */
 
 typedef void (*visit_fn)(etch_arena *arena, const etch_pipe *pipe);
 
-/* Visits every schedule at every size, each with an arena of its own; only training runs, or both kinds. */
+/* Visits the schedule at every size, each with an arena of its own; only training runs, or both kinds. */
+static void each_size(etch_arena *arena, const etch_schedule *schedule, bool forward_only_too, visit_fn visit)
+{
+    for (uint32_t p = 1; p <= MOST_STAGES; p++)
+        for (uint32_t m = 1; m <= MOST_MICRO; m++)
+            for (uint32_t v = 1; v <= (etch_schedule_has_chunks(schedule) ? MOST_CHUNKS : 1); v++)
+                for (int trains = forward_only_too ? 0 : 1; trains < 2; trains++) {
+                    etch_arena *own = etch_arena_new(etch_arena_mem(arena));
+                    visit(own, &(etch_pipe){schedule, p, v, m, trains == 1});
+                    etch_arena_free(own);
+                }
+}
+
 static void each_pipe(etch_arena *arena, bool forward_only_too, visit_fn visit)
 {
     const etch_schedule *schedule;
     for (uint32_t k = 0; (schedule = etch_schedule_at(k)) != NULL; k++)
-        for (uint32_t p = 1; p <= MOST_STAGES; p++)
-            for (uint32_t m = 1; m <= MOST_MICRO; m++)
-                for (uint32_t v = 1; v <= (etch_schedule_has_chunks(schedule) ? MOST_CHUNKS : 1); v++)
-                    for (int trains = forward_only_too ? 0 : 1; trains < 2; trains++) {
-                        etch_arena *own = etch_arena_new(etch_arena_mem(arena));
-                        visit(own, &(etch_pipe){schedule, p, v, m, trains == 1});
-                        etch_arena_free(own);
-                    }
+        each_size(arena, schedule, forward_only_too, visit);
 }
 
 static bool divides(const etch_pipe *pipe)
@@ -279,6 +314,8 @@ static uint64_t published(const etch_pipe *pipe, uint32_t stage)
         return m;
     if (strcmp(name, "one_f_one_b") == 0)
         return lesser(m, p - stage);
+    if (strcmp(name, "halves") == 0)
+        return (m + 1) / 2;
     ck_assert_str_eq(name, "interleaved");
     return lesser(m * v, 2 * (p - stage - 1) + (v - 1) * p + 1);
 }
@@ -306,12 +343,14 @@ static void check_in_flight(etch_arena *arena, const etch_pipe *pipe)
     etch_sym *sym = etch_sym_new(arena);
     const etch_pipe_sizes sizes = sizes_of(sym, pipe);
     for (uint32_t stage = 0; stage < pipe->stages; stage++) {
-        const uint64_t held = peak(pipe, etch_slots(arena, pipe, stage));
-        require(pipe, etch_in_flight(pipe, stage) == held, "in flight: not what the order holds");
+        const etch_slot *slots = etch_slots(arena, pipe, stage);
+        const uint64_t held = peak(pipe, slots);
+        require(pipe, etch_in_flight(slots, etch_slot_count(pipe)) == held,
+                "in flight: not what the order holds");
         require(pipe,
                 etch_in_flight_formula(sym, pipe->schedule, &sizes, number(sym, stage)) == number(sym, held),
                 "in flight: the formula has another value");
-        check_chunks(sym, pipe, etch_slots(arena, pipe, stage), stage);
+        check_chunks(sym, pipe, slots, stage);
         const uint64_t bound = published(pipe, stage);
         require(pipe, pipe->chunks == 1 || divides(pipe) ? held == bound : held <= bound,
                 "in flight: not as published");
@@ -416,7 +455,7 @@ START_TEST(test_random_durations)
 END_TEST
 
 /* The closed form does not walk through slots: sizes at the limits. */
-START_TEST(test_limits)
+static void sizes_at_the_limits(etch_arena *arena)
 {
     const etch_pipe pipe = {.schedule = etch_schedule_named("interleaved"),
                             .stages = ETCH_MOST_STAGES,
@@ -424,9 +463,32 @@ START_TEST(test_limits)
                             .microbatches = ETCH_MOST_MICROBATCHES,
                             .trains = true};
     const uint64_t p = ETCH_MOST_STAGES, v = ETCH_MOST_CHUNKS;
+    etch_sym *sym = etch_sym_new(arena);
+    const etch_pipe_sizes sizes = sizes_of(sym, &pipe);
     ck_assert_uint_eq(etch_slot_count(&pipe), (UINT64_C(1) << 53));
-    ck_assert_uint_eq(etch_in_flight(&pipe, 0), 2 * (p - 1) + (v - 1) * p + 1);
-    ck_assert_uint_eq(etch_in_flight(&pipe, ETCH_MOST_STAGES - 1), (v - 1) * p + 1);
+    ck_assert(etch_in_flight_formula(sym, pipe.schedule, &sizes, number(sym, 0)) ==
+              number(sym, 2 * (p - 1) + (v - 1) * p + 1));
+    ck_assert(etch_in_flight_formula(sym, pipe.schedule, &sizes, number(sym, p - 1)) ==
+              number(sym, (v - 1) * p + 1));
+}
+
+START_TEST(test_limits)
+{
+    etch_with_arena(sizes_at_the_limits);
+}
+END_TEST
+
+/* What holds of the table's schedules holds of any, without a line in the table. */
+static void a_schedule_of_ones_own(etch_arena *arena)
+{
+    each_size(arena, &halves, true, check_slots);
+    each_size(arena, &halves, false, check_makespan);
+    each_size(arena, &halves, false, check_in_flight);
+}
+
+START_TEST(test_own_schedule)
+{
+    etch_with_arena(a_schedule_of_ones_own);
 }
 END_TEST
 
@@ -434,6 +496,7 @@ Suite *etch_suite(void)
 {
     Suite *suite = suite_create("schedule");
     ETCH_ADD_TESTS(suite, test_names, test_every_slot_once, test_orders_by_hand, test_never_stalls_and_bubble,
-                   test_in_flight, test_formulas_with_symbols, test_random_durations, test_limits);
+                   test_in_flight, test_formulas_with_symbols, test_random_durations, test_limits,
+                   test_own_schedule);
     return suite;
 }

@@ -1,5 +1,6 @@
 /* The chain of units that a stage line makes of a model: its links, what is alive between them, which weights
  * stages share; and one stage seen alone, as numbers and as formulas. */
+#include "end_work.h"
 #include "suite.h"
 
 #include "sample.h"
@@ -168,12 +169,14 @@ static void weights_are_where_they_are_used(etch_arena *arena)
 {
     const etch_placed *own = placed_decoder(arena, false), *tied = placed_decoder(arena, true);
     ck_assert_uint_eq(uses_of(own, "emb")->count, 1);
-    ck_assert_uint_eq(own->ties.count, 0);
+    const end_works shared_of_own = end_shared_reductions(own);
+    ck_assert_uint_eq(shared_of_own.count, 0);
     ck_assert_uint_eq(uses_of(own, "w1")->count, 0); /* each layer has its own */
     ck_assert_uint_eq(uses_of(tied, "emb")->count, 2);
-    ck_assert_uint_eq(tied->ties.count, 1);
-    ck_assert_int_eq(sample_value(tied->ties.at[0].bytes), 4 * 128 * 32);
-    ck_assert_uint_eq(tied->ties.at[0].axes, 1u << PP);
+    const end_works shared_of_tied = end_shared_reductions(tied);
+    ck_assert_uint_eq(shared_of_tied.count, 1);
+    ck_assert_int_eq(sample_value(shared_of_tied.at[0].bytes), 4 * 128 * 32);
+    ck_assert_uint_eq(shared_of_tied.at[0].axes, 1u << PP);
 }
 
 START_TEST(test_uses)
@@ -198,8 +201,9 @@ static void a_weight_of_all_layers_is_shared(etch_arena *arena)
     set_stages(x, units, 2);
     const etch_placed *placed = sample_place(x);
     const etch_homes *uses = uses_of(placed, "gain");
-    ck_assert_uint_eq(placed->ties.count, 1);
-    ck_assert_int_eq(sample_value(placed->ties.at[0].bytes), 4 * 32);
+    const end_works shared = end_shared_reductions(placed);
+    ck_assert_uint_eq(shared.count, 1);
+    ck_assert_int_eq(sample_value(shared.at[0].bytes), 4 * 32);
     const uint64_t entries[] = {1, 5};
     const etch_stage_numbers numbers = {.stages = 3, .chunks = 1, .units = 6, .entries = entries};
     for (uint32_t stage = 0; stage < 3; stage++) {

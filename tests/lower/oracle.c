@@ -1,4 +1,5 @@
 #include "oracle.h"
+#include "end_work.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -417,7 +418,7 @@ static void read_gradients(ordering *o, event *e, etch_tensor *const *gradients,
     }
 }
 
-static void add_bucket(ordering *o, const etch_bucket *bucket, int64_t iteration, uint32_t slot)
+static void add_bucket(ordering *o, const end_work *bucket, int64_t iteration, uint32_t slot)
 {
     event *e = new_event(o->in);
     e->slot = slot;
@@ -431,7 +432,7 @@ static void add_bucket(ordering *o, const etch_bucket *bucket, int64_t iteration
 }
 
 /* Does an event from `first` on add into a gradient of the bucket? */
-static bool is_still_added_to(const ordering *o, const etch_bucket *bucket, uint32_t first)
+static bool is_still_added_to(const ordering *o, const end_work *bucket, uint32_t first)
 {
     const event_list *issued = &o->in->issued;
     for (uint32_t i = first; i < issued->count; i++)
@@ -447,8 +448,9 @@ static void add_buckets(ordering *o, const mark *m)
     const etch_placed *placed = o->in->b->placed;
     const uint32_t slot = o->slot; /* behind what has just been ordered */
     bool ends = m == &o->in->marks.at[o->in->marks.count - 1];
-    for (uint32_t i = 0; m->last_microbatch && i < placed->buckets.count; i++) {
-        const etch_bucket *bucket = &placed->buckets.at[i];
+    const end_works reductions = end_reductions(placed);
+    for (uint32_t i = 0; m->last_microbatch && i < reductions.count; i++) {
+        const end_work *bucket = &reductions.at[i];
         if (!is_wide(o->in, bucket->axes))
             continue;
         if (m->undone && bucket->unit->loop == m->undone && has_unit(o->in, bucket->unit, m->iteration))
@@ -471,8 +473,9 @@ static void add_clip(ordering *o)
     event *norm = new_event(o->in), *reduce = new_event(o->in);
     norm->node = (oracle_node){.phase = 'O', .microbatch = -1};
     norm->node.bytes = 4;
-    for (uint32_t i = 0; i < placed->norms.count; i++) {
-        const etch_update *part = &placed->norms.at[i];
+    const end_works norms = end_norms(placed);
+    for (uint32_t i = 0; i < norms.count; i++) {
+        const end_work *part = &norms.at[i];
         int64_t units = part->unit->body ? value_of(o->in->b, part->unit->body->count) : 1;
         norm->node.flop += units * value_of(o->in->b, part->flop);
         norm->node.bytes += units * value_of(o->in->b, part->bytes);
@@ -492,8 +495,9 @@ static void add_clip(ordering *o)
 static void add_updates(ordering *o)
 {
     const etch_placed *placed = o->in->b->placed;
-    for (uint32_t i = 0; i < placed->updates.count; i++) {
-        const etch_update *update = &placed->updates.at[i];
+    const end_works updates = end_updates(placed);
+    for (uint32_t i = 0; i < updates.count; i++) {
+        const end_work *update = &updates.at[i];
         int64_t units = update->unit->loop ? value_of(o->in->b, update->unit->loop->count) : 1;
         for (int64_t unit = 0; unit < units; unit++) {
             if (!has_unit(o->in, update->unit, unit))
@@ -523,7 +527,8 @@ static void order_all(ordering *o)
             order_event(o, in->issued.at[i]);
     }
     in->slot++;
-    if (in->b->placed->norms.count > 0)
+    const end_works norms = end_norms(in->b->placed);
+    if (norms.count > 0)
         add_clip(o);
     add_updates(o);
 }
@@ -543,7 +548,8 @@ oracle oracle_run(const built *b, const shape *s)
     }
     in.microbatch = -1;
     ordering o = {.in = &in, .slot = 0};
-    o.bucket_done = ETCH_NEW_ARRAY(in.arena, b->placed->buckets.count, bool);
+    const end_works reductions = end_reductions(b->placed);
+    o.bucket_done = ETCH_NEW_ARRAY(in.arena, reductions.count, bool);
     order_all(&o);
     oracle result = {.nodes = ETCH_NEW_ARRAY(in.arena, o.order.count, oracle_node), .count = o.order.count};
     for (uint32_t i = 0; i < o.order.count; i++)

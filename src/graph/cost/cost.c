@@ -3,8 +3,7 @@
 
 typedef struct listing {
     const etch_training *training;
-    const etch_placed *placed;    /* NULL: costs of the graph itself */
-    const etch_stage_view *stage; /* NULL: everything is on one stage */
+    const etch_placed *placed; /* NULL: costs of the graph itself */
     etch_sym *sym;
     etch_arena *arena;
     etch_tensor **gradients; /* by weight */
@@ -31,18 +30,6 @@ static const etch_loop *loop_of(place at)
 static place outermost(const listing *l)
 {
     return (place){etch_int(l->sym, 1), NULL};
-}
-
-/* Inside a loop of the top level, as often as the stage runs its iterations. */
-static place place_on_stage(const listing *l, const etch_placed_loop *loop, const etch_region *body)
-{
-    place at = place_inside(l, outermost(l), body);
-    if (!l->stage)
-        return at;
-    const bool link = etch_home_is_loop(l->placed->stages, loop->home);
-    at.runs = link ? etch_stage_iterations(l->sym, l->stage, loop->home, body)
-                   : etch_mul(l->sym, at.runs, etch_stage_share(l->stage, loop->home));
-    return at;
 }
 
 /* Executions per step of what belongs to `phase`. */
@@ -178,56 +165,36 @@ static void list_params(const listing *l)
     }
 }
 
-/* A weight at the end of a step. */
-typedef struct ending {
-    const etch_unit *unit;
-    const etch_tensor *weight;
-    etch_expr elements; /* of one copy: in the graph, or those that one rank updates */
-    etch_expr copies;   /* of the whole model, or those of the stage; */
-    etch_expr counted;  /* of them, those whose norm is taken here; */
-    etch_expr tied;     /* and those that other stages hold as well */
-} ending;
-
-/* What `row` does with the weight: `constant` for each element. */
-static etch_cost item_of_weight(const listing *l, etch_measure measure, const ending *e, const etch_row *row,
-                                uint32_t constant)
-{
-    const etch_expr each = etch_mul(l->sym, e->elements, etch_int(l->sym, constant));
-    etch_cost item = etch_cost_of_weight(measure, e->weight, each, e->copies);
-    item.phase = ETCH_OPTIMIZER;
-    item.row = row;
-    return item;
-}
-
-static etch_cost item_of_norm(const listing *l, etch_measure measure, const ending *e, uint32_t constant)
-{
-    etch_cost item = item_of_weight(l, measure, e, etch_row_for(l->training->graph, ETCH_USE_NORM), constant);
-    item.times = e->counted;
-    return item;
-}
-
-/* Optimizer and clipping norm. */
-static void list_ending_flop(const listing *l, etch_measure measure, const ending *e)
+/* Optimizer and clipping norm of a weight of the whole job. */
+static void list_ending(const listing *l, const etch_unit *unit, uint32_t i)
 {
     const etch_train *train = &l->training->train;
-    push(l, item_of_weight(l, measure, e, train->optimizer.row, etch_update_flop(l->training)));
-    if (train->clip)
-        push(l, item_of_norm(l, measure, e, etch_clip_flop(l->training)));
+    const etch_tensor *weight = unit->weights.at[i];
+    const etch_expr elements = etch_elements(l->sym, weight, etch_size_in_training, l->training);
+    const etch_expr units = unit->body ? unit->body->count : etch_int(l->sym, 1);
+    const struct {
+        const etch_row *row;
+        uint32_t flop; /* of an element */
+    } ops[] = {{train->optimizer.row, etch_update_flop(l->training)},
+               {etch_row_for(l->training->graph, ETCH_USE_NORM), etch_clip_flop(l->training)}};
+    for (int k = 0; k < (train->clip ? 2 : 1); k++) {
+        etch_cost item =
+            etch_cost_of_weight(ETCH_FLOPS, weight, etch_mul(l->sym, elements, etch_int(l->sym, ops[k].flop)),
+                                etch_mul(l->sym, units, unit->copies.at[i]));
+        item.phase = ETCH_OPTIMIZER;
+        item.row = ops[k].row;
+        push(l, item);
+    }
 }
 
-static void list_ending_traffic(const listing *l, const ending *e)
+static void list_endings(const listing *l)
 {
-    const etch_train *train = &l->training->train;
-    uint32_t reads;
-    const uint32_t bytes = etch_update_bytes(l->training, e->weight, &reads);
-    etch_cost item = item_of_weight(l, ETCH_TRAFFIC, e, train->optimizer.row, bytes);
-    item.read = etch_mul(l->sym, e->elements, etch_int(l->sym, reads));
-    push(l, item);
-    if (!train->clip)
-        return;
-    item = item_of_norm(l, ETCH_TRAFFIC, e, etch_clip_bytes(l->training));
-    item.read = item.each;
-    push(l, item);
+    for (uint32_t u = 0; u < l->training->units.count; u++) {
+        const etch_unit *unit = l->training->units.at[u];
+        for (uint32_t i = 0; i < unit->weights.count; i++)
+            if (l->gradients[unit->weights.at[i]->id])
+                list_ending(l, unit, i);
+    }
 }
 
 /* ---- communication ------------------------------------------------------------------------------------- */
@@ -255,273 +222,71 @@ static void push_comm(const listing *l, etch_cost item)
     push(l, item);
 }
 
-static etch_cause cause_of_ending(const listing *l, const ending *e, etch_move move)
-{
-    const bool in_parts = move != ETCH_ALL_REDUCE;
-    return (etch_cause){move == ETCH_ALL_GATHER ? ETCH_RULE_UPDATE : ETCH_RULE_REDUCE, .tensor = e->weight,
-                        .unit = e->unit, .line = in_parts ? l->placed->plan->zero.span : (etch_span){0, 0}};
-}
-
-/* The weight's part of its buckets. */
-static void list_ending_moves(const listing *l, const ending *e)
-{
-    etch_ending_move moves[ETCH_ENDING_MOVES];
-    etch_ending_moves(l->placed, e->weight, moves);
-    for (uint32_t i = 0; i < ETCH_ENDING_MOVES; i++) {
-        if (moves[i].move == ETCH_NO_MOVE)
-            continue;
-        etch_cost item =
-            item_of_weight(l, ETCH_COMM, e, etch_row_of_move(l->training->graph, moves[i].move), 0);
-        item.each = moves[i].bytes;
-        if (moves[i].every_microbatch)
-            item.times = etch_mul(l->sym, item.times, l->training->train.micro);
-        item.phase = ETCH_SYNC;
-        item.move = moves[i].move;
-        item.axes = moves[i].axes;
-        item.cause = cause_of_ending(l, e, moves[i].move);
-        item.cause.every_microbatch = moves[i].every_microbatch;
-        push_comm(l, item);
-    }
-}
-
-/* Stages that hold the weight add up their gradients. */
-static void list_tie(const listing *l, const ending *e)
-{
-    if (!l->stage)
-        return;
-    etch_cost item = item_of_weight(l, ETCH_COMM, e, etch_row_of_move(l->training->graph, ETCH_ALL_REDUCE),
-                                    etch_sync_width(l->training));
-    item.times = e->tied;
-    item.phase = ETCH_SYNC;
-    item.move = ETCH_ALL_REDUCE;
-    item.axes = etch_stage_axes(l->placed);
-    item.cause = (etch_cause){ETCH_RULE_TIE, .tensor = e->weight, .unit = e->unit,
-                              .line = l->placed->stages->line->span};
-    push_comm(l, item);
-}
-
-/* The norm itself: one number, written and then summed over all ranks. */
-static void list_clip_result(const listing *l)
-{
-    const etch_graph *graph = l->training->graph;
-    etch_cost item = {
-        .measure = ETCH_TRAFFIC,
-        .each = etch_int(l->sym, ETCH_CLIP_RESULT_BYTES),
-        .read = etch_int(l->sym, 0),
-        .times = etch_int(l->sym, 1),
-        .phase = ETCH_OPTIMIZER,
-        .row = etch_row_for(l->training->graph, ETCH_USE_NORM),
-        .scope = graph->scopes.at[0],
-        .span = l->training->train.span,
-    };
-    push(l, item);
-    if (l->placed->plan->mesh.count == 0)
-        return;
-    item.phase = ETCH_SYNC;
-    item.move = ETCH_ALL_REDUCE;
-    item.row = etch_row_of_move(l->training->graph, ETCH_ALL_REDUCE);
-    item.axes = (1u << l->placed->plan->mesh.count) - 1;
-    item.cause = (etch_cause){ETCH_RULE_CLIP, .line = l->training->train.span};
-    push_comm(l, item);
-}
-
 /* ---- one rank ------------------------------------------------------------------------------------------ */
 
-static etch_cost item_of_step(const listing *l, etch_measure measure, const etch_step *step, place at)
+static etch_cost item_of(const listing *l, const etch_step_task *task, const etch_step_contribution *c,
+                         const etch_task_place *at)
 {
-    const etch_op *op = step->op; /* NULL: a move */
-    const etch_tensor *tensor = step->outs[0]->tensor;
+    const etch_op *op = c->step ? c->step->op : NULL;
     return (etch_cost){
-        .measure = measure,
-        .times = times_of(l, at, step->phase),
-        .phase = step->phase,
-        .row = step->row,
+        .times = at->runs,
+        .phase = task->phase,
+        .row = c->row,
         .matmul = op && etch_op_is_matmul(op),
         .of_weights = op ? etch_is_weight_gradient(l->weight_gradients, op)
-                         : step->phase == ETCH_BACKWARD && l->weight_gradients[tensor->id],
-        .scope = op ? forward_op(op)->scope : step->scope,
-        .loop = loop_of(at),
-        .body = at.body,
-        .tensor = tensor,
-        .span = op ? op->span : tensor->span,
+                         : task->phase == ETCH_BACKWARD && c->tensor && l->weight_gradients[c->tensor->id],
+        .scope = c->scope,
+        .loop = at->body ? at->body->loop : NULL,
+        .body = at->body,
+        .tensor = c->tensor,
+        .span = c->span,
     };
 }
 
-/* What microbatches write is there together. */
-static void list_cache(const listing *l, const etch_step *step, place at)
+static void list_traffic(const listing *l, etch_cost item, const etch_step_contribution *c)
 {
-    etch_cost item = item_of_step(l, ETCH_CACHED, step, at);
-    item.each = etch_value_bytes(l->placed, step->outs[0]);
+    const etch_expr nothing = etch_int(l->sym, 0);
+    item.measure = ETCH_TRAFFIC;
+    item.read = c->read ? c->read : nothing;
+    item.each = etch_add(l->sym, item.read, c->written ? c->written : nothing);
     push(l, item);
 }
 
-/* Weight by weight, so that modules can be told apart. */
-static void list_gather(const listing *l, const etch_step *gather, place at)
+static void list_payload(const listing *l, etch_cost item, const etch_step_task *task,
+                         const etch_step_contribution *c)
 {
-    for (uint32_t i = 0; i < gather->in_count; i++) {
-        const etch_tensor *weight = gather->ins[i]->tensor;
-        etch_cost item = item_of_step(l, ETCH_COMM, gather, at);
-        item.each = etch_payload_of(l->placed, gather, i);
-        if (gather->once)
-            item.times = at.runs;
-        item.move = gather->move;
-        item.axes = gather->axes;
-        item.step = gather;
-        item.cause = gather->cause;
-        item.scope = weight->scope;
-        item.tensor = weight;
-        item.span = weight->span;
-        push_comm(l, item);
-    }
-}
-
-static void list_kernel(const listing *l, const etch_kernel *kernel, place at)
-{
-    if (kernel->anchor->copies) {
-        list_gather(l, kernel->anchor, at);
-        return;
-    }
-    if (etch_step_role(kernel->anchor) == ETCH_ROLE_MOVE) {
-        etch_cost item = item_of_step(l, ETCH_COMM, kernel->anchor, at);
-        item.each = kernel->bytes;
-        item.move = kernel->anchor->move;
-        item.axes = kernel->anchor->axes;
-        item.step = kernel->anchor;
-        item.cause = kernel->anchor->cause;
-        push_comm(l, item);
-        return;
-    }
-    for (uint32_t i = 0; i < kernel->steps.count; i++) {
-        etch_cost item = item_of_step(l, ETCH_RANK_FLOPS, kernel->steps.at[i], at);
-        item.step = kernel->steps.at[i];
-        item.op = item.step->op;
-        item.each = etch_step_flop(l->placed, item.step);
-        push(l, item);
-        if (kernel->steps.at[i]->row->stays)
-            list_cache(l, kernel->steps.at[i], at);
-    }
-    etch_cost item = item_of_step(l, ETCH_TRAFFIC, kernel->anchor, at);
-    item.each = kernel->bytes;
-    item.read = kernel->read;
-    push(l, item);
-}
-
-/* Goes as deep as loops are nested. */
-static void list_body(const listing *l, const etch_placed_region *region, place at)
-{
-    for (uint32_t i = 0; i < region->kernels.count; i++)
-        list_kernel(l, region->kernels.at[i], at);
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_placed_loop *loop = region->items.at[i].loop;
-        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            list_body(l, loop->bodies.at[k], place_inside(l, at, loop->bodies.at[k]->of));
-    }
-}
-
-static void list_top(const listing *l, const etch_placed_region *region)
-{
-    for (uint32_t i = 0; i < region->kernels.count; i++) {
-        place at = outermost(l);
-        if (l->stage)
-            at.runs = etch_stage_share(l->stage, region->kernels.at[i]->anchor->home);
-        list_kernel(l, region->kernels.at[i], at);
-    }
-    for (uint32_t i = 0; i < region->items.count; i++) {
-        const etch_placed_loop *loop = region->items.at[i].loop;
-        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
-            list_body(l, loop->bodies.at[k], place_on_stage(l, loop, loop->bodies.at[k]->of));
-    }
-}
-
-/* ---- messages between stages --------------------------------------------------------------------------- */
-
-static void list_message(const listing *l, etch_phase phase, const etch_cut *cut, etch_expr bytes,
-                         etch_expr count)
-{
-    const etch_graph *graph = l->training->graph;
-    etch_cost item = {
-        .each = bytes,
-        .times = etch_mul(l->sym, l->training->train.micro, count),
-        .phase = phase,
-        .move = ETCH_SEND,
-        .axes = etch_stage_axes(l->placed),
-        .cause = {ETCH_RULE_STAGE, .cut = cut, .line = l->placed->stages->line->span},
-        .scope = graph->scopes.at[0],
-        .span = l->placed->stages->line->span,
-    };
+    item.each = c->payload;
+    item.step = c->step;
+    item.move = task->move;
+    item.axes = task->axes;
+    item.cause = task->cause;
+    if (task->end)
+        item.cause.tensor = c->tensor;
     push_comm(l, item);
 }
 
-static void list_messages(const listing *l)
+/* One contribution to the step of a rank. */
+static void list_contribution(void *data, const etch_step_task *task, const etch_step_contribution *c,
+                              const etch_task_place *at)
 {
-    const etch_stages *stages = l->placed->stages;
-    for (uint32_t i = 0; l->stage && i < stages->cuts.count; i++)
-        list_message(l, ETCH_FORWARD, &stages->cuts.at[i], stages->cuts.at[i].forward_bytes,
-                     l->stage->forward[i]);
-    for (uint32_t i = 0; l->stage && l->placed->backward && i < stages->cuts.count; i++)
-        list_message(l, ETCH_BACKWARD, &stages->cuts.at[i], stages->cuts.at[i].backward_bytes,
-                     l->stage->backward[i]);
-}
-
-/* ---- the end of a step --------------------------------------------------------------------------------- */
-
-static void list_ending(const listing *l, ending *e)
-{
-    if (!l->placed) {
-        e->elements = etch_elements(l->sym, e->weight, etch_size_in_training, l->training);
-        list_ending_flop(l, ETCH_FLOPS, e);
-        return;
+    const listing *l = data;
+    etch_cost item = item_of(l, task, c, at);
+    if (c->payload)
+        list_payload(l, item, task, c);
+    if (c->read || c->written)
+        list_traffic(l, item, c);
+    if (c->cached) { /* what microbatches write is there together */
+        item.measure = ETCH_CACHED;
+        item.each = c->cached;
+        push(l, item);
     }
-    e->elements = etch_update_elements(l->placed, e->weight);
-    list_ending_moves(l, e);
-    list_tie(l, e);
-    list_ending_flop(l, ETCH_RANK_FLOPS, e);
-    list_ending_traffic(l, e);
-}
-
-/* Copies of a unit's weights on the stage, and how many of them it shares with other stages. */
-typedef struct holding {
-    etch_expr copies, counted, tied; /* all; those whose norm it counts; those that others hold as well */
-} holding;
-
-static holding holding_of(const listing *l, const etch_unit *unit)
-{
-    etch_expr runs = unit->body ? unit->body->count : etch_int(l->sym, 1);
-    const etch_homes *uses = l->stage ? etch_unit_uses(l->placed, unit) : NULL;
-    holding all = {runs, runs, etch_int(l->sym, 0)};
-    if (uses && uses->count == 0) { /* with the iterations of a loop of the chain */
-        all.copies = all.counted =
-            etch_stage_iterations(l->sym, l->stage, etch_stage_home_of(l->placed, unit->loop), unit->body);
-    } else if (uses) {
-        all.copies = etch_mul(l->sym, runs, etch_stage_presence(l->sym, l->stage, uses));
-        all.counted = etch_mul(l->sym, runs, etch_stage_begins(l->sym, l->stage, uses));
-        all.tied = etch_mul(l->sym, runs, etch_stage_ties(l->sym, l->stage, uses));
+    if (c->flop) {
+        item.measure = ETCH_RANK_FLOPS;
+        item.each = c->flop;
+        item.step = c->step;
+        item.op = c->step ? c->step->op : NULL;
+        push(l, item);
     }
-    return all;
-}
-
-/* Weight by weight, so that modules can be told apart; the sums are those of buckets and updates. */
-static void list_unit(const listing *l, const etch_unit *unit)
-{
-    const holding held = holding_of(l, unit);
-    for (uint32_t i = 0; i < unit->weights.count; i++) {
-        const etch_expr each = unit->copies.at[i];
-        ending e = {.unit = unit,
-                    .weight = unit->weights.at[i],
-                    .copies = etch_mul(l->sym, held.copies, each),
-                    .counted = etch_mul(l->sym, held.counted, each),
-                    .tied = etch_mul(l->sym, held.tied, each)};
-        if (l->gradients[e.weight->id])
-            list_ending(l, &e);
-    }
-}
-
-static void list_endings(const listing *l)
-{
-    const uint32_t count = l->placed ? l->placed->units.count : l->training->units.count;
-    etch_unit *const *units = l->placed ? l->placed->units.at : l->training->units.at;
-    for (uint32_t i = 0; i < count; i++)
-        list_unit(l, units[i]);
 }
 
 /* ---- the door ------------------------------------------------------------------------------------------ */
@@ -551,20 +316,10 @@ void etch_placed_costs(const etch_placed *placed, const etch_stage_view *stage, 
     listing l = {
         .training = placed->training,
         .placed = placed,
-        .stage = placed->stages ? stage : NULL,
         .sym = placed->training->graph->sym,
         .arena = placed->arena,
-        .gradients = etch_gradients_by_weight(placed->training, placed->arena),
         .weight_gradients = etch_weight_gradients(placed->training),
         .out = out,
     };
-    list_top(&l, placed->forward);
-    if (placed->backward)
-        list_top(&l, placed->backward);
-    list_messages(&l);
-    if (!placed->backward)
-        return;
-    list_endings(&l);
-    if (placed->training->train.clip)
-        list_clip_result(&l);
+    etch_step_each(placed->program, stage, list_contribution, &l);
 }

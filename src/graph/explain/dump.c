@@ -1,6 +1,7 @@
 /* A placed graph as text: one line a step, for tests and for reading. */
 #include "graph/explain/explain.h"
 #include "graph/ir/row.h"
+#include "graph/step/program.h"
 
 typedef struct dump {
     const etch_placed *placed;
@@ -102,11 +103,38 @@ void etch_placed_dump(const etch_placed *placed, etch_buf *out)
         etch_buf_puts(out, "backward\n");
         put_region(&d, placed->backward, 0);
     }
-    for (uint32_t i = 0; i < placed->buckets.count; i++) {
-        const etch_bucket *bucket = &placed->buckets.at[i];
-        etch_buf_printf(out, "reduce over %s:", etch_axes_label(placed, bucket->axes));
-        for (uint32_t k = 0; k < bucket->gradients.count; k++)
-            etch_buf_printf(out, " %s", bucket->gradients.at[k]->name);
+    for (uint32_t i = 0; placed->program && i < placed->program->end.count; i++) {
+        const etch_step_task *task = placed->program->end.at[i];
+        if (task->end != ETCH_END_REDUCE)
+            continue;
+        etch_buf_printf(out, "reduce over %s:", etch_axes_label(placed, task->axes));
+        for (uint32_t k = 0; k < task->contributions.count; k++)
+            etch_buf_printf(out, " %s", task->contributions.at[k].gradient->name);
         etch_buf_puts(out, "\n");
+    }
+}
+
+const char *etch_dump_text(etch_sym *sym, const etch_dump_values *values, etch_expr expr)
+{
+    return etch_expr_text(sym, values->apply ? values->apply(values->data, expr) : expr);
+}
+
+void etch_stages_dump(const etch_placed *placed, const etch_dump_values *values, etch_buf *out)
+{
+    const etch_stages *stages = placed->stages;
+    etch_sym *sym = placed->training->graph->sym;
+    if (!stages)
+        return;
+    etch_buf_puts(out, "chain\n");
+    for (uint32_t i = 0; i < stages->entries.count; i++) {
+        const etch_stage_entry *entry = &stages->entries.at[i];
+        etch_buf_printf(out, "  %s %s", etch_dump_text(sym, values, entry->count), entry->name);
+        etch_buf_printf(out, ", from %s on\n", etch_dump_text(sym, values, entry->first));
+    }
+    for (uint32_t i = 0; i < stages->cuts.count; i++) {
+        const etch_cut *cut = &stages->cuts.at[i];
+        etch_buf_printf(out, "  cut %s %s: bytes %s forward", cut->inside ? "inside" : "before",
+                        stages->entries.at[cut->entry].name, etch_dump_text(sym, values, cut->forward_bytes));
+        etch_buf_printf(out, ", %s backward\n", etch_dump_text(sym, values, cut->backward_bytes));
     }
 }

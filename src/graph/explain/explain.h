@@ -48,5 +48,19 @@ const char *etch_two_axes_text(const etch_placed *placed, const etch_requirement
 /* One line a step: phase, results with their placement, op, operands, why a move is there, kernel. For tests
  * and for people. */
 void etch_placed_dump(const etch_placed *placed, etch_buf *out);
+/* How formulas of a dump are printed: with the values that are known. */
+typedef struct etch_dump_values {
+    etch_expr (*apply)(void *data, etch_expr expr); /* NULL: as they are */
+    void *data;
+} etch_dump_values;
+
+/* The chain of layers of a plan with stages, and what crosses where it may be cut; nothing without stages. */
+void etch_stages_dump(const etch_placed *placed, const etch_dump_values *values, etch_buf *out);
+/* The same of a graph that is not placed (`backward` may be NULL), and one line a task of a step program. */
+void etch_graph_dump(const etch_graph *graph, const etch_region *backward, const etch_dump_values *values,
+                     etch_buf *out);
+void etch_step_program_dump(const etch_step_program *program, const etch_dump_values *values, etch_buf *out);
+/* The text of a formula in a dump. */
+const char *etch_dump_text(etch_sym *sym, const etch_dump_values *values, etch_expr expr);
 
 #endif

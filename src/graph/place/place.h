@@ -11,9 +11,7 @@ typedef struct etch_stages etch_stages;
 typedef struct etch_kernel etch_kernel;
 typedef struct etch_gathering etch_gathering;
 typedef ETCH_VEC(etch_gathering) etch_gatherings;
-typedef struct etch_bucket etch_bucket;
-typedef ETCH_VEC(etch_bucket) etch_buckets;
-typedef struct etch_update etch_update;
+typedef struct etch_step_program etch_step_program;
 
 /* State of one tensor on one mesh axis. */
 typedef const etch_dim *etch_state;      /* NULL: replicated; a dim: sharded on it */
@@ -132,11 +130,7 @@ typedef struct etch_placed {
     ETCH_VEC(etch_unit *)
     units;                         /* those of the training graph, apart where their weights are in different
                                     stages */
-    etch_buckets buckets;          /* reductions; order of units: last used first */
-    ETCH_VEC(etch_update) updates; /* order of units: first used first */
-    etch_buckets gathers;          /* of weights that were updated in shards; order of updates */
-    etch_buckets ties;             /* sums over the stages that use the same weights, after `buckets` */
-    ETCH_VEC(etch_update) norms;   /* clipping: sums of squares, by units; none without it */
+    const etch_step_program *program;
     ETCH_VEC(etch_requirement) requirements;
     uint32_t uneven_axes; /* the coordinates on these say how much work a rank has: see etch_at_part */
     uint32_t value_count, step_count;

@@ -503,6 +503,7 @@ static etch_unit *part_of_unit(etch_placed *placed, uint32_t first, const etch_u
     part->loop = whole->loop;
     part->body = whole->body;
     part->segment = whole->segment;
+    part->id = placed->units.count;
     ETCH_PUSH(placed->arena, &placed->units, part);
     return part;
 }

@@ -4,6 +4,7 @@
 
 #include "graph/place/steps.h"
 #include "graph/stage/chain.h"
+#include "graph/step/program.h"
 #include "graph/step/step.h"
 
 /* Fills `zero_axes`. Needs `weight_of` and `stages`; called once, by `etch_place`. False after an error. */
@@ -14,9 +15,8 @@ void etch_shard_weights(etch_placed *placed);
 /* Groups the steps of every region into kernels, in issue order, and fills what they read, write and cost.
  * Needs the finished regions; called once, by `etch_place`. */
 void etch_kernels(etch_placed *placed, etch_granularity granularity);
-/* Fills buckets, updates, gathers and the clipping norm. Needs `weight_of`, `sync_axes` and `zero_axes`; called
- * once, by `etch_place`. */
-void etch_updates(etch_placed *placed);
+/* Makes the step program. Needs kernels and weight groups; called once, by `etch_place`. */
+void etch_step_program_make(etch_placed *placed);
 /* The axes that number the stages; none without stages. */
 uint32_t etch_stage_axes(const etch_placed *placed);
 /* Bytes that a rank puts into a move; of one operand of it. */

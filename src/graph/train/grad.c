@@ -764,6 +764,8 @@ etch_training *etch_train_derive(etch_graph *graph, const etch_train *train)
     bool *seen = ETCH_NEW_ARRAY(graph->arena, graph->tensors.count, bool);
     unit_region(&d, graph->forward, NULL, &segment, seen);
     sort_units(training);
+    for (uint32_t i = 0; i < training->units.count; i++)
+        training->units.at[i]->id = i;
     graph->region = graph->forward;
     return d.failed ? NULL : training;
 }

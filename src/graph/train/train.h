@@ -34,6 +34,7 @@ typedef struct etch_unit {
     etch_loop *loop;   /* forward loop, or NULL */
     etch_region *body; /* of its iterations: the class; NULL without a loop */
     uint32_t segment;  /* order of first use at top level */
+    uint32_t id;       /* index in the list that it is of: of the training graph, or of a placement */
     ETCH_VEC(etch_tensor *) weights;
     ETCH_VEC(etch_expr) copies; /* how often each weight exists in one unit: 1, or the count of inner loops */
 } etch_unit;

@@ -70,17 +70,7 @@ static const char *comm_name(const etch_comm_total *total)
         return etch_move_name(ETCH_SEND);
     if (total->type == ETCH_NODE_RECV)
         return "recv";
-    switch ((etch_comm_type)total->collective) {
-    case ETCH_COMM_ALL_REDUCE:
-        return etch_move_name(ETCH_ALL_REDUCE);
-    case ETCH_COMM_ALL_GATHER:
-        return etch_move_name(ETCH_ALL_GATHER);
-    case ETCH_COMM_ALL_TO_ALL:
-        return etch_move_name(ETCH_ALL_TO_ALL);
-    case ETCH_COMM_REDUCE_SCATTER:
-        break;
-    }
-    return etch_move_name(ETCH_REDUCE_SCATTER);
+    return etch_move_name(etch_move_of_collective(total->collective));
 }
 
 static etch_output_stage summarize_stage(etch_session *session, const etch_stage_total *total)

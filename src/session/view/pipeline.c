@@ -198,7 +198,7 @@ static void add_stages(const showing *s)
             slots[stage][i] = (etch_pipeline_slot){
                 .backward = order[i].backward, .chunk = order[i].chunk, .microbatch = order[i].microbatch};
         stages[stage] = (etch_pipeline_stage){
-            .in_flight = etch_in_flight(pipe, stage), .slots = slots[stage], .slot_count = (size_t)count};
+            .in_flight = etch_in_flight(order, count), .slots = slots[stage], .slot_count = (size_t)count};
     }
     s->report->time = run_clock(arena, pipe, slots);
     s->report->stages = stages;

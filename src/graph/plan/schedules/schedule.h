@@ -4,7 +4,8 @@
  * that every microbatch runs through, forward from link 0 and backward from the last. A slot is what a stage
  * does without pause: one microbatch through one chunk in one direction. A schedule is the order of the slots
  * of each stage; it says nothing of time. No order here ever stalls: a stage that does its slots in turn,
- * each as soon as what it needs is there, comes to the end, however long slots and messages take. */
+ * each as soon as what it needs is there, comes to the end, however long slots and messages take. Each schedule is
+ * a file of its own here (generator.h). */
 #ifndef ETCH_GRAPH_PLAN_SCHEDULE_H
 #define ETCH_GRAPH_PLAN_SCHEDULE_H
 
@@ -47,9 +48,9 @@ typedef struct etch_pipe {
 uint64_t etch_slot_count(const etch_pipe *pipe);
 /* The slots of a stage in their order, `etch_slot_count` of them, in `arena`. */
 const etch_slot *etch_slots(etch_arena *arena, const etch_pipe *pipe, uint32_t stage);
-/* The most slots that `stage` has gone forward and not yet begun to go back at a time, which is how often it
+/* The most of these slots of a stage that have gone forward and not yet begun to go back at a time, which is how often it
  * holds what a chunk saves: at all times at most this many, at some time exactly. 0 without backward slots. */
-uint64_t etch_in_flight(const etch_pipe *pipe, uint32_t stage);
+uint64_t etch_in_flight(const etch_slot *slots, uint64_t count);
 
 /* ---- formulas --------------------------------------------------------------------------------------- */
 

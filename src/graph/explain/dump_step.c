@@ -1,0 +1,97 @@
+/* The step program as text: one line a task, for reading. */
+#include "graph/explain/explain.h"
+#include "graph/step/program.h"
+
+typedef struct dump {
+    const etch_placed *placed;
+    etch_sym *sym;
+    const etch_dump_values *values;
+    etch_buf *out;
+} dump;
+
+static void put_indent(const dump *d, uint32_t depth)
+{
+    for (uint32_t i = 0; i < depth; i++)
+        etch_buf_puts(d->out, "  ");
+}
+
+/* "flop 2*batch*hidden^2, bytes 4*batch*hidden" */
+static void put_numbers(const dump *d, const etch_step_task *task)
+{
+    if (!etch_is_zero(task->flop))
+        etch_buf_printf(d->out, " flop %s,", etch_dump_text(d->sym, d->values, task->flop));
+    etch_buf_printf(d->out, " bytes %s\n", etch_dump_text(d->sym, d->values, task->bytes));
+}
+
+/* The rows of its ops; the weights of a task of the end. */
+static void put_contributions(const dump *d, const etch_step_task *task)
+{
+    for (uint32_t i = 0; i < task->contributions.count; i++) {
+        const etch_step_contribution *c = &task->contributions.at[i];
+        const char *name = task->end ? (c->tensor ? c->tensor->name : "all") : etch_row_name(c->row);
+        etch_buf_printf(d->out, "%s%s", i ? ", " : "", name);
+    }
+}
+
+/* "backward compute (einsum, add): flop .., bytes .."; "forward all_reduce over tp (all_reduce): bytes .." */
+static void put_task(const dump *d, const etch_step_task *task, uint32_t depth)
+{
+    static const char *const when[] = {[ETCH_EACH_MICROBATCH] = "",
+                                       [ETCH_FIRST_MICROBATCH] = " with the first microbatch",
+                                       [ETCH_ONCE_A_STEP] = " once a step"};
+    put_indent(d, depth);
+    etch_buf_printf(d->out, "%s %s", etch_phase_name(task->phase),
+                    task->kind == ETCH_TASK_COMPUTE ? "compute" : etch_move_name(task->move));
+    if (task->kind != ETCH_TASK_COMPUTE)
+        etch_buf_printf(d->out, " over %s", etch_axes_label(d->placed, task->axes));
+    if (task->kind != ETCH_TASK_MESSAGE) {
+        etch_buf_puts(d->out, " (");
+        put_contributions(d, task);
+        etch_buf_puts(d->out, ")");
+    }
+    etch_buf_printf(d->out, "%s:", when[task->when]);
+    put_numbers(d, task);
+}
+
+/* Goes as deep as loops are nested. */
+static void put_body(const dump *d, const etch_step_body *body, uint32_t depth)
+{
+    for (uint32_t i = 0; i < body->items.count; i++) {
+        const etch_step_repeat *repeat = body->items.at[i].repeat;
+        if (!repeat) {
+            put_task(d, body->items.at[i].task, depth);
+            continue;
+        }
+        for (uint32_t k = 0; k < repeat->bodies.count; k++) {
+            const etch_region *of = repeat->bodies.at[k]->region->of;
+            put_indent(d, depth);
+            etch_buf_printf(d->out, "%s %s, %s times%s {\n", k ? "} or" : "repeat", of->loop->name,
+                            etch_dump_text(d->sym, d->values, of->count),
+                            of->loop->forward ? ", in reverse" : "");
+            put_body(d, repeat->bodies.at[k], depth + 1);
+        }
+        put_indent(d, depth);
+        etch_buf_puts(d->out, "}\n");
+    }
+}
+
+static void put_tasks(const dump *d, const char *title, const etch_step_tasks *tasks)
+{
+    if (tasks->count > 0)
+        etch_buf_printf(d->out, "%s\n", title);
+    for (uint32_t i = 0; i < tasks->count; i++)
+        put_task(d, tasks->at[i], 1);
+}
+
+void etch_step_program_dump(const etch_step_program *program, const etch_dump_values *values, etch_buf *out)
+{
+    const dump d = {program->placed, program->placed->training->graph->sym, values, out};
+    etch_buf_printf(out, "microbatches %s\nforward\n", etch_dump_text(d.sym, values, program->micro));
+    put_body(&d, program->forward, 1);
+    if (program->backward) {
+        etch_buf_puts(out, "backward\n");
+        put_body(&d, program->backward, 1);
+    }
+    put_tasks(&d, "messages between stages", &program->messages);
+    put_tasks(&d, "end of the step", &program->end);
+}

@@ -1,0 +1,37 @@
+/* What a schedule is: one file of this folder, and one line of the table in schedule.c. */
+#ifndef ETCH_GRAPH_PLAN_GENERATOR_H
+#define ETCH_GRAPH_PLAN_GENERATOR_H
+
+#include "graph/plan/schedules/schedule.h"
+
+/* The slots of a stage in the making, with room for `etch_slot_count` of them. */
+typedef struct etch_slot_list {
+    etch_slot *at;
+    uint64_t count;
+} etch_slot_list;
+
+struct etch_schedule {
+    const char *name; /* as specs say it */
+    bool has_chunks;  /* takes `virtual = v`; else each stage has one chunk */
+    /* Adds the slots of `stage`, from 0, in the order in which it does them: for every microbatch and chunk a
+     * forward slot, and a backward slot when the pipe trains. No order may stall. */
+    void (*slots)(etch_slot_list *list, const etch_pipe *pipe, uint32_t stage);
+    /* Closed forms, equal to what the slots say: see `etch_in_flight_formula`, `etch_chunk_in_flight_formula` (NULL
+     * where a stage has one chunk) and `etch_bubble_formula`. */
+    etch_expr (*in_flight)(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr stage);
+    etch_expr (*chunk_in_flight)(etch_sym *sym, const etch_pipe_sizes *sizes, uint32_t chunks, uint32_t chunk,
+                                 etch_expr stage);
+    etch_expr (*bubble)(etch_sym *sym, const etch_pipe_sizes *sizes);
+};
+
+extern const etch_schedule etch_schedule_gpipe, etch_schedule_one_f_one_b, etch_schedule_interleaved;
+
+/* ---- what orders have in common ------------------------------------------------------------------------ */
+
+void etch_slot_add(etch_slot_list *list, bool backward, uint32_t chunk, uint64_t microbatch);
+/* Forward and backward in turns, of one chunk, after `warmup` forward slots (all of them where there are fewer). */
+void etch_slots_in_turns(etch_slot_list *list, const etch_pipe *pipe, uint64_t warmup);
+/* (p - 1) / m: all other stages fill and drain, each for as long as one microbatch takes. */
+etch_expr etch_bubble_of_others(etch_sym *sym, const etch_pipe_sizes *sizes);
+
+#endif

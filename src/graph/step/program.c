@@ -1,0 +1,186 @@
+/* The step program of a placed graph: its kernels and loops in issue order, the messages between stages, and the end
+ * of the step.
+ *
+ * requires: kernels, weight groups. provides: placed->program. */
+#include "graph/step/step_int.h"
+
+typedef struct builder {
+    etch_placed *placed;
+    etch_sym *sym;
+    etch_arena *arena;
+} builder;
+
+/* The op of forward that an op derives from. */
+static const etch_op *forward_op(const etch_op *op)
+{
+    while (op->forward)
+        op = op->forward;
+    return op;
+}
+
+static etch_step_contribution of_step(const etch_step *step)
+{
+    const etch_op *op = step->op;
+    const etch_tensor *tensor = step->outs[0]->tensor;
+    return (etch_step_contribution){.step = step,
+                                    .tensor = tensor,
+                                    .row = step->row,
+                                    .scope = op ? forward_op(op)->scope : step->scope,
+                                    .span = op ? op->span : tensor->span};
+}
+
+/* The numbers of memory are the kernel's as a whole: they count for its anchor. */
+static void add_ops(const builder *b, etch_step_task *task)
+{
+    const etch_kernel *kernel = task->kernel;
+    for (uint32_t i = 0; i < kernel->steps.count; i++) {
+        const etch_step *step = kernel->steps.at[i];
+        etch_step_contribution c = of_step(step);
+        c.flop = etch_step_flop(b->placed, step);
+        if (step->row->stays)
+            c.cached = etch_value_bytes(b->placed, step->outs[0]);
+        if (step == kernel->anchor) {
+            c.read = kernel->read;
+            c.written = etch_sub(b->sym, kernel->bytes, kernel->read);
+        }
+        ETCH_PUSH(b->arena, &task->contributions, c);
+    }
+}
+
+/* Weights that are gathered together count weight by weight, so that modules can be told apart. */
+static void add_operands(const builder *b, etch_step_task *task)
+{
+    const etch_step *collective = task->kernel->anchor;
+    for (uint32_t i = 0; collective->copies && i < collective->in_count; i++) {
+        const etch_tensor *weight = collective->ins[i]->tensor;
+        etch_step_contribution c = of_step(collective);
+        c.tensor = weight;
+        c.scope = weight->scope;
+        c.span = weight->span;
+        c.payload = etch_payload_of(b->placed, collective, i);
+        ETCH_PUSH(b->arena, &task->contributions, c);
+    }
+    if (collective->copies)
+        return;
+    etch_step_contribution c = of_step(collective);
+    c.payload = task->bytes;
+    ETCH_PUSH(b->arena, &task->contributions, c);
+}
+
+static etch_step_task *task_of(const builder *b, const etch_kernel *kernel)
+{
+    const etch_step *anchor = kernel->anchor;
+    const bool collective = etch_step_role(anchor) == ETCH_ROLE_MOVE;
+    etch_step_task *task = ETCH_NEW(b->arena, etch_step_task);
+    *task = (etch_step_task){.kind = collective ? ETCH_TASK_COLLECTIVE : ETCH_TASK_COMPUTE,
+                             .phase = anchor->phase,
+                             .when = anchor->once ? ETCH_FIRST_MICROBATCH : ETCH_EACH_MICROBATCH,
+                             .move = anchor->move,
+                             .axes = anchor->axes,
+                             .cause = anchor->cause,
+                             .flop = kernel->flop,
+                             .bytes = kernel->bytes,
+                             .kernel = kernel,
+                             .position = anchor->home};
+    if (collective)
+        add_operands(b, task);
+    else
+        add_ops(b, task);
+    return task;
+}
+
+static etch_step_body *body_of(const builder *b, const etch_placed_region *region);
+
+static etch_step_repeat *repeat_of(const builder *b, const etch_placed_loop *loop)
+{
+    etch_step_repeat *repeat = ETCH_NEW(b->arena, etch_step_repeat);
+    repeat->loop = loop;
+    repeat->position = loop->home;
+    for (uint32_t i = 0; i < loop->bodies.count; i++)
+        ETCH_PUSH(b->arena, &repeat->bodies, body_of(b, loop->bodies.at[i]));
+    return repeat;
+}
+
+/* Kernels stand among the items of their region. Goes as deep as loops are nested. */
+static etch_step_body *body_of(const builder *b, const etch_placed_region *region)
+{
+    etch_step_body *body = ETCH_NEW(b->arena, etch_step_body);
+    uint32_t kernel = 0;
+    body->region = region;
+    for (uint32_t item = 0; item < region->items.count; item++) {
+        const etch_placed_loop *loop = region->items.at[item].loop;
+        for (; kernel < region->kernels.count && region->kernels.at[kernel]->item <= item; kernel++)
+            ETCH_PUSH(b->arena, &body->items,
+                      (etch_step_item){.task = task_of(b, region->kernels.at[kernel])});
+        if (loop)
+            ETCH_PUSH(b->arena, &body->items, (etch_step_item){.repeat = repeat_of(b, loop)});
+    }
+    return body;
+}
+
+/* ---- messages ------------------------------------------------------------------------------------------ */
+
+static etch_step_task *message_of(const builder *b, etch_phase phase, const etch_cut *cut, etch_expr bytes)
+{
+    const etch_span line = b->placed->stages->line->span;
+    etch_step_task *task = ETCH_NEW(b->arena, etch_step_task);
+    *task = (etch_step_task){.kind = ETCH_TASK_MESSAGE,
+                             .phase = phase,
+                             .move = ETCH_SEND,
+                             .axes = etch_stage_axes(b->placed),
+                             .cause = {ETCH_RULE_STAGE, .cut = cut, .line = line},
+                             .flop = etch_int(b->sym, 0),
+                             .bytes = bytes,
+                             .cut = cut};
+    const etch_step_contribution c = {
+        .scope = b->placed->training->graph->scopes.at[0], .span = line, .payload = bytes};
+    ETCH_PUSH(b->arena, &task->contributions, c);
+    return task;
+}
+
+static void add_messages(const builder *b, etch_step_program *program)
+{
+    const etch_stages *stages = b->placed->stages;
+    for (uint32_t i = 0; stages && i < stages->cuts.count; i++) {
+        const etch_cut *cut = &stages->cuts.at[i];
+        ETCH_PUSH(b->arena, &program->messages, message_of(b, ETCH_FORWARD, cut, cut->forward_bytes));
+    }
+    for (uint32_t i = 0; stages && program->backward && i < stages->cuts.count; i++) {
+        const etch_cut *cut = &stages->cuts.at[i];
+        ETCH_PUSH(b->arena, &program->messages, message_of(b, ETCH_BACKWARD, cut, cut->backward_bytes));
+    }
+}
+
+/* ---- weight groups ------------------------------------------------------------------------------------- */
+
+/* What stages do together comes last. */
+static void find_groups(const builder *b, etch_step_program *program)
+{
+    for (uint32_t i = 0; i < b->placed->units.count; i++)
+        ETCH_PUSH(b->arena, &program->groups, (etch_weight_group){.weights = b->placed->units.at[i]});
+    for (int shared = 0; shared < 2; shared++)
+        for (uint32_t i = 0; i < program->end.count; i++) {
+            etch_step_task *task = program->end.at[i];
+            if (task->group && (task->end == ETCH_END_REDUCE_SHARED) == shared)
+                ETCH_PUSH(b->arena, &program->groups.at[task->group->id].end, task);
+        }
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------------- */
+
+void etch_step_program_make(etch_placed *placed)
+{
+    const etch_training *training = placed->training;
+    const builder b = {.placed = placed, .sym = training->graph->sym, .arena = placed->arena};
+    etch_step_program *program = ETCH_NEW(b.arena, etch_step_program);
+    program->placed = placed;
+    program->micro = training->train.micro ? training->train.micro : etch_int(b.sym, 1);
+    program->forward = body_of(&b, placed->forward);
+    if (placed->backward)
+        program->backward = body_of(&b, placed->backward);
+    add_messages(&b, program);
+    if (placed->backward)
+        etch_step_end(placed, &program->end);
+    find_groups(&b, program);
+    placed->program = program;
+}
