@@ -145,7 +145,8 @@ typedef struct etch_diag {
 /* Sources and what was found in them. At most 20 of each severity are kept; all are counted. */
 typedef struct etch_diags etch_diags;
 etch_diags *etch_diags_new(etch_arena *arena);
-/* Adds a source; `text` is copied. NULL when all sources together pass 2^31 bytes. */
+/* Adds a source; `text` is copied. NULL when all sources together pass ETCH_TOTAL_LIMIT bytes. */
+enum { ETCH_TOTAL_LIMIT = 1 << 27 };
 const etch_source *etch_source_add(etch_diags *diags, const char *path, const char *text, size_t length);
 /* Source of a span, NULL for nowhere. `line` and `column` (both from 1; columns count characters of UTF-8)
  * may be NULL. */

@@ -15,6 +15,7 @@ typedef struct etch_source_entry {
 struct etch_diags {
     etch_arena *arena;
     ETCH_VEC(etch_source_entry *) sources; /* by rising base */
+    uint32_t source_bytes;                 /* of all of them */
     etch_diag *first, **end;               /* `end` is where the next kept diagnostic is linked */
     uint32_t counts[3];                    /* by severity, also those that were not kept */
     uint32_t repeats[3];                   /* those among them that had been said before */

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#define TOTAL_LIMIT (UINT32_C(1) << 31)
-
 /* One more than the last offset in use, the place behind the last byte of a source included. */
 static uint32_t next_base(const etch_diags *diags)
 {
@@ -32,8 +30,9 @@ static void index_lines(etch_arena *arena, etch_source_entry *entry)
 const etch_source *etch_source_add(etch_diags *diags, const char *path, const char *text, size_t length)
 {
     const uint32_t base = next_base(diags);
-    if (length >= TOTAL_LIMIT || base >= TOTAL_LIMIT - length)
+    if (length > ETCH_TOTAL_LIMIT - diags->source_bytes || base > UINT32_MAX - ETCH_TOTAL_LIMIT - 1)
         return NULL;
+    diags->source_bytes += (uint32_t)length;
     etch_source_entry *entry = ETCH_NEW(diags->arena, etch_source_entry);
     entry->source.path = etch_copy_text(diags->arena, path, strlen(path));
     entry->source.text = etch_copy_text(diags->arena, text, length);

@@ -3,7 +3,7 @@
 
 #include "symbolic/symbolic_int.h"
 
-enum { MAX_ARGUMENTS = 256, MAX_FLAT_ARGUMENTS = 64, MAX_ROUNDS = 6, FLOOR_ROUNDS = 200 };
+enum { SYM_BLOCK = 128, MAX_ARGUMENTS = 256, MAX_FLAT_ARGUMENTS = 64, MAX_ROUNDS = 6, FLOOR_ROUNDS = 200 };
 
 /* ---- interning and order ------------------------------------------------------------------------------- */
 
@@ -13,6 +13,7 @@ enum { MAX_ARGUMENTS = 256, MAX_FLAT_ARGUMENTS = 64, MAX_ROUNDS = 6, FLOOR_ROUND
 #define BOUND_LABELS ((UINT64_C(1) << 31) - (UINT64_C(1) << 20))
 #define PROOF_LABELS (UINT64_C(1) << 31)
 #define LABEL_STRIDE (UINT64_C(1) << 32)
+#define FIRST_LABEL (UINT64_C(1) << 62) /* of opaque atoms, with room on both sides */
 
 static sym_atom *new_var(etch_sym *sym, const char *name, uint64_t label, int64_t lower)
 {
@@ -72,33 +73,105 @@ static int compare_atoms(const sym_atom *a, const sym_atom *b)
     return a->count < b->count ? -1 : a->count > b->count;
 }
 
+/* Opaque atoms stand in blocks, so that a new one moves few. */
+struct sym_block {
+    uint32_t count;
+    sym_atom *at[SYM_BLOCK];
+};
+
 static void spread_labels(etch_sym *sym)
 {
+    uint64_t next = FIRST_LABEL;
     for (uint32_t i = 0; i < sym->opaque.count; i++)
-        sym->opaque.at[i]->label = (i + 2) * LABEL_STRIDE;
+        for (uint32_t k = 0; k < sym->opaque.at[i]->count; k++) {
+            sym->opaque.at[i]->at[k]->label = next;
+            next += LABEL_STRIDE;
+        }
+}
+
+/* How many of the blocks begin with an atom that comes before this one. */
+static uint32_t blocks_before(const etch_sym *sym, const sym_atom *atom)
+{
+    uint32_t low = 0, high = sym->opaque.count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (compare_atoms(sym->opaque.at[middle]->at[0], atom) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static uint32_t place_in_block(const struct sym_block *block, const sym_atom *atom)
+{
+    uint32_t low = 0, high = block->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (compare_atoms(block->at[middle], atom) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Moves the second half of a full block to a new one behind it. */
+static void split_block(etch_sym *sym, uint32_t number)
+{
+    struct sym_block *fresh = ETCH_NEW(sym->arena, struct sym_block), *full = sym->opaque.at[number];
+    fresh->count = full->count / 2;
+    full->count -= fresh->count;
+    memcpy(fresh->at, full->at + full->count, fresh->count * sizeof *fresh->at);
+    ETCH_PUSH(sym->arena, &sym->opaque, fresh);
+    memmove(sym->opaque.at + number + 2, sym->opaque.at + number + 1,
+            (sym->opaque.count - 2 - number) * sizeof *sym->opaque.at);
+    sym->opaque.at[number + 1] = fresh;
+}
+
+/* The number of the block where an atom belongs, which has room for it. */
+static uint32_t block_for(etch_sym *sym, const sym_atom *atom)
+{
+    if (sym->opaque.count == 0) {
+        ETCH_PUSH(sym->arena, &sym->opaque, ETCH_NEW(sym->arena, struct sym_block));
+        return 0;
+    }
+    uint32_t before = blocks_before(sym, atom), number = before > 0 ? before - 1 : 0;
+    if (sym->opaque.at[number]->count < SYM_BLOCK)
+        return number;
+    split_block(sym, number);
+    before = blocks_before(sym, atom);
+    return before > 0 ? before - 1 : 0;
+}
+
+/* The label between those of the neighbours; 0: there is none. */
+static uint64_t label_between(const sym_atom *below, const sym_atom *above)
+{
+    if (!below)
+        return above ? above->label - LABEL_STRIDE : FIRST_LABEL;
+    if (!above)
+        return below->label + LABEL_STRIDE;
+    uint64_t room = (above->label - below->label) / 2;
+    return room ? below->label + room : 0;
 }
 
 /* Puts a new opaque atom in its place in the order. */
 static void place(etch_sym *sym, sym_atom *atom)
 {
-    uint32_t low = 0, high = sym->opaque.count;
-    if (high == sym->limits.atoms)
+    if (sym->opaque_count == sym->limits.atoms)
         sym_limit_of(sym, "opaque functions", sym->limits.atoms);
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (compare_atoms(sym->opaque.at[middle], atom) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    ETCH_PUSH(sym->arena, &sym->opaque, atom);
-    memmove(sym->opaque.at + low + 1, sym->opaque.at + low, (sym->opaque.count - 1 - low) * sizeof atom);
-    sym->opaque.at[low] = atom;
-    uint64_t below = low > 0 ? sym->opaque.at[low - 1]->label : LABEL_STRIDE;
-    bool last = low + 1 == sym->opaque.count;
-    uint64_t above = last ? below + 2 * LABEL_STRIDE : sym->opaque.at[low + 1]->label;
-    atom->label = below + (above - below) / 2;
-    if (atom->label == below)
+    uint32_t number = block_for(sym, atom);
+    struct sym_block *block = sym->opaque.at[number];
+    uint32_t at = place_in_block(block, atom);
+    memmove(block->at + at + 1, block->at + at, (block->count - at) * sizeof *block->at);
+    block->at[at] = atom;
+    block->count++;
+    sym->opaque_count++;
+    struct sym_block *next = number + 1 < sym->opaque.count ? sym->opaque.at[number + 1] : NULL;
+    const sym_atom *above = at + 1 < block->count ? block->at[at + 1] : next ? next->at[0] : NULL;
+    /* what stands first in a block that is not the first would stand in the one before */
+    atom->label = label_between(at > 0 ? block->at[at - 1] : NULL, above);
+    if (atom->label == 0)
         spread_labels(sym);
 }
 

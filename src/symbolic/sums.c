@@ -96,13 +96,37 @@ static etch_expr unroll(etch_sym *sym, uint32_t count, const sym_atom *var, etch
     return etch_sum(sym, count, terms);
 }
 
+/* What is added up so far: sums of 1, 2, 4, ... values, as the bits of `count` say. Fractions have long sums, of
+ * which so each is short until late. */
+typedef struct running {
+    sym_coef at[64];
+    uint32_t held;
+    uint64_t count;
+} running;
+
+static void add_value(etch_sym *sym, running *r, sym_coef value)
+{
+    for (uint64_t bits = r->count++; bits & 1; bits >>= 1)
+        value = sym_coef_add(sym, r->at[--r->held], value);
+    r->at[r->held++] = value;
+}
+
+static sym_coef total_of(etch_sym *sym, const running *r)
+{
+    sym_coef total = ETCH_SYM_ZERO;
+    for (uint32_t i = r->held; i-- > 0;)
+        total = sym_coef_add(sym, total, r->at[i]);
+    return total;
+}
+
 /* The sum of the values of `body`; NULL when one has none. */
 static etch_expr add_values(etch_sym *sym, int64_t count, const sym_atom *var, etch_expr body)
 {
     if (count > MOST_LOOPED)
         sym_limit_of(sym, "terms of a sum that is added up", MOST_LOOPED);
     sym_scratch_mark mark = sym_scratch_top(sym);
-    sym_coef *values = sym_scratch_take(sym, sym->vars.count, sizeof *values), sum = ETCH_SYM_ZERO, value;
+    sym_coef *values = sym_scratch_take(sym, sym->vars.count, sizeof *values), value;
+    running sum = {.count = 0};
     for (uint32_t i = 0; i < sym->vars.count; i++)
         values[i] = ETCH_SYM_ZERO;
     bool defined = true;
@@ -114,10 +138,10 @@ static etch_expr add_values(etch_sym *sym, int64_t count, const sym_atom *var, e
             defined = term && sym_is_constant(term);
             value = defined ? sym_constant_of(term) : ETCH_SYM_ZERO;
         }
-        sum = sym_coef_add(sym, sum, value);
+        add_value(sym, &sum, value);
     }
     sym_scratch_release(sym, mark);
-    return defined ? sym_constant(sym, sum) : NULL;
+    return defined ? sym_constant(sym, total_of(sym, &sum)) : NULL;
 }
 
 /* ---- sums ---------------------------------------------------------------------------------------------- */

@@ -545,8 +545,9 @@ struct etch_sym {
 
     sym_table atoms, monos, polys;
     uint32_t atom_count, mono_count, poly_count;
-    ETCH_VEC(sym_atom *) vars;   /* by index */
-    ETCH_VEC(sym_atom *) opaque; /* in their order */
+    ETCH_VEC(sym_atom *) vars;           /* by index */
+    ETCH_VEC(struct sym_block *) opaque; /* in their order */
+    uint32_t opaque_count;
     const sym_mono *unit;
     etch_expr zero, one;
 

@@ -11,17 +11,19 @@ enum { BUCKETS = 1 << 12 };
 struct etch_program_table {
     pthread_mutex_t lock; /* holds all below */
     etch_rank_program *buckets[BUCKETS];
-    size_t bytes;
+    size_t bytes, most;
     uint32_t count;
 };
 
-etch_program_table *etch_program_table_new(void)
+etch_program_table *etch_program_table_new(size_t most)
 {
     etch_program_table *table = calloc(1, sizeof *table);
     if (table && pthread_mutex_init(&table->lock, NULL) != 0) {
         free(table);
         table = NULL;
     }
+    if (table)
+        table->most = most ? most : MOST_BYTES;
     return table;
 }
 
@@ -109,7 +111,7 @@ const etch_rank_program *etch_program_intern(etch_program_table *table, etch_ran
     program->hash = hash_bytes(program);
     pthread_mutex_lock(&table->lock);
     etch_rank_program *equal = find_or_add(table, program);
-    const bool fits = table->bytes <= MOST_BYTES;
+    const bool fits = table->bytes <= table->most;
     pthread_mutex_unlock(&table->lock);
     if (equal)
         free(program);

@@ -218,15 +218,15 @@ static etch_status read_nodes(etch_rank_draft *d, etch_trace_reader *reader, etc
     const etch_trace_node *node;
     etch_status status;
     while ((status = etch_trace_next(reader, &node, error)) == ETCH_OK && node) {
-        if (d->node_count == ETCH_RANK_NODE_LIMIT || d->dep_count > ETCH_RANK_DEP_LIMIT) {
+        add_node(d, node);
+        if (d->failed || d->job->findings->out_of_memory || d->tensors.failed)
+            return ETCH_ENOMEM;
+        if (d->node_count > ETCH_RANK_NODE_LIMIT || d->dep_count > ETCH_RANK_DEP_LIMIT) {
             etch_find(d->job->findings, ETCH_ERROR, ETCH_E_VERIFY_LIMIT, whole_rank, NULL,
                       "the trace has more than %d nodes or %d dependencies", ETCH_RANK_NODE_LIMIT,
                       ETCH_RANK_DEP_LIMIT);
             return ETCH_ELIMIT;
         }
-        add_node(d, node);
-        if (d->failed || d->job->findings->out_of_memory || d->tensors.failed)
-            return ETCH_ENOMEM;
         if (cancel && d->node_count % 4096 == 0 && atomic_load(cancel) != 0)
             return ETCH_ELIMIT;
     }

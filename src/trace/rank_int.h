@@ -6,7 +6,7 @@
 
 #include "trace/verify_int.h"
 
-enum { ETCH_RANK_NODE_LIMIT = 1 << 27, ETCH_RANK_DEP_LIMIT = 1 << 29 };
+enum { ETCH_RANK_NODE_LIMIT = 1 << 22, ETCH_RANK_DEP_LIMIT = 1 << 24 };
 
 /* ---- tensors.c: no tensor is output twice -------------------------------------------------------------- */
 

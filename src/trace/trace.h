@@ -103,10 +103,11 @@ etch_status etch_trace_next(etch_trace_reader *reader, const etch_trace_node **n
 /* ---- do the traces of all ranks run to their end? ------------------------------------------------------ */
 
 typedef struct etch_verify_options {
-    const char *path;   /* a folder, or a folder and the name of the traces: "out", "out/llama" */
-    const char *groups; /* the file of groups; NULL: comm_group.json beside the traces, when it is there */
-    unsigned threads;   /* 0 counts as 1. The result does not depend on it */
-    bool rendezvous;    /* a send holds the communication slot until its receive is posted */
+    const char *path;     /* a folder, or a folder and the name of the traces: "out", "out/llama" */
+    const char *groups;   /* the file of groups; NULL: comm_group.json beside the traces, when it is there */
+    unsigned threads;     /* 0 counts as 1. The result does not depend on it */
+    bool rendezvous;      /* a send holds the communication slot until its receive is posted */
+    size_t program_bytes; /* that the different programs of the ranks may have together; 0: the default */
     uint32_t seeds; /* runs with random durations, from the seeds 1, 2, ..., for the marks of the result */
     const atomic_int *cancel; /* when it is not 0 any more, the run ends soon. May be NULL */
 } etch_verify_options;

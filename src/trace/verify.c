@@ -206,7 +206,7 @@ static etch_status read_ranks(verifying *v)
     v->ranks = ETCH_NEW_ARRAY(v->arena, count, etch_rank);
     v->findings = ETCH_NEW_ARRAY(v->arena, count, etch_findings);
     v->counts = ETCH_NEW_ARRAY(v->arena, count, etch_rank_counts);
-    v->programs = etch_program_table_new();
+    v->programs = etch_program_table_new(v->options->program_bytes);
     return v->programs ? etch_parallel(v->options->threads, count, read_rank, v) : ETCH_ENOMEM;
 }
 

@@ -153,7 +153,8 @@ typedef struct etch_rank {
 
 /* Programs, each once; safe on any thread. */
 typedef struct etch_program_table etch_program_table;
-etch_program_table *etch_program_table_new(void); /* NULL: memory is out */
+/* Of programs that have `most` bytes together; 0: as many as docs/limits.md says. NULL: memory is out */
+etch_program_table *etch_program_table_new(size_t most);
 void etch_program_table_free(etch_program_table *table);
 uint32_t etch_program_table_count(const etch_program_table *table);
 /* A program with room for everything; NULL when memory is out. */

@@ -50,8 +50,28 @@ static void nowhere_has_no_source(etch_arena *arena)
     ck_assert_ptr_null(etch_source_at(diags, (etch_span){0, 0}, NULL, NULL));
     ck_assert_ptr_eq(etch_source_at(diags, (etch_span){1, 1}, NULL, NULL), empty);
     ck_assert_ptr_null(etch_source_at(diags, (etch_span){2, 2}, NULL, NULL));
-    ck_assert_ptr_null(etch_source_add(diags, "huge.etch", "", (size_t)1 << 31));
 }
+
+/* All texts together: at the limit, and one byte above it. */
+static void texts_are_limited(etch_arena *arena)
+{
+    enum { HALF = ETCH_TOTAL_LIMIT / 2 };
+    char *text = etch_alloc(arena, HALF);
+    memset(text, '#', HALF);
+    etch_diags *diags = etch_diags_new(arena);
+    ck_assert_ptr_null(etch_source_add(diags, "huge.etch", text, (size_t)ETCH_TOTAL_LIMIT + 1));
+    ck_assert_ptr_nonnull(etch_source_add(diags, "first.etch", text, HALF));
+    ck_assert_ptr_null(etch_source_add(diags, "second.etch", text, HALF + 1));
+    ck_assert_ptr_nonnull(etch_source_add(diags, "second.etch", text, HALF));
+    ck_assert_ptr_nonnull(etch_source_add(diags, "empty.etch", text, 0));
+    ck_assert_ptr_null(etch_source_add(diags, "third.etch", text, 1));
+}
+
+START_TEST(test_total)
+{
+    etch_with_arena(texts_are_limited);
+}
+END_TEST
 
 START_TEST(test_nowhere)
 {
@@ -130,7 +150,7 @@ END_TEST
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("sources");
-    ETCH_ADD_TESTS(suite, test_places, test_nowhere, test_notes, test_many,
+    ETCH_ADD_TESTS(suite, test_places, test_nowhere, test_total, test_notes, test_many,
                    test_codes_have_titles_and_ranges);
     return suite;
 }

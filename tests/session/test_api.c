@@ -359,6 +359,17 @@ START_TEST(a_memory_limit_ends_a_call_and_not_the_process)
         ck_assert_uint_lt(limit, ETCH_MEMORY_LIMIT);
     }
     ck_assert_uint_gt(limited, 5);
+    /* what it needs, to the byte: one less is refused */
+    size_t little = limit / 2, enough = limit;
+    while (enough - little > 1) {
+        const size_t middle = little + (enough - little) / 2;
+        if (query_within(middle) == ETCH_OK)
+            enough = middle;
+        else
+            little = middle;
+    }
+    ck_assert_int_eq(query_within(enough), ETCH_OK);
+    ck_assert_int_eq(query_within(enough - 1), ETCH_ELIMIT);
 }
 END_TEST
 

@@ -45,6 +45,7 @@ class Limit:
     below_status: int = 0
     below_code: str = ""  # what else is wrong with the input below; "": nothing
     severity: str = "error"
+    says: str = ""  # what the message above holds
     nightly: bool = False  # its files are too large for every run
 
 
@@ -200,6 +201,54 @@ def filled(size):
     raise AssertionError("no attribute has this size")
 
 
+BYTE = [bytes([i]) for i in range(256)]
+NODE_OF_4 = text(2, b"n") + whole(3, 4) + attribute(b"is_cpu_op", whole(27, 0)) + attribute(b"num_ops", whole(9, 1)) + attribute(
+    b"tensor_size", whole(13, 1))
+
+
+def many_nodes(count):
+    """A trace; numbers of nodes have four bytes each, so that blocks of nodes are alike but for two of them."""
+    begin = varint(len(NODE_OF_4) + 5) + whole(1, 0)[:1]
+    blocks = []
+    for block in range(0, count, 1 << 14):
+        end = BYTE[block >> 14 & 127 | 128] + BYTE[block >> 21] + NODE_OF_4
+        blocks.append(b"".join([begin + BYTE[i & 127 | 128] + BYTE[i >> 7 | 128] + end
+                                for i in range(min(1 << 14, count - block))]))
+    return {"t/t.0.et": framed(text(1, b"0.0.4")) + b"".join(blocks)}
+
+
+def many_dependencies(count):
+    """A trace in which every node waits for all before it, and the last one for the rest of the count."""
+    packed = [varint(i) for i in range(8192)]
+    nodes, left, number, before = [node(0)], count, 0, b""
+    while left:
+        number += 1
+        before += packed[number - 1]
+        if number > left:
+            before = b"".join(packed[:left])
+        left -= min(number, left)
+        nodes.append(node(number, text(5, before)))
+    return {"t/t.0.et": trace(*nodes)}
+
+
+def commented(length):
+    return "#" * (length - 1) + "\n"
+
+
+def large_texts(size):
+    """A spec and what it imports, of `size` bytes together."""
+    texts = {"s.etch": 'etch 1\nimport "f.etch"\nimport "g.etch"\nparam a\n', "f.etch": "etch 1\nparam b\n",
+             "g.etch": "etch 1\nparam c\n"}
+    left = size - sum(map(len, texts.values()))
+    each = left // len(texts)
+    return {name: head + commented(left - 2 * each if name == "s.etch" else each) for name, head in texts.items()}
+
+
+def assembled(size):
+    head = 'file t.0.et\nmetadata "0.0.4"\n'
+    return {"t.txt": head + commented(size - len(head))}
+
+
 def groups(size):
     return {"t/t.0.et": trace(node()), "t/comm_group.json": '{' + " " * (size - 2) + "}"}
 
@@ -220,22 +269,14 @@ def fractions(count):
 # Limits that no input of the program shows alone, or none that is small enough: the test that does, by its name.
 ELSEWHERE = {
     "MAX_ERRORS": "tests/acceptance/test_limits.py test_errors",
-    "nesting": "tests/symbolic/test_limits.c too_deep_a_bracket",
+    "nesting": "tests/symbolic/test_limits.c brackets",
     "atoms": "tests/symbolic/test_limits.c different_functions",
-    "MOST_LOOPED": "tests/symbolic/test_sums.c add_too_many",
+    "MOST_LOOPED": "tests/symbolic/test_limits.c added_terms",
     "ETCH_MOST_LOOPED": "tests/symbolic/test_program.c sums_are_loops",
     "ETCH_MEMORY_LIMIT": "tests/session/test_api.c a_memory_limit_ends_a_call_and_not_the_process",
-}
-
-# Limits without inputs: they take gigabytes of files, or stand behind another one that nobody passes before them.
-UNTESTED = {
-    "TOTAL_LIMIT": "2 GiB of specs",
-    "ETCH_RANK_NODE_LIMIT": "a trace of 5 GB",
-    "ETCH_RANK_DEP_LIMIT": "a trace of 5 GB",
-    "MOST_BYTES": "2 GiB of different programs",
-    "MOST_ADDED": "the program counts fewer operations, see ETCH_REQUEST_OPERATIONS; only the library reaches it",
-    "MAX_INSTRUCTIONS": "formulas of gigabytes; only programs of the library are compiled",
-    "MAX_LOOPS": "only programs of the library are compiled",
+    "MOST_BYTES": "tests/trace/test_limits.c programs_fill_their_room",
+    "MAX_INSTRUCTIONS": "tests/symbolic/test_limits.c compiled_instructions",
+    "MAX_LOOPS": "tests/symbolic/test_limits.c compiled_loops",
 }
 
 CASES = {
@@ -243,6 +284,8 @@ CASES = {
     "ETCH_NAME_LIMIT": Limit(200, 201, "E0123", **spec(lambda n: f"etch 1\nparam {'a' * n}\n")),
     "ETCH_FILE_LIMIT": Limit(64 * 1024 * 1024, 64 * 1024 * 1024 + 1, "E0203", status=3,
                              **spec(lambda n: "etch 1\nparam a\n" + "#" * (n - 16) + "\n")),
+    "ETCH_TOTAL_LIMIT": Limit(1 << 27, (1 << 27) + 1, "E0903", nightly=True, files=large_texts,
+                              arguments=lambda _: ["check", "s.etch"]),
     "ETCH_IMPORT_DEPTH": Limit(64, 65, "E0902", files=imports, arguments=lambda _: ["check", "s.etch"]),
     "ETCH_SPEC_NAMES": Limit(100000, 100001, "E0906", **spec(declared)),
     "ETCH_SPEC_PLANS": Limit(500, 501, "E0906", **spec(plans)),
@@ -257,19 +300,21 @@ CASES = {
     "ETCH_DIM_DEPTH": Limit(200, 201, "E0901", **spec(dims)),
     "ETCH_VALUE_DEPTH": Limit(200, 201, "E0901", **spec(values, "query", "p0", "--config", "c")),
     "ETCH_MAX_AXES": Limit(16, 17, "E0422", **spec(axes)),
-    "terms": Limit(17, 18, "E0904", status=4, **formula(fractions, lambda n: n)),
-    "exponent": Limit(1000000, 1000001, "E0904", status=4, **formula(lambda n: f"a^{n}")),
-    "digits": Limit(99999, 102000, "E0904", status=4, **formula(lambda n: f"(10^{n // 2})*(10^{n - n // 2})*7/(a+b)")),
-    "depth": Limit(100, 101, "E0904", status=4,
+    "terms": Limit(17, 18, "E0904", status=4, says="terms of one expression: 200000", **formula(fractions, lambda n: n)),
+    "exponent": Limit(1000000, 1000001, "E0904", status=4, says="exponent of one factor: 1000000", **formula(lambda n: f"a^{n}")),
+    "digits": Limit(99999, 102000, "E0904", status=4, says="digits of one number: 100000", **formula(lambda n: f"(10^{n // 2})*(10^{n - n // 2})*7/(a+b)")),
+    "depth": Limit(100, 101, "E0904", status=4, says="depth of opaque functions: 100",
                    files=lambda n: {"s.etch": "etch 1\nparam a\ndim E0 = a\n" + "".join(
                        f"dim E{i + 1} = (E{i} + 1)//2*a\n" for i in range(n))},
                    arguments=lambda n: ["query", "s.etch", f"E{n}"]),
-    "ETCH_REQUEST_OPERATIONS": Limit(70, 160, "E0904", status=4,
+    "ETCH_REQUEST_OPERATIONS": Limit(70, 160, "E0904", status=4, says="counted operations: 250000000",
                         **formula(lambda n: "+".join(f"1/(a+{i + 1})" for i in range(n)))),
-    "MOST_LISTED": Limit(100, 300, "E0904", status=4, **formula(lambda n: f"({'+'.join(f'v{i}' for i in range(n))})^3",
+    "MOST_LISTED": Limit(100, 300, "E0904", status=4, says="in one multiplication: 6000000", **formula(lambda n: f"({'+'.join(f'v{i}' for i in range(n))})^3",
                                                                lambda n: n)),
-    "MOST_HASHED": Limit(60, 70, "E0904", status=4, **formula(lambda n: f"(a+b+v0+v1)^{n}", 2)),
-    "ETCH_SYM_MAX_WORK": Limit(9, 10, "E0904", status=4, **dict(
+    "MOST_HASHED": Limit(60, 70, "E0904", status=4, says="in one multiplication: 40000000", **formula(lambda n: f"(a+b+v0+v1)^{n}", 2)),
+    "MOST_ADDED": Limit(14142, 14143, "E0904", status=4, says="in one multiplication: 200000000",
+                        **formula(lambda n: f"((a^{n}-1)/(a-1))*((a^14142-1)/(a-1))")),  # 14142^2 is just below
+    "ETCH_SYM_MAX_WORK": Limit(9, 10, "E0904", status=4, says="words of coefficients at a time: 50000000", **dict(
         formula(fractions, lambda n: n), arguments=lambda n: ["query", "s.etch", fractions(n), "--format", "json"])),
     "ETCH_MOST_NODES": Limit(262143, 262144, "E0710", status=0, severity="warning", **dict(
         spec(trained()), arguments=lowered(layers=lambda n: n))),  # four nodes a layer, and two
@@ -284,6 +329,10 @@ CASES = {
         spec(trained()), arguments=lowered(dp=lambda n: n, batch=lambda n: n))),
     "MOST_RANKS": Limit(2**20, 2**20 + 1, "E0930", status=4, below_status=1, below_code="E0803",
                         files=lambda n: {f"t/t.{n - 1}.et": trace(node())}, arguments=lambda n: ["verify", "t"]),
+    "ETCH_RANK_NODE_LIMIT": Limit(1 << 22, (1 << 22) + 1, "E0930", status=4, nightly=True,
+                                  files=many_nodes, arguments=lambda _: ["verify", "t"]),
+    "ETCH_RANK_DEP_LIMIT": Limit(1 << 24, (1 << 24) + 1, "E0930", status=4, nightly=True, files=many_dependencies,
+                                 arguments=lambda _: ["verify", "t"]),
     "ETCH_TRACE_MESSAGE_LIMIT": Limit(16 << 20, (16 << 20) + 1, "E0802", **traced(
         lambda n: filled(n))),
     "ETCH_TRACE_ATTR_LIMIT": Limit(4096, 4097, "E0802", **traced(
@@ -302,6 +351,12 @@ CASES = {
                                     **cut(stages="2", micro="SIZE")),
     "MOST_CELLS": Limit(174760, 174761, "E0919", status=4, **cut(stages="2", micro="SIZE")),
 }
+
+# The same limits where they end otherwise.
+ALSO = [
+    Limit(1 << 27, (1 << 27) + 1, "E0903", status=4, nightly=True, files=assembled,
+          arguments=lambda _: ["assemble", "t.txt", "-o", "made"]),
+]
 
 
 def chain(step):

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "etch/program.h"
 #include "suite.h"
 #include "symbolic/symbolic.h"
 
@@ -274,8 +275,10 @@ static etch_status parse_it(void *data)
 /* ---- just below and just above --------------------------------------------------------------------------- */
 
 /* Bodies of a size, which `outcome_at` gives them. */
+typedef etch_status (*sized_body)(etch_arena *arena, uint32_t size);
+
 typedef struct sized {
-    void (*body)(etch_arena *arena, uint32_t size);
+    sized_body body;
     etch_arena *arena;
     uint32_t size;
 } sized;
@@ -283,31 +286,100 @@ typedef struct sized {
 static etch_status run_sized(void *data)
 {
     const sized *s = data;
-    s->body(s->arena, s->size);
-    return ETCH_OK;
+    return s->body(s->arena, s->size);
 }
 
-static etch_status outcome_at(void (*body)(etch_arena *arena, uint32_t size), uint32_t size)
+/* In no more memory than an input just below a limit may take. */
+static etch_status outcome_at(sized_body body, uint32_t size)
 {
-    etch_mem *mem = etch_mem_new((size_t)4 << 30);
+    etch_mem *mem = etch_mem_new((size_t)512 << 20);
     sized s = {body, etch_arena_new(mem), size};
     etch_status status = etch_guard(mem, run_sized, &s);
     etch_mem_free(mem);
     return status;
 }
 
-static void different_functions(etch_arena *arena, uint32_t count)
+static etch_status different_functions(etch_arena *arena, uint32_t count)
 {
     etch_sym *sym = etch_sym_new(arena);
     etch_expr a = etch_var(sym, "a");
     for (int64_t i = 0; i < count; i++)
         (void)etch_floor_div(sym, a, etch_int(sym, i + 2));
+    return ETCH_OK;
+}
+
+static etch_status brackets(etch_arena *arena, uint32_t count)
+{
+    etch_buf text = {.arena = arena};
+    size_t at;
+    for (uint32_t i = 0; i < count; i++)
+        etch_buf_puts(&text, "(");
+    etch_buf_puts(&text, "a");
+    for (uint32_t i = 0; i < count; i++)
+        etch_buf_puts(&text, ")");
+    return etch_expr_parse(etch_sym_new(arena), text.text, text.length, &at) ? ETCH_OK : ETCH_EINPUT;
+}
+
+/* Of fractions, for which there is no closed form. */
+static etch_status added_terms(etch_arena *arena, uint32_t count)
+{
+    etch_sym *sym = etch_sym_new(arena);
+    etch_expr i = etch_index(sym, 0), seven = etch_int(sym, 7);
+    etch_expr sum =
+        etch_sum_over(sym, i, etch_int(sym, 1), etch_int(sym, count), etch_floor_div(sym, seven, i));
+    int64_t value;
+    ck_assert(etch_to_i64(sum, &value));
+    ck_assert_int_eq(value, 7 + 3 + 2 + 1 + 1 + 1 + 1);
+    return ETCH_OK;
+}
+
+static etch_status compiled(etch_sym *sym, uint32_t count, const etch_expr *exprs)
+{
+    etch_program *program;
+    etch_status status = etch_compile(sym, count, exprs, &program);
+    if (status == ETCH_OK)
+        etch_program_free(program);
+    return status;
+}
+
+/* Sums inside sums, each with a divisor that holds the index of the next one. */
+static etch_status compiled_loops(etch_arena *arena, uint32_t count)
+{
+    etch_sym *sym = etch_sym_new(arena);
+    etch_expr n = etch_var(sym, "n"), one = etch_int(sym, 1), sum = one;
+    for (uint32_t level = 0; level < count; level++) {
+        etch_expr inner = etch_index(sym, level);
+        etch_expr outer = level + 1 < count ? etch_index(sym, level + 1) : etch_var(sym, "m");
+        etch_expr body = etch_div(sym, sum, etch_add(sym, etch_add(sym, inner, outer), one));
+        sum = etch_sum_over(sym, inner, one, n, body);
+    }
+    return compiled(sym, 1, &sum);
+}
+
+/* One to load a variable, and two for each of its sums with numbers: the number and the sum. */
+static etch_status compiled_instructions(etch_arena *arena, uint32_t count)
+{
+    etch_sym *sym = etch_sym_new(arena);
+    etch_expr a = etch_var(sym, "a");
+    etch_expr *exprs = ETCH_NEW_ARRAY(arena, count, etch_expr);
+    uint32_t made = 0;
+    exprs[made++] = count % 2 ? a : etch_mul(sym, a, a); /* an even number of them: one more */
+    for (uint32_t i = 0; i < (count - 1) / 2; i++)
+        exprs[made++] = etch_add(sym, a, etch_int(sym, i + 1));
+    return compiled(sym, made, exprs);
 }
 
 START_TEST(test_just_below_and_above)
 {
-    ck_assert_int_eq(outcome_at(different_functions, 100000), ETCH_OK);
-    ck_assert_int_eq(outcome_at(different_functions, 100001), ETCH_ELIMIT);
+    static const struct {
+        sized_body body;
+        uint32_t most;
+    } limits[] = {
+        {different_functions, 100000},    {brackets, 500},      {added_terms, 10000000},
+        {compiled_instructions, 1000000}, {compiled_loops, 64},
+    };
+    ck_assert_int_eq(outcome_at(limits[_i].body, limits[_i].most), ETCH_OK);
+    ck_assert_int_eq(outcome_at(limits[_i].body, limits[_i].most + 1), ETCH_ELIMIT);
 }
 END_TEST
 
@@ -672,7 +744,10 @@ Suite *etch_suite(void)
     TCase *budget = tcase_create("budget");
     tcase_set_timeout(budget, 60);
     tcase_add_loop_test(budget, test_budget, 0, (int)(sizeof trials / sizeof *trials));
-    tcase_add_test(budget, test_just_below_and_above);
     suite_add_tcase(suite, budget);
+    TCase *borders = tcase_create("borders");
+    tcase_set_timeout(borders, 60);
+    tcase_add_loop_test(borders, test_just_below_and_above, 0, 5);
+    suite_add_tcase(suite, borders);
     return suite;
 }

@@ -46,7 +46,7 @@ static etch_status assemble(void *data)
     etch_assembly assembly;
     if (!source) {
         etch_error(session->diags, ETCH_E_SOURCES_TOO_LARGE, (etch_span){0, 0},
-                   "'%s' is larger than the 2147483648 bytes that a text may have", a->name);
+                   "'%s' is larger than the %d bytes that a text may have", a->name, ETCH_TOTAL_LIMIT);
         return ETCH_ELIMIT;
     }
     etch_arena *arena = etch_arena_new(session->mem);

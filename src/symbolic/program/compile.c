@@ -14,7 +14,7 @@
 
 #include "symbolic/program/program_int.h"
 
-enum { MAX_INSTRUCTIONS = 4000000, MAX_LOOPS = 64, HORNER_DEPTH = 64, HORNER_BUDGET = 20000000 };
+enum { MAX_INSTRUCTIONS = 1000000, MAX_LOOPS = 64, HORNER_DEPTH = 64, HORNER_BUDGET = 20000000 };
 enum { LONG_DENOMINATOR = 1000000 /* factors of a denominator, times terms */ };
 
 /* The power of an atom. Divisors have negative exponents until they are taken out. */

@@ -373,9 +373,11 @@ static etch_expr parse_name(parser *p)
     size_t length = p->at - start;
     if (!accept(p, "("))
         return named(p, p->text + start, length);
-    if (is_name(p->dialect->sum, p->text + start, length))
-        return parse_sum_over(p);
-    return parse_call(p, start, length);
+    enter(p);
+    etch_expr value =
+        is_name(p->dialect->sum, p->text + start, length) ? parse_sum_over(p) : parse_call(p, start, length);
+    p->depth--;
+    return value;
 }
 
 static etch_expr parse_primary(parser *p)
@@ -383,19 +385,19 @@ static etch_expr parse_primary(parser *p)
     skip_space(p);
     if (p->failed)
         return NULL;
-    enter(p);
     etch_expr value = NULL;
     if (is_digit(peek(p))) {
         value = parse_number(p);
     } else if (begins_name(peek(p))) {
         value = parse_name(p);
     } else if (accept(p, "(")) {
+        enter(p);
         value = parse_sum(p);
         expect(p, ")");
+        p->depth--;
     } else {
         fail_at(p, p->at);
     }
-    p->depth--;
     return value;
 }
 
