@@ -8,6 +8,7 @@
 enum {
     ETCH_LEAST_PAYLOAD = 64, /* bytes: simulators loop or reject below */
     ETCH_LOOP_DEPTH = 64,
+    ETCH_MOST_RUNS = 1 << 22, /* iterations of a loop in a microbatch, those of the loops around it together */
     ETCH_LOOP_NAME = 16, /* most bytes of a loop's name, and of what follows it, in the name of a node */
     ETCH_TASK_NAME = 40,
     ETCH_MESSAGE_NAME = 48,

@@ -52,6 +52,19 @@ static void add_bodies(etch_outliner *o, etch_repeat *repeat, const etch_step_re
     }
 }
 
+/* Every iteration is looked at, also those of a class that does nothing. Of a loop without any work none is. */
+static void check_runs(etch_outliner *o, const etch_body *around, const etch_repeat *repeat)
+{
+    bool works = repeat->handed_count > 0;
+    for (uint32_t i = 0; i < repeat->body_count; i++)
+        works = works || repeat->bodies[i]->parts.count > 0;
+    if (!works || (etch_total)around->runs * repeat->count <= ETCH_MOST_RUNS || o->status != ETCH_OK)
+        return;
+    etch_error(o->placed->diags, ETCH_E_TOO_MANY_NODES, repeat->loop->loop->span,
+               "the loops run too often: more than %d iterations in a microbatch", (int)ETCH_MOST_RUNS);
+    o->status = ETCH_ELIMIT;
+}
+
 static void add_repeat(etch_outliner *o, etch_body *body, const etch_step_repeat *of)
 {
     const etch_placed_loop *loop = of->loop;
@@ -65,6 +78,7 @@ static void add_repeat(etch_outliner *o, etch_body *body, const etch_step_repeat
     repeat->handed = ETCH_NEW_ARRAY(o->arena, repeat->handed_count, etch_handed);
     repeat->handing = ETCH_NEW_ARRAY(o->arena, repeat->handed_count, uint32_t);
     add_bodies(o, repeat, of, body);
+    check_runs(o, body, repeat);
     for (uint32_t i = 0; i < repeat->handed_count; i++) {
         const etch_value *result = etch_loop_carries(loop)->at[i].result;
         repeat->handed[i].result = body->slots++;

@@ -316,6 +316,10 @@ CASES = {
                         **formula(lambda n: f"((a^{n}-1)/(a-1))*((a^14142-1)/(a-1))")),  # 14142^2 is just below
     "ETCH_SYM_MAX_WORK": Limit(9, 10, "E0904", status=4, says="words of coefficients at a time: 50000000", **dict(
         formula(fractions, lambda n: n), arguments=lambda n: ["query", "s.etch", fractions(n), "--format", "json"])),
+    "ETCH_MOST_RUNS": Limit(2**22, 2**22 + 1, "E0911", status=4, **dict(  # all but one of them do nothing
+        spec(lambda _: TRAINED.format(mesh="[dp]", more="").replace(
+            "repeat layers as layer {", "repeat layers as layer {\n if layer == 5 {").replace(
+            "\n  }\n  l[]", "\n } }\n  l[]")), arguments=lowered(layers=lambda n: n))),
     "ETCH_MOST_NODES": Limit(262143, 262144, "E0710", status=0, severity="warning", **dict(
         spec(trained()), arguments=lowered(layers=lambda n: n))),  # four nodes a layer, and two
     "ETCH_MOST_GROUP_ID": Limit(2145, 2146, "E0711", status=0, severity="warning", **dict(

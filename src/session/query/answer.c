@@ -95,19 +95,49 @@ typedef struct group {
 } group;
 typedef ETCH_VEC(group) groups;
 
+/* Groups as they are found by their labels: 1 + the index of a group, by hash, with room for all. */
+typedef struct group_index {
+    uint32_t *slots, mask;
+} group_index;
+
+static group_index index_for(etch_arena *arena, uint32_t most)
+{
+    uint32_t size = 16;
+    while (size < 2 * (uint64_t)most)
+        size *= 2;
+    return (group_index){ETCH_NEW_ARRAY(arena, size, uint32_t), size - 1};
+}
+
+/* Where the index of the group stands, or is to stand. */
+static uint32_t *find_group(const group_index *index, const groups *all, const char *label)
+{
+    uint32_t hash = 2166136261u; /* FNV-1a */
+    for (const char *c = label; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 16777619u;
+    for (uint32_t at = hash & index->mask;; at = (at + 1) & index->mask)
+        if (!index->slots[at] || strcmp(all->at[index->slots[at] - 1].label, label) == 0)
+            return &index->slots[at];
+}
+
 static groups group_picks(etch_session *session, const etch_pipeline *p, const etch_picks *picks,
                           etch_breakdown by)
 {
+    const group_index index = index_for(session->arena, picks->count);
+    const etch_region *body = NULL; /* of the label before: those of a layer follow each other */
+    const char *label = NULL;
     groups all = {0};
     for (uint32_t i = 0; i < picks->count; i++) {
         const etch_pick *pick = &picks->at[i];
-        const char *label = etch_cost_label(session, p, pick->cost, by);
-        uint32_t k = 0;
-        while (k < all.count && strcmp(all.at[k].label, label) != 0)
-            k++;
-        if (k == all.count)
+        if (by != ETCH_BY_LAYER || !label || pick->cost->body != body)
+            label = etch_cost_label(session, p, pick->cost, by);
+        body = pick->cost->body;
+        uint32_t *slot = find_group(&index, &all, label);
+        if (!*slot) {
             ETCH_PUSH(session->arena, &all, (group){label, etch_int(session->sym, 0)});
-        all.at[k].sum = etch_add(session->sym, all.at[k].sum, pick->amount);
+            *slot = all.count;
+        }
+        group *of = &all.at[*slot - 1];
+        of->sum = etch_add(session->sym, of->sum, pick->amount);
     }
     return all;
 }

@@ -10,7 +10,7 @@ static uint32_t place_among_namesakes(const etch_loop *loop)
     uint32_t count = 0, place = 0;
     for (uint32_t i = 0; i < around->items.count; i++) {
         const etch_loop *other = around->items.at[i].loop;
-        if (!other || strcmp(other->name, loop->name) != 0)
+        if (!other || (other != loop && strcmp(other->name, loop->name) != 0))
             continue;
         count++;
         if (other == loop)
