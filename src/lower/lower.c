@@ -10,6 +10,8 @@ typedef struct lowering {
     etch_class_program *programs; /* of the job */
     etch_stage_total *totals;
     uint64_t nodes; /* of one rank, at most, once they are counted */
+    uint64_t all_nodes;
+    etch_total all_cells;
 } lowering;
 
 static const char *copy_name(etch_arena *arena, const char *name)
@@ -167,6 +169,36 @@ static etch_values values_of(const lowering *l, etch_arena *scratch, uint32_t pa
 }
 
 /* The programs of all stages for one part. The first part says all that they have in common. */
+static etch_status refuse_job(const lowering *l, const etch_outline *outline, uint64_t amount, const char *of,
+                              uint32_t most)
+{
+    etch_diag *diag =
+        etch_error(l->options->values.placed->diags, ETCH_E_TOO_MANY_NODES, (etch_span){0, 0},
+                   "the programs of %u stages have %llu %s, and a job has at most %u",
+                   (unsigned)outline->chain.stage_count, (unsigned long long)amount, of, (unsigned)most);
+    etch_help(diag, "have fewer stages or microbatches: the pattern is the same");
+    return ETCH_ELIMIT;
+}
+
+/* What unrolling takes: the time is that of the nodes and of the cells. */
+static etch_status check_size(lowering *l, const etch_outline *outline)
+{
+    const etch_chain *chain = &outline->chain;
+    const etch_pipe pipe = {chain->schedule, chain->stage_count, chain->chunk_count, outline->micro,
+                            outline->backward != NULL};
+    for (uint32_t stage = 0; stage < chain->stage_count; stage++) {
+        const uint64_t under_way = etch_in_flight(&pipe, stage);
+        l->all_nodes += outline->sizes[stage].nodes;
+        l->all_cells += (etch_total)outline->cell_count * (under_way > 0 ? under_way : 1);
+    }
+    if (l->all_nodes > ETCH_MOST_JOB_NODES)
+        return refuse_job(l, outline, l->all_nodes, "nodes", ETCH_MOST_JOB_NODES);
+    if (l->all_cells > ETCH_MOST_JOB_CELLS)
+        return refuse_job(l, outline, (uint64_t)l->all_cells, "values of microbatches under way",
+                          ETCH_MOST_JOB_CELLS);
+    return ETCH_OK;
+}
+
 static etch_status lower_part(lowering *l, etch_arena *scratch, uint32_t part)
 {
     etch_bound *bound;
@@ -178,6 +210,8 @@ static etch_status lower_part(lowering *l, etch_arena *scratch, uint32_t part)
     if (status != ETCH_OK)
         return status;
     status = etch_outline_make(scratch, values.placed, bound, &extent, &outline);
+    if (status == ETCH_OK)
+        status = check_size(l, &outline);
     if (status != ETCH_OK)
         return status;
     for (uint32_t stage = 0; stage < outline.chain.stage_count; stage++)

@@ -124,6 +124,40 @@ static bool shifts_of(etch_sym *sym, etch_expr original, etch_expr cleared, etch
     return total <= SHIFTED_TERMS && spend_work(sym, total);
 }
 
+/* Is `larger` the product `mono` times variables that have a shift? */
+static bool is_above(const sym_mono *larger, const sym_mono *mono, const etch_expr *shift)
+{
+    uint32_t j = 0;
+    for (uint32_t i = 0; i < larger->count; i++) {
+        const sym_power *power = &larger->at[i];
+        const bool both = j < mono->count && mono->at[j].atom == power->atom;
+        const int32_t exp = both ? mono->at[j].exp : 0;
+        j += both;
+        if (power->exp < exp || (power->exp > exp && !shift[power->atom->index]))
+            return false;
+    }
+    return j == mono->count;
+}
+
+/* Is there a negative term that no positive one adds to when variables are shifted up? It stays negative. */
+static bool stays_negative(etch_sym *sym, etch_expr a, const etch_expr *shift)
+{
+    for (uint32_t i = 0; i < a->count; i++)
+        for (uint32_t j = 0; j < a->terms[i].mono->count; j++)
+            if (a->terms[i].mono->at[j].atom->lower < 0)
+                return false;
+    for (uint32_t i = 0; i < a->count; i++) {
+        bool helped = sym_coef_sign(a->terms[i].coef) > 0;
+        sym_count_work(sym, 1);
+        for (uint32_t k = 0; !helped && k < a->count; k++)
+            helped =
+                sym_coef_sign(a->terms[k].coef) > 0 && is_above(a->terms[k].mono, a->terms[i].mono, shift);
+        if (!helped)
+            return true;
+    }
+    return false;
+}
+
 /* For expressions in variables only: is every coefficient >= 0 once the variables start from 0? */
 static bool nonnegative_from_lower_bounds(etch_sym *sym, etch_expr a)
 {
@@ -133,7 +167,7 @@ static bool nonnegative_from_lower_bounds(etch_sym *sym, etch_expr a)
         return false;
     sym_scratch_mark mark = sym_scratch_top(sym);
     etch_expr *shift = sym_scratch_take(sym, sym->vars.count, sizeof *shift);
-    bool ok = shifts_of(sym, a, cleared, shift);
+    bool ok = shifts_of(sym, a, cleared, shift) && !stays_negative(sym, cleared, shift);
     if (ok) {
         etch_expr shifted = sym_replace(sym, cleared, shift);
         for (uint32_t i = 0; ok && i < shifted->count; i++)

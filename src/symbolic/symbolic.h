@@ -90,6 +90,9 @@ etch_expr etch_ceil(etch_sym *sym, etch_expr a);
 etch_expr etch_floor_div(etch_sym *sym, etch_expr a, etch_expr b); /* floor(a/b) */
 etch_expr etch_mod(etch_sym *sym, etch_expr a, etch_expr b);       /* a - b*floor(a/b) */
 etch_expr etch_max(etch_sym *sym, etch_expr a, etch_expr b);
+/* The largest of `count` > 0 arguments: as etch_max of one after the other, but most are compared with each other instead
+ * of with a max. */
+etch_expr etch_max_of(etch_sym *sym, uint32_t count, const etch_expr *args);
 etch_expr etch_min(etch_sym *sym, etch_expr a, etch_expr b);
 etch_expr etch_abs(etch_sym *sym, etch_expr a);
 /* 1 where `a` is a power of two (1, 2, 4, ..), else 0. */

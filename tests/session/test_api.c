@@ -348,6 +348,27 @@ static etch_status query_within(size_t limit)
     return status;
 }
 
+/* Its formula is a maximum of a hundred sums, which takes more than 128 MB to find one by one. */
+START_TEST(numbers_need_no_formula_of_memory)
+{
+    const etch_answer *answer;
+    etch_session *session;
+    char path[4096];
+    const char *const sets[] = {"batch=16,seq=32,src=32,tgt=16,enc_layers=3,dec_layers=3,hidden=64,heads=8,"
+                                "kv_heads=4,head_dim=8,ffn=96,vocab=128,micro=2,buckets=8,cp=2,rep=2,part=2"};
+    const etch_session_options options = {.spec = spec_path(path, "tests/baseline/specs/more_t5.etch"),
+                                          .plan = "random_90",
+                                          .sets = sets,
+                                          .set_count = 1,
+                                          .defaults = true,
+                                          .memory_limit = (size_t)32 << 20};
+    ck_assert_int_eq(etch_session_open(&options, &session), ETCH_OK);
+    ck_assert_int_eq(etch_session_query(session, "memory(peak)", ETCH_BY_NOTHING, &answer), ETCH_OK);
+    ck_assert_str_eq(answer->amount.text, "1588640");
+    etch_session_close(session);
+}
+END_TEST
+
 START_TEST(a_memory_limit_ends_a_call_and_not_the_process)
 {
     size_t limit = 1 << 10, limited = 0;
@@ -479,7 +500,7 @@ Suite *etch_suite(void)
                    a_check_reports_names_demands_and_verdicts, a_graph_says_what_is_derived_and_kept,
                    a_placement_says_where_tensors_are_and_what_is_moved, a_dry_run_needs_no_folder,
                    a_cancelled_session_writes_nothing, a_memory_limit_ends_a_call_and_not_the_process,
-                   flops_count_by_a_convention, a_formula_says_why, traces_need_no_spec,
-                   choices_are_those_of_the_lists, listings_need_no_session);
+                   numbers_need_no_formula_of_memory, flops_count_by_a_convention, a_formula_says_why,
+                   traces_need_no_spec, choices_are_those_of_the_lists, listings_need_no_session);
     return suite;
 }

@@ -99,10 +99,20 @@ typedef struct etch_stage_place {
     uint32_t chunks;
 } etch_stage_place;
 
-/* All items of what one rank of a stage holds: ETCH_RANK_SAVED, of one microbatch; ETCH_RANK_PARAMS; ETCH_HELD. */
-/* `place`: of the stage; not read where the plan has none. */
+/* What an amount is in the answer: with the values that it is asked for. NULL: it has no value there. */
+typedef struct etch_valuation {
+    etch_expr (*put)(void *data, etch_expr amount);
+    void *data;
+} etch_valuation;
+
+/* All items of what one rank of a stage holds: ETCH_RANK_SAVED, of one microbatch; ETCH_RANK_PARAMS; ETCH_HELD but for
+ * the working set. `place`: of the stage; not read where the plan has none. */
 void etch_placed_memory(const etch_placed *placed, const etch_stage_view *stage,
                         const etch_stage_place *place, etch_cost_list *out);
+/* The item of the working set. `values`: where they make every amount a number it is one, without a formula behind it;
+ * NULL: a formula. */
+void etch_placed_working(const etch_placed *placed, const etch_stage_view *stage,
+                         const etch_valuation *values, etch_cost_list *out);
 
 /* ---- conventions (count.h) ----------------------------------------------------------------------------- */
 

@@ -13,8 +13,10 @@ etch_cost etch_cost_of_saved(etch_sym *sym, etch_measure measure, const etch_sav
 /* What there is for a weight: `each` for one copy, of `times` copies. */
 etch_cost etch_cost_of_weight(etch_measure measure, const etch_tensor *weight, etch_expr each,
                               etch_expr times);
-/* The most bytes that a rank of a stage (NULL: of all) holds at a time beside states and what is kept. */
-etch_expr etch_working_set(const etch_placed *placed, const etch_stage_view *stage);
+/* The most bytes that a rank of a stage (NULL: of all) holds at a time beside states and what is kept. `values`: as
+ * etch_placed_working takes them. */
+etch_expr etch_working_set(const etch_placed *placed, const etch_stage_view *stage,
+                           const etch_valuation *values);
 /* By tensor id of a weight: how much of it one token uses; NULL where no op reads it. */
 etch_expr *etch_active_shares(const etch_graph *graph, etch_arena *arena);
 

@@ -205,11 +205,18 @@ void etch_placed_memory(const etch_placed *placed, const etch_stage_view *stage,
         list_weight(&l, graph->weights.at[i]);
     if (placed->backward)
         list_saved(&l);
+}
+
+void etch_placed_working(const etch_placed *placed, const etch_stage_view *stage,
+                         const etch_valuation *values, etch_cost_list *out)
+{
+    const etch_graph *graph = placed->training->graph;
+    const listing l = {.arena = placed->arena, .out = out};
     const etch_cost working = {
         .measure = ETCH_HELD,
         .memory = ETCH_MEMORY_WORKING,
-        .each = etch_working_set(placed, l.stage),
-        .times = etch_int(l.sym, 1),
+        .each = etch_working_set(placed, placed->stages ? stage : NULL, values),
+        .times = etch_int(graph->sym, 1),
         .scope = graph->scopes.at[0],
         .span = placed->plan->span,
     };

@@ -321,48 +321,60 @@ static void keep_chains(sweep *s, const etch_placed_region *region)
 
 typedef ETCH_VEC(etch_expr) expr_list;
 
-/* Adds a sum to those of which none is known to be at most another. */
-static void add_candidate(const sweep *s, expr_list *list, etch_expr sum)
-{
-    uint32_t left = 0;
-    for (uint32_t i = 0; i < list->count; i++)
-        if (list->at[i] == sum || etch_at_least(s->sym, list->at[i], sum, NULL) == ETCH_YES)
-            return;
-    for (uint32_t i = 0; i < list->count; i++)
-        if (etch_at_least(s->sym, sum, list->at[i], NULL) != ETCH_YES)
-            list->at[left++] = list->at[i];
-    list->count = left;
-    ETCH_PUSH(s->arena, list, sum);
-}
+/* By position: the sizes of the values that are there from it on, and of those that nothing behind it reads. */
+typedef struct changes {
+    uint32_t end;
+    expr_list *born, *gone;
+} changes;
 
-static etch_expr most_at_a_time(const sweep *s)
+static changes changes_of(const sweep *s)
 {
-    const uint32_t end = s->on_stage.count, values = s->placed->value_count;
-    etch_expr now = etch_int(s->sym, 0), most = now;
-    expr_list *born = ETCH_NEW_ARRAY(s->arena, end + 1, expr_list), candidates = {0};
-    expr_list *gone = ETCH_NEW_ARRAY(s->arena, end + 1, expr_list);
-    for (uint32_t i = 0; i < values; i++) {
+    const uint32_t end = s->on_stage.count;
+    const changes c = {end, ETCH_NEW_ARRAY(s->arena, end + 1, expr_list),
+                       ETCH_NEW_ARRAY(s->arena, end + 1, expr_list)};
+    for (uint32_t i = 0; i < s->placed->value_count; i++) {
         const life *l = &s->lives[i];
         if (!l->value || l->kept || !l->on_stage)
             continue;
         const etch_expr bytes = etch_mul(s->sym, l->copies, etch_value_bytes(s->placed, l->value));
-        ETCH_PUSH(s->arena, &born[l->birth], bytes);
-        ETCH_PUSH(s->arena, &gone[l->death < end ? l->death : end], bytes);
+        ETCH_PUSH(s->arena, &c.born[l->birth], bytes);
+        ETCH_PUSH(s->arena, &c.gone[l->death < end ? l->death : end], bytes);
     }
-    for (uint32_t t = 0; t < end; t++) {
-        for (uint32_t i = 0; i < born[t].count; i++)
-            now = etch_add(s->sym, now, born[t].at[i]);
-        if (gone[t].count > 0 && s->on_stage.at[t])
-            add_candidate(s, &candidates, now);
-        for (uint32_t i = 0; i < gone[t].count; i++)
-            now = etch_sub(s->sym, now, gone[t].at[i]);
-    }
-    for (uint32_t i = 0; i < candidates.count; i++)
-        most = i ? etch_max(s->sym, most, candidates.at[i]) : candidates.at[i];
-    return most;
+    return c;
 }
 
-etch_expr etch_working_set(const etch_placed *placed, const etch_stage_view *stage)
+static etch_expr most_at_a_time(const sweep *s, const changes *c)
+{
+    etch_expr now = etch_int(s->sym, 0);
+    expr_list candidates = {0};
+    for (uint32_t t = 0; t < c->end; t++) {
+        for (uint32_t i = 0; i < c->born[t].count; i++)
+            now = etch_add(s->sym, now, c->born[t].at[i]);
+        if (c->gone[t].count > 0 && s->on_stage.at[t])
+            ETCH_PUSH(s->arena, &candidates, now);
+        for (uint32_t i = 0; i < c->gone[t].count; i++)
+            now = etch_sub(s->sym, now, c->gone[t].at[i]);
+    }
+    return candidates.count > 0 ? etch_max_of(s->sym, candidates.count, candidates.at) : now;
+}
+
+/* All sizes with the values put in. False: not all of them are numbers then. */
+static bool all_numbers(const changes *c, const etch_valuation *values)
+{
+    for (uint32_t t = 0; t <= c->end; t++)
+        for (uint32_t k = 0; k < 2; k++) {
+            expr_list *list = k ? &c->gone[t] : &c->born[t];
+            for (uint32_t i = 0; i < list->count; i++) {
+                list->at[i] = values->put(values->data, list->at[i]);
+                if (!list->at[i] || !etch_is_constant(list->at[i]))
+                    return false;
+            }
+        }
+    return true;
+}
+
+etch_expr etch_working_set(const etch_placed *placed, const etch_stage_view *stage,
+                           const etch_valuation *values)
 {
     numbering all = {0};
     sweep s = {.placed = placed,
@@ -381,5 +393,9 @@ etch_expr etch_working_set(const etch_placed *placed, const etch_stage_view *sta
     read_region(&s, placed->forward, &all);
     if (placed->backward)
         read_region(&s, placed->backward, &all);
-    return most_at_a_time(&s);
+    changes c = changes_of(&s);
+    /* the formula of a maximum takes long; that of numbers is the largest */
+    if (values && !all_numbers(&c, values))
+        c = changes_of(&s);
+    return most_at_a_time(&s, &c);
 }

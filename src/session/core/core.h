@@ -21,6 +21,7 @@ typedef struct etch_stage_costs {
 typedef struct etch_stage_memory {
     const etch_stage_view *view;
     etch_stage_place place;
+    bool working; /* with the working set */
     etch_cost_list items;
 } etch_stage_memory;
 
@@ -133,9 +134,11 @@ bool etch_session_stages(etch_session *session, etch_pipeline *pipeline, const c
 /* Items of one rank of a stage, in program order. */
 const etch_cost_list *etch_pipeline_stage_costs(etch_session *session, etch_pipeline *pipeline,
                                                 const etch_stage_view *view);
-/* Items of what one rank of a stage holds; `stage` NULL: of a call that is on any. */
+/* Items of what one rank of a stage holds; `stage` NULL: of a call that is on any. `working`: with the working set, which
+ * takes the longest; `values` are those of etch_placed_working, the same for every question to this pipeline. */
 const etch_cost_list *etch_pipeline_stage_memory(etch_session *session, etch_pipeline *pipeline,
-                                                 const etch_stage_item *stage);
+                                                 const etch_stage_item *stage, bool working,
+                                                 const etch_valuation *values);
 /* Values of `pipeline` put into an expression. */
 etch_expr etch_pipeline_apply(etch_session *session, const etch_pipeline *pipeline, etch_expr expr);
 /* A set of mesh axes without those that are bound to 1: no collective is over these. */

@@ -329,17 +329,22 @@ const etch_cost_list *etch_pipeline_stage_costs(etch_session *session, etch_pipe
 }
 
 const etch_cost_list *etch_pipeline_stage_memory(etch_session *session, etch_pipeline *p,
-                                                 const etch_stage_item *stage)
+                                                 const etch_stage_item *stage, bool working,
+                                                 const etch_valuation *values)
 {
     const etch_expr zero = etch_int(session->sym, 0), one = etch_int(session->sym, 1);
     const etch_stage_item any = {.place = {zero, one, 1}};
     const etch_stage_item *of = stage ? stage : &any;
-    for (uint32_t i = 0; i < p->stage_memory.count; i++)
-        if (p->stage_memory.at[i]->view == of->view && p->stage_memory.at[i]->place.stage == of->place.stage)
-            return &p->stage_memory.at[i]->items;
+    for (uint32_t i = 0; i < p->stage_memory.count; i++) {
+        etch_stage_memory *known = p->stage_memory.at[i];
+        if (known->view == of->view && known->place.stage == of->place.stage && known->working == working)
+            return &known->items;
+    }
     etch_stage_memory *made = ETCH_NEW(session->arena, etch_stage_memory);
-    *made = (etch_stage_memory){.view = of->view, .place = of->place};
+    *made = (etch_stage_memory){.view = of->view, .place = of->place, .working = working};
     etch_placed_memory(p->placed, of->view, &of->place, &made->items);
+    if (working)
+        etch_placed_working(p->placed, of->view, values, &made->items);
     const etch_cost_list *costs = etch_pipeline_stage_costs(session, p, of->view);
     for (uint32_t i = 0; i < costs->count; i++)
         if (costs->at[i].measure == ETCH_CACHED)

@@ -489,14 +489,31 @@ static bool pick_share(etch_session *session, etch_pipeline *p, const etch_cost_
     return true;
 }
 
+typedef struct held_by {
+    etch_session *session;
+    const etch_pipeline *p;
+} held_by;
+
+/* A part of the working set, as an answer has it. */
+static etch_expr held_amount(void *data, etch_expr amount)
+{
+    const held_by *h = data;
+    const etch_cost held = {.measure = ETCH_HELD};
+    return etch_cost_total(h->session, h->p, &held, etch_at_part(h->p->placed, amount, NULL));
+}
+
 /* The items of one rank of a stage that the quantity may select from. */
 static const etch_cost_list *items_of(etch_session *session, etch_pipeline *p, const filter *f,
                                       const etch_stage_item *stage)
 {
     const etch_measure measure = f->row->measure;
     const bool held = measure == ETCH_RANK_SAVED || measure == ETCH_RANK_PARAMS || measure == ETCH_HELD;
-    return held ? etch_pipeline_stage_memory(session, p, stage)
-                : etch_pipeline_stage_costs(session, p, stage ? stage->view : NULL);
+    if (!held)
+        return etch_pipeline_stage_costs(session, p, stage ? stage->view : NULL);
+    held_by by = {session, p};
+    const etch_valuation values = {held_amount, &by};
+    return etch_pipeline_stage_memory(session, p, stage, f->held && f->held->held >> ETCH_MEMORY_WORKING & 1,
+                                      &values);
 }
 
 /* One call of a part costs the same on whatever stage it is. */
