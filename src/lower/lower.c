@@ -10,7 +10,6 @@ typedef struct lowering {
     etch_class_program *programs; /* of the job */
     etch_stage_total *totals;
     uint64_t nodes; /* of one rank, at most, once they are counted */
-    uint64_t all_nodes;
     etch_total all_cells;
 } lowering;
 
@@ -168,37 +167,37 @@ static etch_values values_of(const lowering *l, etch_arena *scratch, uint32_t pa
     return values;
 }
 
-/* The programs of all stages for one part. The first part says all that they have in common. */
-static etch_status refuse_job(const lowering *l, const etch_outline *outline, uint64_t amount, const char *of,
-                              uint32_t most)
+/* Microbatches under way on a stage, at most. */
+static uint64_t in_flight(const lowering *l, const etch_outline *outline, uint32_t stage)
 {
-    etch_diag *diag =
-        etch_error(l->options->values.placed->diags, ETCH_E_TOO_MANY_NODES, (etch_span){0, 0},
-                   "the programs of %u stages have %llu %s, and a job has at most %u",
-                   (unsigned)outline->chain.stage_count, (unsigned long long)amount, of, (unsigned)most);
+    const etch_chain *chain = &outline->chain;
+    etch_sym *sym = l->options->values.placed->training->graph->sym;
+    const etch_pipe_sizes sizes = {etch_int(sym, chain->stage_count), etch_int(sym, chain->chunk_count),
+                                   etch_int(sym, (int64_t)outline->micro)};
+    uint64_t count = 1;
+    if (outline->backward)
+        etch_lower_require(l->arena, etch_to_u64(etch_in_flight_formula(sym, chain->schedule, &sizes,
+                                                                        etch_int(sym, stage)),
+                                                 &count));
+    return count;
+}
+
+/* Every microbatch under way on a stage has its own cells of the whole chain. */
+static etch_status check_cells(lowering *l, const etch_outline *outline)
+{
+    for (uint32_t stage = 0; stage < outline->chain.stage_count; stage++)
+        l->all_cells += (etch_total)outline->cell_count * in_flight(l, outline, stage);
+    if (l->all_cells <= ETCH_MOST_JOB_CELLS)
+        return ETCH_OK;
+    etch_diag *diag = etch_error(
+        l->options->values.placed->diags, ETCH_E_TOO_MANY_NODES, (etch_span){0, 0},
+        "the programs of %u stages have %llu values of microbatches under way, and a job has at most %u",
+        (unsigned)outline->chain.stage_count, (unsigned long long)l->all_cells, (unsigned)ETCH_MOST_JOB_CELLS);
     etch_help(diag, "have fewer stages or microbatches: the pattern is the same");
     return ETCH_ELIMIT;
 }
 
-/* What unrolling takes: the time is that of the nodes and of the cells. */
-static etch_status check_size(lowering *l, const etch_outline *outline)
-{
-    const etch_chain *chain = &outline->chain;
-    const etch_pipe pipe = {chain->schedule, chain->stage_count, chain->chunk_count, outline->micro,
-                            outline->backward != NULL};
-    for (uint32_t stage = 0; stage < chain->stage_count; stage++) {
-        const uint64_t under_way = etch_in_flight(&pipe, stage);
-        l->all_nodes += outline->sizes[stage].nodes;
-        l->all_cells += (etch_total)outline->cell_count * (under_way > 0 ? under_way : 1);
-    }
-    if (l->all_nodes > ETCH_MOST_JOB_NODES)
-        return refuse_job(l, outline, l->all_nodes, "nodes", ETCH_MOST_JOB_NODES);
-    if (l->all_cells > ETCH_MOST_JOB_CELLS)
-        return refuse_job(l, outline, (uint64_t)l->all_cells, "values of microbatches under way",
-                          ETCH_MOST_JOB_CELLS);
-    return ETCH_OK;
-}
-
+/* The programs of all stages for one part. The first part says all that they have in common. */
 static etch_status lower_part(lowering *l, etch_arena *scratch, uint32_t part)
 {
     etch_bound *bound;
@@ -211,7 +210,7 @@ static etch_status lower_part(lowering *l, etch_arena *scratch, uint32_t part)
         return status;
     status = etch_outline_make(scratch, values.placed, bound, &extent, &outline);
     if (status == ETCH_OK)
-        status = check_size(l, &outline);
+        status = check_cells(l, &outline);
     if (status != ETCH_OK)
         return status;
     for (uint32_t stage = 0; stage < outline.chain.stage_count; stage++)

@@ -19,8 +19,8 @@ enum {
 #define ETCH_NO_NODE UINT32_MAX      /* the maker of what no node makes: weights, inputs, zeros */
 #define ETCH_UNMADE (UINT32_MAX - 1) /* the maker of what has not been made yet */
 #define ETCH_MOST_NODES (UINT32_MAX - 2)
-/* Of all programs of a job together: nodes, and cells of the microbatches under way, which every stage fills for itself. */
-enum { ETCH_MOST_JOB_NODES = 1 << 25, ETCH_MOST_JOB_CELLS = 250000000 };
+/* Cells of the microbatches under way, of all programs of a job together: every stage fills them for itself. */
+enum { ETCH_MOST_JOB_CELLS = 250000000 };
 
 /* Ends with ETCH_EINTERNAL unless what must hold for every placed graph does. */
 void etch_lower_require(etch_arena *arena, bool holds);

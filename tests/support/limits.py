@@ -322,8 +322,6 @@ CASES = {
             "\n  }\n  l[]", "\n } }\n  l[]")), arguments=lowered(layers=lambda n: n))),
     "ETCH_MOST_NODES": Limit(262143, 262144, "E0710", status=0, severity="warning", **dict(
         spec(trained()), arguments=lowered(layers=lambda n: n))),  # four nodes a layer, and two
-    "ETCH_MOST_JOB_NODES": Limit(2**18, 2**23, "E0911", status=4, **dict(
-        spec(trained()), arguments=lowered(layers=lambda n: n))),  # four nodes a layer, and two
     "ETCH_MOST_JOB_CELLS": Limit(200, 600, "E0911", status=4, **dict(
         spec(lambda n: trained("[dp, pp]")(n).replace("@ dp }", "@ dp; stage layer @ pp }")),
         arguments=lowered(**dict.fromkeys(("layers", "micro", "pp"), lambda n: n), batch=lambda n: 4 * n))),
