@@ -57,6 +57,8 @@ static const sym_mono *add(etch_sym *sym, sym_mono *mono, uint32_t probe)
 static const sym_mono *intern(etch_sym *sym, const sym_power *powers, uint32_t count, uint64_t hash)
 {
     uint32_t probe = 0;
+    if (count > 1)
+        sym_count_work(sym, ETCH_SYM_WORK_OF_LOOKUP);
     for (sym_node *node; (node = sym_table_next(&sym->monos, hash, &probe));) {
         const sym_mono *mono = (const sym_mono *)node;
         bool equal = mono->count == count;

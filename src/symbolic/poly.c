@@ -131,7 +131,7 @@ static etch_expr intern(etch_sym *sym, const sym_term *terms, uint32_t count)
 {
     uint64_t hash = count;
     if (count > 1)
-        sym_count_work(sym, count);
+        sym_count_work(sym, ETCH_SYM_WORK_OF_LOOKUP + (uint64_t)count);
     for (uint32_t i = 0; i < count; i++)
         hash = sym_mix(hash, terms[i].mono->node.hash + sym_coef_hash(terms[i].coef));
     uint32_t probe = 0;

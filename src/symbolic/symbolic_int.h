@@ -24,6 +24,7 @@ enum {
     ETCH_SYM_MAX_WORK = 50000000, /* words of coefficients held or multiplied at a time */
     /* What is kept counts as operations, about one for each 5 bytes: a limit of operations is one of memory, too. */
     ETCH_SYM_WORK_OF_NODE = 16,
+    ETCH_SYM_WORK_OF_LOOKUP = 12, /* in a table that no cache holds */
     ETCH_SYM_WORK_OF_TERM = 5,
     ETCH_SYM_WORK_OF_POWER = 3,
     ETCH_SYM_WORK_OF_LIMB = 16, /* reduced to lowest terms, too */
