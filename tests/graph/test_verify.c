@@ -2,135 +2,11 @@
 #include "suite.h"
 #include "verify.h"
 
-#include "sample.h"
+#include "victim.h"
 
 #include <string.h>
 
-enum { PP = 2, MOST_STAGES = 4 }; /* PP: the axis of the stages, after DP and TP */
-static const etch_span nowhere = {0, 0};
-
-/* ---- the placement that mistakes are made in --------------------------------------------------------------- */
-
-/* The embedding is the head as well; x = x + mlp(x) in a loop of three iterations; clipped. */
-static sample *model_of(etch_arena *arena)
-{
-    sample *x = sample_new(arena);
-    etch_tensor *table = sample_weight(x, "emb", "vh");
-    etch_tensor *e = sample_call(x, "e", "gather", table, sample_input(x, "ids", "bs", ETCH_I32), 'v', NULL);
-    sample_tag(x, e, "embed");
-    etch_tensor *out;
-    etch_graph_begin(x->graph, "layer", etch_int(x->sym, 3), nowhere);
-    etch_tensor *in = etch_graph_carry(x->graph, e, nowhere);
-    etch_tensor *sum = sample_sum(x, "x", in, sample_mlp(x, in));
-    etch_graph_end(x->graph, &sum, &out, 1);
-    const uint32_t before = x->graph->op_count;
-    etch_tensor *n = sample_call(x, "n", "rms_norm", out, sample_weight(x, "gain", "h"), 'h', NULL);
-    etch_tensor *z = sample_product(x, "z", n, table, "bsv");
-    sample_tag(x, z, "head");
-    etch_graph_state(x->graph, z, before);
-    etch_tensor *labels = sample_input(x, "labels", "bs", ETCH_I32);
-    sample_tag(x, sample_call(x, "l", "cross_entropy", z, labels, 'v', NULL), "loss");
-    sample_shard(x, "B", DP);
-    sample_shard(x, "F", TP);
-    x->train.clip = true;
-    return x;
-}
-
-/* Units embed, layer 0 to 2, and head, over pp; `level`: of ZeRO, over dp. */
-static etch_placed *place(etch_arena *arena, uint32_t level)
-{
-    static const char *const names[] = {"embed", "layer", "head"};
-    sample *x = model_of(arena);
-    etch_stage_line *line = ETCH_NEW(arena, etch_stage_line);
-    ETCH_PUSH(arena, &x->plan.mesh, (etch_axis){.name = "pp", .size = etch_int(x->sym, 2)});
-    *line = (etch_stage_line){.selectors = names,
-                              .selector_spans = ETCH_NEW_ARRAY(arena, 3, etch_span),
-                              .selector_count = 3,
-                              .axes = {PP},
-                              .axis_count = 1,
-                              .schedule = etch_schedule_default(),
-                              .chunks = etch_int(x->sym, 1)};
-    x->plan.stage = line;
-    if (level)
-        x->plan.zero = (etch_zero){.level = level, .axes = 1u << DP};
-    return sample_place(x);
-}
-
-/* ---- where mistakes are made ------------------------------------------------------------------------------- */
-
-typedef struct victim {
-    etch_placed *placed;
-    etch_step_program *program;
-    etch_step_body *forward, *layer; /* the top level of forward, and the body of its loop */
-    etch_step_repeat *loop;
-    etch_step_body *backward, *layer_back;
-    etch_sym *sym;
-} victim;
-
-static etch_step_repeat *loop_of(const etch_step_body *body)
-{
-    uint32_t i = 0;
-    while (!body->items.at[i].repeat)
-        i++;
-    return body->items.at[i].repeat;
-}
-
-/* A placement, with a program of its own to make mistakes in. */
-static victim victim_of(etch_arena *arena, uint32_t level)
-{
-    etch_placed *placed = place(arena, level);
-    etch_step_program *program = ETCH_NEW(arena, etch_step_program);
-    *program = *placed->program;
-    placed->program = program;
-    return (victim){.placed = placed,
-                    .program = program,
-                    .forward = program->forward,
-                    .loop = loop_of(program->forward),
-                    .layer = loop_of(program->forward)->bodies.at[0],
-                    .backward = program->backward,
-                    .layer_back = loop_of(program->backward)->bodies.at[0],
-                    .sym = placed->training->graph->sym};
-}
-
-/* The first task of the body whose anchor is of the row. */
-static etch_step_task *task_of(const etch_step_body *body, const char *row)
-{
-    for (uint32_t i = 0; i < body->items.count; i++) {
-        etch_step_task *task = body->items.at[i].task;
-        if (task && strcmp(etch_row_name(task->kernel->anchor->row), row) == 0)
-            return task;
-    }
-    ck_abort_msg("no task is of %s", row);
-}
-
-static uint32_t place_in_end(const victim *x, etch_end_role role, uint32_t number)
-{
-    for (uint32_t i = 0; i < x->program->end.count; i++)
-        if (x->program->end.at[i]->end == role && number-- == 0)
-            return i;
-    ck_abort_msg("the end has too few tasks");
-}
-
-static etch_step_task *end_of(const victim *x, etch_end_role role)
-{
-    return x->program->end.at[place_in_end(x, role, 0)];
-}
-
-/* A vector without one of its members. */
-#define TAKE_OUT(vec, place)                                    \
-    do {                                                        \
-        for (uint32_t k_ = (place); k_ + 1 < (vec).count; k_++) \
-            (vec).at[k_] = (vec).at[k_ + 1];                    \
-        (vec).count--;                                          \
-    } while (0)
-
-#define SWAP(type, a, b)     \
-    do {                     \
-        type swapped_ = (a); \
-        (a) = (b);           \
-        (b) = swapped_;      \
-    } while (0)
-
+enum { MOST_STAGES = 4 };
 /* The task's numbers as its contributions now say: mistakes of other kinds stay. */
 static void add_up(const victim *x, etch_step_task *task)
 {
@@ -152,8 +28,8 @@ static void add_up(const victim *x, etch_step_task *task)
 /* The first tasks of two roles. */
 static void swap_in_end(const victim *x, etch_end_role a, etch_end_role b)
 {
-    etch_step_task **of_a = &x->program->end.at[place_in_end(x, a, 0)];
-    etch_step_task **of_b = &x->program->end.at[place_in_end(x, b, 0)];
+    etch_step_task **of_a = &x->program->end.at[victim_place(x, a, 0)];
+    etch_step_task **of_b = &x->program->end.at[victim_place(x, b, 0)];
     SWAP(etch_step_task *, *of_a, *of_b);
 }
 
@@ -165,15 +41,6 @@ static void forget_task(const victim *x, uint32_t place)
         for (uint32_t i = 0; i < x->program->groups.at[g].end.count; i++)
             if (x->program->groups.at[g].end.at[i] == task)
                 TAKE_OUT(x->program->groups.at[g].end, i);
-}
-
-static etch_kernel *kernel_at(const victim *x, const etch_step_body *body, const etch_step_task *task)
-{
-    etch_placed_region *region = body == x->forward ? x->placed->forward : x->loop->loop->bodies.at[0];
-    for (uint32_t i = 0; i < region->kernels.count; i++)
-        if (region->kernels.at[i] == task->kernel)
-            return region->kernels.at[i];
-    ck_abort_msg("the kernel is elsewhere");
 }
 
 /* ---- tasks and loops --------------------------------------------------------------------------------------- */
@@ -218,29 +85,29 @@ static void other_body(const victim *x)
 
 static void wrong_kind(const victim *x)
 {
-    task_of(x->layer, "rms_norm")->kind = ETCH_TASK_COLLECTIVE;
+    victim_task(x->layer, "rms_norm")->kind = ETCH_TASK_COLLECTIVE;
 }
 
 static void wrong_phase(const victim *x)
 {
-    task_of(x->layer, "rms_norm")->phase = ETCH_BACKWARD;
+    victim_task(x->layer, "rms_norm")->phase = ETCH_BACKWARD;
 }
 
 static void wrong_when(const victim *x)
 {
-    task_of(x->layer, "all_reduce")->when = ETCH_FIRST_MICROBATCH;
+    victim_task(x->layer, "all_reduce")->when = ETCH_FIRST_MICROBATCH;
 }
 
 static void step_twice(const victim *x)
 {
-    etch_kernel *kernel = kernel_at(x, x->layer, task_of(x->layer, "rms_norm"));
+    etch_kernel *kernel = victim_kernel(x, x->layer, victim_task(x->layer, "rms_norm"));
     ETCH_PUSH(x->placed->arena, &kernel->steps, kernel->steps.at[0]);
 }
 
 static void step_in_none(const victim *x)
 {
     etch_step *copy = ETCH_NEW(x->placed->arena, etch_step);
-    *copy = *task_of(x->layer, "rms_norm")->kernel->anchor;
+    *copy = *victim_task(x->layer, "rms_norm")->kernel->anchor;
     copy->id = x->placed->step_count++;
     ETCH_PUSH(x->placed->arena, &x->loop->loop->bodies.at[0]->items, (etch_placed_item){.step = copy});
 }
@@ -251,43 +118,43 @@ static void step_in_none(const victim *x)
 static void read_later(const victim *x)
 {
     const etch_step_task *last = x->layer->items.at[x->layer->items.count - 1].task;
-    task_of(x->layer, "einsum")->kernel->anchor->ins[0] = last->kernel->anchor->outs[0];
+    victim_task(x->layer, "einsum")->kernel->anchor->ins[0] = last->kernel->anchor->outs[0];
 }
 
 /* After the loop, what an iteration has made. */
 static void read_inside(const victim *x)
 {
-    task_of(x->forward, "rms_norm")->kernel->anchor->ins[0] =
-        task_of(x->layer, "rms_norm")->kernel->anchor->outs[0];
+    victim_task(x->forward, "rms_norm")->kernel->anchor->ins[0] =
+        victim_task(x->layer, "rms_norm")->kernel->anchor->outs[0];
 }
 
 /* At the top level of backward, too. */
 static void read_inside_backward(const victim *x)
 {
     x->backward->items.at[0].task->kernel->anchor->ins[0] =
-        task_of(x->layer, "rms_norm")->kernel->anchor->outs[0];
+        victim_task(x->layer, "rms_norm")->kernel->anchor->outs[0];
 }
 
 static void write_nothing(const victim *x)
 {
-    kernel_at(x, x->layer, task_of(x->layer, "rms_norm"))->writes.count = 0;
+    victim_kernel(x, x->layer, victim_task(x->layer, "rms_norm"))->writes.count = 0;
 }
 
 static void list_nothing(const victim *x)
 {
-    kernel_at(x, x->layer, task_of(x->layer, "rms_norm"))->reads.count--;
+    victim_kernel(x, x->layer, victim_task(x->layer, "rms_norm"))->reads.count--;
 }
 
 static void list_other(const victim *x)
 {
-    kernel_at(x, x->layer, task_of(x->layer, "rms_norm"))->reads.at[0] =
-        task_of(x->layer, "einsum")->kernel->anchor->outs[0];
+    victim_kernel(x, x->layer, victim_task(x->layer, "rms_norm"))->reads.at[0] =
+        victim_task(x->layer, "einsum")->kernel->anchor->outs[0];
 }
 
 static void read_part(const victim *x)
 {
-    const etch_step *gather = task_of(x->layer, "all_gather")->kernel->anchor;
-    const etch_step *product = task_of(x->layer, "einsum")->kernel->anchor;
+    const etch_step *gather = victim_task(x->layer, "all_gather")->kernel->anchor;
+    const etch_step *product = victim_task(x->layer, "einsum")->kernel->anchor;
     for (uint32_t i = 0; i < gather->in_count; i++)
         if (gather->outs[i] == product->ins[1])
             product->ins[1] = gather->ins[i];
@@ -304,24 +171,24 @@ static void set_position(etch_step_task *task, etch_home home)
 
 static void make_late(const victim *x)
 {
-    set_position(task_of(x->forward, "gather"), etch_home_at(2, ETCH_ALL_OF));
+    set_position(victim_task(x->forward, "gather"), etch_home_at(2, ETCH_ALL_OF));
     etch_homes *uses = &x->placed->stages->uses[x->placed->training->graph->weights.at[0]->id];
     uses->at[0] = etch_home_at(2, ETCH_ALL_OF);
 }
 
 static void make_nowhere(const victim *x)
 {
-    task_of(x->forward, "gather")->position = etch_home_at(7, ETCH_ALL_OF);
+    victim_task(x->forward, "gather")->position = etch_home_at(7, ETCH_ALL_OF);
 }
 
 static void make_in_all(const victim *x)
 {
-    set_position(task_of(x->forward, "rms_norm"), etch_home_at(1, ETCH_ALL_OF));
+    set_position(victim_task(x->forward, "rms_norm"), etch_home_at(1, ETCH_ALL_OF));
 }
 
 static void other_position(const victim *x)
 {
-    task_of(x->forward, "gather")->position = etch_home_at(0, ETCH_FIRST_OF);
+    victim_task(x->forward, "gather")->position = etch_home_at(0, ETCH_FIRST_OF);
 }
 
 static void other_use(const victim *x)
@@ -341,27 +208,27 @@ static void axes_of(const victim *x, etch_step_task *task, uint32_t axes)
 
 static void no_axes(const victim *x)
 {
-    axes_of(x, task_of(x->layer, "all_reduce"), 0);
+    axes_of(x, victim_task(x->layer, "all_reduce"), 0);
 }
 
 static void strange_axes(const victim *x)
 {
-    axes_of(x, task_of(x->layer, "all_reduce"), 1u << 7);
+    axes_of(x, victim_task(x->layer, "all_reduce"), 1u << 7);
 }
 
 static void stage_axes(const victim *x)
 {
-    axes_of(x, task_of(x->layer, "all_reduce"), 1u << PP);
+    axes_of(x, victim_task(x->layer, "all_reduce"), 1u << PP);
 }
 
 static void other_axes(const victim *x)
 {
-    task_of(x->layer, "all_reduce")->axes = 1u << DP;
+    victim_task(x->layer, "all_reduce")->axes = 1u << DP;
 }
 
 static void computed_axes(const victim *x)
 {
-    axes_of(x, end_of(x, ETCH_END_UPDATE), 1u << DP);
+    axes_of(x, victim_end(x, ETCH_END_UPDATE), 1u << DP);
 }
 
 static void message_axes(const victim *x)
@@ -371,46 +238,46 @@ static void message_axes(const victim *x)
 
 static void shared_axes(const victim *x)
 {
-    axes_of(x, end_of(x, ETCH_END_REDUCE_SHARED), 1u << DP | 1u << PP);
+    axes_of(x, victim_end(x, ETCH_END_REDUCE_SHARED), 1u << DP | 1u << PP);
 }
 
 static void norm_axes(const victim *x)
 {
-    axes_of(x, end_of(x, ETCH_END_NORM_REDUCE), 1u << DP);
+    axes_of(x, victim_end(x, ETCH_END_NORM_REDUCE), 1u << DP);
 }
 
 static void wrong_move(const victim *x)
 {
-    end_of(x, ETCH_END_REDUCE)->move = ETCH_ALL_GATHER;
+    victim_end(x, ETCH_END_REDUCE)->move = ETCH_ALL_GATHER;
 }
 
 /* ---- numbers --------------------------------------------------------------------------------------------------- */
 
 static void drop_contribution(const victim *x)
 {
-    etch_step_task *task = task_of(x->forward, "einsum");
+    etch_step_task *task = victim_task(x->forward, "einsum");
     TAKE_OUT(task->contributions, 0);
     ETCH_PUSH(x->placed->arena, &task->contributions, (etch_step_contribution){.row = NULL});
 }
 
 static void drop_all_contributions(const victim *x)
 {
-    task_of(x->forward, "einsum")->contributions.count = 0;
+    victim_task(x->forward, "einsum")->contributions.count = 0;
 }
 
 static void change_bytes(const victim *x)
 {
-    end_of(x, ETCH_END_UPDATE)->contributions.at[0].read = etch_int(x->sym, 1);
+    victim_end(x, ETCH_END_UPDATE)->contributions.at[0].read = etch_int(x->sym, 1);
 }
 
 static void change_kernel(const victim *x)
 {
-    kernel_at(x, x->forward, task_of(x->forward, "einsum"))->flop = etch_int(x->sym, 1);
+    victim_kernel(x, x->forward, victim_task(x->forward, "einsum"))->flop = etch_int(x->sym, 1);
 }
 
 static void pay_for_work(const victim *x)
 {
-    end_of(x, ETCH_END_UPDATE)->contributions.at[0].payload = etch_int(x->sym, 4);
+    victim_end(x, ETCH_END_UPDATE)->contributions.at[0].payload = etch_int(x->sym, 4);
 }
 
 /* ---- messages -------------------------------------------------------------------------------------------------- */
@@ -485,7 +352,8 @@ static void drop_group(const victim *x)
 
 static void add_in_forward(const victim *x)
 {
-    task_of(x->layer, "rms_norm")->kernel->anchor->accumulate_into[0] = x->placed->training->gradients.at[0];
+    victim_task(x->layer, "rms_norm")->kernel->anchor->accumulate_into[0] =
+        x->placed->training->gradients.at[0];
 }
 
 static void add_nothing(const victim *x)
@@ -507,25 +375,25 @@ static void partial_elsewhere(const victim *x)
 
 static void drop_reduction(const victim *x)
 {
-    forget_task(x, place_in_end(x, ETCH_END_REDUCE, 0));
+    forget_task(x, victim_place(x, ETCH_END_REDUCE, 0));
 }
 
 static void reduce_twice(const victim *x)
 {
-    const uint32_t at = place_in_end(x, ETCH_END_REDUCE, 0);
+    const uint32_t at = victim_place(x, ETCH_END_REDUCE, 0);
     etch_step_task *copy = ETCH_NEW(x->placed->arena, etch_step_task);
     *copy = *x->program->end.at[at];
-    x->program->end.at[place_in_end(x, ETCH_END_REDUCE, 1)] = copy;
+    x->program->end.at[victim_place(x, ETCH_END_REDUCE, 1)] = copy;
 }
 
 static void reduce_too_much(const victim *x)
 {
-    end_of(x, ETCH_END_REDUCE)->axes |= 1u << TP;
+    victim_end(x, ETCH_END_REDUCE)->axes |= 1u << TP;
 }
 
 static void reduce_each(const victim *x)
 {
-    end_of(x, ETCH_END_REDUCE)->when = ETCH_EACH_MICROBATCH;
+    victim_end(x, ETCH_END_REDUCE)->when = ETCH_EACH_MICROBATCH;
 }
 
 static void reduce_after_update(const victim *x)
@@ -545,60 +413,60 @@ static void gather_before_update(const victim *x)
 
 static void scatter_late(const victim *x)
 {
-    const etch_step_task *scatter = end_of(x, ETCH_END_REDUCE);
+    const etch_step_task *scatter = victim_end(x, ETCH_END_REDUCE);
     etch_step_task *before = ETCH_NEW(x->placed->arena, etch_step_task);
     *before = *scatter;
     before->move = ETCH_ALL_REDUCE;
     before->axes = 1u << TP;
-    x->program->end.at[place_in_end(x, ETCH_END_REDUCE, 1)] = end_of(x, ETCH_END_REDUCE);
-    x->program->end.at[place_in_end(x, ETCH_END_REDUCE, 0)] = before;
+    x->program->end.at[victim_place(x, ETCH_END_REDUCE, 1)] = victim_end(x, ETCH_END_REDUCE);
+    x->program->end.at[victim_place(x, ETCH_END_REDUCE, 0)] = before;
 }
 
 static void reduce_whole(const victim *x)
 {
-    end_of(x, ETCH_END_REDUCE)->move = ETCH_ALL_REDUCE;
+    victim_end(x, ETCH_END_REDUCE)->move = ETCH_ALL_REDUCE;
 }
 
 static void drop_shared(const victim *x)
 {
-    forget_task(x, place_in_end(x, ETCH_END_REDUCE_SHARED, 0));
+    forget_task(x, victim_place(x, ETCH_END_REDUCE_SHARED, 0));
 }
 
 /* ---- the rest of the end ------------------------------------------------------------------------------------------ */
 
 static void drop_update(const victim *x)
 {
-    forget_task(x, place_in_end(x, ETCH_END_UPDATE, 0));
+    forget_task(x, victim_place(x, ETCH_END_UPDATE, 0));
 }
 
 static void forget_in_norm(const victim *x)
 {
-    etch_step_task *norm = end_of(x, ETCH_END_NORM);
+    etch_step_task *norm = victim_end(x, ETCH_END_NORM);
     TAKE_OUT(norm->contributions, 0);
     add_up(x, norm);
 }
 
 static void result_first(const victim *x)
 {
-    etch_step_task *norm = end_of(x, ETCH_END_NORM);
+    etch_step_task *norm = victim_end(x, ETCH_END_NORM);
     const uint32_t last = norm->contributions.count - 1;
     SWAP(etch_step_contribution, norm->contributions.at[0], norm->contributions.at[last]);
 }
 
 static void drop_gather(const victim *x)
 {
-    forget_task(x, place_in_end(x, ETCH_END_GATHER, 0));
+    forget_task(x, victim_place(x, ETCH_END_GATHER, 0));
 }
 
 static void name_in_norm_reduce(const victim *x)
 {
-    etch_step_task *task = end_of(x, ETCH_END_NORM_REDUCE);
+    etch_step_task *task = victim_end(x, ETCH_END_NORM_REDUCE);
     task->contributions.at[0].tensor = x->placed->training->graph->weights.at[0];
 }
 
 static void drop_norm_reduce(const victim *x)
 {
-    forget_task(x, place_in_end(x, ETCH_END_NORM_REDUCE, 0));
+    forget_task(x, victim_place(x, ETCH_END_NORM_REDUCE, 0));
 }
 
 static etch_step_task *layer_update(const victim *x)
@@ -645,7 +513,7 @@ static void update_copies(const victim *x)
 
 static void end_of_none(const victim *x)
 {
-    end_of(x, ETCH_END_REDUCE)->end = ETCH_END_NONE;
+    victim_end(x, ETCH_END_REDUCE)->end = ETCH_END_NONE;
 }
 
 static void wrong_end_phase(const victim *x)
@@ -742,7 +610,7 @@ static const mistake mistakes[] = {
 /* What the verifier says of a placement with this mistake, unless it is what it should say. */
 static void check_mistake(etch_arena *arena, const mistake *planted, bool of_views, etch_buf *wrong)
 {
-    const victim x = victim_of(arena, planted->level);
+    const victim x = victim_new(arena, planted->level);
     planted->make(&x);
     const char *found =
         of_views ? verify_chains(x.placed, NULL, MOST_STAGES, NULL) : verify_program(x.placed);
@@ -787,17 +655,17 @@ static void same_cut_twice(const victim *x)
 
 static void norm_by_all(const victim *x)
 {
-    end_of(x, ETCH_END_NORM)->doers = ETCH_ALL_USERS;
+    victim_end(x, ETCH_END_NORM)->doers = ETCH_ALL_USERS;
 }
 
 static void tied_update_by_first(const victim *x)
 {
-    end_of(x, ETCH_END_UPDATE)->doers = ETCH_FIRST_USER;
+    victim_end(x, ETCH_END_UPDATE)->doers = ETCH_FIRST_USER;
 }
 
 static void share_alone(const victim *x)
 {
-    end_of(x, ETCH_END_REDUCE_SHARED)->doers = ETCH_FIRST_USER;
+    victim_end(x, ETCH_END_REDUCE_SHARED)->doers = ETCH_FIRST_USER;
 }
 
 static void loop_in_a_block(const victim *x)

@@ -6,6 +6,7 @@ typedef struct visit {
     const etch_step_task *task;
     const etch_step_contribution *contribution;
     etch_expr runs;
+    bool by_class; /* it is in a loop whose iterations differ */
 } visit;
 
 typedef ETCH_VEC(visit) visits;
@@ -21,7 +22,7 @@ typedef struct viewing {
     etch_expr *sent; /* by message */
     bool *reads;     /* by tensor id: a stage computes with the weight */
     bool *read;      /* and any stage does */
-    bool *idle;      /* a loop without iterations names it */
+    bool *idle;      /* a loop names it that has no iterations, or has some that do not read it */
 } viewing;
 
 typedef struct collecting {
@@ -40,11 +41,20 @@ static bool is_below(const verifying *v, etch_expr a, etch_expr b)
     return etch_is_constant(a) && etch_is_constant(b) && etch_constant_compare(v->sym, a, b) < 0;
 }
 
+static bool is_by_class(const etch_region *body)
+{
+    for (; body; body = body->parent)
+        if (body->loop && body->loop->bodies.count > 1)
+            return true;
+    return false;
+}
+
 static void collect(void *data, const etch_step_task *task, const etch_step_contribution *contribution,
                     const etch_task_place *place)
 {
     const collecting *c = data;
-    const visit one = {task, contribution, bind(&c->x->v, c->x->bound, place->runs)};
+    const visit one = {task, contribution, bind(&c->x->v, c->x->bound, place->runs),
+                       is_by_class(place->body)};
     visits *into = task->kind == ETCH_TASK_MESSAGE ? c->messages : c->tasks;
     ETCH_PUSH(c->x->v.scratch, into, one);
 }
@@ -97,8 +107,9 @@ static void note_weights(const etch_step_task *task, bool *noted)
         }
 }
 
-/* What a stage computes with in forward it updates, and nothing else; what none reads is somewhere. The stages that
- * have a loop without iterations hold what it names: of such weights only the first half is asked. */
+/* What a stage computes with in forward it updates, and nothing else; what none reads is somewhere. A stage that
+ * has iterations of a loop holds what others of them read, too, and where there are none, what they would: of such
+ * weights only the first half is asked. */
 static bool check_updates(viewing *x, const visits *here, uint32_t stage)
 {
     for (uint32_t i = 0; i < here->count; i++) {
@@ -135,7 +146,7 @@ static bool add_stage(viewing *x, const visits *here, const visits *messages, ui
         if (!etch_is_zero(one->runs)) {
             note_weights(one->task, x->reads);
             note_weights(one->task, x->read);
-        } else if (etch_is_zero(x->all.at[i].runs)) {
+        } else if (one->by_class || etch_is_zero(x->all.at[i].runs)) {
             note_weights(one->task, x->idle);
         }
     }
