@@ -1,5 +1,6 @@
 /* Random models in random stages: the executor runs no stages, but what must hold of any step program, and of the views
- * of its stages, holds of these. */
+ * of its stages, holds of these. Their messages may carry partial sums of
+ * statements that no unit lists, so that verify_messages is not asked. */
 #include "exec_env.h"
 #include "exec_random.h"
 #include "exec_spec.h"

@@ -1,12 +1,14 @@
 /* Planted mistakes: the verifier finds each, and says where it is. */
 #include "suite.h"
 #include "verify.h"
-
 #include "victim.h"
 
 #include <string.h>
 
 enum { MOST_STAGES = 4 };
+
+/* ---- how mistakes are made --------------------------------------------------------------------------------- */
+
 /* The task's numbers as its contributions now say: mistakes of other kinds stay. */
 static void add_up(const victim *x, etch_step_task *task)
 {
@@ -297,6 +299,17 @@ static void message_once(const victim *x)
     x->program->messages.at[1]->when = ETCH_ONCE_A_STEP;
 }
 
+static void message_bytes(const victim *x)
+{
+    x->program->messages.at[1]->bytes = etch_int(x->sym, 1);
+    x->program->messages.at[1]->contributions.at[0].payload = etch_int(x->sym, 1);
+}
+
+static void send_partial(const victim *x)
+{
+    x->placed->stages->cuts.at[1].forward.at[0]->place[DP] = ETCH_PARTIAL;
+}
+
 /* ---- weight groups --------------------------------------------------------------------------------------------- */
 
 /* The first group that has several weights, and another that has one. */
@@ -570,6 +583,7 @@ static const mistake mistakes[] = {
     {pay_for_work, "update of emb computes and has a payload", 0},
     {drop_message, "messages for 3 places", 0},
     {other_message, "message 1 is not the forward one", 0},
+    {message_bytes, "message 1 has not the bytes of what is alive there", 0},
     {message_once, "message 1 is not sent in each microbatch", 0},
     {weight_in_two_groups, "weight emb is in weight groups", 0},
     {weight_in_no_group, "is in no weight group", 0},
@@ -707,9 +721,24 @@ START_TEST(every_mistake_of_views_is_found)
 }
 END_TEST
 
+static void find_partial_sum(etch_arena *arena)
+{
+    const victim x = victim_new(arena, 0);
+    ck_assert_ptr_null(verify_messages(x.placed));
+    send_partial(&x);
+    ck_assert_str_eq(verify_messages(x.placed), "the message at unit layer sends e as a partial sum over dp");
+}
+
+START_TEST(a_partial_sum_in_a_message_is_found)
+{
+    etch_with_arena(find_partial_sum);
+}
+END_TEST
+
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("graph.verify");
-    ETCH_ADD_TESTS(suite, every_planted_mistake_is_found, every_mistake_of_views_is_found);
+    ETCH_ADD_TESTS(suite, every_planted_mistake_is_found, every_mistake_of_views_is_found,
+                   a_partial_sum_in_a_message_is_found);
     return suite;
 }

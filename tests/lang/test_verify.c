@@ -113,6 +113,8 @@ static void verify_plan(tally *t, const scene *s, const char *run, const char *p
             training ? etch_place(training, plan, (etch_granularity)granularity) : NULL;
         ck_assert_msg(placed, "%s, %s: %s", s->name, plan_name, messages_of(s));
         const char *wrong = verify_program(placed);
+        if (!wrong)
+            wrong = verify_messages(placed);
         if (!wrong && placed->stages)
             wrong = verify_chains(placed, &bound, MOST_STAGES, &t->chains);
         ck_assert_msg(!wrong, "%s, %s, by %s: %s", s->name, plan_name,

@@ -152,6 +152,13 @@ static bool check_message(verifying *v, uint32_t i, etch_phase phase, const etch
                             etch_phase_name(phase));
     if (task->when != ETCH_EACH_MICROBATCH)
         return verify_wrong(v, "message %u is not sent in each microbatch", (unsigned)i);
+    terms bytes = {0};
+    for (uint32_t k = 0; k < (phase == ETCH_FORWARD ? cut->forward.count : cut->backward.count); k++) {
+        const etch_value *value = phase == ETCH_FORWARD ? cut->forward.at[k] : cut->backward.at[k];
+        ETCH_PUSH(v->scratch, &bytes, etch_value_bytes(v->placed, value));
+    }
+    if (!verify_same(v, task->bytes, etch_sum(v->sym, bytes.count, bytes.at)))
+        return verify_wrong(v, "message %u has not the bytes of what is alive there", (unsigned)i);
     return verify_task(v, task);
 }
 
@@ -167,6 +174,29 @@ static bool check_messages(verifying *v)
         if (!check_message(v, i, i < cuts ? ETCH_FORWARD : ETCH_BACKWARD, &stages->cuts.at[i % cuts]))
             return false;
     return true;
+}
+
+static const char *partial_sum(const etch_placed *placed, const etch_cut *cut, const etch_value *value)
+{
+    for (uint32_t a = 0; a < placed->plan->mesh.count; a++)
+        if (value->place[a] == ETCH_PARTIAL)
+            return etch_text(placed->arena, "the message at unit %s sends %s as a partial sum over %s",
+                             placed->stages->entries.at[cut->entry].name, value->tensor->name,
+                             placed->plan->mesh.at[a].name);
+    return NULL;
+}
+
+const char *verify_messages(const etch_placed *placed)
+{
+    const char *wrong = NULL;
+    for (uint32_t i = 0; placed->stages && i < placed->stages->cuts.count; i++) {
+        const etch_cut *cut = &placed->stages->cuts.at[i];
+        for (uint32_t k = 0; k < cut->forward.count && !wrong; k++)
+            wrong = partial_sum(placed, cut, cut->forward.at[k]);
+        for (uint32_t k = 0; k < cut->backward.count && !wrong; k++)
+            wrong = partial_sum(placed, cut, cut->backward.at[k]);
+    }
+    return wrong;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------------- */
@@ -205,6 +235,8 @@ static bool has_numbers(const etch_placed *placed)
 etch_placed *verified(etch_placed *placed)
 {
     const char *wrong = placed ? verify_program(placed) : NULL;
+    if (placed && !wrong)
+        wrong = verify_messages(placed);
     ck_assert_msg(!wrong, "the step program is wrong: %s", wrong);
     if (placed && placed->stages && has_numbers(placed)) {
         wrong = verify_chains(placed, NULL, MOST_STAGES, NULL);

@@ -21,6 +21,9 @@ typedef struct verify_binding {
  * - FLOP and bytes of a task are the sums of its contributions. */
 const char *verify_program(const etch_placed *placed);
 
+/* NULL, or what a message sends as a partial sum: none does. */
+const char *verify_messages(const etch_placed *placed);
+
 /* NULL, or what does not hold of the views of the stages of a bound chain (`numbers` fit it): together they are what the
  * chain does without stages, each boundary of chunks is sent once in each direction, and what a stage computes with it
  * updates. `bound`: what the sizes in `numbers` are sizes of; NULL: there are no variables in them. */
