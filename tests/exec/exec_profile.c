@@ -1,5 +1,6 @@
 #include "exec_profile.h"
 #include "end_work.h"
+#include "verify.h"
 
 #include "exec_env.h"
 #include "graph/ir/row.h"
@@ -114,7 +115,7 @@ static void divide(etch_arena *arena, const etch_training *training, const char 
 {
     etch_sym *sym = training->graph->sym;
     etch_plan *plan = exec_plan(arena, sym, etch_text(arena, "a=2 | %s@a", dim));
-    const etch_placed *placed = etch_place(training, plan, ETCH_GRANULARITY_KERNEL);
+    const etch_placed *placed = verified(etch_place(training, plan, ETCH_GRANULARITY_KERNEL));
     if (placed)
         write_division(placed, name, out);
     else
@@ -130,8 +131,8 @@ static void write_case(etch_arena *arena, const exec_case *c, const etch_table *
     if (training->backward)
         write_region(training->backward, out);
     write_flop(training, out);
-    const etch_placed *whole =
-        etch_place(training, exec_plan(arena, training->graph->sym, "a=1"), ETCH_GRANULARITY_KERNEL);
+    const etch_placed *whole = verified(
+        etch_place(training, exec_plan(arena, training->graph->sym, "a=1"), ETCH_GRANULARITY_KERNEL));
     write_kernels(whole->forward, "forward", out);
     if (whole->backward)
         write_kernels(whole->backward, "backward", out);

@@ -4,6 +4,7 @@
 #include "exec_bind.h"
 #include "exec_check.h"
 #include "suite.h"
+#include "verify.h"
 
 #include <stdlib.h>
 
@@ -26,7 +27,7 @@ static void run(etch_arena *arena, const layout *l, const char *sets)
                                  l->model, sets, l->model, l->plan);
     const exec_bound bound = exec_bind(arena, path, text, "small", "layout", NULL);
     ck_assert_msg(bound.training != NULL, "%s\n%s", exec_messages(arena, bound.diags), text);
-    etch_placed *placed = etch_place(bound.training, bound.plan, ETCH_GRANULARITY_KERNEL);
+    etch_placed *placed = verified(etch_place(bound.training, bound.plan, ETCH_GRANULARITY_KERNEL));
     ck_assert_msg(placed != NULL, "%s\n%s", exec_messages(arena, bound.diags), text);
     const char *failure = exec_check_placed(placed, 1);
     ck_assert_msg(!failure, "%s\n%s", failure, text);

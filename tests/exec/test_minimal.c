@@ -5,6 +5,7 @@
 #include "exec_bind.h"
 #include "exec_plans.h"
 #include "suite.h"
+#include "verify.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +72,7 @@ static etch_placed *placed_text(etch_arena *arena, const char *text, const char 
     const char *path = etch_text(arena, "%s/models/case.etch", getenv("ETCH_SOURCE_DIR"));
     const exec_bound bound = exec_bind(arena, path, text, NULL, plan, NULL);
     etch_placed *placed =
-        bound.training ? etch_place(bound.training, bound.plan, ETCH_GRANULARITY_KERNEL) : NULL;
+        bound.training ? verified(etch_place(bound.training, bound.plan, ETCH_GRANULARITY_KERNEL)) : NULL;
     ck_assert_msg(placed, "%s", exec_messages(arena, bound.diags));
     return placed;
 }

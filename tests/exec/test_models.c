@@ -2,6 +2,7 @@
 #include "exec_check.h"
 #include "exec_zoo.h"
 #include "suite.h"
+#include "verify.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -279,7 +280,8 @@ static void check_plan(etch_arena *arena, const exec_zoo *zoo, const char *text)
 {
     exec_model *m = zoo->build(arena, 2);
     etch_training *training = exec_train(m, zoo->recompute);
-    etch_placed *placed = etch_place(training, exec_plan(arena, m->sym, text), ETCH_GRANULARITY_KERNEL);
+    etch_placed *placed =
+        verified(etch_place(training, exec_plan(arena, m->sym, text), ETCH_GRANULARITY_KERNEL));
     etch_buf dump = {.arena = arena};
     if (!placed) {
         etch_diags_render(m->diags, &dump);
@@ -344,8 +346,8 @@ static void check_zero(etch_arena *arena, const exec_zoo *zoo, const char *plan)
             const char *const *line = lines[turn % (sizeof lines / sizeof *lines)];
             plan = with_zero(own, *text, line[0], line[1]);
             exec_model *m = zoo->build(own, 2);
-            etch_placed *placed = etch_place(exec_train(m, zoo->recompute), exec_plan(own, m->sym, plan),
-                                             ETCH_GRANULARITY_KERNEL);
+            etch_placed *placed = verified(etch_place(exec_train(m, zoo->recompute),
+                                                      exec_plan(own, m->sym, plan), ETCH_GRANULARITY_KERNEL));
             const char *failure = placed ? exec_check_placed(placed, 1) : NULL;
             etch_buf dump = {.arena = own};
             if (failure) {
@@ -375,8 +377,8 @@ static const char *dump_of(etch_arena *arena, const exec_zoo *zoo, const char *t
 {
     exec_model *m = zoo->build(arena, 2);
     etch_buf dump = {.arena = arena};
-    etch_placed *placed =
-        etch_place(exec_train(m, zoo->recompute), exec_plan(arena, m->sym, text), ETCH_GRANULARITY_KERNEL);
+    etch_placed *placed = verified(
+        etch_place(exec_train(m, zoo->recompute), exec_plan(arena, m->sym, text), ETCH_GRANULARITY_KERNEL));
     ck_assert_msg(placed != NULL, "%s, %s", zoo->name, text);
     etch_placed_dump(placed, &dump);
     return dump.text;
@@ -416,8 +418,8 @@ static void in_front(etch_arena *arena)
     y = exec_end(m, exec_product(m, "y", y, exec_weight(m, "u", "H"), "B H"));
     etch_tensor *late = exec_product(m, "late", early, exec_weight(m, "v", "H F"), "B F");
     exec_sum_loss(m, exec_sum(m, "s", exec_reduce(m, "r", late, "B"), exec_reduce(m, "r", y, "B")), "B");
-    etch_placed *placed = etch_place(exec_train(m, NULL), exec_plan(arena, m->sym, "a=2 | B@a | zero 3 a"),
-                                     ETCH_GRANULARITY_KERNEL);
+    etch_placed *placed = verified(etch_place(
+        exec_train(m, NULL), exec_plan(arena, m->sym, "a=2 | B@a | zero 3 a"), ETCH_GRANULARITY_KERNEL));
     ck_assert_ptr_nonnull(placed);
     const char *failure = exec_check_placed(placed, 1);
     ck_assert_msg(!failure, "%s", failure);
@@ -451,7 +453,8 @@ static void served(etch_arena *arena)
         list_region(m->graph->forward, &ops);
         ck_assert_msg(!strstr(ops.text, "cross_entropy") && !strstr(ops.text, "unused"), "%s", ops.text);
         ck_assert_msg(strstr(ops.text, "append") && !strstr(ops.text, "cache"), "%s", ops.text);
-        etch_placed *placed = etch_place(training, exec_plan(arena, m->sym, *text), ETCH_GRANULARITY_KERNEL);
+        etch_placed *placed =
+            verified(etch_place(training, exec_plan(arena, m->sym, *text), ETCH_GRANULARITY_KERNEL));
         ck_assert_msg(placed != NULL, "%s", *text);
         const char *failure = exec_check_placed(placed, 1);
         etch_placed_dump(placed, &dump);
@@ -480,8 +483,8 @@ static void renamed(etch_arena *arena)
     y = exec_call_row(m, "y", "tanh", "", y, NULL, NULL);
     exec_sum_loss(m, exec_rename(m, "z", y, "T", "S"), "B S H");
     etch_training *training = exec_train(m, NULL);
-    etch_placed *placed = etch_place(training, exec_plan(arena, m->sym, "a=2 b=2 | S@b,a | pin moved T@b"),
-                                     ETCH_GRANULARITY_KERNEL);
+    etch_placed *placed = verified(etch_place(
+        training, exec_plan(arena, m->sym, "a=2 b=2 | S@b,a | pin moved T@b"), ETCH_GRANULARITY_KERNEL));
     ck_assert_ptr_nonnull(placed);
     const char *failure = exec_check_placed(placed, 1);
     ck_assert_msg(!failure, "%s", failure);
@@ -507,8 +510,8 @@ static void reshaped(etch_arena *arena)
     etch_tensor *q = exec_product(m, "q", x, exec_weight(m, "wq", "H K D"), "B S K D");
     etch_tensor *k = exec_product(m, "k", seen, exec_weight(m, "wk", "H K D"), "B T K D");
     exec_sum_loss(m, exec_attend(m, "y", q, k, k, "T", "D", true), "B S K D");
-    etch_placed *placed = etch_place(exec_train(m, NULL), exec_plan(arena, m->sym, "a=2 | | pin shared S@a"),
-                                     ETCH_GRANULARITY_KERNEL);
+    etch_placed *placed = verified(etch_place(
+        exec_train(m, NULL), exec_plan(arena, m->sym, "a=2 | | pin shared S@a"), ETCH_GRANULARITY_KERNEL));
     ck_assert_ptr_nonnull(placed);
     const char *failure = exec_check_placed(placed, 1);
     ck_assert_msg(!failure, "%s", failure);
@@ -530,8 +533,8 @@ static void chunked(etch_arena *arena)
     etch_tensor *k = exec_product(m, "k", seen, exec_weight(m, "wk", "H D"), "B T D");
     etch_tensor *y = exec_attend(m, "y", q, k, k, "T", "D", true);
     exec_sum_loss(m, exec_reduce(m, "y", y, "B D"), "B D");
-    etch_placed *placed =
-        etch_place(exec_train(m, NULL), exec_plan(arena, m->sym, "a=2 | S@a"), ETCH_GRANULARITY_KERNEL);
+    etch_placed *placed = verified(
+        etch_place(exec_train(m, NULL), exec_plan(arena, m->sym, "a=2 | S@a"), ETCH_GRANULARITY_KERNEL));
     ck_assert_ptr_nonnull(placed);
     const char *failure = exec_check_requirements(placed);
     ck_assert_msg(!failure, "%s", failure);
@@ -553,8 +556,8 @@ static void nested(etch_arena *arena)
     x = exec_call_row(m, "x", "tanh", "", x, NULL, NULL);
     x = exec_end(m, x);
     exec_sum_loss(m, exec_end(m, x), "B H");
-    etch_placed *placed =
-        etch_place(exec_train(m, "inner"), exec_plan(arena, m->sym, "a=2 | B@a"), ETCH_GRANULARITY_KERNEL);
+    etch_placed *placed = verified(
+        etch_place(exec_train(m, "inner"), exec_plan(arena, m->sym, "a=2 | B@a"), ETCH_GRANULARITY_KERNEL));
     ck_assert_ptr_nonnull(placed);
     const char *failure = exec_check_placed(placed, 1);
     ck_assert_msg(!failure, "%s", failure);
@@ -584,9 +587,9 @@ static void apart(etch_arena *arena)
     z = exec_product(m, "y", z, exec_call_row(m, "w", "gather", "E", p, idx, NULL), "B S V");
     exec_sum_loss(m, z, "B S V");
     etch_training *training = exec_train(m, NULL);
-    etch_placed *placed =
+    etch_placed *placed = verified(
         etch_place(training, exec_plan(arena, m->sym, "a=2 b=2 | E@a | pin tokens B@a | pin results B@b"),
-                   ETCH_GRANULARITY_KERNEL);
+                   ETCH_GRANULARITY_KERNEL));
     ck_assert_ptr_nonnull(placed);
     const char *failure = exec_check_placed(placed, 1);
     ck_assert_msg(!failure, "%s", failure);

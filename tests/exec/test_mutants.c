@@ -4,6 +4,7 @@
 #include "exec_check.h"
 #include "exec_profile.h"
 #include "suite.h"
+#include "verify.h"
 
 #include "graph/ir/row.h"
 
@@ -565,8 +566,8 @@ static const char *check_partial(etch_arena *arena, const exec_case *c, const et
 {
     const exec_case_setting setting = {.table = table, .partial = count};
     exec_model *m = exec_case_build(arena, c, &setting);
-    etch_placed *placed =
-        etch_place(exec_train(m, NULL), exec_plan(arena, m->sym, "z=2 | Z@z"), ETCH_GRANULARITY_KERNEL);
+    etch_placed *placed = verified(
+        etch_place(exec_train(m, NULL), exec_plan(arena, m->sym, "z=2 | Z@z"), ETCH_GRANULARITY_KERNEL));
     const char *failure = placed ? exec_check_placed(placed, 3) : NULL;
     return failure || count > 4 ? failure
                                 : check_partial(arena, c, table, count < 4 ? 2 * count : UINT32_MAX);
@@ -584,8 +585,8 @@ static const char *check_numbers(etch_arena *arena, const exec_case *c, const et
             const char *text =
                 i == k ? etch_text(arena, "a=2 | %s@a", exec_divided_dims[i])
                        : etch_text(arena, "a=2 b=2 | %s@a %s@b", exec_divided_dims[i], exec_divided_dims[k]);
-            etch_placed *placed =
-                etch_place(exec_train(m, NULL), exec_plan(arena, m->sym, text), ETCH_GRANULARITY_KERNEL);
+            etch_placed *placed = verified(
+                etch_place(exec_train(m, NULL), exec_plan(arena, m->sym, text), ETCH_GRANULARITY_KERNEL));
             failure = placed ? exec_check_placed(placed, 3) : NULL;
         }
     return failure ? failure : check_partial(arena, c, table, 1);

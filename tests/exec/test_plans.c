@@ -6,6 +6,7 @@
 #include "exec_minimal.h"
 #include "exec_plans.h"
 #include "suite.h"
+#include "verify.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -49,7 +50,7 @@ static void check_combination(etch_arena *arena, uint64_t seed, tally *t)
     const char *path = etch_text(arena, "%s/models/combination.etch", getenv("ETCH_SOURCE_DIR"));
     const exec_bound bound = exec_bind(arena, path, c.text, "combination", NULL, NULL);
     expect_nothing(seed, &c, bound.training ? NULL : exec_messages(arena, bound.diags));
-    etch_placed *placed = etch_place(bound.training, bound.plan, ETCH_GRANULARITY_KERNEL);
+    etch_placed *placed = verified(etch_place(bound.training, bound.plan, ETCH_GRANULARITY_KERNEL));
     if (!placed) {
         expect_nothing(seed, &c, etch_error_count(bound.diags) > 0 ? NULL : "refused without a reason");
         t->refused++;
@@ -89,7 +90,7 @@ static void check_shipped_plan(etch_arena *arena, const char *path, const char *
 {
     const exec_bound bound = exec_bind(arena, path, NULL, NULL, plan, NULL);
     etch_placed *placed =
-        bound.training ? etch_place(bound.training, bound.plan, ETCH_GRANULARITY_KERNEL) : NULL;
+        bound.training ? verified(etch_place(bound.training, bound.plan, ETCH_GRANULARITY_KERNEL)) : NULL;
     ck_assert_msg(placed, "%s, plan %s: %s", path, plan, exec_messages(arena, bound.diags));
     const char *waste = waste_of(arena, placed);
     ck_assert_msg(!waste, "%s, plan %s: %s", path, plan, waste);

@@ -5,6 +5,7 @@
 #include "exec_random.h"
 #include "exec_spec.h"
 #include "suite.h"
+#include "verify.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +59,7 @@ static void expect_nothing(const instance *i, const char *failure)
 static void check_plan(etch_arena *arena, uint64_t seed, uint32_t number, tally *t)
 {
     const instance i = instance_of(arena, seed, number, exec_random_model);
-    etch_placed *placed = etch_place(i.training, i.plan, ETCH_GRANULARITY_KERNEL);
+    etch_placed *placed = verified(etch_place(i.training, i.plan, ETCH_GRANULARITY_KERNEL));
     if (!placed) {
         expect_nothing(&i, etch_error_count(i.m->diags) > 0 ? NULL : "refused without a reason");
         t->refused++;
@@ -121,7 +122,7 @@ static void check_sizes(etch_arena *arena, uint64_t seed, uint32_t part, tally *
     if (part == 0)
         return;
     const instance i = instance_of(arena, seed, part, exec_random_odd_model);
-    etch_placed *placed = etch_place(i.training, i.plan, ETCH_GRANULARITY_KERNEL);
+    etch_placed *placed = verified(etch_place(i.training, i.plan, ETCH_GRANULARITY_KERNEL));
     if (!placed) {
         t->refused++;
         return;

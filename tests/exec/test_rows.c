@@ -3,6 +3,7 @@
 #include "exec_cases.h"
 #include "exec_check.h"
 #include "suite.h"
+#include "verify.h"
 
 #include "graph/ir/row.h"
 
@@ -46,7 +47,7 @@ END_TEST
 static void check_plan(exec_model *m, const exec_case *c, const char *plan)
 {
     etch_placed *placed =
-        etch_place(exec_train(m, NULL), exec_plan(m->arena, m->sym, plan), ETCH_GRANULARITY_KERNEL);
+        verified(etch_place(exec_train(m, NULL), exec_plan(m->arena, m->sym, plan), ETCH_GRANULARITY_KERNEL));
     ck_assert_msg(placed || etch_error_count(m->diags), "%s, %s", c->name, plan);
     const char *failure = placed ? exec_check_placed(placed, 3) : NULL;
     etch_buf dump = {.arena = m->arena};

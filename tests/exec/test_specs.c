@@ -5,6 +5,7 @@
 #include "exec_spec.h"
 #include "lang/lang.h"
 #include "suite.h"
+#include "verify.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,7 +118,7 @@ static read_back read_text(etch_arena *arena, const char *text)
     etch_model *model = spec ? etch_spec_elaborate(spec, NULL, NULL, NULL) : NULL;
     r.training = model ? etch_train_derive(model->graph, &model->train) : NULL;
     const etch_plan *plan = r.training ? etch_spec_plan(spec, NULL, true, (etch_span){0, 0}) : NULL;
-    r.placed = plan ? etch_place(r.training, plan, ETCH_GRANULARITY_KERNEL) : NULL;
+    r.placed = plan ? verified(etch_place(r.training, plan, ETCH_GRANULARITY_KERNEL)) : NULL;
     return r;
 }
 
@@ -150,7 +151,7 @@ static void check_text(etch_arena *arena, uint64_t seed, uint32_t number)
         fprintf(stderr, "%s%s", spec, messages_of(arena, r.diags));
     ck_assert_msg(r.training, "seed %llu: the spec is refused", (unsigned long long)seed);
     expect_same("model", seed, spec, told(training), told(r.training));
-    etch_placed *placed = etch_place(training, plan, ETCH_GRANULARITY_KERNEL);
+    etch_placed *placed = verified(etch_place(training, plan, ETCH_GRANULARITY_KERNEL));
     if ((placed == NULL) != (r.placed == NULL))
         fprintf(stderr, "%s%s%s", spec, messages_of(arena, m->diags), messages_of(arena, r.diags));
     ck_assert_msg((placed == NULL) == (r.placed == NULL), "seed %llu: the plan is %s, as text it is %s",

@@ -3,6 +3,7 @@
 #include "exec_cases.h"
 #include "exec_check.h"
 #include "suite.h"
+#include "verify.h"
 
 #include "graph/ir/row.h"
 
@@ -150,7 +151,7 @@ END_TEST
 static etch_placed *placed_by(etch_arena *arena, const char *plan)
 {
     exec_model *m = build(arena);
-    return etch_place(exec_train(m, NULL), exec_plan(arena, m->sym, plan), ETCH_GRANULARITY_KERNEL);
+    return verified(etch_place(exec_train(m, NULL), exec_plan(arena, m->sym, plan), ETCH_GRANULARITY_KERNEL));
 }
 
 static void shard(etch_arena *arena)

@@ -1,5 +1,7 @@
 #include "sample.h"
 
+#include "verify.h"
+
 #include <check.h>
 #include <string.h>
 
@@ -166,7 +168,7 @@ etch_placed *sample_place(sample *x)
     etch_training *training = etch_train_derive(x->graph, &x->train);
     assert_no_errors(x);
     ck_assert_ptr_nonnull(training);
-    etch_placed *placed = etch_place(training, &x->plan, x->granularity);
+    etch_placed *placed = verified(etch_place(training, &x->plan, x->granularity));
     assert_no_errors(x);
     ck_assert_ptr_nonnull(placed);
     return placed;

@@ -2,6 +2,7 @@
  * stages share; and one stage seen alone, as numbers and as formulas. */
 #include "end_work.h"
 #include "suite.h"
+#include "verify.h"
 
 #include "sample.h"
 
@@ -59,6 +60,15 @@ static etch_placed *placed_decoder(etch_arena *arena, bool tied)
     sample *x = decoder(arena, tied);
     set_stages(x, units, 3);
     return sample_place(x);
+}
+
+/* Of a chain of so many layers. */
+static void expect_views(const etch_placed *placed, const etch_stage_numbers *numbers, uint64_t layers)
+{
+    etch_sym *sym = placed->training->graph->sym;
+    const etch_expr var = etch_var(sym, "layers"), value = etch_int(sym, (int64_t)layers);
+    const char *wrong = verify_views(placed, numbers, &(verify_binding){1, &var, &value});
+    ck_assert_msg(!wrong, "%s", wrong);
 }
 
 static const char *text(const etch_placed *placed, etch_expr expr)
@@ -206,6 +216,7 @@ static void a_weight_of_all_layers_is_shared(etch_arena *arena)
     ck_assert_int_eq(sample_value(shared.at[0].bytes), 4 * 32);
     const uint64_t entries[] = {1, 5};
     const etch_stage_numbers numbers = {.stages = 3, .chunks = 1, .units = 6, .entries = entries};
+    expect_views(placed, &numbers, 5);
     for (uint32_t stage = 0; stage < 3; stage++) {
         const etch_stage_view *view = etch_stage_view_of(placed, &numbers, stage);
         ck_assert_int_eq(sample_value(etch_stage_presence(x->sym, view, uses)), 1);
@@ -279,7 +290,7 @@ END_TEST
 /* Whatever the counts, the stages hold every unit once. */
 static void stages_hold_everything_once(etch_arena *arena)
 {
-    const etch_placed *placed = placed_decoder(arena, false);
+    const etch_placed *placed = placed_decoder(arena, false), *tied = placed_decoder(arena, true);
     static const uint64_t counts[][6] = {
         {1, 4, 1, 1, 1, 1}, {4, 1, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 4}, {2, 2, 2, 1, 1, 1}};
     for (uint32_t i = 0; i < 4; i++)
@@ -290,6 +301,8 @@ static void stages_hold_everything_once(etch_arena *arena)
             const etch_stage_numbers n = {
                 .stages = stages, .chunks = 6 / stages, .units = 9, .entries = entries, .counts = counts[i]};
             int64_t sums[3] = {0}, sends = 0;
+            expect_views(placed, &n, 7);
+            expect_views(tied, &n, 7);
             for (uint32_t stage = 0; stage < stages; stage++) {
                 const etch_stage_view *view = etch_stage_view_of(placed, &n, stage);
                 for (uint32_t k = 0; k < 3; k++) {
