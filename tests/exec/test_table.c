@@ -4,62 +4,58 @@
 #include "exec_check.h"
 #include "suite.h"
 
-#include "graph/ir/row.h"
+#include "graph/ir/families/family.h"
 
 #include <string.h>
-
-#define GRADS(...) ((const etch_grad[]){__VA_ARGS__, {NULL, NULL, NULL}})
 
 static const etch_row made_up[] = {
     {.name = "bend",
      .operands = "x",
      .called = true,
-     .shape = ETCH_SHAPE_FIRST,
+     .shape = etch_shape_first,
      .role = ETCH_ROLE_POINTWISE,
-     .basis = ETCH_BASIS_RESULT,
-     .flop = 3,
-     .grads = GRADS({"bend_dx", "d0 x0", "0"}),
+     .flop = &etch_flop_per_result,
+     .constants = {3},
+     .grads = ETCH_GRADS({"bend_dx", "d0 x0", "0"}),
      .help = "x/(1 + |x|)"},
     {.name = "bend_dx",
      .operands = "d x",
-     .shape = ETCH_SHAPE_TARGETS,
      .role = ETCH_ROLE_POINTWISE,
-     .basis = ETCH_BASIS_RESULT,
-     .flop = 4,
+     .flop = &etch_flop_per_result,
+     .constants = {4},
      .help = "gradient of bend"},
     {.name = "excite",
      .operands = "x w",
      .takes = ETCH_KW_OVER,
      .needs = ETCH_KW_OVER,
      .called = true,
-     .shape = ETCH_SHAPE_FIRST,
+     .shape = etch_shape_first,
      .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_WHOLE,
-     .basis = ETCH_BASIS_RESULT,
-     .flop = 4,
+     .flop = &etch_flop_per_result,
+     .constants = {4},
      .extra = {"energy", ETCH_F32, ETCH_EXTRA_OF(0)},
-     .grads = GRADS({"excite_bwd", "d0 x0 x1 y1", "0 1"}),
+     .grads = ETCH_GRADS({"excite_bwd", "d0 x0 x1 y1", "0 1"}),
      .help = "x times the weighted sum of its squares"},
     {.name = "excite_bwd",
      .operands = "d x w energy",
-     .shape = ETCH_SHAPE_TARGETS,
      .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_WHOLE,
-     .basis = ETCH_BASIS_OPERAND,
-     .flop = 9,
+     .flop = &etch_flop_per_operand,
+     .constants = {9},
      .help = "gradients of x and w"},
 };
-enum { MADE_UP = sizeof made_up / sizeof *made_up };
+static const etch_rows family = {made_up, sizeof made_up / sizeof *made_up};
 
-/* The builtin rows and those above. */
+/* The builtin families and the one above. */
 static const etch_table *own_table(etch_arena *arena)
 {
     const etch_table *builtin = etch_table_builtin();
-    etch_row *rows = ETCH_NEW_ARRAY(arena, builtin->count + MADE_UP, etch_row);
-    memcpy(rows, builtin->rows, builtin->count * sizeof *rows);
-    memcpy(rows + builtin->count, made_up, sizeof made_up);
+    const etch_rows **families = ETCH_NEW_ARRAY(arena, builtin->count + 1, const etch_rows *);
+    memcpy(families, builtin->families, builtin->count * sizeof *families);
+    families[builtin->count] = &family;
     etch_table *table = ETCH_NEW(arena, etch_table);
-    *table = (etch_table){rows, builtin->count + MADE_UP};
+    *table = (etch_table){families, builtin->count + 1};
     return table;
 }
 

@@ -173,9 +173,7 @@ static void refuse_shared_window(etch_placer *p, const etch_placing *pl, const e
 static uint32_t causal_axes(const etch_placer *p, const etch_placing *pl, const etch_dim **query)
 {
     uint32_t axes = 0;
-    if (!pl->op->attrs.causal || pl->op->row->basis != ETCH_BASIS_SCORES)
-        return 0;
-    *query = etch_op_query_dim(pl->op);
+    *query = pl->op->attrs.causal ? etch_op_query_dim(pl->op) : NULL;
     for (uint32_t a = 0; *query && a < p->axis_count; a++)
         if (pl->factor[a] == *query)
             axes |= 1u << a;
@@ -520,7 +518,7 @@ static void place_region(etch_placer *p, const etch_region *region, etch_placed_
         for (uint32_t k = 0; k < op->in_count; k++)
             if (op->ins[k]->kind == ETCH_CONSTANT)
                 value_or_constant(p, op->ins[k], NULL, op->phase);
-        if (op->row->basis == ETCH_BASIS_TOTAL)
+        if (op->row->use == ETCH_USE_TOTAL)
             place_total(p, op);
         else
             place_op(p, op);

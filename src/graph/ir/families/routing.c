@@ -4,20 +4,14 @@
  * every expert a row of slots: all tokens and choices together fill the slots of all experts, so that on an
  * axis that divides tokens or choices it divides slots (the op's map, tokens -> slots). `collect` is the way
  * back. */
-#include "graph/ir/ir_int.h"
+#include "graph/ir/families/family.h"
 
-const etch_tensor *etch_route_root(const etch_tensor *indices)
-{
-    while (indices->producer && etch_op_is_view(indices->producer))
-        indices = indices->producer->ins[0];
-    return indices;
-}
-
-etch_dim *etch_route_indexed(const etch_tensor *indices)
+/* The dim that the elements of `indices` choose among, when an op of the graph has chosen them; else NULL. */
+static etch_dim *indexed_dim(const etch_tensor *indices)
 {
     const etch_tensor *root = etch_route_root(indices);
-    bool chosen = root->producer && root->producer->row->shape == ETCH_SHAPE_CHOSEN;
-    return chosen ? root->producer->attrs.over[0] : NULL;
+    bool choice = root->producer && root->producer->row->family == ETCH_FAMILY_CHOICE;
+    return choice ? root->producer->attrs.over[0] : NULL;
 }
 
 /* The one declared dim that is none of `known`; NULL when there is none or several. */
@@ -33,7 +27,7 @@ static etch_dim *declared_beside(const etch_call *call, const etch_dim_list *kno
 
 bool etch_route_fits(const etch_call *call, const etch_tensor *idx, const etch_dim *dim)
 {
-    const etch_dim *indexed = etch_route_indexed(idx);
+    const etch_dim *indexed = indexed_dim(idx);
     if (!indexed || indexed == dim)
         return true;
     etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
@@ -87,7 +81,7 @@ static bool choices_are_distinct(const etch_call *call, const etch_dim *choices)
     return false;
 }
 
-bool etch_shape_chosen(etch_call *call, etch_dim_list *out)
+static bool chosen(etch_call *call, etch_dim_list *out)
 {
     etch_graph *graph = call->graph;
     const etch_tensor *scores = call->ins[0];
@@ -139,7 +133,7 @@ static void set_links(etch_call *call, const etch_dim_list *tokens, etch_dim *sl
 /* Slots are a dim of their own: they are not what indices choose from, and operands from `first` on have others. */
 static bool slots_are_new(const etch_call *call, uint32_t first, const etch_dim *slots)
 {
-    if (etch_route_indexed(call->ins[1]) == slots) {
+    if (indexed_dim(call->ins[1]) == slots) {
         etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
                    "%s: the indices %s choose from %s, which is to be that of the slots", call->row->name,
                    etch_call_operand_text(call, call->ins[1]), slots->name);
@@ -158,7 +152,7 @@ static bool slots_are_new(const etch_call *call, uint32_t first, const etch_dim 
 
 static etch_dim *experts_of(const etch_call *call, const etch_tensor *idx, const etch_dim_list *known)
 {
-    etch_dim *experts = etch_route_indexed(idx);
+    etch_dim *experts = indexed_dim(idx);
     if (!experts)
         experts = declared_beside(call, known);
     if (experts && !etch_dim_among(known->at, known->count, experts))
@@ -170,7 +164,7 @@ static etch_dim *experts_of(const etch_call *call, const etch_tensor *idx, const
     return NULL;
 }
 
-bool etch_shape_routed(etch_call *call, etch_dim_list *out)
+static bool routed(etch_call *call, etch_dim_list *out)
 {
     const etch_tensor *x = call->ins[0], *idx = call->ins[1];
     const etch_attrs *attrs = &call->attrs;
@@ -198,7 +192,7 @@ bool etch_shape_routed(etch_call *call, etch_dim_list *out)
 
 /* ---- collect ---------------------------------------------------------------------------------------- */
 
-bool etch_shape_returned(etch_call *call, etch_dim_list *out)
+static bool returned(etch_call *call, etch_dim_list *out)
 {
     const etch_tensor *y = call->ins[0], *idx = call->ins[1];
     const etch_attrs *attrs = &call->attrs;
@@ -219,3 +213,158 @@ bool etch_shape_returned(etch_call *call, etch_dim_list *out)
     set_links(call, &tokens, attrs->over[1]);
     return true;
 }
+
+/* ---- load ------------------------------------------------------------------------------------------- */
+
+/* `over`: what the indices choose among. */
+static bool indexed(etch_call *call, etch_dim_list *out)
+{
+    for (uint32_t i = 0; i < call->attrs.over_count; i++)
+        etch_dim_add(call->graph, out, call->attrs.over[i]);
+    return true;
+}
+
+/* The load of experts is a loss, made of calls of other rows. Experts times the sum over experts of (the share of the choices that fall on one) times (its mean score):
+ * 1 when both are even. The mean is over the tokens of the whole step, as in other losses, and the shares are
+ * those of a microbatch, so that the sum over microbatches is the mean of their losses. */
+static etch_tensor *load_balance(const etch_call *call)
+{
+    etch_graph *graph = call->graph;
+    etch_sym *sym = graph->sym;
+    etch_tensor *p = call->ins[0], *idx = call->ins[1];
+    etch_dim *const *over = call->attrs.over;
+    if (!etch_shape_has(call, p, over, 1, "over") || !etch_route_fits(call, idx, over[0]))
+        return NULL;
+    etch_dim_list tokens = {0};
+    etch_dims_add_beside(call, &tokens, p, over, 1);
+    for (uint32_t i = 0; i < tokens.count; i++) {
+        if (etch_has_dim(idx, tokens.at[i]))
+            continue;
+        etch_error(graph->diags, ETCH_E_MISSING_DIM, call->span,
+                   "%s: the scores are %s, and %s has no dim %s", call->row->name,
+                   etch_call_operand_text(call, p), etch_call_operand_text(call, idx), tokens.at[i]->name);
+        return NULL;
+    }
+    if (!etch_dims_have_elements(graph, tokens.at, tokens.count))
+        return NULL;
+    etch_expr count = etch_int(sym, 1);
+    for (uint32_t i = 0; i < tokens.count; i++)
+        count = etch_mul(sym, count, tokens.at[i]->size);
+    const etch_attrs along = {.over = call->attrs.over, .over_count = 1};
+    etch_tensor *load =
+        etch_graph_call(graph, etch_row_for(graph, ETCH_USE_LOAD), &idx, 1, &along, NULL, 0, call->span);
+    etch_tensor *scores = etch_graph_reduce(graph, p, over, 1, call->span);
+    etch_tensor *both = etch_graph_product(graph, load, scores, over, 0, call->span);
+    return etch_graph_scale(graph, both, etch_div(sym, over[0]->size, count), call->span);
+}
+
+/* ---- FLOP ---------------------------------------------------------------------------------------------------- */
+
+static etch_expr choice_flop(const etch_flop_call *call)
+{
+    return etch_flop_times(call, call->op->row->constants[0], etch_flop_dims(call));
+}
+
+static const etch_flop per_score_and_choice = {choice_flop, "# FLOP per combination of dims"};
+
+/* ---- rows ---------------------------------------------------------------------------------------------------- */
+
+static const etch_row rows[] = {
+    {.name = "topk",
+     .operands = "scores",
+     .takes = ETCH_KW_OVER | ETCH_KW_GROUPS | ETCH_KW_KEEP,
+     .needs = ETCH_KW_OVER,
+     .one = ETCH_KW_OVER,
+     .called = true,
+     .shape = chosen,
+     .role = ETCH_ROLE_KERNEL,
+     .family = ETCH_FAMILY_CHOICE,
+     .over = ETCH_FACTOR_WHOLE,
+     .flop = &per_score_and_choice,
+     .constants = {1},
+     .dtype = ETCH_RESULT_I32,
+     .help = "indices of the best along a dim: as many as the new dim of the result has; no gradient"},
+    {.name = "dispatch",
+     .operands = "x idx",
+     .takes = ETCH_KW_OVER | ETCH_KW_SLOTS | ETCH_KW_LIMIT,
+     .needs = ETCH_KW_OVER | ETCH_KW_SLOTS,
+     .one = ETCH_KW_SLOTS,
+     .called = true,
+     .shape = routed,
+     .role = ETCH_ROLE_KERNEL,
+     .lead = 1,
+     .links = true,
+     .routing = ETCH_ROUTING_FILLS,
+     .grads = ETCH_GRADS({"dispatch_dx", "d0 x1", "0"}),
+     .dtype = ETCH_RESULT_AS_OPERAND,
+     .help = "tokens to the slots of the experts that they choose"},
+    {.name = "dispatch_dx",
+     .operands = "d idx",
+     .role = ETCH_ROLE_KERNEL,
+     .linear = ETCH_LINEAR_EACH,
+     .flop = &etch_flop_per_operand,
+     .constants = {1},
+     .lead = 1,
+     .links = true,
+     .routing = ETCH_ROUTING_EMPTIES,
+     .help = "gradient of dispatch: slots back to their tokens, the choices of a token added"},
+    {.name = "collect",
+     .operands = "y idx",
+     .takes = ETCH_KW_OVER,
+     .needs = ETCH_KW_OVER,
+     .called = true,
+     .shape = returned,
+     .role = ETCH_ROLE_KERNEL,
+     .linear = ETCH_LINEAR_EACH,
+     .lead = 1,
+     .links = true,
+     .routing = ETCH_ROUTING_EMPTIES,
+     .grads = ETCH_GRADS({"collect_dx", "d0 x1", "0"}),
+     .dtype = ETCH_RESULT_AS_OPERAND,
+     .help = "slots of experts back to their tokens, one for each choice"},
+    {.name = "collect_dx",
+     .operands = "d idx",
+     .role = ETCH_ROLE_KERNEL,
+     .lead = 1,
+     .links = true,
+     .routing = ETCH_ROUTING_FILLS,
+     .help = "gradient of collect: every choice of a token to its slot"},
+    {.name = "normalize",
+     .operands = "x",
+     .takes = ETCH_KW_OVER,
+     .needs = ETCH_KW_OVER,
+     .called = true,
+     .shape = etch_shape_first,
+     .role = ETCH_ROLE_KERNEL,
+     .over = ETCH_FACTOR_WHOLE,
+     .flop = &etch_flop_per_result,
+     .constants = {2},
+     .grads = ETCH_GRADS({"normalize_dx", "d0 x0", "0"}),
+     .help = "x over its sum"},
+    {.name = "normalize_dx",
+     .operands = "d x",
+     .role = ETCH_ROLE_KERNEL,
+     .over = ETCH_FACTOR_WHOLE,
+     .flop = &etch_flop_per_result,
+     .constants = {5},
+     .help = "(d - sum(d x)/sum(x)) over the sum of x"},
+    {.name = "load",
+     .operands = "idx",
+     .shape = indexed,
+     .role = ETCH_ROLE_KERNEL,
+     .flop = &etch_flop_per_operand,
+     .constants = {1},
+     .use = ETCH_USE_LOAD,
+     .dtype = ETCH_RESULT_F32,
+     .help = "share of the choices that fall on each expert"},
+    {.name = "load_balance",
+     .operands = "p idx",
+     .takes = ETCH_KW_OVER,
+     .needs = ETCH_KW_OVER,
+     .one = ETCH_KW_OVER,
+     .called = true,
+     .compose = load_balance,
+     .help = "E sum(load mean(p)): load, sum, a product and scale; the loss that keeps experts even"},
+};
+
+ETCH_FAMILY(routing);
