@@ -282,14 +282,22 @@ static bool a_view(etch_row *row)
 
 static bool other_scores(etch_row *row)
 {
+    bool applies = row->divide || (row->takes & ETCH_KW_STATE) || row->scores_first > 0;
     row->scores_first ^= 1;
-    return row->queries || (row->takes & ETCH_KW_STATE) || row->scores_first > 0;
+    return applies;
 }
 
-static bool no_queries(etch_row *row)
+static bool no_division(etch_row *row)
 {
-    bool applies = row->queries != NULL;
-    row->queries = NULL;
+    bool applies = row->divide != NULL;
+    row->divide = NULL;
+    return applies;
+}
+
+static bool other_routing(etch_row *row)
+{
+    bool applies = row->routing != ETCH_ROUTING_NONE;
+    row->routing = row->routing == ETCH_ROUTING_FILLS ? ETCH_ROUTING_EMPTIES : ETCH_ROUTING_FILLS;
     return applies;
 }
 
@@ -515,7 +523,7 @@ static const mutation mutations[] = {
     {"view: no", BY_PROFILE, no_view},
     {"view: yes", BY_NUMBERS, a_view},
     {"scores_first", BY_NUMBERS, other_scores},
-    {"queries", BY_NUMBERS, no_queries},
+    {"divide", BY_NUMBERS, no_division},
     {"stat_reductions", BY_PROFILE, no_statistic},
     {"extra: none", BY_NUMBERS, extra_lost},
     {"extra: like", BY_NUMBERS, extra_of_another},
@@ -531,6 +539,7 @@ static const mutation mutations[] = {
     {"use", BY_PROFILE, unused},
     {"lead", BY_PROFILE, no_lead},
     {"links", BY_NUMBERS, no_links},
+    {"routing", BY_PROFILE, other_routing},
     {"again", BY_PROFILE, nothing_again},
     {"family: none", BY_PROFILE, no_family},
     {"family: norm", BY_PROFILE, a_norm},

@@ -1,5 +1,5 @@
-/* Rows that only this test has, with gradients, costs and factors: they compile, differentiate, shard and run with
- * nothing else changed. */
+/* A family of ops that only this test has, with shapes, costs, gradients and factors: they compile,
+ * differentiate, shard and run with nothing else changed. */
 #include "exec_cases.h"
 #include "exec_check.h"
 #include "suite.h"
@@ -7,6 +7,23 @@
 #include "graph/ir/families/family.h"
 
 #include <string.h>
+
+/* The dims of x, which has those that the weight works along. */
+static bool excite_dims(etch_call *call, etch_dim_list *out)
+{
+    const etch_tensor *x = call->ins[0], *w = call->ins[1];
+    if (!etch_shape_has(call, x, w->dims, w->rank, "w"))
+        return false;
+    etch_dims_add_beside(call, out, x, NULL, 0);
+    return true;
+}
+
+static etch_expr excite_flop(const etch_flop_call *call)
+{
+    return etch_flop_times(call, call->op->row->constants[1], etch_flop_elements(call, call->op->ins[0]));
+}
+
+static const etch_flop per_excited = {excite_flop, "# times # FLOP per excited element"};
 
 static const etch_row made_up[] = {
     {.name = "bend",
@@ -29,11 +46,11 @@ static const etch_row made_up[] = {
      .takes = ETCH_KW_OVER,
      .needs = ETCH_KW_OVER,
      .called = true,
-     .shape = etch_shape_first,
+     .shape = excite_dims,
      .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_WHOLE,
-     .flop = &etch_flop_per_result,
-     .constants = {4},
+     .flop = &per_excited,
+     .constants = {1, 4},
      .extra = {"energy", ETCH_F32, ETCH_EXTRA_OF(0)},
      .grads = ETCH_GRADS({"excite_bwd", "d0 x0 x1 y1", "0 1"}),
      .help = "x times the weighted sum of its squares"},
@@ -58,6 +75,19 @@ static const etch_table *own_table(etch_arena *arena)
     *table = (etch_table){families, builtin->count + 1};
     return table;
 }
+
+static void describe(etch_arena *arena)
+{
+    etch_buf out = {.arena = arena};
+    etch_row_describe(etch_row_named(own_table(arena), "excite"), &out);
+    ck_assert_ptr_nonnull(strstr(out.text, "1 times 4 FLOP per excited element; x times the weighted sum"));
+}
+
+START_TEST(made_up_rows_say_what_they_cost)
+{
+    etch_with_arena(describe);
+}
+END_TEST
 
 static etch_tensor *two_layers(exec_model *m)
 {
@@ -203,8 +233,8 @@ END_TEST
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("table");
-    ETCH_ADD_TESTS(suite, made_up_rows_are_differentiated, made_up_rows_say_what_is_saved,
-                   made_up_rows_cost_what_they_say, made_up_rows_are_sharded,
+    ETCH_ADD_TESTS(suite, made_up_rows_say_what_they_cost, made_up_rows_are_differentiated,
+                   made_up_rows_say_what_is_saved, made_up_rows_cost_what_they_say, made_up_rows_are_sharded,
                    made_up_rows_ask_for_collectives);
     return suite;
 }

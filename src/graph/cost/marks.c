@@ -57,7 +57,7 @@ static void note_sequence(const marking *m, const etch_dim *dim)
 static void find_sequence(const marking *m, const etch_op *op)
 {
     const etch_tensor *result = op->outs[0];
-    note_sequence(m, etch_op_query_dim(op));
+    note_sequence(m, etch_op_division(op).queries);
     for (uint32_t i = 0; i < result->rank && etch_op_is_matmul(op); i++)
         if (result->dims[i]->twin && etch_has_dim(result, result->dims[i]->twin))
             note_sequence(m, result->dims[i]->twin);

@@ -23,7 +23,8 @@ typedef struct etch_call {
     etch_span span;
 } etch_call;
 
-/* Do the keywords of the call name each dim once, and one dim where the op works along one? False after an error. */
+/* Do the keywords of the call name each dim once, and one dim where the op works along one? False after
+ * an error. */
 bool etch_keywords_fit(const etch_call *call);
 /* Does operand `t` have every dim of `dims`? Reports the first that it lacks, which keyword `what` names. */
 bool etch_shape_has(const etch_call *call, const etch_tensor *t, etch_dim *const *dims, uint32_t count,

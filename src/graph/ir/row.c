@@ -95,19 +95,21 @@ bool etch_op_is_matmul(const etch_op *op)
     return m && n && k;
 }
 
-const etch_dim *etch_op_query_dim(const etch_op *op)
+etch_division etch_op_division(const etch_op *op)
 {
-    return op->row->queries ? op->row->queries(op) : NULL;
+    return op->row->divide ? op->row->divide(op) : (etch_division){0};
 }
 
 bool etch_op_is_even(const etch_op *op, const etch_dim *dim)
 {
-    return !op->attrs.window || etch_op_query_dim(op) != dim;
+    const etch_division division = etch_op_division(op);
+    return !division.uneven || division.queries != dim;
 }
 
 const etch_dim *etch_op_counted_queries(const etch_op *op)
 {
-    return op->attrs.causal || op->attrs.pairs ? etch_op_query_dim(op) : NULL;
+    const etch_division division = etch_op_division(op);
+    return division.counted ? division.queries : NULL;
 }
 
 const etch_tensor *etch_route_root(const etch_tensor *indices)

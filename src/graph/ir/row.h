@@ -1,4 +1,5 @@
-/* What a row of the op table says, and what the passes ask of ops. The passes read rows; they know no op by name. */
+/* What a row of the op table says, and what the passes ask of ops. The passes read rows; they know no op
+ * by name. */
 #ifndef ETCH_GRAPH_IR_ROW_H
 #define ETCH_GRAPH_IR_ROW_H
 
@@ -26,8 +27,7 @@ typedef enum etch_factor {
 /* May a partial sum pass through? */
 typedef enum etch_linear {
     ETCH_LINEAR_NO,
-    ETCH_LINEAR_EACH, /* in each operand alone: one partial operand passes when the result's dims are among its
-                    dims */
+    ETCH_LINEAR_EACH, /* in each operand alone: one partial operand passes, if it has the result's dims */
     ETCH_LINEAR_JOINT /* in all together: passes when every operand is partial */
 } etch_linear;
 
@@ -43,7 +43,7 @@ typedef enum etch_op_family {
 /* What an op does with the capacity slots of experts. */
 typedef enum etch_routing {
     ETCH_ROUTING_NONE,
-    ETCH_ROUTING_FILLS, /* with tokens */
+    ETCH_ROUTING_FILLS,  /* with tokens */
     ETCH_ROUTING_EMPTIES /* tokens are taken out */
 } etch_routing;
 
@@ -117,6 +117,14 @@ typedef struct etch_flop_rule {
     const bool *single; /* by dim id: these have one element; NULL: none has */
 } etch_flop_rule;
 
+/* How the work of an op is divided along a dim whose elements do not all have an equal part of it. */
+typedef struct etch_division {
+    const etch_dim *queries; /* the dim; NULL: none, or it cannot be told */
+    bool counted;            /* the work is counted for all of its elements together */
+    bool grows;              /* later elements have more: an early chunk and a late one make an equal part */
+    bool uneven;             /* not even those are equal parts */
+} etch_division;
+
 /* The FLOP of one op, asked of its row. `size`: of a dim, where they are counted. */
 typedef struct etch_flop_call {
     etch_sym *sym;
@@ -126,7 +134,7 @@ typedef struct etch_flop_call {
     const void *data; /* of `size` */
 } etch_flop_call;
 
-/* How FLOP are counted, and a line of `help ops` about it, in which each # is the next constant of the row. */
+/* How FLOP are counted, and how `help ops` says it: each # is the next constant of the row. */
 typedef struct etch_flop {
     etch_expr (*count)(const etch_flop_call *call);
     const char *help;
@@ -142,27 +150,25 @@ struct etch_row {
     unsigned each; /* keywords of dims that name one for each operand, the same one for several, too */
     etch_number_range number; /* of the positional number */
     bool called;              /* a spec may call it by name */
-    /* Adds the dims of the result of a call, whose attrs it may complete. False after an error. NULL: a derived row,
-     * where result i has the dims of the operand that it is the gradient of, or one that is not called. */
+    /* Adds the dims of the result of a call, whose attrs it may complete. False after an error. NULL: a
+     * derived row, where result i has the dims of the operand that it is the gradient of, or one that is
+     * not called. */
     bool (*shape)(struct etch_call *call, etch_dim_list *out);
-    /* In its place, of a row with several results, any of which may have a cotangent: completes the attrs from the
-     * declared dims of `count` results. NULL: one result. False after an error. */
+    /* In its place, of a row with several results, any of which may have a cotangent: completes the attrs
+     * from the declared dims of `count` results. NULL: one result. False after an error. */
     bool (*several)(struct etch_call *call, const etch_result_dims *want, uint32_t count);
     etch_role role;
     etch_factor over, dot, state; /* what these dims are to the op; all others pass */
     etch_linear linear;
     const etch_flop *flop; /* NULL: none */
     uint32_t constants[4]; /* of `flop`, as it says; of an optimizer, the first is per element of a weight */
-    uint32_t
-        again; /* of the first constant, what backward does a second time because forward has not kept it */
+    uint32_t again; /* of the first constant, what backward recomputes because forward has not kept it */
     etch_op_family family; /* for conventions of counting */
     bool matmul;           /* counts in matmul_flops (a product also needs dims of all three kinds) */
     etch_touch touch;
-    uint32_t
-        scores_first; /* index of the operand of forward that comes first: behind cotangents, in a derived row */
-    /* The dim of the queries, where the op works on pairs of queries and keys; NULL where it cannot be told. NULL for
-     * all others. */
-    const etch_dim *(*queries)(const etch_op *op);
+    uint32_t scores_first; /* index of the first operand of forward; cotangents precede it in a derived row */
+    /* Of an op whose elements of some dim do not all have equal parts of the work; NULL for all others. */
+    etch_division (*divide)(const etch_op *op);
     uint32_t lead; /* the operand whose shards decide before those of the others */
     bool links;    /* operands and results that lack a dim `from` may be sharded on its `to` */
     etch_routing routing;
@@ -208,13 +214,11 @@ const etch_dim *etch_op_dim_linked(const etch_op *op, const etch_dim *dim);
 bool etch_op_is_matmul(const etch_op *op);
 /* Has an operand a dim that the first result lacks? */
 bool etch_op_sums(const etch_op *op);
-/* The query dim that an attention pairs with its keys; NULL for other ops, and when it cannot be told. */
-const etch_dim *etch_op_query_dim(const etch_op *op);
-/* Do ranks that share `dim` do equal parts of the op? Queries of an attention with a window do not: it hides
- * keys from late queries only. */
+/* How the op divides its work. All zero: every element of a dim has an equal part. */
+etch_division etch_op_division(const etch_op *op);
+/* Do ranks that share `dim` do equal parts of the op, be it in early and late chunks? */
 bool etch_op_is_even(const etch_op *op, const etch_dim *dim);
-/* The query dim of an attention whose pairs are counted for all queries together (a mask, or `pairs`); NULL
- * where every query sees every key. */
+/* The dim whose elements are counted all together; NULL: none. */
 const etch_dim *etch_op_counted_queries(const etch_op *op);
 /* The tensor behind views: ops that route alike have the same one as indices. */
 const etch_tensor *etch_route_root(const etch_tensor *indices);
@@ -235,7 +239,8 @@ typedef ETCH_VEC(const char *) etch_name_list;
 etch_name_list etch_graph_selectors(const etch_graph *graph);
 /* The forward tensor behind a recomputed copy or a cotangent. */
 const etch_tensor *etch_origin(const etch_tensor *tensor);
-/* The phase of what a loop does: what it runs again is recomputed, also inside of a loop that undoes another. */
+/* The phase of what a loop does: what it runs again is recomputed, also inside of a loop that undoes
+ * another. */
 etch_phase etch_loop_phase(const etch_loop *loop);
 
 /* ---- building, shared by the builder and the derivations ----------------------------------------------- */

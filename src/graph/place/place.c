@@ -169,11 +169,12 @@ static void refuse_shared_window(etch_placer *p, const etch_placing *pl, const e
     p->failed = true;
 }
 
-/* The axes that divide the work of a causal attention along its queries. */
+/* The axes that divide work which grows along a dim: that of a causal attention along its queries. */
 static uint32_t causal_axes(const etch_placer *p, const etch_placing *pl, const etch_dim **query)
 {
     uint32_t axes = 0;
-    *query = pl->op->attrs.causal ? etch_op_query_dim(pl->op) : NULL;
+    const etch_division division = etch_op_division(pl->op);
+    *query = division.grows ? division.queries : NULL;
     for (uint32_t a = 0; *query && a < p->axis_count; a++)
         if (pl->factor[a] == *query)
             axes |= 1u << a;

@@ -1,8 +1,8 @@
-/* Attention: the kernel, and a softmax of scores. Options of both: masks, caps, biases, sinks, pairs that only the user
- * knows. FLOP: softmax 5 (maximum, subtract, exponential, add, divide), its backward 4. */
+/* Attention: the kernel, and a softmax of scores. Options of both: masks, caps, biases, sinks, pairs that
+ * only the user knows. FLOP: softmax 5 (maximum, subtract, exponential, add, divide), its backward 4. */
 #include "graph/ir/families/family.h"
 
-/* ---- queries ------------------------------------------------------------------------------------------------- */
+/* ---- queries ------------------------------------------------------------------------------------- */
 
 /* Is one dim another name of the other? */
 static bool are_twins(const etch_dim *a, const etch_dim *b)
@@ -10,8 +10,8 @@ static bool are_twins(const etch_dim *a, const etch_dim *b)
     return a && b && (a->twin == b || b->twin == a);
 }
 
-/* The dim of `q` that the keys `over` are paired with; NULL when it cannot be told. `k`: the keys, or NULL where `q` has the
- * scores. */
+/* The dim of `q` that the keys `over` are paired with; NULL when it cannot be told. `k`: the keys, or
+ * NULL where `q` has the scores. */
 static const etch_dim *paired(const etch_attrs *attrs, const etch_tensor *q, const etch_tensor *k)
 {
     const etch_dim *key = attrs->over_count == 1 ? attrs->over[0] : NULL, *only = NULL;
@@ -27,13 +27,19 @@ static const etch_dim *paired(const etch_attrs *attrs, const etch_tensor *q, con
     return candidates == 1 ? only : NULL;
 }
 
-static const etch_dim *queries_of(const etch_op *op)
+/* Late queries see more keys than early ones under a mask, and as many as others with a window, which hides
+ * keys from late queries only. */
+static etch_division divide(const etch_op *op)
 {
     etch_tensor *const *ins = op->ins + op->row->scores_first;
-    return paired(&op->attrs, ins[0], ins[1]);
+    const etch_attrs *attrs = &op->attrs;
+    return (etch_division){.queries = paired(attrs, ins[0], ins[1]),
+                           .counted = attrs->causal || attrs->pairs,
+                           .grows = attrs->causal,
+                           .uneven = attrs->window != NULL};
 }
 
-/* ---- dims of the operands that may be left out ------------------------------------------------------------ */
+/* ---- dims of the operands that may be left out --------------------------------------------------- */
 
 /* Operand `slot` of the call, or NULL. */
 static const etch_tensor *operand(const etch_call *call, uint32_t slot)
@@ -70,7 +76,7 @@ static bool fits_scores(const etch_call *call, const etch_tensor *t, const etch_
     return true;
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------------------ */
+/* ---- numbers ------------------------------------------------------------------------------------- */
 
 static bool wrong_number(const etch_call *call, const char *name, etch_expr number, const char *should)
 {
@@ -104,14 +110,15 @@ static bool check_window(etch_call *call)
     return true;
 }
 
-/* ---- masks ------------------------------------------------------------------------------------------------- */
+/* ---- masks --------------------------------------------------------------------------------------- */
 
-/* Masks and counted pairs need to know which dim the queries are. */
-static bool has_queries(const etch_call *call)
+/* Masks and counted pairs need to know which dim the queries are. `keys`: NULL where operand 0 has the
+ * scores. */
+static bool has_queries(const etch_call *call, const etch_tensor *keys)
 {
     etch_graph *graph = call->graph;
     const etch_tensor *q = call->ins[0];
-    if (paired(&call->attrs, q, call->row->queries ? call->ins[1] : NULL))
+    if (paired(&call->attrs, q, keys))
         return true;
     etch_diag *diag =
         etch_error(graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
@@ -141,14 +148,14 @@ static bool heads_are_kept(const etch_call *call)
     return true;
 }
 
-/* ---- shapes -------------------------------------------------------------------------------------------------- */
+/* ---- shapes -------------------------------------------------------------------------------------- */
 
 /* Do mask, window and cap go together, and with the dims? Forgets a window that hides nothing. */
-static bool options_fit(etch_call *call)
+static bool options_fit(etch_call *call, const etch_tensor *keys)
 {
     etch_sym *sym = call->graph->sym;
     const etch_attrs *attrs = &call->attrs;
-    if ((attrs->causal || attrs->pairs) && !has_queries(call))
+    if ((attrs->causal || attrs->pairs) && !has_queries(call, keys))
         return false;
     if (attrs->window && !check_window(call))
         return false;
@@ -160,7 +167,7 @@ static bool options_fit(etch_call *call)
 /* Of the scores, which operand 0 has. */
 static bool masked(etch_call *call, etch_dim_list *out)
 {
-    return etch_shape_first(call, out) && options_fit(call);
+    return etch_shape_first(call, out) && options_fit(call, NULL);
 }
 
 /* Queries and value width: (q + v) less over, less dot where v lacks it. */
@@ -198,12 +205,12 @@ static bool attend_dims(const etch_call *call, etch_dim_list *out)
 
 static bool attend(etch_call *call, etch_dim_list *out)
 {
-    return attend_dims(call, out) && options_fit(call) && heads_are_kept(call) &&
+    return attend_dims(call, out) && options_fit(call, call->ins[1]) && heads_are_kept(call) &&
            fits_scores(call, operand(call, 3), NULL, "sink") &&
            fits_scores(call, operand(call, 4), call->ins[1], "bias");
 }
 
-/* ---- FLOP ---------------------------------------------------------------------------------------------------- */
+/* ---- FLOP ---------------------------------------------------------------------------------------- */
 
 /* 0 + 1 + .. + (n - 1) */
 static etch_expr triangle(etch_sym *sym, etch_expr n)
@@ -217,8 +224,8 @@ static etch_expr triangle_above(etch_sym *sym, etch_expr n)
     return triangle(sym, etch_add(sym, etch_max(sym, n, etch_int(sym, 0)), etch_int(sym, 1)));
 }
 
-/* Pairs that a window of W keys hides from S queries, the last of which sees T keys: that one loses T - W, each
- * before it one less, down to T - W - (S - 1), as long as there is something to lose. */
+/* Pairs that a window of W keys hides from S queries, the last of which sees T keys: that one loses T -
+ * W, each before it one less, down to T - W - (S - 1), as long as there is something to lose. */
 static etch_expr hidden_by_window(etch_sym *sym, etch_expr s, etch_expr t, etch_expr w)
 {
     etch_expr most = etch_sub(sym, t, w);
@@ -290,7 +297,7 @@ static etch_expr pair_flop(const etch_flop_call *call)
 
 static const etch_flop per_pair = {pair_flop, "# and # FLOP per pair and element of key and of value width"};
 
-/* ---- rows ---------------------------------------------------------------------------------------------------- */
+/* ---- rows ---------------------------------------------------------------------------------------- */
 
 static const etch_row rows[] = {
     {.name = "softmax",
@@ -321,7 +328,7 @@ static const etch_row rows[] = {
      .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_WHOLE,
      .dot = ETCH_FACTOR_WHOLE,
-     .queries = queries_of,
+     .divide = divide,
      .flop = &per_pair,
      .constants = {2, 2},
      .matmul = true,
@@ -335,7 +342,7 @@ static const etch_row rows[] = {
      .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_WHOLE,
      .dot = ETCH_FACTOR_WHOLE,
-     .queries = queries_of,
+     .divide = divide,
      .flop = &per_pair,
      .constants = {6, 4},
      .again = 2,

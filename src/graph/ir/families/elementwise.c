@@ -1,5 +1,5 @@
-/* Functions of elements. FLOP: sigmoid 4 (negate, exponential, add, divide), silu 5, tanh 5, gelu 8 (tanh form),
- * softplus 3, a square root 1, softcap 7; rope 3, dropout 2. */
+/* Functions of elements. FLOP: sigmoid 4 (negate, exponential, add, divide), silu 5, tanh 5, gelu 8 (tanh
+ * form), softplus 3, a square root 1, softcap 7; rope 3, dropout 2. */
 #include "graph/ir/families/family.h"
 
 /* A function of one operand, element by element, and its derivative times the cotangent. */

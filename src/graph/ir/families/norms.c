@@ -1,5 +1,5 @@
-/* Normalisation along dims. FLOP: rms_norm 4 (square and add, scale by the root, gain), layer_norm and batch_norm 5,
- * their backward 9. */
+/* Normalisation along dims. FLOP: rms_norm 4 (square and add, scale by the root, gain), layer_norm and
+ * batch_norm 5, their backward 9. */
 #include "graph/ir/families/family.h"
 
 /* batch_norm: statistics along all dims that are not kept. */

@@ -1,8 +1,8 @@
-/* Ops that put tensors side by side along a dim (concat), take one apart (split), or move the end of a dim (slice,
- * pad). Those of several parts fill the op's map: the dim of each part -> the dim of the whole. */
+/* Ops that put tensors side by side along a dim (concat), take one apart (split), or move the end of a dim
+ * (slice, pad). Those of several parts fill the op's map: the dim of each part -> the dim of the whole. */
 #include "graph/ir/families/family.h"
 
-/* ---- slice and pad ------------------------------------------------------------------------------------------- */
+/* ---- slice and pad ------------------------------------------------------------------------------- */
 
 /* Of `from` and `to`, does `longer` have at least the elements of `shorter`? */
 static bool is_longer(const etch_call *call, const etch_dim *longer, const etch_dim *shorter)
@@ -97,7 +97,7 @@ static bool is_one(const etch_call *call, const etch_dim *dim)
     return etch_equal(sym, dim->size, etch_int(sym, 1), NULL) == ETCH_YES;
 }
 
-/* ---- concat ----------------------------------------------------------------------------------------- */
+/* ---- concat -------------------------------------------------------------------------------------- */
 
 /* The declared dim that no operand has. */
 static etch_dim *joined_dim(const etch_call *call)
@@ -190,7 +190,7 @@ static bool joined(etch_call *call, etch_dim_list *out)
     return true;
 }
 
-/* ---- split ------------------------------------------------------------------------------------------ */
+/* ---- split --------------------------------------------------------------------------------------- */
 
 /* The dim that result `want` has in place of the whole; `*good` false after an error. */
 static etch_dim *part_of(const etch_call *call, const etch_dim *whole, const etch_result_dims *want,
@@ -236,7 +236,7 @@ static bool taken_apart(etch_call *call, const etch_result_dims *want, uint32_t 
     return true;
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------------------- */
+/* ---- rows ---------------------------------------------------------------------------------------- */
 
 static const etch_row rows[] = {
     {.name = "slice",

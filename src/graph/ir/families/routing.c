@@ -1,18 +1,10 @@
 /* Routing: tokens to the experts that they choose, and back.
  *
- * An index tensor has the dims of tokens and, when a token chooses several, a dim of choices. `dispatch` gives
- * every expert a row of slots: all tokens and choices together fill the slots of all experts, so that on an
- * axis that divides tokens or choices it divides slots (the op's map, tokens -> slots). `collect` is the way
- * back. */
+ * An index tensor has the dims of tokens and, when a token chooses several, a dim of choices. `dispatch`
+ * gives every expert a row of slots: all tokens and choices together fill the slots of all experts, so
+ * that on an axis that divides tokens or choices it divides slots (the op's map, tokens -> slots).
+ * `collect` is the way back. */
 #include "graph/ir/families/family.h"
-
-/* The dim that the elements of `indices` choose among, when an op of the graph has chosen them; else NULL. */
-static etch_dim *indexed_dim(const etch_tensor *indices)
-{
-    const etch_tensor *root = etch_route_root(indices);
-    bool choice = root->producer && root->producer->row->family == ETCH_FAMILY_CHOICE;
-    return choice ? root->producer->attrs.over[0] : NULL;
-}
 
 /* The one declared dim that is none of `known`; NULL when there is none or several. */
 static etch_dim *declared_beside(const etch_call *call, const etch_dim_list *known)
@@ -25,18 +17,7 @@ static etch_dim *declared_beside(const etch_call *call, const etch_dim_list *kno
     return count == 1 ? found : NULL;
 }
 
-bool etch_route_fits(const etch_call *call, const etch_tensor *idx, const etch_dim *dim)
-{
-    const etch_dim *indexed = indexed_dim(idx);
-    if (!indexed || indexed == dim)
-        return true;
-    etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
-               "%s: the indices %s choose from %s, but `over` says %s", call->row->name,
-               etch_call_operand_text(call, idx), indexed->name, dim->name);
-    return false;
-}
-
-/* ---- topk ------------------------------------------------------------------------------------------- */
+/* ---- topk ---------------------------------------------------------------------------------------- */
 
 /* With the values in force. */
 static etch_expr in_force(const etch_graph *graph, etch_expr number)
@@ -104,7 +85,28 @@ static bool chosen(etch_call *call, etch_dim_list *out)
     return choices_are_distinct(call, choices);
 }
 
-/* ---- dispatch --------------------------------------------------------------------------------------- */
+/* ---- indices ------------------------------------------------------------------------------------- */
+
+/* The dim that the elements of `indices` choose among, when an op of the graph has chosen them; else NULL. */
+static etch_dim *indexed_dim(const etch_tensor *indices)
+{
+    const etch_tensor *root = etch_route_root(indices);
+    bool is_choice = root->producer && root->producer->row->shape == chosen;
+    return is_choice ? root->producer->attrs.over[0] : NULL;
+}
+
+bool etch_route_fits(const etch_call *call, const etch_tensor *idx, const etch_dim *dim)
+{
+    const etch_dim *indexed = indexed_dim(idx);
+    if (!indexed || indexed == dim)
+        return true;
+    etch_error(call->graph->diags, ETCH_E_SHAPE_MISMATCH, call->span,
+               "%s: the indices %s choose from %s, but `over` says %s", call->row->name,
+               etch_call_operand_text(call, idx), indexed->name, dim->name);
+    return false;
+}
+
+/* ---- dispatch ------------------------------------------------------------------------------------ */
 
 /* And what is held already, when slots are routed once more. */
 static void hold(etch_graph *graph, etch_dim *slots, const etch_dim *token)
@@ -130,7 +132,8 @@ static void set_links(etch_call *call, const etch_dim_list *tokens, etch_dim *sl
     }
 }
 
-/* Slots are a dim of their own: they are not what indices choose from, and operands from `first` on have others. */
+/* Slots are a dim of their own: they are not what indices choose from, and operands from `first` on have
+ * others. */
 static bool slots_are_new(const etch_call *call, uint32_t first, const etch_dim *slots)
 {
     if (indexed_dim(call->ins[1]) == slots) {
@@ -190,7 +193,7 @@ static bool routed(etch_call *call, etch_dim_list *out)
     return true;
 }
 
-/* ---- collect ---------------------------------------------------------------------------------------- */
+/* ---- collect ------------------------------------------------------------------------------------- */
 
 static bool returned(etch_call *call, etch_dim_list *out)
 {
@@ -214,7 +217,7 @@ static bool returned(etch_call *call, etch_dim_list *out)
     return true;
 }
 
-/* ---- load ------------------------------------------------------------------------------------------- */
+/* ---- load ---------------------------------------------------------------------------------------- */
 
 /* `over`: what the indices choose among. */
 static bool indexed(etch_call *call, etch_dim_list *out)
@@ -224,9 +227,10 @@ static bool indexed(etch_call *call, etch_dim_list *out)
     return true;
 }
 
-/* The load of experts is a loss, made of calls of other rows. Experts times the sum over experts of (the share of the choices that fall on one) times (its mean score):
- * 1 when both are even. The mean is over the tokens of the whole step, as in other losses, and the shares are
- * those of a microbatch, so that the sum over microbatches is the mean of their losses. */
+/* The load of experts is a loss, made of calls of other rows: experts times the sum over experts of (the
+ * share of the choices that fall on one) times (its mean score), which is 1 when both are even. The mean
+ * is over the tokens of the whole step, as in other losses, and the shares are those of a microbatch, so
+ * that the sum over microbatches is the mean of their losses. */
 static etch_tensor *load_balance(const etch_call *call)
 {
     etch_graph *graph = call->graph;
@@ -258,7 +262,7 @@ static etch_tensor *load_balance(const etch_call *call)
     return etch_graph_scale(graph, both, etch_div(sym, over[0]->size, count), call->span);
 }
 
-/* ---- FLOP ---------------------------------------------------------------------------------------------------- */
+/* ---- FLOP ---------------------------------------------------------------------------------------- */
 
 static etch_expr choice_flop(const etch_flop_call *call)
 {
@@ -267,7 +271,7 @@ static etch_expr choice_flop(const etch_flop_call *call)
 
 static const etch_flop per_score_and_choice = {choice_flop, "# FLOP per combination of dims"};
 
-/* ---- rows ---------------------------------------------------------------------------------------------------- */
+/* ---- rows ---------------------------------------------------------------------------------------- */
 
 static const etch_row rows[] = {
     {.name = "topk",

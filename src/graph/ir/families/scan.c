@@ -1,17 +1,19 @@
-/* The state-space scan: its shape, and its FLOP by the chunked algorithm (Dao and Gu 2024, arXiv 2405.21060, section 6).
+/* The state-space scan: its shape, and its FLOP by the chunked algorithm (Dao and Gu 2024, arXiv
+ * 2405.21060, section 6).
  *
- * Operands u[..,S,P], dt[..,S], a[..], b[..,S,N], c[..,S,N]: heads are the dims of dt beside S, groups those of b
- * and c beside S and N, of which each group serves several heads; P is the width that u has beside the heads.
+ * Operands u[..,S,P], dt[..,S], a[..], b[..,S,N], c[..,S,N]: heads are the dims of dt beside S, groups
+ * those of b and c beside S and N, of which each group serves several heads; P is the width that u has
+ * beside the heads.
  *     h[t] = exp(-dt[t] exp(a)) h[t-1] + dt[t] b[t] u[t],   y[t] = c[t] h[t]
  * Per chunk of L positions there are L(L+1)/2 pairs of a position and an earlier one, or itself.
  *
- * In one kernel, chunk by chunk. Forward: products c b and those with u over pairs in a chunk; the state that a chunk
- * adds and what the state before it gives, at each position; states handed on. Backward computes the products c b and
- * the states again; each other product has two gradients, and so has handing on. The decays are not counted, like what
- * is between the products of an attention. */
+ * In one kernel, chunk by chunk. Forward: products c b and those with u over pairs in a chunk; the state
+ * that a chunk adds and what the state before it gives, at each position; states carried to the next
+ * chunk. Backward computes the products c b and the states again; each other product has two gradients,
+ * and so has carrying. The decays are not counted, like what is between the products of an attention. */
 #include "graph/ir/families/family.h"
 
-/* ---- shape ------------------------------------------------------------------------------------------ */
+/* ---- shape --------------------------------------------------------------------------------------- */
 
 static bool scan_error(const etch_call *call, const etch_tensor *t, const etch_dim *dim, const char *what)
 {
@@ -94,7 +96,7 @@ static bool scan(etch_call *call, etch_dim_list *out)
     return true;
 }
 
-/* ---- FLOP ------------------------------------------------------------------------------------------- */
+/* ---- FLOP ---------------------------------------------------------------------------------------- */
 
 /* Product of the sizes of the dims of `t` that are not among those of `less`, nor `over` or `state`. */
 static etch_expr beside(const etch_flop_call *call, const etch_tensor *t, const etch_tensor *less)
@@ -111,8 +113,8 @@ static etch_expr beside(const etch_flop_call *call, const etch_tensor *t, const 
     return product;
 }
 
-/* Constants: for each pair of positions in a chunk, those of each element of the state and group and of the width; for
- * each element of the state of each head, those of each position and of each chunk. */
+/* Constants: for each pair of positions in a chunk, those of each element of the state and group and of
+ * the width; for each element of the state of each head, those of each position and of each chunk. */
 static etch_expr chunk_flop(const etch_flop_call *call)
 {
     etch_sym *sym = call->sym;
@@ -140,7 +142,7 @@ static const etch_flop per_chunk = {
     "# and # FLOP per pair in a chunk and element of the state of a group and of the width of a head, # per "
     "position and # per chunk and element of the state of a head"};
 
-/* ---- rows ---------------------------------------------------------------------------------------------------- */
+/* ---- rows ---------------------------------------------------------------------------------------- */
 
 static const etch_row rows[] = {
     {.name = "ssd",

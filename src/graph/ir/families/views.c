@@ -1,4 +1,5 @@
-/* The same elements under other dims: no node and no FLOP, but for what is kept between runs that serve a model. */
+/* The same elements under other dims: no node and no FLOP. What runs that serve a model keep is written,
+ * though. */
 #include "graph/ir/families/family.h"
 
 static void map_one(etch_call *call, etch_dim *from, etch_dim *to)

@@ -4,7 +4,7 @@
  * before the first element when it is causal). */
 #include "graph/ir/families/family.h"
 
-/* ---- shape --------------------------------------------------------------------------------------------------- */
+/* ---- shape --------------------------------------------------------------------------------------- */
 
 static const char *text_of(const etch_call *call, const etch_tensor *t)
 {
@@ -176,7 +176,7 @@ static bool slide(etch_call *call, etch_dim_list *out)
     return true;
 }
 
-/* ---- FLOP ---------------------------------------------------------------------------------------------------- */
+/* ---- FLOP ---------------------------------------------------------------------------------------- */
 
 /* Sizes, but 1 for a dim that shorter ones replace: a window stops at the places of those. */
 static etch_expr size_of_stops(const void *data, const etch_dim *dim)
@@ -201,7 +201,7 @@ static etch_expr window_flop(const etch_flop_call *call)
 
 static const etch_flop per_stop = {window_flop, "# FLOP per stop of the window, place in it and channel"};
 
-/* ---- rows ---------------------------------------------------------------------------------------------------- */
+/* ---- rows ---------------------------------------------------------------------------------------- */
 
 static const etch_row rows[] = {
     {.name = "conv",
