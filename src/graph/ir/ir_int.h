@@ -34,4 +34,5 @@ const char *etch_call_operand_text(const etch_call *call, const etch_tensor *ope
 /* Adds the dims of `t` but those of `less`. */
 void etch_dims_add_beside(const etch_call *call, etch_dim_list *out, const etch_tensor *t,
                           etch_dim *const *less, uint32_t less_count);
+
 #endif
