@@ -233,7 +233,8 @@ static etch_tensor *collected(exec_model *m)
 {
     etch_tensor *idx = exec_topk(m, "idx", exec_weight(m, "r", "B S E"), "E", "K");
     etch_tensor *xe = exec_dispatch(m, "xe", exec_weight(m, "x", "B S H"), idx, "B S", "C");
-    etch_tensor *ye = exec_product(m, "ye", xe, exec_weight(m, "w", "E H D"), "E C D");
+    etch_tensor *w = exec_weight(m, "w", "E H D"), *in = exec_enter(m, "experts", xe);
+    etch_tensor *ye = exec_leave(m, "ye", exec_product(m, "ye", in, w, "E C D"));
     return exec_collect(m, "y", ye, idx, "E", "C");
 }
 

@@ -15,6 +15,8 @@ static etch_training *trained(etch_arena *arena, const exec_case *c, const etch_
     const exec_case_setting setting = {.table = table, .partial = partial};
     exec_model *m = exec_case_build(arena, c, &setting);
     m->train.clip = true;
+    m->graph->dtypes.dispatch.dtype = ETCH_F64 + 1; /* what goes to experts and what comes back differ */
+    m->graph->dtypes.combine.dtype = ETCH_F32 + 1;
     const exec_case_way way = exec_case_way_of(c);
     if (way.optimizer) {
         const etch_row *row = etch_optimizer_called(m->graph->table, way.optimizer);
@@ -124,6 +126,14 @@ static void divide(etch_arena *arena, const etch_training *training, const char 
 
 /* ---- the whole ----------------------------------------------------------------------------------------- */
 
+static bool routes(const etch_region *region)
+{
+    for (uint32_t i = 0; i < region->items.count; i++)
+        if (region->items.at[i].op->row->routing != ETCH_ROUTING_NONE)
+            return true;
+    return false;
+}
+
 static void write_case(etch_arena *arena, const exec_case *c, const etch_table *table, etch_buf *out)
 {
     const etch_training *training = trained(arena, c, table, 0);
@@ -141,6 +151,8 @@ static void write_case(etch_arena *arena, const exec_case *c, const etch_table *
         etch_buf_printf(out, "  update: %u bytes\n", exec_integer(updates.at[i].bytes));
     for (uint32_t i = 0; exec_divided_dims[i]; i++)
         divide(arena, trained(arena, c, table, 0), exec_divided_dims[i], exec_divided_dims[i], out);
+    if (routes(training->graph->forward)) /* tokens go to their experts and come back */
+        divide(arena, trained(arena, c, table, 0), "B@a | for experts E", "B, and E of experts,", out);
     static const char *const sums[] = {"sum of the first weight", "sum of the second weight",
                                        "sum of the third weight", "sum of each weight"};
     for (uint32_t i = 0; i < 4; i++)

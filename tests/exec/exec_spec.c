@@ -188,9 +188,9 @@ static void write_keyword(const writer *w, etch_buf *out, const etch_op *op, con
     etch_buf_puts(out, ", ");
     if (info->name)
         etch_buf_printf(out, "%s = ", info->name);
-    if (info->bit == ETCH_KW_OVER && op->row->shape == ETCH_SHAPE_PARTS)
+    if (info->bit == ETCH_KW_OVER && op->row->several)
         write_dims(out, attrs.to, 1); /* the whole */
-    else if (info->bit == ETCH_KW_OVER && op->row->shape == ETCH_SHAPE_JOINED)
+    else if (info->bit == ETCH_KW_OVER && (op->row->each & info->bit))
         write_dims(out, attrs.from, attrs.map_count); /* the parts */
     else if (field.dims)
         write_dims(out, *field.dims, *field.dim_count);

@@ -6,7 +6,7 @@
 #include "suite.h"
 #include "verify.h"
 
-#include "graph/ir/row.h"
+#include "graph/ir/families/family.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,49 +97,45 @@ static bool is_of_step(const etch_row *row)
 /* A row that backward alone has: it divides its work as its forward op does, and partial sums pass as that says. */
 static bool is_derived(const etch_row *row)
 {
-    return row->shape == ETCH_SHAPE_TARGETS;
+    return !row->shape && !row->several && !row->compose;
 }
 
-static bool more_flop(etch_row *row)
+/* Counts more by a constant that counts; the derivation asks for what a sum of cotangents costs. */
+static bool more_flop(etch_row *row, uint32_t constant)
 {
-    row->flop++;
-    return row->basis == ETCH_BASIS_RESULT || row->basis == ETCH_BASIS_OPERAND ||
-           row->basis == ETCH_BASIS_SCORES || row->basis == ETCH_BASIS_WINDOW ||
-           row->basis == ETCH_BASIS_SCAN;
+    bool applies = row->flop && row->constants[constant] > 0 && row->use != ETCH_USE_TOTAL;
+    row->constants[constant]++;
+    return applies;
 }
-
-static bool more_flop_of_values(etch_row *row)
+static bool more_flop_first(etch_row *row)
 {
-    row->flop_width++;
-    return row->basis == ETCH_BASIS_SCORES || row->basis == ETCH_BASIS_SCAN;
+    return more_flop(row, 0);
 }
-
-static bool more_flop_of_states(etch_row *row)
+static bool more_flop_second(etch_row *row)
 {
-    row->flop_state++;
-    return row->basis == ETCH_BASIS_SCAN;
+    return more_flop(row, 1);
 }
-
-static bool more_flop_of_chunks(etch_row *row)
+static bool more_flop_third(etch_row *row)
 {
-    row->flop_chunk++;
-    return row->basis == ETCH_BASIS_SCAN;
+    return more_flop(row, 2);
+}
+static bool more_flop_fourth(etch_row *row)
+{
+    return more_flop(row, 3);
 }
 
 static bool no_flop(etch_row *row)
 {
-    bool applies = row->basis != ETCH_BASIS_NONE &&
-                   row->basis != ETCH_BASIS_TOTAL; /* the derivation asks for the latter */
-    row->basis = ETCH_BASIS_NONE;
+    bool applies = row->flop && row->use != ETCH_USE_TOTAL;
+    row->flop = NULL;
     return applies;
 }
 
 static bool some_flop(etch_row *row)
 {
-    bool applies =
-        row->basis == ETCH_BASIS_NONE && row->role != ETCH_ROLE_MOVE && row->use != ETCH_USE_AVERAGE;
-    row->basis = ETCH_BASIS_RESULT;
-    row->flop = 1;
+    bool applies = !row->flop && row->role != ETCH_ROLE_MOVE && row->use != ETCH_USE_AVERAGE;
+    row->flop = &etch_flop_per_result;
+    row->constants[0] = 1;
     return applies;
 }
 
@@ -166,9 +162,8 @@ static bool state_passes(etch_row *row)
 /* Gathers what could stay divided. */
 static bool over_is_whole(etch_row *row)
 {
-    bool applies = row->over != ETCH_FACTOR_WHOLE && (row->takes & ETCH_KW_OVER) &&
-                   row->shape != ETCH_SHAPE_KEPT &&
-                   row->shape != ETCH_SHAPE_CACHED; /* these hand `over` on as other attributes */
+    bool applies =
+        row->over != ETCH_FACTOR_WHOLE && (row->takes & ETCH_KW_OVER) && row->use != ETCH_USE_AVERAGE;
     row->over = ETCH_FACTOR_WHOLE;
     return applies;
 }
@@ -223,11 +218,12 @@ static bool another_gradient(etch_row *row)
     if (is_gradient_of_none(row))
         return false;
     const etch_table *table = etch_table_builtin();
+    const etch_row *each;
     etch_grad *rule = own_rules(row);
     const char *found = NULL;
-    for (uint32_t i = 0; i < table->count; i++) {
+    for (uint32_t i = 0; (each = etch_row_at(table, i)) != NULL; i++) {
         /* A row without keywords has not what those with keywords read. */
-        const etch_grad *other = row->needs || !table->rows[i].needs ? table->rows[i].grads : NULL;
+        const etch_grad *other = row->needs || !each->needs ? each->grads : NULL;
         for (; other && other->row; other++)
             if (strcmp(other->args, rule->args) == 0 && strcmp(other->row, rule->row) != 0 &&
                 strcmp(other->into, rule->into) == 0) {
@@ -287,8 +283,23 @@ static bool a_view(etch_row *row)
 
 static bool other_scores(etch_row *row)
 {
+    bool applies = row->divide || (row->takes & ETCH_KW_STATE) || row->scores_first > 0;
     row->scores_first ^= 1;
-    return row->basis == ETCH_BASIS_SCORES || row->basis == ETCH_BASIS_SCAN;
+    return applies;
+}
+
+static bool no_division(etch_row *row)
+{
+    bool applies = row->divide != NULL;
+    row->divide = NULL;
+    return applies;
+}
+
+static bool other_routing(etch_row *row)
+{
+    bool applies = row->routing != ETCH_ROUTING_NONE;
+    row->routing = row->routing == ETCH_ROUTING_FILLS ? ETCH_ROUTING_EMPTIES : ETCH_ROUTING_FILLS;
+    return applies;
 }
 
 static bool no_statistic(etch_row *row)
@@ -309,8 +320,7 @@ static bool extra_of_another(etch_row *row)
 {
     bool applies = row->extra.name != NULL;
     row->extra.like = row->extra.like == ETCH_EXTRA_AS_RESULT ? ETCH_EXTRA_OF(0) : ETCH_EXTRA_AS_RESULT;
-    return applies && row->shape != ETCH_SHAPE_FIRST &&
-           row->shape != ETCH_SHAPE_TOKENS; /* where the rows of both have the same dims, it says nothing */
+    return applies;
 }
 
 static bool extra_of_all(etch_row *row)
@@ -343,8 +353,7 @@ static bool no_product(etch_row *row)
 
 static bool a_product(etch_row *row)
 {
-    bool applies =
-        !row->matmul && row->basis != ETCH_BASIS_NONE && row->role != ETCH_ROLE_PRODUCT && !is_of_step(row);
+    bool applies = !row->matmul && row->flop && row->role != ETCH_ROLE_PRODUCT && !is_of_step(row);
     row->matmul = true;
     return applies;
 }
@@ -382,7 +391,8 @@ static bool never_elided(etch_row *row)
 static bool other_shape(etch_row *row)
 {
     bool applies = !is_derived(row) && row->use != ETCH_USE_PRODUCT && !is_of_step(row);
-    row->shape = ETCH_SHAPE_TARGETS;
+    row->shape = NULL;
+    row->several = NULL;
     return applies;
 }
 
@@ -447,7 +457,7 @@ static bool no_family(etch_row *row)
 static bool a_norm(etch_row *row)
 {
     bool applies = row->family == ETCH_FAMILY_NONE && !row->matmul && row->role != ETCH_ROLE_MOVE &&
-                   row->basis != ETCH_BASIS_NONE && !is_of_step(row);
+                   row->flop && !is_of_step(row);
     row->family = ETCH_FAMILY_NORM;
     return applies;
 }
@@ -493,12 +503,12 @@ static bool no_momentum(etch_row *row)
 }
 
 static const mutation mutations[] = {
-    {"flop", BY_NUMBERS, more_flop},
-    {"flop_width", BY_NUMBERS, more_flop_of_values},
-    {"flop_state", BY_NUMBERS, more_flop_of_states},
-    {"flop_chunk", BY_NUMBERS, more_flop_of_chunks},
-    {"basis: none", BY_NUMBERS, no_flop},
-    {"basis: some", BY_NUMBERS, some_flop},
+    {"constants: first", BY_NUMBERS, more_flop_first},
+    {"constants: second", BY_NUMBERS, more_flop_second},
+    {"constants: third", BY_NUMBERS, more_flop_third},
+    {"constants: fourth", BY_NUMBERS, more_flop_fourth},
+    {"flop: none", BY_NUMBERS, no_flop},
+    {"flop: some", BY_NUMBERS, some_flop},
     {"over: pass", BY_NUMBERS, over_passes},
     {"over: whole", BY_PROFILE, over_is_whole},
     {"dot: pass", BY_NUMBERS, dot_passes},
@@ -514,6 +524,7 @@ static const mutation mutations[] = {
     {"view: no", BY_PROFILE, no_view},
     {"view: yes", BY_NUMBERS, a_view},
     {"scores_first", BY_NUMBERS, other_scores},
+    {"divide", BY_NUMBERS, no_division},
     {"stat_reductions", BY_PROFILE, no_statistic},
     {"extra: none", BY_NUMBERS, extra_lost},
     {"extra: like", BY_NUMBERS, extra_of_another},
@@ -529,6 +540,7 @@ static const mutation mutations[] = {
     {"use", BY_PROFILE, unused},
     {"lead", BY_PROFILE, no_lead},
     {"links", BY_NUMBERS, no_links},
+    {"routing", BY_PROFILE, other_routing},
     {"again", BY_PROFILE, nothing_again},
     {"family: none", BY_PROFILE, no_family},
     {"family: norm", BY_PROFILE, a_norm},
@@ -660,6 +672,10 @@ static const struct {
     {"conv", "grads: arguments", "likewise"},
     {"pad_dx", "view: yes", "only a pin divides what it is given; test_rows has one"},
     {"batch_norm", "over: whole", "statistics of parts differ, so no case divides what they are taken of"},
+    {"sum", "over: whole", "when called, the dims that it keeps say what `over` does"},
+    {"cache", "over: whole", "its map says what `over` does"},
+    {"dropout", "extra: like", "its mask has the dims of either"},
+    {"token_nll", "extra: like", "its statistics and its result have the same dims"},
     {"layer_norm", "grads: another", "that of batch_norm is the same function"},
     {"batch_norm", "grads: another", "that of layer_norm is the same function"},
     {"square", "grads: arguments", "cotangent and operand commute"},
@@ -671,10 +687,10 @@ static const struct {
     {"topk", "linear: each", "its result has choices, which scores lack"},
     {"dispatch", "linear: each", "its result has experts, which tokens lack"},
     {"load", "linear: each", "indices are no partial sums"},
-    {"adamw", "basis: none", "the step's end takes FLOP by element of the weight"},
-    {"sgd", "basis: none", "likewise"},
-    {"sgd_momentum", "basis: none", "likewise"},
-    {"grad_norm", "basis: none", "likewise"},
+    {"adamw", "flop: none", "the step's end takes FLOP by element of the weight"},
+    {"sgd", "flop: none", "likewise"},
+    {"sgd_momentum", "flop: none", "likewise"},
+    {"grad_norm", "flop: none", "likewise"},
 };
 
 static bool makes_a_difference(const char *row, const char *change)
@@ -688,38 +704,47 @@ static bool makes_a_difference(const char *row, const char *change)
 /* ---- all of them --------------------------------------------------------------------------------------- */
 
 /* The builtin table with one row made wrong; NULL when the mutation does not apply to it. */
-static const etch_table *mutant(etch_arena *arena, uint32_t index, const mutation *m)
+static const etch_table *mutant(etch_arena *arena, const etch_row *row, const mutation *m)
 {
     const etch_table *builtin = etch_table_builtin();
-    etch_row *rows = ETCH_NEW_ARRAY(arena, builtin->count, etch_row);
-    memcpy(rows, builtin->rows, builtin->count * sizeof *rows);
-    if (!m->apply(&rows[index]))
-        return NULL;
+    const etch_rows **families = ETCH_NEW_ARRAY(arena, builtin->count, const etch_rows *);
+    bool applies = false;
+    for (uint32_t f = 0; f < builtin->count; f++) {
+        const etch_rows *family = families[f] = builtin->families[f];
+        if (row < family->at || row >= family->at + family->count)
+            continue;
+        etch_row *rows = ETCH_NEW_ARRAY(arena, family->count, etch_row);
+        etch_rows *own = ETCH_NEW(arena, etch_rows);
+        memcpy(rows, family->at, family->count * sizeof *rows);
+        *own = (etch_rows){rows, family->count};
+        families[f] = own;
+        applies = m->apply(&rows[row - family->at]);
+    }
     etch_table *table = ETCH_NEW(arena, etch_table);
-    *table = (etch_table){rows, builtin->count};
-    return table;
+    *table = (etch_table){families, builtin->count};
+    return applies ? table : NULL;
 }
 
-static void try_mutation(etch_arena *arena, uint32_t index, const mutation *m, const char *profiles,
+static void try_mutation(etch_arena *arena, const etch_row *row, const mutation *m, const char *profiles,
                          etch_buf *missed)
 {
-    const char *row = etch_table_builtin()->rows[index].name;
-    if (etch_table_builtin()->rows[index].compose && m->seen != BY_HELP)
+    if (row->compose && m->seen != BY_HELP)
         return; /* its calls are those of other rows */
-    const etch_table *table = mutant(arena, index, m);
-    const trial t = {.table = table, .row = row, .seen = m->seen, .profiles = profiles};
-    if (table && is_noticed(arena, &t) != makes_a_difference(row, m->name))
-        etch_buf_printf(missed, "%s: %s\n", row, m->name);
+    const etch_table *table = mutant(arena, row, m);
+    const trial t = {.table = table, .row = row->name, .seen = m->seen, .profiles = profiles};
+    if (table && is_noticed(arena, &t) != makes_a_difference(row->name, m->name))
+        etch_buf_printf(missed, "%s: %s\n", row->name, m->name);
 }
 
 static void try_all(etch_arena *arena)
 {
     const char *profiles = read_profiles(arena);
+    const etch_row *row;
     etch_buf missed = {.arena = arena};
     etch_buf_puts(&missed, "");
-    for (uint32_t r = 0; r < etch_table_builtin()->count; r++)
+    for (uint32_t r = 0; (row = etch_row_at(etch_table_builtin(), r)) != NULL; r++)
         for (size_t i = 0; i < sizeof mutations / sizeof *mutations; i++)
-            try_mutation(arena, r, &mutations[i], profiles, &missed);
+            try_mutation(arena, row, &mutations[i], profiles, &missed);
     ck_assert_msg(missed.length == 0, "not noticed, or noticed though it makes no difference\n%s",
                   missed.text);
 }

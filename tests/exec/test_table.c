@@ -1,68 +1,94 @@
-/* Rows that only this test has, with gradients, costs and factors: they compile, differentiate, shard and run with
- * nothing else changed. */
+/* A family of ops that only this test has, with shapes, costs, gradients and factors: they compile,
+ * differentiate, shard and run with nothing else changed. */
 #include "exec_cases.h"
 #include "exec_check.h"
 #include "suite.h"
 #include "verify.h"
 
-#include "graph/ir/row.h"
+#include "graph/ir/families/family.h"
 
 #include <string.h>
 
-#define GRADS(...) ((const etch_grad[]){__VA_ARGS__, {NULL, NULL, NULL}})
+/* The dims of x, which has those that the weight works along. */
+static bool excite_dims(etch_call *call, etch_dim_list *out)
+{
+    const etch_tensor *x = call->ins[0], *w = call->ins[1];
+    if (!etch_shape_has(call, x, w->dims, w->rank, "w"))
+        return false;
+    etch_dims_add_beside(call, out, x, NULL, 0);
+    return true;
+}
+
+static etch_expr excite_flop(const etch_flop_call *call)
+{
+    return etch_flop_times(call, call->op->row->constants[1], etch_flop_elements(call, call->op->ins[0]));
+}
+
+static const etch_flop per_excited = {excite_flop, "# times # FLOP per excited element"};
 
 static const etch_row made_up[] = {
     {.name = "bend",
      .operands = "x",
      .called = true,
-     .shape = ETCH_SHAPE_FIRST,
+     .shape = etch_shape_first,
      .role = ETCH_ROLE_POINTWISE,
-     .basis = ETCH_BASIS_RESULT,
-     .flop = 3,
-     .grads = GRADS({"bend_dx", "d0 x0", "0"}),
+     .flop = &etch_flop_per_result,
+     .constants = {3},
+     .grads = ETCH_GRADS({"bend_dx", "d0 x0", "0"}),
      .help = "x/(1 + |x|)"},
     {.name = "bend_dx",
      .operands = "d x",
-     .shape = ETCH_SHAPE_TARGETS,
      .role = ETCH_ROLE_POINTWISE,
-     .basis = ETCH_BASIS_RESULT,
-     .flop = 4,
+     .flop = &etch_flop_per_result,
+     .constants = {4},
      .help = "gradient of bend"},
     {.name = "excite",
      .operands = "x w",
      .takes = ETCH_KW_OVER,
      .needs = ETCH_KW_OVER,
      .called = true,
-     .shape = ETCH_SHAPE_FIRST,
+     .shape = excite_dims,
      .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_WHOLE,
-     .basis = ETCH_BASIS_RESULT,
-     .flop = 4,
+     .flop = &per_excited,
+     .constants = {1, 4},
      .extra = {"energy", ETCH_F32, ETCH_EXTRA_OF(0)},
-     .grads = GRADS({"excite_bwd", "d0 x0 x1 y1", "0 1"}),
+     .grads = ETCH_GRADS({"excite_bwd", "d0 x0 x1 y1", "0 1"}),
      .help = "x times the weighted sum of its squares"},
     {.name = "excite_bwd",
      .operands = "d x w energy",
-     .shape = ETCH_SHAPE_TARGETS,
      .role = ETCH_ROLE_KERNEL,
      .over = ETCH_FACTOR_WHOLE,
-     .basis = ETCH_BASIS_OPERAND,
-     .flop = 9,
+     .flop = &etch_flop_per_operand,
+     .constants = {9},
      .help = "gradients of x and w"},
 };
-enum { MADE_UP = sizeof made_up / sizeof *made_up };
+static const etch_rows family = {made_up, sizeof made_up / sizeof *made_up};
 
-/* The builtin rows and those above. */
+/* The builtin families and the one above. */
 static const etch_table *own_table(etch_arena *arena)
 {
     const etch_table *builtin = etch_table_builtin();
-    etch_row *rows = ETCH_NEW_ARRAY(arena, builtin->count + MADE_UP, etch_row);
-    memcpy(rows, builtin->rows, builtin->count * sizeof *rows);
-    memcpy(rows + builtin->count, made_up, sizeof made_up);
+    const etch_rows **families = ETCH_NEW_ARRAY(arena, builtin->count + 1, const etch_rows *);
+    memcpy(families, builtin->families, builtin->count * sizeof *families);
+    families[builtin->count] = &family;
     etch_table *table = ETCH_NEW(arena, etch_table);
-    *table = (etch_table){rows, builtin->count + MADE_UP};
+    *table = (etch_table){families, builtin->count + 1};
     return table;
 }
+
+static void describe(etch_arena *arena)
+{
+    etch_buf out = {.arena = arena};
+    etch_row_describe(etch_row_named(own_table(arena), "excite"), &out);
+    ck_assert_ptr_nonnull(strstr(out.text, "1 times 4 FLOP per excited element; x times the weighted sum"));
+}
+
+START_TEST(made_up_rows_say_what_they_cost)
+{
+    etch_with_arena(describe);
+}
+END_TEST
 
 static etch_tensor *two_layers(exec_model *m)
 {
@@ -208,8 +234,8 @@ END_TEST
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("table");
-    ETCH_ADD_TESTS(suite, made_up_rows_are_differentiated, made_up_rows_say_what_is_saved,
-                   made_up_rows_cost_what_they_say, made_up_rows_are_sharded,
+    ETCH_ADD_TESTS(suite, made_up_rows_say_what_they_cost, made_up_rows_are_differentiated,
+                   made_up_rows_say_what_is_saved, made_up_rows_cost_what_they_say, made_up_rows_are_sharded,
                    made_up_rows_ask_for_collectives);
     return suite;
 }

@@ -1,5 +1,5 @@
 /* What conventions of counting find in a graph, by rows that the built-in table lacks. */
-#include "graph/ir/ir_int.h"
+#include "graph/ir/families/family.h"
 #include "sample.h"
 #include "suite.h"
 
@@ -8,28 +8,30 @@
 /* The built-in table, a row that chooses among the elements of a dim, and one that hides some of them. */
 static const etch_table *larger_table(etch_arena *arena)
 {
+    static const etch_row rows[] = {{.name = "best",
+                                     .operands = "x",
+                                     .takes = ETCH_KW_OVER,
+                                     .called = true,
+                                     .shape = etch_shape_first,
+                                     .role = ETCH_ROLE_KERNEL,
+                                     .family = ETCH_FAMILY_CHOICE,
+                                     .flop = &etch_flop_per_operand,
+                                     .constants = {1}},
+                                    {.name = "hide",
+                                     .operands = "x",
+                                     .takes = ETCH_KW_OVER | ETCH_KW_CAUSAL,
+                                     .called = true,
+                                     .shape = etch_shape_first,
+                                     .role = ETCH_ROLE_KERNEL,
+                                     .flop = &etch_flop_per_result,
+                                     .constants = {1}}};
+    static const etch_rows made_up = {rows, sizeof rows / sizeof *rows};
     const etch_table *builtin = etch_table_builtin();
-    etch_row *rows = ETCH_NEW_ARRAY(arena, builtin->count + 2, etch_row);
-    memcpy(rows, builtin->rows, builtin->count * sizeof *rows);
-    rows[builtin->count] = (etch_row){.name = "best",
-                                      .operands = "x",
-                                      .takes = ETCH_KW_OVER,
-                                      .called = true,
-                                      .shape = ETCH_SHAPE_FIRST,
-                                      .role = ETCH_ROLE_KERNEL,
-                                      .family = ETCH_FAMILY_CHOICE,
-                                      .basis = ETCH_BASIS_OPERAND,
-                                      .flop = 1};
-    rows[builtin->count + 1] = (etch_row){.name = "hide",
-                                          .operands = "x",
-                                          .takes = ETCH_KW_OVER | ETCH_KW_CAUSAL,
-                                          .called = true,
-                                          .shape = ETCH_SHAPE_FIRST,
-                                          .role = ETCH_ROLE_KERNEL,
-                                          .basis = ETCH_BASIS_RESULT,
-                                          .flop = 1};
+    const etch_rows **families = ETCH_NEW_ARRAY(arena, builtin->count + 1, const etch_rows *);
+    memcpy(families, builtin->families, builtin->count * sizeof *families);
+    families[builtin->count] = &made_up;
     etch_table *table = ETCH_NEW(arena, etch_table);
-    *table = (etch_table){rows, builtin->count + 2};
+    *table = (etch_table){families, builtin->count + 1};
     return table;
 }
 

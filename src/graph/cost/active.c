@@ -48,7 +48,7 @@ static void look_ahead(actives *a, const etch_region *region)
         for (uint32_t k = 0; k < op->in_count; k++)
             all = all && a->made_of_weights[op->ins[k]->id];
         a->made_of_weights[op->outs[0]->id] = all;
-        if (op->row->shape == ETCH_SHAPE_ROUTED)
+        if (op->row->routing == ETCH_ROUTING_FILLS)
             add_routing(a, op);
     }
 }

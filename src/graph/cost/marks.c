@@ -35,7 +35,7 @@ static void mark(const marking *m, const etch_op *op, etch_mark as)
 /* Does it hide scores that other ops compute? */
 static bool masks(const etch_op *op)
 {
-    return op->attrs.causal && op->row->basis != ETCH_BASIS_SCORES && op->row->basis != ETCH_BASIS_WINDOW;
+    return op->attrs.causal && !etch_op_is_matmul(op);
 }
 
 static bool is_elementwise(const etch_op *op)
@@ -57,8 +57,7 @@ static void note_sequence(const marking *m, const etch_dim *dim)
 static void find_sequence(const marking *m, const etch_op *op)
 {
     const etch_tensor *result = op->outs[0];
-    if (op->row->basis == ETCH_BASIS_SCORES)
-        note_sequence(m, etch_op_query_dim(op));
+    note_sequence(m, etch_op_division(op).queries);
     for (uint32_t i = 0; i < result->rank && etch_op_is_matmul(op); i++)
         if (result->dims[i]->twin && etch_has_dim(result, result->dims[i]->twin))
             note_sequence(m, result->dims[i]->twin);

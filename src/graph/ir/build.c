@@ -267,7 +267,7 @@ etch_tensor *etch_graph_call(etch_graph *graph, const etch_row *row, etch_tensor
         return NULL;
     if (row->compose)
         return row->compose(&call);
-    if (!etch_shape_infer(&call, &dims))
+    if (!row->shape || !row->shape(&call, &dims))
         return NULL;
     if (want && !are_among(dims.at, dims.count, want, want_rank)) {
         for (uint32_t i = 0; i < want_rank; i++)
@@ -286,7 +286,7 @@ bool etch_graph_call_several(etch_graph *graph, const etch_row *row, etch_tensor
 {
     etch_call call = {
         .graph = graph, .row = row, .called = row, .ins = &x, .in_count = 1, .attrs = *attrs, .span = span};
-    if (!x || !etch_keywords_fit(&call) || !etch_shape_parts(&call, want, count))
+    if (!x || !etch_keywords_fit(&call) || !row->several(&call, want, count))
         return false;
     etch_op *op = etch_op_new(graph, row, &x, 1, count, &call.attrs, ETCH_FORWARD, span);
     for (uint32_t i = 0; i < count; i++) {

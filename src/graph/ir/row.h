@@ -1,8 +1,12 @@
-/* What a row of the op table says, and what the passes ask of ops. The passes read rows; they know no op by name. */
+/* What a row of the op table says, and what the passes ask of ops. The passes read rows; they know no op
+ * by name. */
 #ifndef ETCH_GRAPH_IR_ROW_H
 #define ETCH_GRAPH_IR_ROW_H
 
 #include "graph/ir/builder.h"
+
+/* Dims in the making. */
+typedef ETCH_VEC(etch_dim *) etch_dim_list;
 
 /* How an op becomes nodes of a trace. */
 typedef enum etch_role {
@@ -12,35 +16,6 @@ typedef enum etch_role {
     ETCH_ROLE_FREE,      /* no node: another view of the same memory */
     ETCH_ROLE_MOVE       /* a collective, or a free slice */
 } etch_role;
-
-/* Dims of the results. */
-typedef enum etch_shape {
-    ETCH_SHAPE_KEPT,     /* those that the caller keeps */
-    ETCH_SHAPE_LESS,     /* of operand 0 less over */
-    ETCH_SHAPE_TOKENS,   /* the same, which must be the dims of operand 1 */
-    ETCH_SHAPE_UNION,    /* of all operands: broadcast by name */
-    ETCH_SHAPE_FIRST,    /* of operand 0; `over` must be among them */
-    ETCH_SHAPE_REST,     /* of operand 0; `over` becomes what is not kept */
-    ETCH_SHAPE_ATTEND,   /* queries and value width: (q + v) less over, less dot where v lacks it */
-    ETCH_SHAPE_LOOKUP,   /* of the indices and of the table less over */
-    ETCH_SHAPE_RENAMED,  /* of operand 0, mapped */
-    ETCH_SHAPE_CACHED,   /* of operand 0 with `over` replaced by the one new dim that is declared */
-    ETCH_SHAPE_APPENDED, /* likewise; `over` is a part of the new dim, its last elements */
-    ETCH_SHAPE_TOP, /* operand 0 with `over` replaced by the dim `to`, which may be shorter: its first elements */
-    ETCH_SHAPE_LOSS,     /* none: a scalar; operand 1 (labels) has the dims of operand 0 less over */
-    ETCH_SHAPE_CHOSEN,   /* of operand 0 with `over` replaced by the one new dim that is declared */
-    ETCH_SHAPE_ROUTED,   /* tokens to the slots of experts: see shape_route.c */
-    ETCH_SHAPE_RETURNED, /* and back, one for each choice */
-    ETCH_SHAPE_INDEXED,  /* `over`: what the indices of operand 0 choose among */
-    ETCH_SHAPE_JOINED, /* those that are declared: the parts that `over` names side by side in one new dim */
-    ETCH_SHAPE_PARTS, /* several results, each with a dim of its own in place of `over`: parts of operand 0, as the map
-                     says, any of which may have a cotangent */
-    ETCH_SHAPE_SCAN, /* of operand 0, by the rules of a state-space scan (shape_scan.c) */
-    ETCH_SHAPE_WINDOW, /* declared dims, those along `over` shorter by the stride; else those of the operands less
-                     the window */
-    ETCH_SHAPE_PADDED, /* operand 0 with `over` replaced by the dim `to`, which may be longer: zeros behind it */
-    ETCH_SHAPE_TARGETS /* derived rows: result i has the dims of the operand that it is the gradient of */
-} etch_shape;
 
 /* What a dim is to an op: decides along which dims an axis may divide the work. */
 typedef enum etch_factor {
@@ -52,27 +27,9 @@ typedef enum etch_factor {
 /* May a partial sum pass through? */
 typedef enum etch_linear {
     ETCH_LINEAR_NO,
-    ETCH_LINEAR_EACH, /* in each operand alone: one partial operand passes when the result's dims are among its
-                    dims */
+    ETCH_LINEAR_EACH, /* in each operand alone: one partial operand passes, if it has the result's dims */
     ETCH_LINEAR_JOINT /* in all together: passes when every operand is partial */
 } etch_linear;
-
-typedef enum etch_basis {
-    ETCH_BASIS_NONE,
-    ETCH_BASIS_PRODUCT, /* 2 per combination of all dims when a dim is summed, else 1 */
-    ETCH_BASIS_RESULT,  /* `flop` per element of result 0 */
-    ETCH_BASIS_OPERAND, /* `flop` per element of operand 0 */
-    ETCH_BASIS_SECOND,  /* `flop` per element of operand 1 */
-    ETCH_BASIS_DIMS,    /* `flop` per combination of all dims of operands and results */
-    ETCH_BASIS_TOTAL,   /* one per element and operand after the first */
-    ETCH_BASIS_WINDOW,  /* `flop` per combination of all dims and places of the window; along `over`: of the
-                      places where the window stops */
-    ETCH_BASIS_SCAN, /* of a state-space scan in chunks. For each pair of positions in a chunk: `flop` per element of the
-                      state and group, `flop_width` per element of the width; for each element of the state of each
-                      head: `flop_state` per position, `flop_chunk` per chunk */
-    ETCH_BASIS_SCORES /* per pair of query and key: `flop` per element of the dot dims, `flop_width` per element of
-                    the value width */
-} etch_basis;
 
 /* What an op is about, where conventions of counting FLOP differ. */
 typedef enum etch_op_family {
@@ -82,6 +39,13 @@ typedef enum etch_op_family {
     ETCH_FAMILY_LOSS,   /* judges operand 0 */
     ETCH_FAMILY_CHOICE  /* chooses by operand 0 */
 } etch_op_family;
+
+/* What an op does with the capacity slots of experts. */
+typedef enum etch_routing {
+    ETCH_ROUTING_NONE,
+    ETCH_ROUTING_FILLS,  /* with tokens */
+    ETCH_ROUTING_EMPTIES /* tokens are taken out */
+} etch_routing;
 
 /* How much of an operand or result an op touches. */
 typedef enum etch_touch {
@@ -141,6 +105,41 @@ typedef struct etch_grad {
     const char *row, *args, *into;
 } etch_grad;
 
+#define ETCH_GRADS(...) ((const etch_grad[]){__VA_ARGS__, {NULL, NULL, NULL}})
+
+/* How a convention counts an op. All zero: as its row says. */
+typedef struct etch_flop_rule {
+    enum { ETCH_PAIRS_EXACT, ETCH_PAIRS_HALF, ETCH_PAIRS_FULL } pairs; /* of causal attention */
+    bool half;                                                         /* of whatever it is */
+    bool once;          /* not what the row says is done again */
+    bool product;       /* 2 for each combination of all dims, whatever the row says */
+    uint32_t element;   /* not 0: so many for each element of operand 0, whatever the row says */
+    const bool *single; /* by dim id: these have one element; NULL: none has */
+} etch_flop_rule;
+
+/* How the work of an op is divided along a dim whose elements do not all have an equal part of it. */
+typedef struct etch_division {
+    const etch_dim *queries; /* the dim; NULL: none, or it cannot be told */
+    bool counted;            /* the work is counted for all of its elements together */
+    bool grows;              /* later elements have more: an early chunk and a late one make an equal part */
+    bool uneven;             /* not even those are equal parts */
+} etch_division;
+
+/* The FLOP of one op, asked of its row. `size`: of a dim, where they are counted. */
+typedef struct etch_flop_call {
+    etch_sym *sym;
+    const etch_op *op;
+    const etch_flop_rule *rule; /* a function minds `pairs` and `once`; the rest is seen to */
+    etch_size_fn size;
+    const void *data; /* of `size` */
+} etch_flop_call;
+
+/* How FLOP are counted, and how `help ops` says it: each # is the next constant of the row. */
+typedef struct etch_flop {
+    etch_expr (*count)(const etch_flop_call *call);
+    const char *help;
+} etch_flop;
+
 struct etch_call;
 
 struct etch_row {
@@ -151,20 +150,28 @@ struct etch_row {
     unsigned each; /* keywords of dims that name one for each operand, the same one for several, too */
     etch_number_range number; /* of the positional number */
     bool called;              /* a spec may call it by name */
-    etch_shape shape;
+    /* Adds the dims of the result of a call, whose attrs it may complete. False after an error. NULL: a
+     * derived row, where result i has the dims of the operand that it is the gradient of, or one that is
+     * not called. */
+    bool (*shape)(struct etch_call *call, etch_dim_list *out);
+    /* In its place, of a row with several results, any of which may have a cotangent: completes the attrs
+     * from the declared dims of `count` results. NULL: one result. False after an error. */
+    bool (*several)(struct etch_call *call, const etch_result_dims *want, uint32_t count);
     etch_role role;
     etch_factor over, dot, state; /* what these dims are to the op; all others pass */
     etch_linear linear;
-    etch_basis basis;
-    uint32_t flop, flop_width, flop_state, flop_chunk;
-    uint32_t again;        /* of `flop`, what backward does a second time because forward has not kept it */
+    const etch_flop *flop; /* NULL: none */
+    uint32_t constants[4]; /* of `flop`, as it says; of an optimizer, the first is per element of a weight */
+    uint32_t again; /* of the first constant, what backward recomputes because forward has not kept it */
     etch_op_family family; /* for conventions of counting */
     bool matmul;           /* counts in matmul_flops (a product also needs dims of all three kinds) */
     etch_touch touch;
-    uint32_t
-        scores_first; /* ETCH_BASIS_SCORES: index of q among the operands (k and v follow); ETCH_BASIS_SCAN: of u */
-    uint32_t lead;            /* the operand whose shards decide before those of the others */
-    bool links;               /* operands and results that lack a dim `from` may be sharded on its `to` */
+    uint32_t scores_first; /* index of the first operand of forward; cotangents precede it in a derived row */
+    /* Of an op whose elements of some dim do not all have equal parts of the work; NULL for all others. */
+    etch_division (*divide)(const etch_op *op);
+    uint32_t lead; /* the operand whose shards decide before those of the others */
+    bool links;    /* operands and results that lack a dim `from` may be sharded on its `to` */
+    etch_routing routing;
     uint32_t stat_reductions; /* all-reduces of result 1 when `over` is sharded */
     etch_result dtype;        /* of result 0 */
     etch_extra extra;
@@ -173,7 +180,7 @@ struct etch_row {
     bool view;  /* the result is operand 0's memory, under the same or other dims */
     bool stays; /* the result is memory that outlives the run: written and read by all that name it */
     const char *serving; /* the row that takes its place when a model is served; NULL: itself */
-    bool updates;        /* an optimizer: `flop` per element of a weight */
+    bool updates;        /* an optimizer */
     uint32_t states;     /* an optimizer: tensors of the weight's size that it keeps, read and written */
     const char *with_momentum; /* an optimizer: the row that takes its place when it keeps a momentum */
     bool elide_same;           /* is nothing when the result has the dims of operand 0 */
@@ -205,36 +212,24 @@ const etch_dim *etch_op_dim_linked(const etch_op *op, const etch_dim *dim);
 /* Is it a product with dims of all three kinds (only in the first operand, only in the second, summed), or a
  * row that always counts? */
 bool etch_op_is_matmul(const etch_op *op);
-/* The query dim that a causal attention, or a masked softmax of scores, pairs with its keys; NULL when it
- * cannot be told. */
-const etch_dim *etch_op_query_dim(const etch_op *op);
-/* Do ranks that share `dim` do equal parts of the op? Queries of an attention with a window do not: it hides
- * keys from late queries only. */
+/* Has an operand a dim that the first result lacks? */
+bool etch_op_sums(const etch_op *op);
+/* How the op divides its work. All zero: every element of a dim has an equal part. */
+etch_division etch_op_division(const etch_op *op);
+/* Do ranks that share `dim` do equal parts of the op, be it in early and late chunks? */
 bool etch_op_is_even(const etch_op *op, const etch_dim *dim);
-/* The query dim of an attention whose pairs are counted for all queries together (a mask, or `pairs`); NULL
- * where every query sees every key. */
+/* The dim whose elements are counted all together; NULL: none. */
 const etch_dim *etch_op_counted_queries(const etch_op *op);
 /* The tensor behind views: ops that route alike have the same one as indices. */
 const etch_tensor *etch_route_root(const etch_tensor *indices);
 
-/* How a convention counts an op. All zero: as its row says. */
-typedef struct etch_flop_rule {
-    enum { ETCH_PAIRS_EXACT, ETCH_PAIRS_HALF, ETCH_PAIRS_FULL } pairs; /* of causal attention */
-    bool half;                                                         /* of whatever it is */
-    bool once;          /* not what the row says is done again */
-    bool product;       /* 2 for each combination of all dims, whatever the row says */
-    uint32_t element;   /* not 0: so many for each element of operand 0, whatever the row says */
-    const bool *single; /* by dim id: these have one element; NULL: none has */
-} etch_flop_rule;
-
+/* FLOP of an op under a rule. */
 etch_expr etch_op_flop_by(etch_sym *sym, const etch_op *op, const etch_flop_rule *rule, etch_size_fn size,
                           const void *data);
 
 /* ---- dims, names, derived tensors ---------------------------------------------------------------------- */
 
 bool etch_dim_among(etch_dim *const *dims, uint32_t count, const etch_dim *dim);
-/* Dims in the making. */
-typedef ETCH_VEC(etch_dim *) etch_dim_list;
 bool etch_dims_same(etch_dim *const *a, uint32_t a_count, etch_dim *const *b, uint32_t b_count);
 /* Dims of a part of `x`, by the op's map: `x` has the dim of the whole. */
 void etch_part_dims(const etch_op *op, const etch_tensor *x, uint32_t part, etch_graph *graph,
@@ -244,7 +239,8 @@ typedef ETCH_VEC(const char *) etch_name_list;
 etch_name_list etch_graph_selectors(const etch_graph *graph);
 /* The forward tensor behind a recomputed copy or a cotangent. */
 const etch_tensor *etch_origin(const etch_tensor *tensor);
-/* The phase of what a loop does: what it runs again is recomputed, also inside of a loop that undoes another. */
+/* The phase of what a loop does: what it runs again is recomputed, also inside of a loop that undoes
+ * another. */
 etch_phase etch_loop_phase(const etch_loop *loop);
 
 /* ---- building, shared by the builder and the derivations ----------------------------------------------- */

@@ -7,9 +7,10 @@
 
 const etch_row *etch_row_named(const etch_table *table, const char *name)
 {
-    for (uint32_t i = 0; i < table->count; i++)
-        if (strcmp(table->rows[i].name, name) == 0)
-            return &table->rows[i];
+    for (uint32_t f = 0; f < table->count; f++)
+        for (uint32_t i = 0; i < table->families[f]->count; i++)
+            if (strcmp(table->families[f]->at[i].name, name) == 0)
+                return &table->families[f]->at[i];
     return NULL;
 }
 
@@ -21,14 +22,19 @@ const etch_row *etch_row_called(const etch_table *table, const char *name)
 
 const etch_row *etch_row_at(const etch_table *table, uint32_t index)
 {
-    return index < table->count ? &table->rows[index] : NULL;
+    for (uint32_t f = 0; f < table->count; index -= table->families[f++]->count)
+        if (index < table->families[f]->count)
+            return &table->families[f]->at[index];
+    return NULL;
 }
 
 const etch_row *etch_row_for(const etch_graph *graph, etch_use use)
 {
-    for (uint32_t i = 0; i < graph->table->count; i++)
-        if (graph->table->rows[i].use == use)
-            return &graph->table->rows[i];
+    const etch_table *table = graph->table;
+    for (uint32_t f = 0; f < table->count; f++)
+        for (uint32_t i = 0; i < table->families[f]->count; i++)
+            if (table->families[f]->at[i].use == use)
+                return &table->families[f]->at[i];
     return NULL;
 }
 
@@ -182,7 +188,7 @@ bool etch_row_is_called(const etch_row *row)
 
 bool etch_row_is_several(const etch_row *row)
 {
-    return row->shape == ETCH_SHAPE_PARTS;
+    return row->several != NULL;
 }
 
 /* Does the last operand stand for any number of them? */
@@ -200,9 +206,9 @@ const etch_row *etch_optimizer_with_momentum(const etch_table *table, const etch
 
 const etch_row *etch_optimizer_called(const etch_table *table, const char *name)
 {
-    const etch_row *row = etch_row_named(table, name);
-    for (uint32_t i = 0; row && i < table->count; i++)
-        if (etch_optimizer_with_momentum(table, &table->rows[i]) == row)
+    const etch_row *row = etch_row_named(table, name), *other;
+    for (uint32_t i = 0; row && (other = etch_row_at(table, i)) != NULL; i++)
+        if (etch_optimizer_with_momentum(table, other) == row)
             return NULL; /* it is asked for by its argument */
     return row && row->updates ? row : NULL;
 }
@@ -238,35 +244,24 @@ static void describe_keywords(const etch_row *row, etch_buf *out)
     }
 }
 
+/* Each # of the text is the next constant. */
+static void describe_flop(const etch_row *row, etch_buf *out)
+{
+    const uint32_t *constant = row->constants;
+    for (const char *at = row->flop ? row->flop->help : "no FLOP"; *at; at++)
+        if (*at == '#')
+            etch_buf_printf(out, "%u", *constant++);
+        else
+            etch_buf_printf(out, "%c", *at);
+}
+
 void etch_row_describe(const etch_row *row, etch_buf *out)
 {
-    static const char *const per[] = {"",
-                                      "dims",
-                                      "element of the result",
-                                      "element of the operand",
-                                      "element of the second operand",
-                                      "combination of dims",
-                                      "element and addition",
-                                      "stop of the window, place in it and channel",
-                                      "pair and width"};
     etch_buf_printf(out, "%-18s %-22s ", row->name, row->operands);
     if (row->compose)
         etch_buf_puts(out, "FLOP of its parts");
-    else if (row->basis == ETCH_BASIS_NONE)
-        etch_buf_puts(out, "no FLOP");
-    else if (row->basis == ETCH_BASIS_PRODUCT)
-        etch_buf_puts(out, "2 FLOP per combination of dims when one is summed, else 1");
-    else if (row->basis == ETCH_BASIS_SCAN)
-        etch_buf_printf(
-            out,
-            "%u and %u FLOP per pair in a chunk and element of the state of a group and of the width of a "
-            "head, %u per position and %u per chunk and element of the state of a head",
-            row->flop, row->flop_width, row->flop_state, row->flop_chunk);
-    else if (row->basis == ETCH_BASIS_SCORES)
-        etch_buf_printf(out, "%u and %u FLOP per pair and element of key and of value width", row->flop,
-                        row->flop_width);
     else
-        etch_buf_printf(out, "%u FLOP per %s", row->flop, per[row->basis]);
+        describe_flop(row, out);
     etch_buf_printf(out, "; %s", row->help);
     describe_keywords(row, out);
     etch_buf_puts(out, "\n");

@@ -1,5 +1,5 @@
-/* The op table as other rooms see it: rows, and the keywords of calls. Part of what other rooms see of graph; what a row says is
- * in row.h. */
+/* The op table as other rooms see it: rows, and the keywords of calls. Part of what other rooms see of
+ * graph; what a row says is in row.h. */
 #ifndef ETCH_GRAPH_IR_TABLE_H
 #define ETCH_GRAPH_IR_TABLE_H
 
@@ -9,11 +9,17 @@
 
 typedef struct etch_row etch_row;
 
-/* Rows that a graph is made of. The passes look rows up here and nowhere else, so that a table with other rows
- * makes another compiler. */
-typedef struct etch_table {
-    const etch_row *rows;
+/* The rows of one family of ops. */
+typedef struct etch_rows {
+    const etch_row *at;
     uint32_t count;
+} etch_rows;
+
+/* Rows that a graph is made of, by family. The passes look rows up here and nowhere else, so that a table
+ * with other rows makes another compiler. */
+typedef struct etch_table {
+    const etch_rows *const *families;
+    uint32_t count; /* of families */
 } etch_table;
 
 /* The table of the product. */

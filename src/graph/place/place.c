@@ -169,13 +169,12 @@ static void refuse_shared_window(etch_placer *p, const etch_placing *pl, const e
     p->failed = true;
 }
 
-/* The axes that divide the work of a causal attention along its queries. */
+/* The axes that divide work which grows along a dim: that of a causal attention along its queries. */
 static uint32_t causal_axes(const etch_placer *p, const etch_placing *pl, const etch_dim **query)
 {
     uint32_t axes = 0;
-    if (!pl->op->attrs.causal || pl->op->row->basis != ETCH_BASIS_SCORES)
-        return 0;
-    *query = etch_op_query_dim(pl->op);
+    const etch_division division = etch_op_division(pl->op);
+    *query = division.grows ? division.queries : NULL;
     for (uint32_t a = 0; *query && a < p->axis_count; a++)
         if (pl->factor[a] == *query)
             axes |= 1u << a;
@@ -520,7 +519,7 @@ static void place_region(etch_placer *p, const etch_region *region, etch_placed_
         for (uint32_t k = 0; k < op->in_count; k++)
             if (op->ins[k]->kind == ETCH_CONSTANT)
                 value_or_constant(p, op->ins[k], NULL, op->phase);
-        if (op->row->basis == ETCH_BASIS_TOTAL)
+        if (op->row->use == ETCH_USE_TOTAL)
             place_total(p, op);
         else
             place_op(p, op);

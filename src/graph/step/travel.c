@@ -1,5 +1,5 @@
-/* In which dtype collectives send what they move: that of the tensor, unless `dtype` lines say another one for
- * weights, for gradients, or for what is on its way to experts and back. */
+/* In which dtype collectives send what they move: that of the tensor, unless `dtype` lines say another
+ * one for weights, for gradients, or for what is on its way to experts and back. */
 #include "graph/step/step_int.h"
 
 /* The value before moves, renames and identities. */
@@ -12,23 +12,9 @@ static const etch_value *source_of(const etch_value *value)
 
 /* ---- routes -------------------------------------------------------------------------------------------- */
 
-/* The gradient of what takes tokens out of slots puts their cotangents in. */
-static bool has_route(const etch_op *op, etch_shape shape, etch_shape opposite)
+static bool is_routing(const etch_step *step, etch_routing routing)
 {
-    if (!op)
-        return false;
-    return op->row->shape == shape ||
-           (op->row->shape == ETCH_SHAPE_TARGETS && op->forward && op->forward->row->shape == opposite);
-}
-
-static bool fills_slots(const etch_op *op)
-{
-    return has_route(op, ETCH_SHAPE_ROUTED, ETCH_SHAPE_RETURNED);
-}
-
-static bool empties_slots(const etch_op *op)
-{
-    return has_route(op, ETCH_SHAPE_RETURNED, ETCH_SHAPE_ROUTED);
+    return step && step->op && step->op->row->routing == routing;
 }
 
 static void send_as(etch_step *move, etch_travel travel)
@@ -57,7 +43,7 @@ static void find_travel(etch_step *move, const etch_dtypes *dtypes)
         travel.dtype = dtypes->weights_comm;
     else if (source->tensor->kind == ETCH_GRADIENT || source->tensor->adds_to)
         travel.dtype = dtypes->grads_comm;
-    else if (source->step && fills_slots(source->step->op))
+    else if (is_routing(source->step, ETCH_ROUTING_FILLS))
         travel = dtypes->dispatch;
     send_as(move, travel);
 }
@@ -73,7 +59,7 @@ static void travel_in(const etch_dtypes *dtypes, const etch_placed_region *regio
             continue;
         if (!step->op && step->in_count > 0)
             find_travel(step, dtypes);
-        else if (empties_slots(step->op))
+        else if (is_routing(step, ETCH_ROUTING_EMPTIES))
             mark_return(step, dtypes);
     }
 }

@@ -1,8 +1,10 @@
-/* Shape rule of ops that slide a window along `over`: convolutions, whose window is the dims `kernel` of a
+/* Ops that slide a window along `over`: convolutions, whose window is the dims `kernel` of a
  * second operand, and pooling, whose window is `size` long. The result has the dims `over`, or new ones in
  * place of them, `stride` times shorter: zeros around the operand see to that ("same" padding; all of them
  * before the first element when it is causal). */
-#include "graph/ir/ir_int.h"
+#include "graph/ir/families/family.h"
+
+/* ---- shape --------------------------------------------------------------------------------------- */
 
 static const char *text_of(const etch_call *call, const etch_tensor *t)
 {
@@ -157,7 +159,7 @@ static bool is_kept_between_runs(const etch_call *call)
     return kept;
 }
 
-bool etch_shape_window(etch_call *call, etch_dim_list *out)
+static bool slide(etch_call *call, etch_dim_list *out)
 {
     if (is_kept_between_runs(call))
         return false;
@@ -173,3 +175,106 @@ bool etch_shape_window(etch_call *call, etch_dim_list *out)
         ETCH_PUSH(call->graph->arena, out, call->want[i]);
     return true;
 }
+
+/* ---- FLOP ---------------------------------------------------------------------------------------- */
+
+/* Sizes, but 1 for a dim that shorter ones replace: a window stops at the places of those. */
+static etch_expr size_of_stops(const void *data, const etch_dim *dim)
+{
+    const etch_flop_call *call = data;
+    const etch_attrs *attrs = &call->op->attrs;
+    return etch_dim_among(attrs->from, attrs->map_count, dim) ? etch_int(call->sym, 1)
+                                                              : etch_flop_size(call, dim);
+}
+
+static etch_expr window_flop(const etch_flop_call *call)
+{
+    const etch_attrs *attrs = &call->op->attrs;
+    etch_flop_call stops = *call;
+    stops.size = size_of_stops;
+    stops.data = call;
+    etch_expr count = etch_flop_times(call, call->op->row->constants[0], etch_flop_dims(&stops));
+    for (uint32_t i = 0; attrs->size && i < attrs->over_count; i++)
+        count = etch_mul(call->sym, count, attrs->size);
+    return count;
+}
+
+static const etch_flop per_stop = {window_flop, "# FLOP per stop of the window, place in it and channel"};
+
+/* ---- rows ---------------------------------------------------------------------------------------- */
+
+static const etch_row rows[] = {
+    {.name = "conv",
+     .operands = "x w",
+     .takes = ETCH_KW_OVER | ETCH_KW_KERNEL | ETCH_KW_STRIDE | ETCH_KW_CAUSAL,
+     .needs = ETCH_KW_OVER | ETCH_KW_KERNEL,
+     .called = true,
+     .shape = slide,
+     .role = ETCH_ROLE_KERNEL,
+     .over = ETCH_FACTOR_WHOLE,
+     .linear = ETCH_LINEAR_EACH,
+     .flop = &per_stop,
+     .constants = {2},
+     .matmul = true,
+     .grads = ETCH_GRADS({"conv_dx", "d0 x1", "0"}, {"conv_dw", "d0 x0", "1"}),
+     .help = "convolution: dims of both operands that the result has are not summed (depthwise, groups)"},
+    {.name = "conv_dx",
+     .operands = "d w",
+     .role = ETCH_ROLE_KERNEL,
+     .over = ETCH_FACTOR_WHOLE,
+     .linear = ETCH_LINEAR_EACH,
+     .flop = &per_stop,
+     .constants = {2},
+     .matmul = true,
+     .help = "gradient of what is convolved"},
+    {.name = "conv_dw",
+     .operands = "d x",
+     .role = ETCH_ROLE_KERNEL,
+     .over = ETCH_FACTOR_WHOLE,
+     .flop = &per_stop,
+     .constants = {2},
+     .matmul = true,
+     .help = "gradient of the kernel"},
+    {.name = "max_pool",
+     .operands = "x",
+     .takes = ETCH_KW_OVER | ETCH_KW_SIZE | ETCH_KW_STRIDE,
+     .needs = ETCH_KW_OVER | ETCH_KW_SIZE,
+     .called = true,
+     .shape = slide,
+     .role = ETCH_ROLE_KERNEL,
+     .over = ETCH_FACTOR_WHOLE,
+     .flop = &per_stop,
+     .constants = {1},
+     .grads = ETCH_GRADS({"max_pool_dx", "d0 x0 y0", "0"}),
+     .help = "the largest element of each window"},
+    {.name = "max_pool_dx",
+     .operands = "d x y",
+     .role = ETCH_ROLE_KERNEL,
+     .over = ETCH_FACTOR_WHOLE,
+     .flop = &per_stop,
+     .constants = {1},
+     .help = "the cotangent goes to the first element that is the largest; found by comparing again"},
+    {.name = "avg_pool",
+     .operands = "x",
+     .takes = ETCH_KW_OVER | ETCH_KW_SIZE | ETCH_KW_STRIDE,
+     .needs = ETCH_KW_OVER | ETCH_KW_SIZE,
+     .called = true,
+     .shape = slide,
+     .role = ETCH_ROLE_KERNEL,
+     .over = ETCH_FACTOR_WHOLE,
+     .linear = ETCH_LINEAR_EACH,
+     .flop = &per_stop,
+     .constants = {1},
+     .grads = ETCH_GRADS({"avg_pool_dx", "d0", "0"}),
+     .help = "the mean of each window"},
+    {.name = "avg_pool_dx",
+     .operands = "d",
+     .role = ETCH_ROLE_KERNEL,
+     .over = ETCH_FACTOR_WHOLE,
+     .linear = ETCH_LINEAR_EACH,
+     .flop = &per_stop,
+     .constants = {1},
+     .help = "an equal share of the cotangent to each element of the window"},
+};
+
+ETCH_FAMILY(windows);

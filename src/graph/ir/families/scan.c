@@ -1,12 +1,19 @@
-/* The state-space scan: its shape, and its FLOP by the chunked algorithm (Dao and Gu 2024, arXiv 2405.21060, section 6).
+/* The state-space scan: its shape, and its FLOP by the chunked algorithm (Dao and Gu 2024, arXiv
+ * 2405.21060, section 6).
  *
- * Operands u[..,S,P], dt[..,S], a[..], b[..,S,N], c[..,S,N]: heads are the dims of dt beside S, groups those of b
- * and c beside S and N, of which each group serves several heads; P is the width that u has beside the heads.
+ * Operands u[..,S,P], dt[..,S], a[..], b[..,S,N], c[..,S,N]: heads are the dims of dt beside S, groups
+ * those of b and c beside S and N, of which each group serves several heads; P is the width that u has
+ * beside the heads.
  *     h[t] = exp(-dt[t] exp(a)) h[t-1] + dt[t] b[t] u[t],   y[t] = c[t] h[t]
- * Per chunk of L positions there are L(L+1)/2 pairs of a position and an earlier one, or itself. */
-#include "graph/ir/ir_int.h"
+ * Per chunk of L positions there are L(L+1)/2 pairs of a position and an earlier one, or itself.
+ *
+ * In one kernel, chunk by chunk. Forward: products c b and those with u over pairs in a chunk; the state
+ * that a chunk adds and what the state before it gives, at each position; states carried to the next
+ * chunk. Backward computes the products c b and the states again; each other product has two gradients,
+ * and so has carrying. The decays are not counted, like what is between the products of an attention. */
+#include "graph/ir/families/family.h"
 
-/* ---- shape ------------------------------------------------------------------------------------------ */
+/* ---- shape --------------------------------------------------------------------------------------- */
 
 static bool scan_error(const etch_call *call, const etch_tensor *t, const etch_dim *dim, const char *what)
 {
@@ -75,7 +82,7 @@ static bool is_kept_between_runs(const etch_call *call)
     return call->graph->serves;
 }
 
-bool etch_shape_scan(const etch_call *call, etch_dim_list *out)
+static bool scan(etch_call *call, etch_dim_list *out)
 {
     const etch_tensor *u = call->ins[0], *dt = call->ins[1], *a = call->ins[2], *b = call->ins[3],
                       *c = call->ins[4];
@@ -89,44 +96,80 @@ bool etch_shape_scan(const etch_call *call, etch_dim_list *out)
     return true;
 }
 
-/* ---- FLOP ------------------------------------------------------------------------------------------- */
+/* ---- FLOP ---------------------------------------------------------------------------------------- */
 
 /* Product of the sizes of the dims of `t` that are not among those of `less`, nor `over` or `state`. */
-static etch_expr beside(etch_sym *sym, const etch_op *op, const etch_tensor *t, const etch_tensor *less,
-                        etch_size_fn size, const void *data)
+static etch_expr beside(const etch_flop_call *call, const etch_tensor *t, const etch_tensor *less)
 {
-    etch_expr product = etch_int(sym, 1);
+    const etch_attrs *attrs = &call->op->attrs;
+    etch_expr product = etch_int(call->sym, 1);
     for (uint32_t i = 0; i < t->rank; i++) {
         bool known = (less && etch_has_dim(less, t->dims[i])) ||
-                     etch_dim_among(op->attrs.over, op->attrs.over_count, t->dims[i]) ||
-                     etch_dim_among(op->attrs.state, op->attrs.state_count, t->dims[i]);
+                     etch_dim_among(attrs->over, attrs->over_count, t->dims[i]) ||
+                     etch_dim_among(attrs->state, attrs->state_count, t->dims[i]);
         if (!known)
-            product = etch_mul(sym, product, size(data, t->dims[i]));
+            product = etch_mul(call->sym, product, etch_flop_size(call, t->dims[i]));
     }
     return product;
 }
 
-static etch_expr times(etch_sym *sym, uint32_t constant, etch_expr a, etch_expr b)
+/* Constants: for each pair of positions in a chunk, those of each element of the state and group and of
+ * the width; for each element of the state of each head, those of each position and of each chunk. */
+static etch_expr chunk_flop(const etch_flop_call *call)
 {
-    return etch_mul(sym, etch_int(sym, constant), etch_mul(sym, a, b));
-}
-
-etch_expr etch_scan_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data)
-{
-    const etch_row *row = op->row;
-    etch_tensor *const *ins = op->ins + row->scores_first;
-    etch_expr heads = beside(sym, op, ins[1], NULL, size, data),
-              groups = beside(sym, op, ins[3], NULL, size, data),
-              width = beside(sym, op, ins[0], ins[1], size, data), state = etch_int(sym, 1);
-    for (uint32_t i = 0; i < op->attrs.state_count; i++)
-        state = etch_mul(sym, state, size(data, op->attrs.state[i]));
-    etch_expr one = etch_int(sym, 1), chunk = op->attrs.chunk, length = size(data, op->attrs.over[0]);
+    etch_sym *sym = call->sym;
+    const uint32_t *constants = call->op->row->constants;
+    const etch_attrs *attrs = &call->op->attrs;
+    etch_tensor *const *ins = call->op->ins + call->op->row->scores_first;
+    etch_expr heads = beside(call, ins[1], NULL), groups = beside(call, ins[3], NULL),
+              width = beside(call, ins[0], ins[1]), state = etch_int(sym, 1);
+    for (uint32_t i = 0; i < attrs->state_count; i++)
+        state = etch_mul(sym, state, etch_flop_size(call, attrs->state[i]));
+    etch_expr one = etch_int(sym, 1), chunk = attrs->chunk, length = etch_flop_size(call, attrs->over[0]);
     etch_expr pairs = etch_mul(sym, etch_add(sym, chunk, one), etch_ratio(sym, 1, 2)); /* for each position */
-    etch_expr scores = etch_mul(sym, pairs, times(sym, row->flop, groups, state));
-    etch_expr values = etch_mul(sym, pairs, times(sym, row->flop_width, heads, width));
+    etch_expr scores =
+        etch_mul(sym, pairs, etch_flop_times(call, constants[0], etch_mul(sym, groups, state)));
+    etch_expr values = etch_mul(sym, pairs, etch_flop_times(call, constants[1], etch_mul(sym, heads, width)));
     etch_expr cells = etch_mul(sym, heads, etch_mul(sym, state, width));
-    etch_expr states = times(sym, row->flop_state, one, cells),
-              handed = etch_div(sym, times(sym, row->flop_chunk, one, cells), chunk);
+    etch_expr states = etch_flop_times(call, constants[2], cells),
+              handed = etch_div(sym, etch_flop_times(call, constants[3], cells), chunk);
     etch_expr each = etch_add(sym, etch_add(sym, scores, values), etch_add(sym, states, handed));
     return etch_mul(sym, length, each);
 }
+
+static const etch_flop per_chunk = {
+    chunk_flop,
+    "# and # FLOP per pair in a chunk and element of the state of a group and of the width of a head, # per "
+    "position and # per chunk and element of the state of a head"};
+
+/* ---- rows ---------------------------------------------------------------------------------------- */
+
+static const etch_row rows[] = {
+    {.name = "ssd",
+     .operands = "u dt a b c",
+     .takes = ETCH_KW_OVER | ETCH_KW_STATE | ETCH_KW_CHUNK,
+     .needs = ETCH_KW_OVER | ETCH_KW_STATE | ETCH_KW_CHUNK,
+     .one = ETCH_KW_OVER,
+     .called = true,
+     .shape = scan,
+     .role = ETCH_ROLE_KERNEL,
+     .over = ETCH_FACTOR_WHOLE,
+     .state = ETCH_FACTOR_WHOLE,
+     .flop = &per_chunk,
+     .constants = {2, 2, 4, 2},
+     .matmul = true,
+     .grads = ETCH_GRADS({"ssd_bwd", "d0 x0 x1 x2 x3 x4", "0 1 2 3 4"}),
+     .help = "state-space duality (Mamba-2): h = exp(-dt exp(a)) h + dt b u, y = c h"},
+    {.name = "ssd_bwd",
+     .operands = "d u dt a b c",
+     .role = ETCH_ROLE_KERNEL,
+     .over = ETCH_FACTOR_WHOLE,
+     .state = ETCH_FACTOR_WHOLE,
+     .flop = &per_chunk,
+     .constants = {6, 4, 10, 6},
+     .matmul = true,
+     .scores_first = 1,
+     .help = "gradients of all operands; scores and states are computed again"},
+};
+
+ETCH_FAMILY(scan);

@@ -1,6 +1,46 @@
-/* Shape rules of ops that put tensors side by side along a dim (concat), take one apart (split), or add zeros
- * behind it (pad). They fill the op's map: the dim of each part -> the dim of the whole. */
-#include "graph/ir/ir_int.h"
+/* Ops that put tensors side by side along a dim (concat), take one apart (split), or move the end of a dim
+ * (slice, pad). Those of several parts fill the op's map: the dim of each part -> the dim of the whole. */
+#include "graph/ir/families/family.h"
+
+/* ---- slice and pad ------------------------------------------------------------------------------- */
+
+/* Of `from` and `to`, does `longer` have at least the elements of `shorter`? */
+static bool is_longer(const etch_call *call, const etch_dim *longer, const etch_dim *shorter)
+{
+    etch_graph *graph = call->graph;
+    etch_truth fits = etch_at_least(graph->sym, longer->size, shorter->size, NULL);
+    if (fits == ETCH_YES)
+        return true;
+    etch_diag *diag = etch_error(graph->diags, ETCH_E_UNEQUAL_SIZES, call->span,
+                                 "%s: %s = %s %s the %s = %s elements of %s", call->row->name, shorter->name,
+                                 etch_expr_text(graph->sym, shorter->size),
+                                 fits == ETCH_NO ? "can be more than" : "is not known to be within",
+                                 longer->name, etch_expr_text(graph->sym, longer->size),
+                                 call->attrs.from[0] == longer ? call->ins[0]->name : "the result");
+    etch_help(diag, "add `assume %s <= %s`", etch_expr_text(graph->sym, shorter->size),
+              etch_expr_text(graph->sym, longer->size));
+    return false;
+}
+
+/* slice, pad: `over` (one dim) becomes the dim `to`. */
+static bool has_map(etch_call *call)
+{
+    etch_attrs *attrs = &call->attrs;
+    attrs->from = attrs->over;
+    return etch_shape_has(call, call->ins[0], attrs->from, 1, "over");
+}
+
+static bool top(etch_call *call, etch_dim_list *out)
+{
+    return has_map(call) && is_longer(call, call->attrs.from[0], call->attrs.to[0]) &&
+           etch_shape_replaced(call, out);
+}
+
+static bool padded(etch_call *call, etch_dim_list *out)
+{
+    return has_map(call) && is_longer(call, call->attrs.to[0], call->attrs.from[0]) &&
+           etch_shape_replaced(call, out);
+}
 
 static const char *list_text(const etch_call *call, etch_dim *const *dims, uint32_t count)
 {
@@ -57,7 +97,7 @@ static bool is_one(const etch_call *call, const etch_dim *dim)
     return etch_equal(sym, dim->size, etch_int(sym, 1), NULL) == ETCH_YES;
 }
 
-/* ---- concat ----------------------------------------------------------------------------------------- */
+/* ---- concat -------------------------------------------------------------------------------------- */
 
 /* The declared dim that no operand has. */
 static etch_dim *joined_dim(const etch_call *call)
@@ -122,7 +162,7 @@ static bool parts_are_gone(const etch_call *call)
     return true;
 }
 
-bool etch_shape_joined(etch_call *call, etch_dim_list *out)
+static bool joined(etch_call *call, etch_dim_list *out)
 {
     etch_attrs *attrs = &call->attrs;
     for (uint32_t i = 0; i < call->want_count; i++)
@@ -150,7 +190,7 @@ bool etch_shape_joined(etch_call *call, etch_dim_list *out)
     return true;
 }
 
-/* ---- split ------------------------------------------------------------------------------------------ */
+/* ---- split --------------------------------------------------------------------------------------- */
 
 /* The dim that result `want` has in place of the whole; `*good` false after an error. */
 static etch_dim *part_of(const etch_call *call, const etch_dim *whole, const etch_result_dims *want,
@@ -180,7 +220,7 @@ static etch_dim *part_of(const etch_call *call, const etch_dim *whole, const etc
     return NULL;
 }
 
-bool etch_shape_parts(etch_call *call, const etch_result_dims *want, uint32_t count)
+static bool taken_apart(etch_call *call, const etch_result_dims *want, uint32_t count)
 {
     const etch_tensor *x = call->ins[0];
     if (!etch_shape_has(call, x, call->attrs.over, 1, "over"))
@@ -196,12 +236,77 @@ bool etch_shape_parts(etch_call *call, const etch_result_dims *want, uint32_t co
     return true;
 }
 
-void etch_part_dims(const etch_op *op, const etch_tensor *x, uint32_t part, etch_graph *graph,
-                    etch_dim_list *out)
-{
-    for (uint32_t i = 0; i < x->rank; i++) {
-        etch_dim *dim = x->dims[i] == op->attrs.to[part] ? op->attrs.from[part] : x->dims[i];
-        if (dim)
-            ETCH_PUSH(graph->arena, out, dim);
-    }
-}
+/* ---- rows ---------------------------------------------------------------------------------------- */
+
+static const etch_row rows[] = {
+    {.name = "slice",
+     .operands = "x",
+     .takes = ETCH_KW_OVER | ETCH_KW_TO,
+     .needs = ETCH_KW_OVER | ETCH_KW_TO,
+     .one = ETCH_KW_OVER | ETCH_KW_TO,
+     .called = true,
+     .shape = top,
+     .role = ETCH_ROLE_FREE,
+     .over = ETCH_FACTOR_WHOLE,
+     .linear = ETCH_LINEAR_EACH,
+     .grads = ETCH_GRADS({"slice_dx", "d0", "0"}),
+     .dtype = ETCH_RESULT_AS_OPERAND,
+     .help = "the first elements of a dim"},
+    {.name = "slice_dx",
+     .operands = "d",
+     .role = ETCH_ROLE_POINTWISE,
+     .over = ETCH_FACTOR_WHOLE,
+     .linear = ETCH_LINEAR_EACH,
+     .flop = &etch_flop_per_operand,
+     .constants = {1},
+     .touch = ETCH_TOUCH_ROWS_WRITTEN,
+     .help = "gradient of slice: added into the first elements"},
+    {.name = "concat",
+     .operands = "x y...",
+     .takes = ETCH_KW_OVER,
+     .needs = ETCH_KW_OVER,
+     .each = ETCH_KW_OVER,
+     .called = true,
+     .shape = joined,
+     .role = ETCH_ROLE_POINTWISE,
+     .over = ETCH_FACTOR_WHOLE,
+     .linear = ETCH_LINEAR_JOINT,
+     .grads = ETCH_GRADS({"split", "d0", "all"}),
+     .dtype = ETCH_RESULT_AS_OPERAND,
+     .help = "operands side by side along a new dim, whose size is the sum; what one lacks is broadcast"},
+    {.name = "split",
+     .operands = "x",
+     .takes = ETCH_KW_OVER,
+     .needs = ETCH_KW_OVER,
+     .one = ETCH_KW_OVER,
+     .called = true,
+     .several = taken_apart,
+     .role = ETCH_ROLE_FREE,
+     .over = ETCH_FACTOR_WHOLE,
+     .linear = ETCH_LINEAR_EACH,
+     .grads = ETCH_GRADS({"concat", "d", "0"}),
+     .dtype = ETCH_RESULT_AS_OPERAND,
+     .help = "(a, b) = split(x, over = D): the parts of a dim"},
+    {.name = "pad",
+     .operands = "x",
+     .takes = ETCH_KW_OVER | ETCH_KW_TO,
+     .needs = ETCH_KW_OVER | ETCH_KW_TO,
+     .one = ETCH_KW_OVER | ETCH_KW_TO,
+     .called = true,
+     .shape = padded,
+     .role = ETCH_ROLE_POINTWISE,
+     .over = ETCH_FACTOR_WHOLE,
+     .linear = ETCH_LINEAR_EACH,
+     .grads = ETCH_GRADS({"pad_dx", "d0", "0"}),
+     .dtype = ETCH_RESULT_AS_OPERAND,
+     .help = "zeros behind the last element of a dim"},
+    {.name = "pad_dx",
+     .operands = "d",
+     .role = ETCH_ROLE_FREE,
+     .over = ETCH_FACTOR_WHOLE,
+     .linear = ETCH_LINEAR_EACH,
+     .dtype = ETCH_RESULT_AS_OPERAND,
+     .help = "gradient of pad: the first elements"},
+};
+
+ETCH_FAMILY(parts);

@@ -1,0 +1,61 @@
+/* What the files of op families share: the list of them, and shapes and FLOP that rows of several have.
+ * The file of a family holds its rows with all that they say; the passes read rows, and see none of this. */
+#ifndef ETCH_GRAPH_IR_FAMILIES_FAMILY_H
+#define ETCH_GRAPH_IR_FAMILIES_FAMILY_H
+
+#include "graph/ir/ir_int.h"
+
+/* All families, in the order in which users see their rows. */
+#define ETCH_FAMILIES(FAMILY) \
+    FAMILY(products)          \
+    FAMILY(views)             \
+    FAMILY(parts)             \
+    FAMILY(windows)           \
+    FAMILY(elementwise)       \
+    FAMILY(norms)             \
+    FAMILY(attention)         \
+    FAMILY(scan)              \
+    FAMILY(lookups)           \
+    FAMILY(losses)            \
+    FAMILY(routing)           \
+    FAMILY(derived)           \
+    FAMILY(optimizers)        \
+    FAMILY(moves)
+
+#define ETCH_DECLARE_FAMILY(name) extern const etch_rows etch_family_##name;
+ETCH_FAMILIES(ETCH_DECLARE_FAMILY)
+#undef ETCH_DECLARE_FAMILY
+
+/* The family `name`, of the array `rows`. */
+#define ETCH_FAMILY(name) const etch_rows etch_family_##name = {rows, sizeof rows / sizeof rows[0]}
+
+/* ---- shapes: dims of the result ------------------------------------------------------------------ */
+
+/* Those of all operands: broadcast by name. */
+bool etch_shape_union(etch_call *call, etch_dim_list *out);
+/* Those of operand 0, which has `over` and the dims of the other operands (gains, biases). */
+bool etch_shape_first(etch_call *call, etch_dim_list *out);
+/* Those of operand 0 less `over`. */
+bool etch_shape_less(etch_call *call, etch_dim_list *out);
+/* Those of operand 0, mapped. */
+bool etch_shape_replaced(etch_call *call, etch_dim_list *out);
+
+/* ---- FLOP ---------------------------------------------------------------------------------------- */
+
+extern const etch_flop etch_flop_per_result;  /* of each element of result 0 */
+extern const etch_flop etch_flop_per_operand; /* of each element of operand 0 */
+
+/* For functions of rows: the size of a dim, the elements of a tensor, and the product of all dims of operands
+ * and results. */
+etch_expr etch_flop_size(const etch_flop_call *call, const etch_dim *dim);
+etch_expr etch_flop_elements(const etch_flop_call *call, const etch_tensor *tensor);
+etch_expr etch_flop_dims(const etch_flop_call *call);
+/* So many for each of `count`. */
+etch_expr etch_flop_times(const etch_flop_call *call, uint32_t constant, etch_expr count);
+
+/* ---- routing ------------------------------------------------------------------------------------- */
+
+/* Do the indices choose from `dim`, as far as that is known? Reports it when they do not. */
+bool etch_route_fits(const etch_call *call, const etch_tensor *indices, const etch_dim *dim);
+
+#endif

@@ -1,0 +1,39 @@
+/* Rows of a table by index, and added into one. */
+#include "graph/ir/families/family.h"
+
+/* Those of the indices, and of the table less `over`. */
+static bool look_up(etch_call *call, etch_dim_list *out)
+{
+    const etch_tensor *table = call->ins[0], *ids = call->ins[1];
+    const etch_attrs *attrs = &call->attrs;
+    if (!etch_shape_has(call, table, attrs->over, 1, "over") || !etch_route_fits(call, ids, attrs->over[0]))
+        return false;
+    etch_dims_add_beside(call, out, ids, NULL, 0);
+    etch_dims_add_beside(call, out, table, attrs->over, attrs->over_count);
+    return true;
+}
+
+static const etch_row rows[] = {
+    {.name = "gather",
+     .family = ETCH_FAMILY_LOOKUP,
+     .operands = "table ids",
+     .takes = ETCH_KW_OVER,
+     .needs = ETCH_KW_OVER,
+     .one = ETCH_KW_OVER,
+     .called = true,
+     .shape = look_up,
+     .role = ETCH_ROLE_KERNEL,
+     .touch = ETCH_TOUCH_ROWS_READ,
+     .grads = ETCH_GRADS({"scatter", "d0 x1", "0"}),
+     .help = "rows of a table by index; moves only the rows that it reads"},
+    {.name = "scatter",
+     .family = ETCH_FAMILY_LOOKUP,
+     .operands = "d ids",
+     .role = ETCH_ROLE_KERNEL,
+     .flop = &etch_flop_per_operand,
+     .constants = {1},
+     .touch = ETCH_TOUCH_ROWS_WRITTEN,
+     .help = "rows added into a table by index"},
+};
+
+ETCH_FAMILY(lookups);

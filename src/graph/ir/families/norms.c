@@ -1,0 +1,92 @@
+/* Normalisation along dims. FLOP: rms_norm 4 (square and add, scale by the root, gain), layer_norm and
+ * batch_norm 5, their backward 9. */
+#include "graph/ir/families/family.h"
+
+/* batch_norm: statistics along all dims that are not kept. */
+static bool batch_statistics(etch_call *call, etch_dim_list *out)
+{
+    const etch_tensor *x = call->ins[0];
+    etch_dim_list rest = {0};
+    if (call->attrs.sync) {
+        etch_error(
+            call->graph->diags, ETCH_E_LATER, call->span,
+            "%s(.., sync = true) is part of the language but is not given meaning yet: each rank takes the "
+            "statistics of what it has",
+            call->row->name);
+        return false;
+    }
+    if (!etch_shape_has(call, x, call->attrs.kept, call->attrs.kept_count, "keep"))
+        return false;
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (!etch_dim_among(call->attrs.kept, call->attrs.kept_count, x->dims[i]))
+            etch_dim_add(call->graph, &rest, x->dims[i]);
+    call->attrs.over = rest.at;
+    call->attrs.over_count = rest.count;
+    return etch_shape_first(call, out);
+}
+
+static const etch_row rows[] = {
+    {.name = "rms_norm",
+     .family = ETCH_FAMILY_NORM,
+     .operands = "x | g",
+     .takes = ETCH_KW_OVER,
+     .needs = ETCH_KW_OVER,
+     .called = true,
+     .shape = etch_shape_first,
+     .role = ETCH_ROLE_KERNEL,
+     .over = ETCH_FACTOR_WHOLE,
+     .flop = &etch_flop_per_result,
+     .constants = {4},
+     .grads = ETCH_GRADS({"rms_norm_bwd", "d0 x0 x1", "0 1"}),
+     .help = "x over its root mean square, times a gain"},
+    {.name = "rms_norm_bwd",
+     .family = ETCH_FAMILY_NORM,
+     .operands = "d x | g",
+     .role = ETCH_ROLE_KERNEL,
+     .over = ETCH_FACTOR_WHOLE,
+     .flop = &etch_flop_per_operand,
+     .constants = {9},
+     .help = "gradients of x and of the gain; statistics are computed again"},
+    {.name = "layer_norm",
+     .family = ETCH_FAMILY_NORM,
+     .operands = "x | g b",
+     .takes = ETCH_KW_OVER,
+     .needs = ETCH_KW_OVER,
+     .called = true,
+     .shape = etch_shape_first,
+     .role = ETCH_ROLE_KERNEL,
+     .over = ETCH_FACTOR_WHOLE,
+     .flop = &etch_flop_per_result,
+     .constants = {5},
+     .grads = ETCH_GRADS({"layer_norm_bwd", "d0 x0 x1", "0 1 2"}),
+     .help = "x less its mean over its deviation, times a gain, plus a bias"},
+    {.name = "layer_norm_bwd",
+     .family = ETCH_FAMILY_NORM,
+     .operands = "d x | g",
+     .role = ETCH_ROLE_KERNEL,
+     .over = ETCH_FACTOR_WHOLE,
+     .flop = &etch_flop_per_operand,
+     .constants = {9},
+     .help = "gradients of x, of the gain and of the bias; statistics are computed again"},
+    {.name = "batch_norm",
+     .operands = "x | g b",
+     .takes = ETCH_KW_KEPT | ETCH_KW_SYNC,
+     .needs = ETCH_KW_KEPT,
+     .called = true,
+     .shape = batch_statistics,
+     .role = ETCH_ROLE_KERNEL,
+     .flop = &etch_flop_per_result,
+     .constants = {5},
+     .grads = ETCH_GRADS({"batch_norm_bwd", "d0 x0 x1", "0 1 2"}),
+     .help = "x less its mean over its deviation along all dims but those kept, of the part that a rank has; "
+             "times a "
+             "gain, plus a bias"},
+    {.name = "batch_norm_bwd",
+     .operands = "d x | g",
+     .role = ETCH_ROLE_KERNEL,
+     .flop = &etch_flop_per_operand,
+     .constants = {9},
+     .help = "gradients of x, of the gain and of the bias; statistics are computed again"},
+};
+
+ETCH_FAMILY(norms);

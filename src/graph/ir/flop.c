@@ -1,0 +1,94 @@
+/* FLOP of one op: as its row says, under a convention of counting. */
+#include "graph/ir/families/family.h"
+
+etch_expr etch_elements(etch_sym *sym, const etch_tensor *tensor, etch_size_fn size, const void *data)
+{
+    etch_expr count = etch_int(sym, 1);
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        count = etch_mul(sym, count, size(data, tensor->dims[i]));
+    return count;
+}
+
+/* ---- for functions of rows -------------------------------------------------------------------------- */
+
+etch_expr etch_flop_size(const etch_flop_call *call, const etch_dim *dim)
+{
+    return call->size(call->data, dim);
+}
+
+etch_expr etch_flop_elements(const etch_flop_call *call, const etch_tensor *tensor)
+{
+    return etch_elements(call->sym, tensor, call->size, call->data);
+}
+
+etch_expr etch_flop_times(const etch_flop_call *call, uint32_t constant, etch_expr count)
+{
+    return etch_mul(call->sym, etch_int(call->sym, constant), count);
+}
+
+etch_expr etch_flop_dims(const etch_flop_call *call)
+{
+    const etch_op *op = call->op;
+    etch_expr count = etch_flop_elements(call, op->outs[0]);
+    for (uint32_t i = 0; i < op->in_count; i++)
+        for (uint32_t d = 0; d < op->ins[i]->rank; d++) {
+            etch_dim *dim = op->ins[i]->dims[d];
+            bool counted = etch_has_dim(op->outs[0], dim);
+            for (uint32_t j = 0; j < i && !counted; j++)
+                counted = etch_has_dim(op->ins[j], dim);
+            if (!counted)
+                count = etch_mul(call->sym, count, etch_flop_size(call, dim));
+        }
+    return count;
+}
+
+/* ---- what rows of several families say -------------------------------------------------------------- */
+
+static etch_expr result_flop(const etch_flop_call *call)
+{
+    return etch_flop_times(call, call->op->row->constants[0], etch_flop_elements(call, call->op->outs[0]));
+}
+
+static etch_expr operand_flop(const etch_flop_call *call)
+{
+    return etch_flop_times(call, call->op->row->constants[0], etch_flop_elements(call, call->op->ins[0]));
+}
+
+const etch_flop etch_flop_per_result = {result_flop, "# FLOP per element of the result"};
+const etch_flop etch_flop_per_operand = {operand_flop, "# FLOP per element of the operand"};
+
+/* ---- one op ----------------------------------------------------------------------------------------- */
+
+/* Sizes under a rule. */
+typedef struct narrowed {
+    etch_sym *sym;
+    const bool *single;
+    etch_size_fn size;
+    const void *data;
+} narrowed;
+
+static etch_expr narrowed_size(const void *data, const etch_dim *dim)
+{
+    const narrowed *n = data;
+    return n->single[dim->id] ? etch_int(n->sym, 1) : n->size(n->data, dim);
+}
+
+etch_expr etch_op_flop_by(etch_sym *sym, const etch_op *op, const etch_flop_rule *rule, etch_size_fn size,
+                          const void *data)
+{
+    const narrowed n = {sym, rule->single, size, data};
+    const etch_flop_call call = {sym, op, rule, rule->single ? narrowed_size : size,
+                                 rule->single ? &n : data};
+    if (rule->product)
+        return etch_flop_times(&call, 2, etch_flop_dims(&call));
+    if (rule->element)
+        return etch_flop_times(&call, rule->element, etch_flop_elements(&call, op->ins[0]));
+    etch_expr flop = op->row->flop ? op->row->flop->count(&call) : etch_int(sym, 0);
+    return rule->half ? etch_mul(sym, flop, etch_ratio(sym, 1, 2)) : flop;
+}
+
+etch_expr etch_op_flop(etch_sym *sym, const etch_op *op, etch_size_fn size, const void *data)
+{
+    const etch_flop_rule as_executed = {0};
+    return etch_op_flop_by(sym, op, &as_executed, size, data);
+}
