@@ -50,13 +50,35 @@ exec_array *exec_ranks_cut(exec_ranks *ranks, const etch_value *value, uint32_t 
 
 static void run_step(exec_ranks *ranks, etch_step *step);
 
+/* The weights that a stage reads are those that it has. */
+static void note_use(exec_ranks *ranks, const etch_tensor *tensor)
+{
+    if (!ranks->chain || tensor->kind != ETCH_WEIGHT)
+        return;
+    bool **uses = &ranks->uses[tensor->id];
+    if (!*uses)
+        *uses = ETCH_NEW_ARRAY(ranks->env.arena, exec_instances(tensor->region->loop), bool);
+    (*uses)[exec_instance(&ranks->env, tensor->region->loop)] = true;
+}
+
+/* Is it made when it is asked for: what is no node, and on stages a view of the top level? */
+static bool is_made_when_read(const exec_ranks *ranks, const etch_value *value)
+{
+    if (!value->step)
+        return false;
+    if (ranks->chain && !ranks->home[value->id] && value->step->home == ETCH_NO_HOME)
+        return true;
+    return value->step->kernel == UINT32_MAX && ranks->order == EXEC_KERNELS;
+}
+
 exec_array *exec_ranks_find(exec_ranks *ranks, const etch_value *value, uint32_t rank)
 {
     exec_array **found = exec_ranks_slot(ranks, value, rank);
-    bool is_node = value->step && value->step->kernel != UINT32_MAX;
+    if (is_given(value))
+        note_use(ranks, value->tensor);
     if (!*found && is_given(value))
         *found = value->flat ? exec_ranks_range(ranks, value, rank) : exec_ranks_cut(ranks, value, rank);
-    if (!*found && value->step && !is_node && ranks->order == EXEC_KERNELS)
+    if (!*found && is_made_when_read(ranks, value))
         run_step(ranks, value->step);
     return *found;
 }
@@ -204,6 +226,7 @@ static void note_read(exec_ranks *ranks, const etch_step *step, exec_array *arra
     while (array->memory)
         array = array->memory;
     array->read = ranks->now;
+    array->is_used = true;
     if (rank != 0 || step->phase == ETCH_FORWARD || !array->made_as || array->is_kept)
         return;
     array->is_kept = true;
@@ -406,6 +429,7 @@ static void check_parts(exec_ranks *ranks, const etch_step *step)
 static void run_step(exec_ranks *ranks, etch_step *step)
 {
     ranks->now++;
+    ranks->runs[step->id]++;
     check_parts(ranks, step);
     if (step->copies || (step->move != ETCH_NO_MOVE && step->outs[0]->flat))
         exec_ranks_gather(ranks, ranks->region, step);
@@ -442,38 +466,110 @@ static void check_carry(exec_ranks *ranks, const etch_placed_carry *carry)
         exec_fail(&ranks->env, "a loop hands on %s as a partial sum", carry->in->tensor->name);
 }
 
-static void run_loop(exec_ranks *ranks, const etch_placed_loop *loop)
+/* What enters the turn-th iteration: at the first what the loop begins with, else what was handed on. */
+static void begin_loop(exec_ranks *ranks, const etch_placed_loop *loop, uint32_t turn, exec_array ***handed)
 {
-    uint32_t count = etch_loop_carries(loop)->count;
-    ranks->now++; /* what it begins with is read, zeros are made */
-    exec_array ***handed = ETCH_NEW_ARRAY(ranks->values.arena, count, exec_array **);
-    for (uint32_t i = 0; i < count; i++) {
-        const etch_placed_carry *carry = &etch_loop_carries(loop)->at[i];
-        for (uint32_t k = 0; k < loop->bodies.count; k++)
-            check_carry(ranks, &loop->bodies.at[k]->carries.at[i]);
-        handed[i] = carry->init ? parts_of(ranks, carry->init) : zeros(ranks, carry->in);
-        if (!carry->init)
+    const etch_placed_region *body = loop->bodies.at[turn ? exec_turn_class(loop->loop, turn) : 0];
+    if (turn)
+        exec_iterate(&ranks->env, loop->loop, turn);
+    for (uint32_t i = 0; i < body->carries.count; i++) {
+        const etch_placed_carry *carry = &body->carries.at[i];
+        const etch_value *init = turn ? carry->in : etch_loop_carries(loop)->at[i].init;
+        handed[i] = init ? parts_of(ranks, init) : zeros(ranks, carry->in);
+        if (!init)
             note_birth(ranks, carry->in->tensor, handed[i][0], 0);
     }
-    for (uint32_t turn = 0; turn < exec_integer(loop->loop->count) && !ranks->env.failure; turn++) {
-        const etch_placed_region *body = loop->bodies.at[exec_turn_class(loop->loop, turn)];
-        exec_iterate(&ranks->env, loop->loop, turn);
-        for (uint32_t i = 0; i < count; i++)
-            set_all(ranks, body->carries.at[i].in, handed[i]);
-        run_region(ranks, body);
-        for (uint32_t i = 0; i < count && !ranks->env.failure; i++)
-            handed[i] = parts_of(ranks, body->carries.at[i].out);
-        for (uint32_t i = 0; i < count && !ranks->env.failure; i++) {
-            exec_array *out = handed[i][0];
-            while (out->memory)
-                out = out->memory;
-            out->read = ranks->now;
-        }
-        exec_ranks_forget(ranks, body, body->items.count);
+    if (turn)
         exec_iterated(&ranks->env, loop->loop);
+}
+
+/* What leaves the last iteration, or is handed on to the turn-th, which is on another stage. */
+static void end_loop(exec_ranks *ranks, const etch_placed_loop *loop, uint32_t turn, exec_array ***handed)
+{
+    const bool ends = turn == exec_integer(loop->loop->count);
+    const etch_placed_region *body = loop->bodies.at[ends ? 0 : exec_turn_class(loop->loop, turn)];
+    if (!ends)
+        exec_iterate(&ranks->env, loop->loop, turn);
+    for (uint32_t i = 0; i < body->carries.count && !ranks->env.failure; i++)
+        set_all(ranks, ends ? etch_loop_carries(loop)->at[i].result : body->carries.at[i].in, handed[i]);
+    if (!ends)
+        exec_iterated(&ranks->env, loop->loop);
+}
+
+static void run_iteration(exec_ranks *ranks, const etch_placed_loop *loop, uint32_t turn,
+                          exec_array ***handed)
+{
+    const etch_placed_region *body = loop->bodies.at[exec_turn_class(loop->loop, turn)];
+    exec_iterate(&ranks->env, loop->loop, turn);
+    for (uint32_t i = 0; i < body->carries.count; i++)
+        set_all(ranks, body->carries.at[i].in, handed[i]);
+    run_region(ranks, body);
+    for (uint32_t i = 0; i < body->carries.count && !ranks->env.failure; i++)
+        handed[i] = parts_of(ranks, body->carries.at[i].out);
+    for (uint32_t i = 0; i < body->carries.count && !ranks->env.failure; i++) {
+        exec_array *out = handed[i][0];
+        while (out->memory)
+            out = out->memory;
+        out->read = ranks->now;
     }
-    for (uint32_t i = 0; i < count && !ranks->env.failure; i++)
-        set_all(ranks, etch_loop_carries(loop)->at[i].result, handed[i]);
+    exec_ranks_forget(ranks, body, body->items.count);
+    exec_iterated(&ranks->env, loop->loop);
+}
+
+/* The iterations that are run here, by turns: of a loop whose iterations are layers, those of the interval. */
+static exec_interval turns_of(const exec_ranks *ranks, const etch_placed_loop *loop, bool is_top)
+{
+    const uint32_t count = exec_integer(loop->loop->count);
+    const uint32_t entry =
+        ranks->chain && is_top ? exec_chain_layers(ranks->chain, loop->home) : UINT32_MAX;
+    exec_interval turns = {0, count};
+    if (entry == UINT32_MAX)
+        return turns;
+    turns.high = 0;
+    for (uint32_t turn = 0; turn < count; turn++) {
+        const uint32_t layer = ranks->chain->first[entry] + (loop->loop->forward ? count - 1 - turn : turn);
+        if (!exec_chain_has(ranks->interval, layer))
+            continue;
+        turns.low = turns.high ? turns.low : turn;
+        turns.high = turn + 1;
+    }
+    return turns;
+}
+
+static void run_loop(exec_ranks *ranks, const etch_placed_loop *loop, bool is_top)
+{
+    const uint32_t count = etch_loop_carries(loop)->count;
+    const exec_interval turns = turns_of(ranks, loop, is_top);
+    exec_array ***handed = ETCH_NEW_ARRAY(ranks->values.arena, count, exec_array **);
+    if (ranks->chain && is_top && turns.high == 0 && exec_integer(loop->loop->count) > 0)
+        return;
+    ranks->now++; /* what it begins with is read, zeros are made */
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            check_carry(ranks, &loop->bodies.at[k]->carries.at[i]);
+    begin_loop(ranks, loop, turns.low, handed);
+    for (uint32_t turn = turns.low; turn < turns.high && !ranks->env.failure; turn++)
+        run_iteration(ranks, loop, turn, handed);
+    if (!ranks->env.failure)
+        end_loop(ranks, loop, turns.high, handed);
+}
+
+bool exec_ranks_is_here(const exec_ranks *ranks, etch_home home)
+{
+    if (!ranks->chain)
+        return true;
+    return home != ETCH_NO_HOME &&
+           exec_chain_has(ranks->interval, exec_chain_position(ranks->chain, home));
+}
+
+/* Views of the top level are made where they are read; a loop of layers chooses its iterations. */
+static bool runs_here(const exec_ranks *ranks, const etch_placed_region *region, const etch_placed_item *item)
+{
+    if (!ranks->chain || region->loop)
+        return true;
+    if (item->loop && exec_chain_layers(ranks->chain, item->loop->home) != UINT32_MAX)
+        return true;
+    return exec_ranks_is_here(ranks, item->loop ? item->loop->home : item->step->home);
 }
 
 /* Kernels stand at places among the items of their region, as its loops do. */
@@ -484,8 +580,10 @@ static void run_region(exec_ranks *ranks, const etch_placed_region *region)
     for (uint32_t i = 0; i < region->items.count && !ranks->env.failure; i++) {
         const etch_placed_item *item = &region->items.at[i];
         ranks->region = region;
-        if (item->loop)
-            run_loop(ranks, item->loop);
+        if (!runs_here(ranks, region, item))
+            ; /* on another stage, or of another chunk */
+        else if (item->loop)
+            run_loop(ranks, item->loop, !region->loop);
         else if (ranks->order == EXEC_PROGRAM || item->step->outs[0]->flat)
             run_step(ranks, item->step); /* a part of a copy is taken while there is one */
         if (item->loop && !region->loop)
@@ -602,21 +700,24 @@ static void find_homes(exec_ranks *ranks, const etch_placed_region *region)
     }
 }
 
-exec_ranks *exec_ranks_new(etch_arena *arena, const etch_placed *placed, exec_run *reference,
-                           exec_order order)
+static exec_ranks *new_ranks(etch_arena *arena, const etch_placed *placed, exec_run *reference,
+                             exec_order order, const exec_mesh *mesh)
 {
     exec_ranks *ranks = ETCH_NEW(arena, exec_ranks);
+    const uint32_t tensors = placed->training->graph->tensors.count;
     *ranks = (exec_ranks){
         .env = exec_env_new(arena, placed->training),
         .placed = placed,
-        .mesh = exec_mesh_of(placed->training->graph, placed->plan),
+        .mesh = *mesh,
         .reference = reference,
         .order = order,
         .home = ETCH_NEW_ARRAY(arena, placed->value_count, const etch_loop *),
         .seen = ETCH_NEW_ARRAY(arena, placed->step_count, bool),
+        .uses = ETCH_NEW_ARRAY(arena, tensors, bool *),
+        .runs = ETCH_NEW_ARRAY(arena, placed->step_count, uint32_t),
     };
-    ranks->gradients = exec_store_new(arena, placed->training->graph->tensors.count * ranks->mesh.ranks);
-    ranks->reduced = exec_store_new(arena, placed->training->graph->tensors.count * ranks->mesh.ranks);
+    ranks->gradients = exec_store_new(arena, tensors * ranks->mesh.ranks);
+    ranks->reduced = exec_store_new(arena, tensors * ranks->mesh.ranks);
     exec_mesh_note_slots(&ranks->mesh, placed);
     ranks->env.routes = reference->env.routes = ETCH_NEW(arena, exec_routes);
     find_homes(ranks, placed->forward);
@@ -625,18 +726,46 @@ exec_ranks *exec_ranks_new(etch_arena *arena, const etch_placed *placed, exec_ru
     return ranks;
 }
 
+exec_ranks *exec_ranks_new(etch_arena *arena, const etch_placed *placed, exec_run *reference,
+                           exec_order order)
+{
+    const exec_mesh mesh = exec_mesh_of(placed->training->graph, placed->plan);
+    return new_ranks(arena, placed, reference, order, &mesh);
+}
+
+exec_ranks *exec_ranks_of_stage(etch_arena *arena, const exec_chain *chain, uint32_t stage, exec_run *reference)
+{
+    const etch_placed *placed = chain->placed;
+    exec_mesh mesh = exec_mesh_of(placed->training->graph, placed->plan);
+    for (uint32_t i = 0; i < placed->plan->stage->axis_count; i++) {
+        uint32_t *size = &mesh.size[placed->plan->stage->axes[i]];
+        mesh.ranks /= *size;
+        *size = 1;
+    }
+    exec_ranks *ranks = new_ranks(arena, placed, reference, EXEC_PROGRAM, &mesh);
+    ranks->chain = chain;
+    ranks->stage = stage;
+    return ranks;
+}
+
+void exec_ranks_pass(exec_ranks *ranks, bool backward)
+{
+    const etch_placed_region *region = backward ? ranks->placed->backward : ranks->placed->forward;
+    run_region(ranks, region);
+    exec_ranks_forget(ranks, region, region->items.count);
+    if (backward && !ranks->env.failure)
+        exec_ranks_reduce(ranks);
+}
+
 void exec_ranks_run(exec_ranks *ranks)
 {
     ranks->values = exec_store_new(etch_arena_new(etch_arena_mem(ranks->env.arena)),
                                    ranks->placed->value_count * ranks->mesh.ranks);
     ranks->env.microbatch = ranks->reference->env.microbatch;
     ranks->made.count = ranks->now = 0;
-    run_region(ranks, ranks->placed->forward);
-    exec_ranks_forget(ranks, ranks->placed->forward, ranks->placed->forward->items.count);
+    exec_ranks_pass(ranks, false);
     if (!ranks->env.failure && ranks->placed->backward)
-        run_region(ranks, ranks->placed->backward);
-    if (!ranks->env.failure && ranks->placed->backward)
-        exec_ranks_reduce(ranks);
+        exec_ranks_pass(ranks, true);
     ranks->working = most_at_a_time(ranks);
     etch_arena_free(ranks->values.arena);
     ranks->values.arena = NULL;

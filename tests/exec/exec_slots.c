@@ -1,0 +1,330 @@
+#include "exec_slots.h"
+
+#include <math.h>
+
+/* ---- what there is ------------------------------------------------------------------------------------ */
+
+static uint32_t chunk_of(const exec_slots *s, uint32_t stage, const etch_slot *action)
+{
+    return action->chunk * s->chain.stages + stage;
+}
+
+static exec_store *values_of(const exec_slots *s, uint32_t chunk, uint32_t microbatch)
+{
+    return &s->values[chunk * s->microbatches + microbatch];
+}
+
+/* The message that a chunk receives. */
+static exec_message *message_to(const exec_slots *s, uint32_t chunk, uint32_t microbatch, bool backward)
+{
+    return &(backward ? s->backward : s->forward)[chunk * s->microbatches + microbatch];
+}
+
+static exec_run **run_references(etch_arena *arena, const etch_placed *placed, uint64_t seed, uint32_t count)
+{
+    exec_data *data = exec_data_new(arena, placed->training, seed);
+    exec_run **runs = ETCH_NEW_ARRAY(arena, count, exec_run *);
+    for (uint32_t m = 0; m < count; m++) {
+        runs[m] = exec_run_new(arena, placed->training, data);
+        if (m)
+            runs[m]->gradients = runs[0]->gradients; /* those of the step */
+        exec_run_forward(runs[m], m);
+        exec_run_backward(runs[m]);
+    }
+    return runs;
+}
+
+exec_slots *exec_slots_new(etch_arena *arena, const etch_placed *placed, uint64_t seed)
+{
+    exec_slots *s = ETCH_NEW(arena, exec_slots);
+    *s = (exec_slots){.arena = arena, .placed = placed, .chain = exec_chain_new(arena, placed)};
+    const uint32_t chunks = s->chain.chunk_count, stages = s->chain.stages;
+    s->microbatches = exec_integer(placed->training->train.micro);
+    const etch_pipe pipe = {.schedule = placed->plan->stage->schedule,
+                            .stages = stages,
+                            .chunks = chunks / stages,
+                            .microbatches = s->microbatches,
+                            .trains = placed->backward != NULL};
+    const etch_slot **actions = ETCH_NEW_ARRAY(arena, stages, const etch_slot *);
+    s->action_count = (uint32_t)etch_slot_count(&pipe);
+    s->reference = run_references(arena, placed, seed, s->microbatches);
+    s->stages = ETCH_NEW_ARRAY(arena, stages, exec_ranks *);
+    s->next = ETCH_NEW_ARRAY(arena, stages, uint32_t);
+    s->values = ETCH_NEW_ARRAY(arena, chunks * s->microbatches, exec_store);
+    s->forward = ETCH_NEW_ARRAY(arena, chunks * s->microbatches, exec_message);
+    s->backward = ETCH_NEW_ARRAY(arena, chunks * s->microbatches, exec_message);
+    for (uint32_t i = 0; i < stages; i++) {
+        actions[i] = etch_slots(arena, &pipe, i);
+        s->stages[i] = exec_ranks_of_stage(arena, &s->chain, i, s->reference[0]);
+    }
+    for (uint32_t i = 0; i < chunks * s->microbatches; i++)
+        s->values[i] = exec_store_new(arena, placed->value_count * s->stages[0]->mesh.ranks);
+    s->actions = actions;
+    return s;
+}
+
+/* ---- messages ----------------------------------------------------------------------------------------- */
+
+/* A value of a cut where it is alive: what a loop hands on is the argument of the iteration behind the cut. */
+typedef struct alive {
+    const etch_value *value;
+    const etch_placed_loop *loop; /* NULL: a value of the top level */
+    uint32_t turn;
+} alive;
+
+static alive alive_at(const exec_slots *s, const etch_value *value, uint32_t position, bool backward)
+{
+    const etch_placed_region *region = backward ? s->placed->backward : s->placed->forward;
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++) {
+            if (etch_loop_carries(loop)->at[k].in != value)
+                continue;
+            const uint32_t entry = exec_chain_layers(&s->chain, loop->home);
+            const uint32_t into = position - s->chain.first[entry];
+            const uint32_t turn = backward ? s->chain.count[entry] - into : into;
+            const etch_placed_region *body = loop->bodies.at[exec_turn_class(loop->loop, turn)];
+            return (alive){body->carries.at[k].in, loop, turn};
+        }
+    }
+    return (alive){value, NULL, 0};
+}
+
+/* Where a stage has it in the microbatch whose values are set. */
+static exec_array **place_of(exec_ranks *ranks, const alive *a, uint32_t rank)
+{
+    if (a->loop)
+        exec_iterate(&ranks->env, a->loop->loop, a->turn);
+    exec_array **place = exec_ranks_slot(ranks, a->value, rank);
+    if (a->loop)
+        exec_iterated(&ranks->env, a->loop->loop);
+    return place;
+}
+
+static const etch_cut *cut_of(const exec_slots *s, uint32_t receiver, bool backward, uint32_t *position)
+{
+    *position = backward ? s->chain.chunks[receiver].high : s->chain.chunks[receiver].low;
+    return exec_chain_cut(&s->chain, *position);
+}
+
+static exec_array *memory_of(exec_array *array)
+{
+    while (array->memory)
+        array = array->memory;
+    return array;
+}
+
+/* What is in the message is what the cut says, and as many bytes. */
+static void send(exec_slots *s, exec_ranks *ranks, uint32_t receiver, uint32_t microbatch, bool backward)
+{
+    uint32_t position;
+    const etch_cut *cut = cut_of(s, receiver, backward, &position);
+    exec_message *message = message_to(s, receiver, microbatch, backward);
+    const uint32_t count = backward ? cut->backward.count : cut->forward.count;
+    const uint32_t said = exec_integer(backward ? cut->backward_bytes : cut->forward_bytes);
+    uint32_t bytes = 0;
+    message->arrays = ETCH_NEW_ARRAY(s->arena, count, exec_array **);
+    for (uint32_t i = 0; i < count && !ranks->env.failure; i++) {
+        const etch_value *value = backward ? cut->backward.at[i] : cut->forward.at[i];
+        const alive a = alive_at(s, value, position, backward);
+        message->arrays[i] = ETCH_NEW_ARRAY(s->arena, ranks->mesh.ranks, exec_array *);
+        for (uint32_t r = 0; r < ranks->mesh.ranks; r++) {
+            exec_array *array = *place_of(ranks, &a, r);
+            if (!array) {
+                exec_fail(&ranks->env, "%s is not there to be sent", value->tensor->name);
+                break;
+            }
+            message->arrays[i][r] = array;
+            memory_of(array)->read = ranks->now;
+        }
+        if (!ranks->env.failure)
+            bytes += (uint32_t)message->arrays[i][0]->size * etch_dtype_bytes(value->tensor->dtype);
+    }
+    if (bytes != said)
+        exec_fail(&ranks->env, "a message has %u bytes, %u are said", bytes, said);
+    message->is_sent = true;
+}
+
+static void receive(exec_slots *s, exec_ranks *ranks, uint32_t receiver, uint32_t microbatch, bool backward)
+{
+    uint32_t position;
+    const etch_cut *cut = cut_of(s, receiver, backward, &position);
+    const exec_message *message = message_to(s, receiver, microbatch, backward);
+    const uint32_t count = backward ? cut->backward.count : cut->forward.count;
+    for (uint32_t i = 0; i < count; i++) {
+        const etch_value *value = backward ? cut->backward.at[i] : cut->forward.at[i];
+        const alive a = alive_at(s, value, position, backward);
+        for (uint32_t r = 0; r < ranks->mesh.ranks; r++) {
+            exec_array *copy = ETCH_NEW(s->arena, exec_array), *sent = message->arrays[i][r];
+            *copy = *sent;
+            copy->memory = NULL;
+            copy->is_kept = copy->is_used = false;
+            copy->sent_as = memory_of(sent);
+            copy->made_as = copy->sent_as->made_as;
+            copy->born = copy->read = ranks->now;
+            copy->bytes = 0;
+            *place_of(ranks, &a, r) = copy;
+            if (r == 0)
+                ETCH_PUSH(s->arena, &s->received, copy);
+        }
+    }
+}
+
+/* ---- actions ------------------------------------------------------------------------------------------ */
+
+/* The chunk whose message an action needs; UINT32_MAX: it needs none. */
+static uint32_t sender_to(const exec_slots *s, uint32_t chunk, bool backward)
+{
+    if (backward)
+        return chunk + 1 < s->chain.chunk_count ? chunk + 1 : UINT32_MAX;
+    return chunk > 0 ? chunk - 1 : UINT32_MAX;
+}
+
+static uint32_t receiver_of(const exec_slots *s, uint32_t chunk, bool backward)
+{
+    return sender_to(s, chunk, !backward);
+}
+
+static void run_action(exec_slots *s, uint32_t stage, const etch_slot *action)
+{
+    exec_ranks *ranks = s->stages[stage];
+    const uint32_t chunk = chunk_of(s, stage, action), microbatch = (uint32_t)action->microbatch;
+    const uint32_t receiver = receiver_of(s, chunk, action->backward);
+    ranks->values = *values_of(s, chunk, microbatch);
+    ranks->reference = s->reference[microbatch];
+    ranks->env.microbatch = microbatch;
+    ranks->interval = s->chain.chunks[chunk];
+    ranks->now++;
+    if (sender_to(s, chunk, action->backward) != UINT32_MAX)
+        receive(s, ranks, chunk, microbatch, action->backward);
+    exec_ranks_pass(ranks, action->backward);
+    if (receiver != UINT32_MAX && !ranks->env.failure)
+        send(s, ranks, receiver, microbatch, action->backward);
+    if (ranks->env.failure && !s->failure)
+        s->failure = etch_text(s->arena, "stage %u, %s of microbatch %u through chunk %u: %s", stage,
+                               action->backward ? "backward" : "forward", microbatch, chunk,
+                               ranks->env.failure);
+}
+
+static const etch_slot *next_action(const exec_slots *s, uint32_t stage)
+{
+    return s->next[stage] < s->action_count ? &s->actions[stage][s->next[stage]] : NULL;
+}
+
+static bool is_ready(const exec_slots *s, uint32_t stage)
+{
+    const etch_slot *action = next_action(s, stage);
+    if (!action)
+        return false;
+    const uint32_t chunk = chunk_of(s, stage, action);
+    return sender_to(s, chunk, action->backward) == UINT32_MAX ||
+           message_to(s, chunk, (uint32_t)action->microbatch, action->backward)->is_sent;
+}
+
+/* Follows who waits for whom until a stage comes again, or one that has ended. */
+static void report_stall(exec_slots *s, uint32_t stage)
+{
+    etch_buf text = {.arena = s->arena};
+    bool *seen = ETCH_NEW_ARRAY(s->arena, s->chain.stages, bool);
+    etch_buf_puts(&text, "it stalls");
+    while (next_action(s, stage) && !seen[stage]) {
+        const etch_slot *action = next_action(s, stage);
+        const uint32_t sender = sender_to(s, chunk_of(s, stage, action), action->backward) % s->chain.stages;
+        seen[stage] = true;
+        etch_buf_printf(&text, "; stage %u waits for %s of microbatch %u by stage %u", stage,
+                        action->backward ? "backward" : "forward", (uint32_t)action->microbatch, sender);
+        stage = sender;
+    }
+    s->failure = text.text;
+}
+
+static void run_all(exec_slots *s)
+{
+    for (bool moved = true; moved && !s->failure;) {
+        moved = false;
+        for (uint32_t stage = 0; stage < s->chain.stages && !s->failure; stage++)
+            while (is_ready(s, stage) && !s->failure) {
+                run_action(s, stage, next_action(s, stage));
+                s->next[stage]++;
+                moved = true;
+            }
+    }
+    for (uint32_t stage = 0; stage < s->chain.stages && !s->failure; stage++)
+        if (next_action(s, stage))
+            report_stall(s, stage);
+}
+
+/* ---- what must hold ----------------------------------------------------------------------------------- */
+
+static uint32_t runs_of(const exec_slots *s, const etch_step *step)
+{
+    uint32_t runs = 0;
+    for (uint32_t i = 0; i < s->chain.stages; i++)
+        runs += s->stages[i]->runs[step->id];
+    return runs;
+}
+
+/* Every step runs once for each iteration and microbatch, on one stage; views wherever they are read. */
+static void check_runs(exec_slots *s, const etch_placed_region *region, uint32_t times)
+{
+    for (uint32_t i = 0; i < region->items.count && !s->failure; i++) {
+        const etch_step *step = region->items.at[i].step;
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        const bool is_view = step && !region->loop && step->home == ETCH_NO_HOME;
+        if (step && !is_view && runs_of(s, step) != times)
+            s->failure = etch_text(s->arena, "%s runs %u times, not %u", step->outs[0]->tensor->name,
+                                   runs_of(s, step), times);
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++) {
+            uint32_t iterations = 0;
+            for (uint32_t turn = 0; turn < exec_integer(loop->loop->count); turn++)
+                iterations += exec_turn_class(loop->loop, turn) == k;
+            check_runs(s, loop->bodies.at[k], times * iterations);
+        }
+    }
+}
+
+/* Nothing is sent that nobody reads there or further on. */
+static void check_messages(exec_slots *s)
+{
+    for (uint32_t i = s->received.count; i-- > 0;) {
+        const exec_array *array = s->received.at[i];
+        const bool is_used = memory_of(s->received.at[i])->is_used;
+        if (!is_used && !s->failure)
+            s->failure = etch_text(s->arena, "%s is sent and nobody reads it",
+                                   array->made_as ? array->made_as->name : "a value");
+        array->sent_as->is_used = array->sent_as->is_used || is_used;
+    }
+}
+
+void exec_slots_run(exec_slots *s)
+{
+    for (uint32_t m = 0; m < s->microbatches && !s->failure; m++)
+        s->failure = s->reference[m]->env.failure;
+    run_all(s);
+    if (!s->failure)
+        check_runs(s, s->placed->forward, s->microbatches);
+    if (!s->failure && s->placed->backward)
+        check_runs(s, s->placed->backward, s->microbatches);
+    if (!s->failure)
+        check_messages(s);
+    if (!s->failure && s->placed->backward)
+        exec_stages_finish(s->stages, s->chain.stages);
+    for (uint32_t i = 0; i < s->chain.stages && !s->failure; i++)
+        if (s->stages[i]->env.failure)
+            s->failure = etch_text(s->arena, "stage %u at the end of the step: %s", i, s->stages[i]->env.failure);
+}
+
+/* The references keep their values as long as the slots run. */
+static void release(exec_slots *s)
+{
+    for (uint32_t m = 0; m < s->microbatches; m++)
+        etch_arena_free(s->reference[m]->values.arena);
+}
+
+const char *exec_check_slots(const etch_placed *placed, uint64_t seed)
+{
+    exec_slots *s = exec_slots_new(placed->arena, placed, seed);
+    exec_slots_run(s);
+    release(s);
+    return s->failure;
+}

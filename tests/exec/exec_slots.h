@@ -1,0 +1,37 @@
+/* A placed graph with stages, run as its schedule says: every stage does its actions in turn, one microbatch through one model
+ * chunk in one direction, with messages between chunks. A stage has what it has made and received, and nothing else. */
+#ifndef ETCH_TEST_EXEC_SLOTS_H
+#define ETCH_TEST_EXEC_SLOTS_H
+
+#include "exec_ranks.h"
+
+/* What goes from one chunk to the next for a microbatch: values alive at the cut, or cotangents. */
+typedef struct exec_message {
+    bool is_sent;
+    exec_array ***arrays; /* by value of the cut and rank */
+} exec_message;
+
+typedef struct exec_slots {
+    etch_arena *arena;
+    const etch_placed *placed;
+    exec_chain chain;
+    uint32_t microbatches;
+    const etch_slot *const *actions; /* by stage */
+    uint32_t action_count;           /* of each stage */
+    exec_run **reference;            /* by microbatch */
+    exec_ranks **stages;
+    exec_store *values;                /* by chunk and microbatch */
+    exec_message *forward, *backward;  /* by chunk that receives it and microbatch */
+    uint32_t *next;                    /* by stage: its action in work */
+    ETCH_VEC(exec_array *) received;   /* on first ranks, in the order of arrival */
+    const char *failure;
+} exec_slots;
+
+/* Of a placed graph whose chain fits. */
+exec_slots *exec_slots_new(etch_arena *arena, const etch_placed *placed, uint64_t seed);
+/* Runs all actions of all stages, then the end of the step. A stall is a failure that names who waits for whom. */
+void exec_slots_run(exec_slots *slots);
+/* Runs it with data of the seed. NULL, or what is wrong. */
+const char *exec_check_slots(const etch_placed *placed, uint64_t seed);
+
+#endif
