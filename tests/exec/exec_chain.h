@@ -13,9 +13,9 @@ typedef struct exec_interval {
 typedef struct exec_chain {
     const etch_placed *placed;
     uint32_t stages, positions;
-    uint32_t chunk_count;          /* of all stages */
-    exec_interval *chunks;         /* model chunks along the chain: chunk c is on stage c % stages */
-    uint32_t *first, *count;       /* by entry: its first position, and how many it has */
+    uint32_t chunk_count;    /* of all stages */
+    exec_interval *chunks;   /* model chunks along the chain: chunk c is on stage c % stages */
+    uint32_t *first, *count; /* by entry: its first position, and how many it has */
 } exec_chain;
 
 /* Of a plan with a stage line whose axes, counts and loops are numbers. */

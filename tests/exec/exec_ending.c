@@ -200,14 +200,38 @@ static bool is_of_stage(const exec_ranks *ranks, uint32_t layer)
     return false;
 }
 
-/* Does the stage have this instance of the weight: is it of a layer there, or has something there read it? */
-static bool is_on_stage(const exec_ranks *ranks, const etch_tensor *weight, uint32_t number)
+/* Does the stage have a layer in which the weight is said to be used? */
+static bool is_said_there(const exec_ranks *ranks, const etch_tensor *weight)
 {
+    const etch_homes *uses = &ranks->placed->stages->uses[weight->id];
+    for (uint32_t i = 0; i < uses->count; i++) {
+        const uint32_t entry = exec_chain_layers(ranks->chain, uses->at[i]);
+        const uint32_t first = exec_chain_position(ranks->chain, uses->at[i]);
+        const uint32_t count = entry == UINT32_MAX ? 1 : ranks->chain->count[entry];
+        for (uint32_t k = 0; k < count; k++)
+            if (is_of_stage(ranks, first + k))
+                return true;
+    }
+    return false;
+}
+
+/* Does the stage have this instance of the weight: is it of a layer there, or used there? Where the plan says so and nothing
+ * there reads it, it is counted. */
+static bool is_on_stage(const ending *e, const etch_tensor *weight, uint32_t number)
+{
+    exec_ranks *ranks = e->ranks;
     if (!ranks->chain)
         return true;
     const uint32_t layer = layer_of(ranks->chain, weight, number);
+    if (layer != UINT32_MAX)
+        return is_of_stage(ranks, layer);
     const bool *uses = ranks->uses[weight->id];
-    return layer == UINT32_MAX ? uses && uses[number] : is_of_stage(ranks, layer);
+    const bool is_used = uses && uses[number], is_said = is_said_there(ranks, weight);
+    if (is_used && !is_said)
+        exec_fail(&ranks->env, "%s is read on stage %u and is not said to be there", weight->name,
+                  ranks->stage);
+    ranks->unread += is_said && !is_used;
+    return is_said;
 }
 
 /* What was never added to is zero. */
@@ -288,8 +312,7 @@ static uint32_t runs_of(const ending *e, const etch_unit *unit)
         return exec_integer(unit->body->count);
     for (uint32_t i = 0; i < exec_integer(unit->loop->count); i++) {
         const uint32_t layer = exec_chain_position(ranks->chain, home) + i;
-        const bool is_here =
-            e->finish ? is_of_stage(ranks, layer) : exec_chain_has(ranks->interval, layer);
+        const bool is_here = e->finish ? is_of_stage(ranks, layer) : exec_chain_has(ranks->interval, layer);
         runs += is_here && exec_class(unit->loop, i) == unit->body->index;
     }
     return runs;
@@ -450,7 +473,7 @@ static void collect(ending *e)
         for (uint32_t k = 0; gradient && k < exec_instances(gradient->region->loop); k++) {
             if (!exec_has_instance(gradient->region, k) || !(e->finish || in_parts))
                 continue;
-            if (e->finish ? !is_on_stage(e->ranks, gradient->of, k) : !is_given(e, gradient, k))
+            if (e->finish ? !is_on_stage(e, gradient->of, k) : !is_given(e, gradient, k))
                 continue;
             instance x = {.gradient = gradient, .number = k};
             if (e->finish && in_parts)
@@ -552,14 +575,16 @@ void exec_stages_finish(exec_ranks *const *stages, uint32_t count)
     etch_arena *arena = etch_arena_new(etch_arena_mem(stages[0]->env.arena));
     ending *all = ETCH_NEW_ARRAY(arena, count, ending);
     EXEC_REQUIRE(stages[0]->mesh.ranks <= MOST_RANKS);
+    bool failed = false;
     for (uint32_t s = 0; s < count; s++) {
         all[s] = (ending){.ranks = stages[s], .arena = arena, .finish = true};
         collect(&all[s]);
         run_buckets(&all[s], false);
+        failed = failed || stages[s]->env.failure;
     }
-    for (uint32_t i = 0; stages[0]->chain && i < placed->ties.count; i++)
+    for (uint32_t i = 0; stages[0]->chain && !failed && i < placed->ties.count; i++)
         run_tie(all, count, &placed->ties.at[i]);
-    for (uint32_t s = 0; s < count; s++)
+    for (uint32_t s = 0; s < count && !failed; s++)
         finish_stage(&all[s]);
     etch_arena_free(arena);
 }

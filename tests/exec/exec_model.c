@@ -562,8 +562,7 @@ static void read_stage(etch_arena *arena, etch_sym *sym, etch_plan *plan, const 
         if (strncmp(word, "virtual=", strlen("virtual=")) == 0) {
             stage->chunks = etch_int(sym, atoi(word + strlen("virtual=")));
         } else if (strncmp(word, "counts=", strlen("counts=")) == 0) {
-            const char *const *numbers =
-                read_names(arena, word + strlen("counts="), &stage->count_count);
+            const char *const *numbers = read_names(arena, word + strlen("counts="), &stage->count_count);
             etch_expr *counts = ETCH_NEW_ARRAY(arena, stage->count_count, etch_expr);
             for (uint32_t i = 0; i < stage->count_count; i++)
                 counts[i] = etch_int(sym, atoi(numbers[i]));

@@ -520,8 +520,7 @@ static void run_iteration(exec_ranks *ranks, const etch_placed_loop *loop, uint3
 static exec_interval turns_of(const exec_ranks *ranks, const etch_placed_loop *loop, bool is_top)
 {
     const uint32_t count = exec_integer(loop->loop->count);
-    const uint32_t entry =
-        ranks->chain && is_top ? exec_chain_layers(ranks->chain, loop->home) : UINT32_MAX;
+    const uint32_t entry = ranks->chain && is_top ? exec_chain_layers(ranks->chain, loop->home) : UINT32_MAX;
     exec_interval turns = {0, count};
     if (entry == UINT32_MAX)
         return turns;
@@ -558,8 +557,7 @@ bool exec_ranks_is_here(const exec_ranks *ranks, etch_home home)
 {
     if (!ranks->chain)
         return true;
-    return home != ETCH_NO_HOME &&
-           exec_chain_has(ranks->interval, exec_chain_position(ranks->chain, home));
+    return home != ETCH_NO_HOME && exec_chain_has(ranks->interval, exec_chain_position(ranks->chain, home));
 }
 
 /* Views of the top level are made where they are read; a loop of layers chooses its iterations. */
@@ -733,7 +731,8 @@ exec_ranks *exec_ranks_new(etch_arena *arena, const etch_placed *placed, exec_ru
     return new_ranks(arena, placed, reference, order, &mesh);
 }
 
-exec_ranks *exec_ranks_of_stage(etch_arena *arena, const exec_chain *chain, uint32_t stage, exec_run *reference)
+exec_ranks *exec_ranks_of_stage(etch_arena *arena, const exec_chain *chain, uint32_t stage,
+                                exec_run *reference)
 {
     const etch_placed *placed = chain->placed;
     exec_mesh mesh = exec_mesh_of(placed->training->graph, placed->plan);

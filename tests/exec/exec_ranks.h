@@ -71,12 +71,14 @@ typedef struct exec_ranks {
     exec_interval interval; /* the layers of the chunk in work */
     bool **uses;            /* by tensor id of a weight, and instance: something here has read it */
     uint32_t *runs;         /* by step id: how often it was run */
+    uint32_t unread;        /* trained weights that are said to be on the stage, and nothing there reads */
 } exec_ranks;
 
 exec_ranks *exec_ranks_new(etch_arena *arena, const etch_placed *placed, exec_run *reference,
                            exec_order order);
 /* The ranks of one stage of the chain. They run what the interval that is set has of a pass. */
-exec_ranks *exec_ranks_of_stage(etch_arena *arena, const exec_chain *chain, uint32_t stage, exec_run *reference);
+exec_ranks *exec_ranks_of_stage(etch_arena *arena, const exec_chain *chain, uint32_t stage,
+                                exec_run *reference);
 /* Runs one pass of the microbatch in work, as far as it is in the interval, with the values that are set. */
 void exec_ranks_pass(exec_ranks *ranks, bool backward);
 /* Where something of the top level runs: is that here and now? */

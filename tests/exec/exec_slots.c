@@ -20,18 +20,29 @@ static exec_message *message_to(const exec_slots *s, uint32_t chunk, uint32_t mi
     return &(backward ? s->backward : s->forward)[chunk * s->microbatches + microbatch];
 }
 
-static exec_run **run_references(etch_arena *arena, const etch_placed *placed, uint64_t seed, uint32_t count)
+/* One for each microbatch; they add to the gradients of the step. */
+static exec_run **new_references(etch_arena *arena, const etch_placed *placed, uint64_t seed, uint32_t count)
 {
     exec_data *data = exec_data_new(arena, placed->training, seed);
     exec_run **runs = ETCH_NEW_ARRAY(arena, count, exec_run *);
     for (uint32_t m = 0; m < count; m++) {
         runs[m] = exec_run_new(arena, placed->training, data);
-        if (m)
-            runs[m]->gradients = runs[0]->gradients; /* those of the step */
-        exec_run_forward(runs[m], m);
-        exec_run_backward(runs[m]);
+        runs[m]->gradients = runs[0]->gradients;
     }
     return runs;
+}
+
+/* Laid out as ranks have it, which is known when these are made. */
+static void run_references(exec_slots *s)
+{
+    for (uint32_t m = 0; m < s->microbatches && !s->failure; m++) {
+        exec_run *run = s->reference[m];
+        run->env.pairs = s->reference[0]->env.pairs;
+        run->env.routes = s->reference[0]->env.routes;
+        exec_run_forward(run, m);
+        exec_run_backward(run);
+        s->failure = run->env.failure;
+    }
 }
 
 exec_slots *exec_slots_new(etch_arena *arena, const etch_placed *placed, uint64_t seed)
@@ -47,7 +58,7 @@ exec_slots *exec_slots_new(etch_arena *arena, const etch_placed *placed, uint64_
                             .trains = placed->backward != NULL};
     const etch_slot **actions = ETCH_NEW_ARRAY(arena, stages, const etch_slot *);
     s->action_count = (uint32_t)etch_slot_count(&pipe);
-    s->reference = run_references(arena, placed, seed, s->microbatches);
+    s->reference = new_references(arena, placed, seed, s->microbatches);
     s->stages = ETCH_NEW_ARRAY(arena, stages, exec_ranks *);
     s->next = ETCH_NEW_ARRAY(arena, stages, uint32_t);
     s->values = ETCH_NEW_ARRAY(arena, chunks * s->microbatches, exec_store);
@@ -60,6 +71,7 @@ exec_slots *exec_slots_new(etch_arena *arena, const etch_placed *placed, uint64_
     for (uint32_t i = 0; i < chunks * s->microbatches; i++)
         s->values[i] = exec_store_new(arena, placed->value_count * s->stages[0]->mesh.ranks);
     s->actions = actions;
+    run_references(s);
     return s;
 }
 
@@ -201,9 +213,9 @@ static void run_action(exec_slots *s, uint32_t stage, const etch_slot *action)
     if (receiver != UINT32_MAX && !ranks->env.failure)
         send(s, ranks, receiver, microbatch, action->backward);
     if (ranks->env.failure && !s->failure)
-        s->failure = etch_text(s->arena, "stage %u, %s of microbatch %u through chunk %u: %s", stage,
-                               action->backward ? "backward" : "forward", microbatch, chunk,
-                               ranks->env.failure);
+        s->failure =
+            etch_text(s->arena, "stage %u, %s of microbatch %u through chunk %u: %s", stage,
+                      action->backward ? "backward" : "forward", microbatch, chunk, ranks->env.failure);
 }
 
 static const etch_slot *next_action(const exec_slots *s, uint32_t stage)
@@ -298,8 +310,6 @@ static void check_messages(exec_slots *s)
 
 void exec_slots_run(exec_slots *s)
 {
-    for (uint32_t m = 0; m < s->microbatches && !s->failure; m++)
-        s->failure = s->reference[m]->env.failure;
     run_all(s);
     if (!s->failure)
         check_runs(s, s->placed->forward, s->microbatches);
@@ -311,11 +321,24 @@ void exec_slots_run(exec_slots *s)
         exec_stages_finish(s->stages, s->chain.stages);
     for (uint32_t i = 0; i < s->chain.stages && !s->failure; i++)
         if (s->stages[i]->env.failure)
-            s->failure = etch_text(s->arena, "stage %u at the end of the step: %s", i, s->stages[i]->env.failure);
+            s->failure =
+                etch_text(s->arena, "stage %u at the end of the step: %s", i, s->stages[i]->env.failure);
+    for (uint32_t i = 0; i < s->chain.stages; i++)
+        s->unread += s->stages[i]->unread;
+}
+
+/* Is there a loop of several classes? */
+static bool has_classes(const exec_slots *s)
+{
+    const etch_region *forward = s->placed->training->graph->forward;
+    for (uint32_t i = 0; i < forward->items.count; i++)
+        if (forward->items.at[i].loop && forward->items.at[i].loop->bodies.count > 1)
+            return true;
+    return false;
 }
 
 /* The references keep their values as long as the slots run. */
-static void release(exec_slots *s)
+void exec_slots_release(exec_slots *s)
 {
     for (uint32_t m = 0; m < s->microbatches; m++)
         etch_arena_free(s->reference[m]->values.arena);
@@ -325,6 +348,8 @@ const char *exec_check_slots(const etch_placed *placed, uint64_t seed)
 {
     exec_slots *s = exec_slots_new(placed->arena, placed, seed);
     exec_slots_run(s);
-    release(s);
+    exec_slots_release(s);
+    if (!s->failure && s->unread && !has_classes(s))
+        s->failure = etch_text(s->arena, "%u weights are on stages that do not read them", s->unread);
     return s->failure;
 }

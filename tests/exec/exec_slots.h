@@ -20,10 +20,11 @@ typedef struct exec_slots {
     uint32_t action_count;           /* of each stage */
     exec_run **reference;            /* by microbatch */
     exec_ranks **stages;
-    exec_store *values;                /* by chunk and microbatch */
-    exec_message *forward, *backward;  /* by chunk that receives it and microbatch */
-    uint32_t *next;                    /* by stage: its action in work */
-    ETCH_VEC(exec_array *) received;   /* on first ranks, in the order of arrival */
+    exec_store *values;               /* by chunk and microbatch */
+    exec_message *forward, *backward; /* by chunk that receives it and microbatch */
+    uint32_t *next;                   /* by stage: its action in work */
+    ETCH_VEC(exec_array *) received;  /* on first ranks, in the order of arrival */
+    uint32_t unread;                  /* weights that stages are said to have, and do not read */
     const char *failure;
 } exec_slots;
 
@@ -31,7 +32,10 @@ typedef struct exec_slots {
 exec_slots *exec_slots_new(etch_arena *arena, const etch_placed *placed, uint64_t seed);
 /* Runs all actions of all stages, then the end of the step. A stall is a failure that names who waits for whom. */
 void exec_slots_run(exec_slots *slots);
-/* Runs it with data of the seed. NULL, or what is wrong. */
+/* Forgets what the runs on one rank have computed. */
+void exec_slots_release(exec_slots *slots);
+/* Runs it with data of the seed. NULL, or what is wrong. Weights of loops of several classes may be on stages that do not
+ * read them. */
 const char *exec_check_slots(const etch_placed *placed, uint64_t seed);
 
 #endif
