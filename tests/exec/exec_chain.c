@@ -21,7 +21,11 @@ exec_chain exec_chain_new(etch_arena *arena, const etch_placed *placed)
 {
     const etch_stage_line *line = placed->plan->stage;
     const etch_stages *stages = placed->stages;
-    exec_chain chain = {.placed = placed, .stages = 1};
+    exec_chain chain = {.placed = placed, .stages = 1, .chunk_count = 1};
+    if (!stages) {
+        chain.chunks = ETCH_NEW(arena, exec_interval);
+        return chain;
+    }
     for (uint32_t i = 0; i < line->axis_count; i++)
         chain.stages *= exec_integer(placed->plan->mesh.at[line->axes[i]].size);
     chain.first = ETCH_NEW_ARRAY(arena, stages->entries.count, uint32_t);
@@ -40,6 +44,8 @@ exec_chain exec_chain_new(etch_arena *arena, const etch_placed *placed)
 
 bool exec_chain_fits(const exec_chain *chain)
 {
+    if (!chain->placed->stages)
+        return true;
     for (uint32_t c = 0; c < chain->chunk_count; c++)
         if (chain->chunks[c].low == chain->chunks[c].high)
             return false;

@@ -18,7 +18,7 @@ typedef struct exec_chain {
     uint32_t *first, *count; /* by entry: its first position, and how many it has */
 } exec_chain;
 
-/* Of a plan with a stage line whose axes, counts and loops are numbers. */
+/* Axes, counts and loops are numbers. Without a stage line: one chunk without layers. */
 exec_chain exec_chain_new(etch_arena *arena, const etch_placed *placed);
 /* Does every chunk have a layer, and do the counts fit? */
 bool exec_chain_fits(const exec_chain *chain);

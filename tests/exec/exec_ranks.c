@@ -50,23 +50,29 @@ exec_array *exec_ranks_cut(exec_ranks *ranks, const etch_value *value, uint32_t 
 
 static void run_step(exec_ranks *ranks, etch_step *step);
 
-/* The weights that a stage reads are those that it has. */
-static void note_use(exec_ranks *ranks, const etch_tensor *tensor)
+/* The weights that a stage reads are those that it has. To show one is not to read it. */
+bool *exec_ranks_use(exec_ranks *ranks, const etch_tensor *tensor)
 {
     if (!ranks->chain || tensor->kind != ETCH_WEIGHT)
-        return;
+        return NULL;
     bool **uses = &ranks->uses[tensor->id];
     if (!*uses)
         *uses = ETCH_NEW_ARRAY(ranks->env.arena, exec_instances(tensor->region->loop), bool);
-    (*uses)[exec_instance(&ranks->env, tensor->region->loop)] = true;
+    return &(*uses)[exec_instance(&ranks->env, tensor->region->loop)];
 }
 
-/* Is it made when it is asked for: what is no node, and on stages a view of the top level? */
+/* Views are nowhere on stages: what they show may be on another one, when nobody reads them. */
+static bool is_nowhere(const exec_ranks *ranks, const etch_step *step)
+{
+    return ranks->chain && step->op && step->move == ETCH_NO_MOVE && etch_op_is_view(step->op);
+}
+
+/* Is it made when it is asked for: what is no node, and on stages a view? */
 static bool is_made_when_read(const exec_ranks *ranks, const etch_value *value)
 {
     if (!value->step)
         return false;
-    if (ranks->chain && !ranks->home[value->id] && value->step->home == ETCH_NO_HOME)
+    if (is_nowhere(ranks, value->step))
         return true;
     return value->step->kernel == UINT32_MAX && ranks->order == EXEC_KERNELS;
 }
@@ -74,10 +80,10 @@ static bool is_made_when_read(const exec_ranks *ranks, const etch_value *value)
 exec_array *exec_ranks_find(exec_ranks *ranks, const etch_value *value, uint32_t rank)
 {
     exec_array **found = exec_ranks_slot(ranks, value, rank);
-    if (is_given(value))
-        note_use(ranks, value->tensor);
-    if (!*found && is_given(value))
+    if (!*found && is_given(value)) {
         *found = value->flat ? exec_ranks_range(ranks, value, rank) : exec_ranks_cut(ranks, value, rank);
+        (*found)->use = exec_ranks_use(ranks, value->tensor);
+    }
     if (!*found && is_made_when_read(ranks, value))
         run_step(ranks, value->step);
     return *found;
@@ -196,6 +202,7 @@ static void note_birth(exec_ranks *ranks, const etch_tensor *tensor, exec_array 
     if (rank != 0 || array->bytes > 0)
         return;
     array->born = array->read = ranks->now;
+    array->microbatch = ranks->env.microbatch;
     array->bytes = (uint32_t)array->size * etch_dtype_bytes(tensor->dtype);
     ETCH_PUSH(ranks->env.arena, &ranks->made, array);
 }
@@ -221,12 +228,27 @@ static uint64_t most_at_a_time(const exec_ranks *ranks)
     return most;
 }
 
-static void note_read(exec_ranks *ranks, const etch_step *step, exec_array *array, uint32_t rank)
+/* What was received has waited in a buffer of the message until now. */
+static void end_wait(const exec_ranks *ranks, exec_array *array)
 {
+    if (!array) /* it has not arrived */
+        return;
     while (array->memory)
         array = array->memory;
+    array->born = array->waits ? ranks->now : array->born;
+    array->read = array->waits ? ranks->now : array->read;
+    array->waits = false;
+}
+
+static void note_read(exec_ranks *ranks, const etch_step *step, exec_array *array, uint32_t rank)
+{
+    end_wait(ranks, array);
+    for (; array->memory; array = array->memory)
+        array->is_used = true;
     array->read = ranks->now;
     array->is_used = true;
+    if (array->use)
+        *array->use = true;
     if (rank != 0 || step->phase == ETCH_FORWARD || !array->made_as || array->is_kept)
         return;
     array->is_kept = true;
@@ -476,6 +498,7 @@ static void begin_loop(exec_ranks *ranks, const etch_placed_loop *loop, uint32_t
         const etch_placed_carry *carry = &body->carries.at[i];
         const etch_value *init = turn ? carry->in : etch_loop_carries(loop)->at[i].init;
         handed[i] = init ? parts_of(ranks, init) : zeros(ranks, carry->in);
+        end_wait(ranks, handed[i][0]);
         if (!init)
             note_birth(ranks, carry->in->tensor, handed[i][0], 0);
     }
@@ -560,9 +583,11 @@ bool exec_ranks_is_here(const exec_ranks *ranks, etch_home home)
     return home != ETCH_NO_HOME && exec_chain_has(ranks->interval, exec_chain_position(ranks->chain, home));
 }
 
-/* Views of the top level are made where they are read; a loop of layers chooses its iterations. */
+/* Views are made where they are read; a loop of layers chooses its iterations. */
 static bool runs_here(const exec_ranks *ranks, const etch_placed_region *region, const etch_placed_item *item)
 {
+    if (item->step && is_nowhere(ranks, item->step))
+        return false;
     if (!ranks->chain || region->loop)
         return true;
     if (item->loop && exec_chain_layers(ranks->chain, item->loop->home) != UINT32_MAX)

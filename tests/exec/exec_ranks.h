@@ -102,6 +102,8 @@ exec_array *exec_ranks_find(exec_ranks *ranks, const etch_value *value, uint32_t
 exec_array *exec_ranks_get(exec_ranks *ranks, const etch_value *value, uint32_t rank);
 /* Where it is kept. */
 exec_array **exec_ranks_slot(exec_ranks *ranks, const etch_value *value, uint32_t rank);
+/* On a stage: the mark that something there reads the instance of the weight in force; else NULL. */
+bool *exec_ranks_use(exec_ranks *ranks, const etch_tensor *tensor);
 /* A rank's part of a value that is given. */
 exec_array *exec_ranks_cut(exec_ranks *ranks, const etch_value *value, uint32_t rank);
 /* Which part of a weight a rank has, where the ranks of `axes` hold parts: those outermost over which its gradient

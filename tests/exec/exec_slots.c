@@ -51,7 +51,8 @@ exec_slots *exec_slots_new(etch_arena *arena, const etch_placed *placed, uint64_
     *s = (exec_slots){.arena = arena, .placed = placed, .chain = exec_chain_new(arena, placed)};
     const uint32_t chunks = s->chain.chunk_count, stages = s->chain.stages;
     s->microbatches = exec_integer(placed->training->train.micro);
-    const etch_pipe pipe = {.schedule = placed->plan->stage->schedule,
+    const etch_stage_line *line = placed->plan->stage;
+    const etch_pipe pipe = {.schedule = line ? line->schedule : etch_schedule_default(),
                             .stages = stages,
                             .chunks = chunks / stages,
                             .microbatches = s->microbatches,
@@ -60,13 +61,16 @@ exec_slots *exec_slots_new(etch_arena *arena, const etch_placed *placed, uint64_
     s->action_count = (uint32_t)etch_slot_count(&pipe);
     s->reference = new_references(arena, placed, seed, s->microbatches);
     s->stages = ETCH_NEW_ARRAY(arena, stages, exec_ranks *);
+    s->began = ETCH_NEW_ARRAY(arena, stages, uint32_t *);
     s->next = ETCH_NEW_ARRAY(arena, stages, uint32_t);
     s->values = ETCH_NEW_ARRAY(arena, chunks * s->microbatches, exec_store);
     s->forward = ETCH_NEW_ARRAY(arena, chunks * s->microbatches, exec_message);
     s->backward = ETCH_NEW_ARRAY(arena, chunks * s->microbatches, exec_message);
     for (uint32_t i = 0; i < stages; i++) {
         actions[i] = etch_slots(arena, &pipe, i);
-        s->stages[i] = exec_ranks_of_stage(arena, &s->chain, i, s->reference[0]);
+        s->stages[i] = placed->stages ? exec_ranks_of_stage(arena, &s->chain, i, s->reference[0])
+                                      : exec_ranks_new(arena, placed, s->reference[0], EXEC_PROGRAM);
+        s->began[i] = ETCH_NEW_ARRAY(arena, s->action_count, uint32_t);
     }
     for (uint32_t i = 0; i < chunks * s->microbatches; i++)
         s->values[i] = exec_store_new(arena, placed->value_count * s->stages[0]->mesh.ranks);
@@ -126,6 +130,20 @@ static exec_array *memory_of(exec_array *array)
     return array;
 }
 
+/* The message leaves when the last of its values is there. */
+static void note_send(const exec_message *message, uint32_t count)
+{
+    uint32_t complete = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const exec_array *array = memory_of(message->arrays[i][0]);
+        complete = array->born > complete ? array->born : complete;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        exec_array *array = memory_of(message->arrays[i][0]);
+        array->read = array->read < complete ? complete : array->read;
+    }
+}
+
 /* What is in the message is what the cut says, and as many bytes. */
 static void send(exec_slots *s, exec_ranks *ranks, uint32_t receiver, uint32_t microbatch, bool backward)
 {
@@ -147,14 +165,53 @@ static void send(exec_slots *s, exec_ranks *ranks, uint32_t receiver, uint32_t m
                 break;
             }
             message->arrays[i][r] = array;
-            memory_of(array)->read = ranks->now;
         }
         if (!ranks->env.failure)
             bytes += (uint32_t)message->arrays[i][0]->size * etch_dtype_bytes(value->tensor->dtype);
     }
+    if (!ranks->env.failure)
+        note_send(message, count);
     if (bytes != said)
         exec_fail(&ranks->env, "a message has %u bytes, %u are said", bytes, said);
     message->is_sent = true;
+}
+
+/* The array that a stage has made, of which this one is a copy or a view. */
+static const exec_array *origin_of(const exec_array *array)
+{
+    while (array->memory || array->sent_as)
+        array = array->memory ? array->memory : array->sent_as;
+    return array;
+}
+
+/* What the first rank of a stage has of the same value already; NULL: nothing. */
+static exec_array *found(const exec_ranks *ranks, const exec_array *sent)
+{
+    const exec_array *origin = origin_of(sent);
+    for (uint32_t i = 0; i < ranks->made.count; i++)
+        if (origin_of(ranks->made.at[i]) == origin)
+            return ranks->made.at[i];
+    return NULL;
+}
+
+/* On the first rank it is memory of the stage, unless that has the value already. */
+static exec_array *copied(exec_slots *s, exec_ranks *ranks, const etch_tensor *tensor, exec_array *sent,
+                          uint32_t rank)
+{
+    exec_array *copy = ETCH_NEW(s->arena, exec_array);
+    *copy = *sent;
+    copy->is_kept = copy->is_used = false;
+    copy->sent_as = sent;
+    copy->made_as = memory_of(sent)->made_as;
+    copy->born = copy->read = ranks->now;
+    copy->waits = true;
+    copy->memory = rank == 0 ? found(ranks, sent) : NULL;
+    copy->bytes = rank == 0 ? (uint32_t)sent->size * etch_dtype_bytes(tensor->dtype) : 0;
+    if (rank == 0)
+        ETCH_PUSH(s->arena, &s->received, copy);
+    if (rank == 0 && !copy->memory)
+        ETCH_PUSH(ranks->env.arena, &ranks->made, copy);
+    return copy;
 }
 
 static void receive(exec_slots *s, exec_ranks *ranks, uint32_t receiver, uint32_t microbatch, bool backward)
@@ -166,19 +223,8 @@ static void receive(exec_slots *s, exec_ranks *ranks, uint32_t receiver, uint32_
     for (uint32_t i = 0; i < count; i++) {
         const etch_value *value = backward ? cut->backward.at[i] : cut->forward.at[i];
         const alive a = alive_at(s, value, position, backward);
-        for (uint32_t r = 0; r < ranks->mesh.ranks; r++) {
-            exec_array *copy = ETCH_NEW(s->arena, exec_array), *sent = message->arrays[i][r];
-            *copy = *sent;
-            copy->memory = NULL;
-            copy->is_kept = copy->is_used = false;
-            copy->sent_as = memory_of(sent);
-            copy->made_as = copy->sent_as->made_as;
-            copy->born = copy->read = ranks->now;
-            copy->bytes = 0;
-            *place_of(ranks, &a, r) = copy;
-            if (r == 0)
-                ETCH_PUSH(s->arena, &s->received, copy);
-        }
+        for (uint32_t r = 0; r < ranks->mesh.ranks; r++)
+            *place_of(ranks, &a, r) = copied(s, ranks, value->tensor, message->arrays[i][r], r);
     }
 }
 
@@ -206,7 +252,7 @@ static void run_action(exec_slots *s, uint32_t stage, const etch_slot *action)
     ranks->reference = s->reference[microbatch];
     ranks->env.microbatch = microbatch;
     ranks->interval = s->chain.chunks[chunk];
-    ranks->now++;
+    s->began[stage][s->next[stage]] = ++ranks->now;
     if (sender_to(s, chunk, action->backward) != UINT32_MAX)
         receive(s, ranks, chunk, microbatch, action->backward);
     exec_ranks_pass(ranks, action->backward);
@@ -282,7 +328,7 @@ static void check_runs(exec_slots *s, const etch_placed_region *region, uint32_t
     for (uint32_t i = 0; i < region->items.count && !s->failure; i++) {
         const etch_step *step = region->items.at[i].step;
         const etch_placed_loop *loop = region->items.at[i].loop;
-        const bool is_view = step && !region->loop && step->home == ETCH_NO_HOME;
+        const bool is_view = step && step->op && step->move == ETCH_NO_MOVE && etch_op_is_view(step->op);
         if (step && !is_view && runs_of(s, step) != times)
             s->failure = etch_text(s->arena, "%s runs %u times, not %u", step->outs[0]->tensor->name,
                                    runs_of(s, step), times);
@@ -295,16 +341,18 @@ static void check_runs(exec_slots *s, const etch_placed_region *region, uint32_t
     }
 }
 
-/* Nothing is sent that nobody reads there or further on. */
+/* What is sent and nobody reads there or further on. */
 static void check_messages(exec_slots *s)
 {
     for (uint32_t i = s->received.count; i-- > 0;) {
         const exec_array *array = s->received.at[i];
-        const bool is_used = memory_of(s->received.at[i])->is_used;
-        if (!is_used && !s->failure)
-            s->failure = etch_text(s->arena, "%s is sent and nobody reads it",
-                                   array->made_as ? array->made_as->name : "a value");
-        array->sent_as->is_used = array->sent_as->is_used || is_used;
+        const bool is_used = array->is_used;
+        s->surplus += !is_used;
+        if (!is_used)
+            s->unneeded = etch_text(s->arena, "%s is sent and nobody reads it",
+                                    array->made_as ? array->made_as->name : "a value");
+        for (exec_array *sent = array->sent_as; sent && is_used; sent = sent->memory)
+            sent->is_used = true;
     }
 }
 
@@ -349,6 +397,8 @@ const char *exec_check_slots(const etch_placed *placed, uint64_t seed)
     exec_slots *s = exec_slots_new(placed->arena, placed, seed);
     exec_slots_run(s);
     exec_slots_release(s);
+    if (!s->failure && s->unneeded && !has_classes(s))
+        s->failure = s->unneeded;
     if (!s->failure && s->unread && !has_classes(s))
         s->failure = etch_text(s->arena, "%u weights are on stages that do not read them", s->unread);
     return s->failure;

@@ -22,9 +22,12 @@ typedef struct exec_slots {
     exec_ranks **stages;
     exec_store *values;               /* by chunk and microbatch */
     exec_message *forward, *backward; /* by chunk that receives it and microbatch */
+    uint32_t **began;                 /* by stage and action: the step of its ranks with which it began */
     uint32_t *next;                   /* by stage: its action in work */
     ETCH_VEC(exec_array *) received;  /* on first ranks, in the order of arrival */
     uint32_t unread;                  /* weights that stages are said to have, and do not read */
+    uint32_t surplus;                 /* values that are sent and nobody reads there or further on */
+    const char *unneeded;             /* the first of them; NULL: there is none */
     const char *failure;
 } exec_slots;
 
@@ -34,8 +37,8 @@ exec_slots *exec_slots_new(etch_arena *arena, const etch_placed *placed, uint64_
 void exec_slots_run(exec_slots *slots);
 /* Forgets what the runs on one rank have computed. */
 void exec_slots_release(exec_slots *slots);
-/* Runs it with data of the seed. NULL, or what is wrong. Weights of loops of several classes may be on stages that do not
- * read them. */
+/* Runs it with data of the seed. NULL, or what is wrong. Weights and messages of loops of several classes may be on stages that do
+ * not read them. */
 const char *exec_check_slots(const etch_placed *placed, uint64_t seed);
 
 #endif
