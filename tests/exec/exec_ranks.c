@@ -1,5 +1,6 @@
 #include "exec_ranks.h"
 #include "exec_ops_route.h"
+#include "exec_traffic.h"
 
 #include "graph/step/kernel.h"
 
@@ -287,6 +288,8 @@ static void run_move(exec_ranks *ranks, const etch_step *step)
         else if (from)
             note_read(ranks, step, from, r);
     }
+    if (ranks->traffic)
+        exec_traffic_note(ranks->traffic, &ranks->env, step);
     if (statistic) /* the op has made the whole statistic already */
         check_value(ranks, step, step->outs[0], step->outs[0]->tensor, "statistic");
 }
@@ -409,6 +412,8 @@ static void run_on_rank(exec_ranks *ranks, const etch_step *step, exec_array ***
             note_birth(ranks, step->outs[i]->tensor, call.outs[i], rank);
     for (uint32_t i = 0; i < step->in_count && step->row->role != ETCH_ROLE_FREE; i++)
         note_read(ranks, step, parts[i][rank], rank);
+    if (ranks->traffic && rank == 0)
+        exec_traffic_note(ranks->traffic, &ranks->env, step);
     for (uint32_t i = 0; i < step->out_count; i++) {
         set(ranks, step->outs[i], rank, call.outs[i]);
         if (step->accumulate_into[i])
@@ -499,6 +504,8 @@ static void begin_loop(exec_ranks *ranks, const etch_placed_loop *loop, uint32_t
         const etch_value *init = turn ? carry->in : etch_loop_carries(loop)->at[i].init;
         handed[i] = init ? parts_of(ranks, init) : zeros(ranks, carry->in);
         end_wait(ranks, handed[i][0]);
+        if (ranks->traffic && init)
+            exec_traffic_leave(ranks->traffic, init);
         if (!init)
             note_birth(ranks, carry->in->tensor, handed[i][0], 0);
     }
@@ -527,8 +534,11 @@ static void run_iteration(exec_ranks *ranks, const etch_placed_loop *loop, uint3
     for (uint32_t i = 0; i < body->carries.count; i++)
         set_all(ranks, body->carries.at[i].in, handed[i]);
     run_region(ranks, body);
-    for (uint32_t i = 0; i < body->carries.count && !ranks->env.failure; i++)
+    for (uint32_t i = 0; i < body->carries.count && !ranks->env.failure; i++) {
         handed[i] = parts_of(ranks, body->carries.at[i].out);
+        if (ranks->traffic)
+            exec_traffic_leave(ranks->traffic, body->carries.at[i].out);
+    }
     for (uint32_t i = 0; i < body->carries.count && !ranks->env.failure; i++) {
         exec_array *out = handed[i][0];
         while (out->memory)
@@ -623,82 +633,6 @@ static void run_region(exec_ranks *ranks, const etch_placed_region *region)
 
 /* ---- the door --------------------------------------------------------------------------------------- */
 
-/* Ranks that share the queries of a causal attention have two chunks each. */
-static void lay_out(exec_ranks *ranks, const etch_step *step)
-{
-    const etch_dim *query =
-        strcmp(etch_row_name(step->row), "sdpa") == 0 ? exec_causal_query(step->op) : NULL;
-    uint32_t sharing = 1;
-    for (uint32_t a = 0; a < ranks->mesh.axes && query; a++)
-        sharing *= step->factor[a] == query ? ranks->mesh.size[a] : 1;
-    if (sharing == 1 || ranks->placed->plan->contiguous)
-        return;
-    exec_lay_out(&ranks->env, query, sharing);
-    exec_lay_out(&ranks->reference->env, query, sharing);
-}
-
-/* One lane for every axis that divides the slots. */
-static exec_route *route_by(exec_ranks *ranks, const etch_tensor *indices, const etch_dim *slots)
-{
-    exec_routes *routes = ranks->env.routes;
-    for (uint32_t i = 0; i < routes->count; i++)
-        if (routes->at[i].indices == indices && routes->at[i].slots == slots)
-            return &routes->at[i];
-    EXEC_REQUIRE(routes->count < sizeof routes->at / sizeof *routes->at);
-    exec_route *route = &routes->at[routes->count++];
-    *route = (exec_route){.indices = indices, .slots = slots};
-    for (uint32_t a = 0; a < ranks->mesh.axes; a++)
-        if (exec_mesh_divides(&ranks->mesh, slots, a))
-            route->lanes[route->lane_count++] = (exec_lane){.axis = a, .count = ranks->mesh.size[a]};
-    return route;
-}
-
-static void name_lane(exec_ranks *ranks, exec_route *route, uint32_t axis, const etch_dim *token)
-{
-    uint32_t i = 0;
-    while (i < route->lane_count && route->lanes[i].axis != axis)
-        i++;
-    EXEC_REQUIRE(i < route->lane_count);
-    exec_lane *lane = &route->lanes[i];
-    if (lane->dim && lane->dim != token)
-        exec_fail(&ranks->env, "slots are those of parts of %s and of parts of %s", lane->dim->name,
-                  token->name);
-    lane->dim = token;
-}
-
-/* Into how many parts the lanes of the route cut their token dims, and in which order. */
-static void find_parts(const exec_ranks *ranks, exec_route *route)
-{
-    for (uint32_t i = 0; i < route->lane_count; i++) {
-        exec_lane *lane = &route->lanes[i];
-        lane->parts = lane->count, lane->inside = 1;
-        for (uint32_t k = 0; k < route->lane_count; k++) {
-            const exec_lane *other = &route->lanes[k];
-            if (k == i || !lane->dim || other->dim != lane->dim)
-                continue;
-            lane->parts *= other->count;
-            if (exec_mesh_is_outside(&ranks->mesh, lane->dim, lane->axis, other->axis))
-                lane->inside *= other->count;
-        }
-        if (lane->dim && exec_mesh_is_slots(&ranks->mesh, lane->dim)) { /* routed once more */
-            const exec_cells cells = exec_mesh_cells(&ranks->mesh, lane->dim, lane->axis);
-            lane->parts = cells.parts, lane->inside = cells.inside;
-        }
-    }
-}
-
-/* Ranks that divide tokens have the slots that their tokens fill. */
-static void lay_out_slots(exec_ranks *ranks, const etch_step *step)
-{
-    const etch_attrs *attrs = &step->op->attrs;
-    exec_route *route = route_by(ranks, exec_route_indices(step->op), attrs->to[0]);
-    for (uint32_t a = 0; a < ranks->mesh.axes; a++)
-        for (uint32_t i = 0; i < attrs->map_count; i++)
-            if (step->factor[a] == attrs->from[i])
-                name_lane(ranks, route, a, attrs->from[i]);
-    find_parts(ranks, route);
-}
-
 static void find_homes(exec_ranks *ranks, const etch_placed_region *region)
 {
     const etch_loop *here = region->loop ? region->loop->loop : NULL;
@@ -709,9 +643,7 @@ static void find_homes(exec_ranks *ranks, const etch_placed_region *region)
             ranks->home[step->outs[k]->id] =
                 step->copies || step->outs[k]->flat ? step->outs[k]->tensor->region->loop : here;
         if (step && step->op)
-            lay_out(ranks, step);
-        if (step && step->op && step->phase == ETCH_FORWARD && exec_is_route(step->op))
-            lay_out_slots(ranks, step);
+            exec_ranks_lay_out(ranks, step);
         for (uint32_t b = 0; loop && b < loop->bodies.count; b++) {
             const etch_placed_region *body = loop->bodies.at[b];
             for (uint32_t k = 0; k < body->carries.count; k++) {

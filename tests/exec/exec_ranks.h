@@ -65,6 +65,8 @@ typedef struct exec_ranks {
                                of a weight: from the step that makes an array to the last that reads it */
     uint32_t now;     /* steps that were run */
     ETCH_VEC(exec_array *) made; /* of the first rank, in the microbatch in work */
+    struct exec_traffic
+        *traffic; /* counts what kernels of the first rank read and write; NULL: nobody does */
     /* Of the ranks of one stage: */
     const exec_chain *chain; /* NULL: they run all of the model */
     uint32_t stage;
@@ -95,6 +97,8 @@ void exec_stages_finish(exec_ranks *const *stages, uint32_t count);
 
 /* ---- between the files of the executor -------------------------------------------------------------- */
 
+/* Notes how the dims that the op of a step is about lie on ranks. */
+void exec_ranks_lay_out(exec_ranks *ranks, const etch_step *step);
 /* A rank's part of a value; NULL when it has not been made. In the order of kernels, what is no node is made
  * when it is asked for. */
 exec_array *exec_ranks_find(exec_ranks *ranks, const etch_value *value, uint32_t rank);
