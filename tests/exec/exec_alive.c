@@ -86,6 +86,14 @@ static const etch_stage_view *view_of(const exec_slots *s, uint32_t stage)
     return etch_stage_view_of(s->placed, &numbers, stage);
 }
 
+/* Of loops of few iterations on stages some counts are below zero. */
+static int64_t number_of(etch_expr constant)
+{
+    int64_t value = 0;
+    EXEC_REQUIRE(etch_to_i64(constant, &value));
+    return value;
+}
+
 exec_alive exec_alive_said(const exec_slots *s, uint32_t stage)
 {
     etch_sym *sym = s->placed->training->graph->sym;
@@ -99,7 +107,7 @@ exec_alive exec_alive_said(const exec_slots *s, uint32_t stage)
         const etch_cost *item = &items.at[i];
         if (item->measure != ETCH_RANK_SAVED && item->measure != ETCH_HELD)
             continue;
-        const uint64_t bytes = (uint64_t)exec_integer(item->each) * exec_integer(item->times);
+        const uint64_t bytes = (uint64_t)(number_of(item->each) * number_of(item->times));
         if (item->measure == ETCH_RANK_SAVED)
             alive.saved += bytes;
         else if (item->memory == ETCH_MEMORY_ACTIVATIONS)
@@ -112,25 +120,28 @@ exec_alive exec_alive_said(const exec_slots *s, uint32_t stage)
 }
 
 /* Recomputation on stages excuses more. */
-static const char *check_stage(const exec_slots *s, uint32_t stage, uint32_t traits, uint32_t *differs)
+static const char *check_stage(const exec_slots *s, uint32_t stage, uint32_t traits,
+                               exec_differing *differing)
 {
     const exec_alive is = exec_alive_measured(s, stage), said = exec_alive_said(s, stage);
     const bool again = (traits & EXEC_STAGED) && (traits & EXEC_RECOMPUTED);
     const struct {
         const char *name;
         uint64_t is, said;
-        bool is_excused;
+        bool is_excused, may_be_less;
     } quantities[] = {
-        {"saved", is.saved, said.saved, again || (traits & EXEC_EXCUSE_SAVED)},
-        {"activations", is.activations, said.activations, again || (traits & EXEC_EXCUSE_ACTIVATIONS)},
-        {"workspace", is.workspace, said.workspace, (traits & EXEC_EXCUSE_WORKSPACE) != 0},
+        {"saved", is.saved, said.saved, again || (traits & EXEC_EXCUSE_SAVED), false},
+        {"activations", is.activations, said.activations, again || (traits & EXEC_EXCUSE_ACTIVATIONS), false},
+        {"workspace", is.workspace, said.workspace, (traits & (EXEC_STAGED | EXEC_EXCUSE_SAVED)) != 0, true},
     };
     bool is_equal = true;
     for (uint32_t i = 0; i < sizeof quantities / sizeof *quantities; i++) {
         if (quantities[i].is == quantities[i].said)
             continue;
         is_equal = false;
-        if (!quantities[i].is_excused)
+        if (!quantities[i].is_excused && quantities[i].may_be_less && quantities[i].is < quantities[i].said)
+            differing->loose += (traits & EXEC_EXCUSE_WORKSPACE) == 0;
+        else if (!quantities[i].is_excused)
             return etch_text(s->arena, "stage %u has %llu bytes of %s, %llu are said", stage,
                              (unsigned long long)quantities[i].is, quantities[i].name,
                              (unsigned long long)quantities[i].said);
@@ -138,17 +149,17 @@ static const char *check_stage(const exec_slots *s, uint32_t stage, uint32_t tra
     if (is_equal && is.peak > said.peak)
         return etch_text(s->arena, "stage %u has %llu bytes at a time, at most %llu are said", stage,
                          (unsigned long long)is.peak, (unsigned long long)said.peak);
-    if (differs)
-        *differs += !is_equal;
+    differing->excused += !is_equal;
     return NULL;
 }
 
-const char *exec_check_alive(const exec_slots *s, uint32_t *differs)
+const char *exec_check_alive(const exec_slots *s, exec_differing *differing)
 {
+    exec_differing unasked = {0};
     const uint32_t traits = exec_traits(s->placed);
     const char *failure = NULL;
     for (uint32_t i = 0; i < s->chain.stages && !failure; i++)
-        failure = check_stage(s, i, traits, differs);
+        failure = check_stage(s, i, traits, differing ? differing : &unasked);
     return failure;
 }
 

@@ -39,8 +39,13 @@ enum {
 exec_alive exec_alive_measured(const exec_slots *slots, uint32_t stage);
 /* `peak`: of both. */
 exec_alive exec_alive_said(const exec_slots *slots, uint32_t stage);
-/* Is what is said of every stage what is measured, where nothing excuses a difference? NULL, or what differs. `differs`
- * (may be NULL) counts the stages with a difference that is excused. */
-const char *exec_check_alive(const exec_slots *slots, uint32_t *differs);
+/* Stages of which something differs: where a trait excuses it; where none does, and less is worked on than is said. */
+typedef struct exec_differing {
+    uint32_t excused, loose;
+} exec_differing;
+
+/* Is what is said of every stage what is measured, where nothing excuses a difference? NULL, or what differs. Less workspace than is
+ * said is no failure; `differing` (may be NULL) counts it. */
+const char *exec_check_alive(const exec_slots *slots, exec_differing *differing);
 
 #endif

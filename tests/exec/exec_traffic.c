@@ -212,14 +212,15 @@ void exec_traffic_leave(exec_traffic *t, const etch_value *value)
 
 /* ---- comparing --------------------------------------------------------------------------------------- */
 
-/* Rows of what is moved as a whole as well are part of that. */
+/* Rows of what the kernel has moved as a whole before are part of that; those that were touched before the whole is moved count
+ * beside it: a convention (tests/graph/test_granularity.c), which depends on the order of the kernel's steps. */
 static uint64_t sum_of(const moved_list *list)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < list->count; i++) {
         const moved *one = &list->at[i];
         bool is_part = false;
-        for (uint32_t k = 0; k < list->count && one->is_rows; k++)
+        for (uint32_t k = 0; k < i && one->is_rows; k++)
             is_part = is_part || (!list->at[k].is_rows && is_same(one, &list->at[k]));
         bytes += is_part ? 0 : one->bytes;
     }

@@ -2,8 +2,11 @@
  * that has become equal fails: it is to be taken out of this list, and the trait that it stands for out of test_alive.c. */
 #include "exec_alive.h"
 #include "exec_bind.h"
+#include "exec_plans.h"
+#include "exec_traffic.h"
 #include "suite.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,6 +82,23 @@ static const difference differences[] = {
           "  l[] = a * x  tag loss\n"
           "}\n" TRAIN " }\n",
      "shard B @ dp", SAVED, 0, 0, 16},
+    {"of one iteration: backward reads what has entered, which is not the value that the chain begins with",
+     HEAD "dim B = 8, H = 4\n"
+          "model m(x[B,H]) -> l[] {\n"
+          "  weight w[H]\n"
+          "  a[B,H] = x * w\n"
+          "  y = a\n"
+          "  late = a\n"
+          "  later = a\n"
+          "  repeat 1 as layer {\n"
+          "    t[B,H] = tanh(later)\n"
+          "    later = late\n"
+          "    late = y\n"
+          "    y = y + t\n"
+          "  }\n"
+          "  l[] = later * x  tag loss\n"
+          "}\n" TRAIN " }\n",
+     "shard B @ dp", SAVED, 0, 16, 0},
     {"a loop inside one that is recomputed: what its iterations hand on is not there twice",
      HEAD "dim B = 8, H = 4\n"
           "model m(x[B,H]) -> l[] {\n"
@@ -220,11 +240,11 @@ static uint64_t amount(const exec_slots *s, const exec_alive *alive, quantity wh
 }
 
 /* A message that is missing, and what the executor says of it. */
-typedef struct failure {
+typedef struct missing {
     const char *why, *model, *lines, *told;
-} failure;
+} missing;
 
-static const failure failures[] = {
+static const missing failures[] = {
     {"what is recomputed on its own stage comes too late for later stages, whose backward pass reads it "
      "first",
      HEAD "dim B = 8, H = 4\n"
@@ -243,7 +263,7 @@ static const failure failures[] = {
      "shard B @ dp\nstage (layer) @ pp", "n is read where it is not made"},
 };
 
-static void check_failure(etch_arena *arena, const failure *f)
+static void check_failure(etch_arena *arena, const missing *f)
 {
     exec_slots *s = exec_slots_new(arena, placed_of(arena, f->why, f->model, f->lines), 1);
     exec_slots_run(s);
@@ -284,9 +304,54 @@ START_TEST(differences_are_those_that_are_known)
 }
 END_TEST
 
+/* ---- models as they are shipped ------------------------------------------------------------------------ */
+
+enum { COMBINATIONS = 150 };
+
+/* False: the plan is refused. */
+static bool check_combination(etch_arena *arena, uint64_t seed)
+{
+    const exec_combination c = exec_combine(arena, seed);
+    const char *path = etch_text(arena, "%s/models/combination.etch", getenv("ETCH_SOURCE_DIR"));
+    const exec_bound bound = exec_bind(arena, path, c.text, "combination", NULL, NULL);
+    const etch_placed *placed =
+        bound.training ? etch_place(bound.training, bound.plan, ETCH_GRANULARITY_KERNEL) : NULL;
+    if (!placed)
+        return false;
+    exec_slots *s = exec_slots_new(arena, placed, seed);
+    exec_slots_run(s);
+    const char *failure = s->failure ? s->failure : exec_check_alive(s, NULL);
+    exec_slots_release(s);
+    if (!failure)
+        failure = exec_check_traffic(placed, seed);
+    ck_assert_msg(!failure, "combination %llu: %s\n%s", (unsigned long long)seed, failure, c.text);
+    return true;
+}
+
+static void combinations(etch_arena *arena)
+{
+    const char *mult = getenv("ETCH_TEST_MULT");
+    const uint64_t count = COMBINATIONS * (mult ? strtoull(mult, NULL, 10) : 1);
+    uint64_t placed = 0;
+    for (uint64_t seed = 1; seed <= count; seed++) {
+        etch_arena *own = etch_arena_new(etch_arena_mem(arena));
+        placed += check_combination(own, seed);
+        etch_arena_free(own);
+    }
+    printf("%llu of %llu combinations\n", (unsigned long long)placed, (unsigned long long)count);
+    ck_assert_msg(5 * placed > 4 * count, "%llu of %llu are placed", (unsigned long long)placed,
+                  (unsigned long long)count);
+}
+
+START_TEST(shipped_models_are_said_right)
+{
+    etch_with_memory((size_t)4 << 30, combinations);
+}
+END_TEST
+
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("known");
-    ETCH_ADD_TESTS(suite, differences_are_those_that_are_known);
+    ETCH_ADD_TESTS(suite, differences_are_those_that_are_known, shipped_models_are_said_right);
     return suite;
 }

@@ -56,6 +56,25 @@ START_TEST(rows_move_what_is_said)
 }
 END_TEST
 
+/* A table of which a kernel looks up rows and that it reads as a whole, too, in either order. */
+static void tied(etch_arena *arena)
+{
+    exec_model *m = exec_model_new(arena, "B=4 S=8 H=4 V=8", 1);
+    etch_tensor *w = exec_weight(m, "w", "V H");
+    etch_tensor *e = exec_call_row(m, "e", "gather", "V", w, exec_ids(m, "ids", "B S"), NULL);
+    exec_head_loss(m, e, w);
+    for (etch_granularity g = 0; g < ETCH_GRANULARITY_COUNT; g++) {
+        const char *failure = check_plan(m, NULL, "", g);
+        ck_assert_msg(!failure, "%s", failure);
+    }
+}
+
+START_TEST(rows_and_the_whole_of_a_table_are_moved)
+{
+    etch_with_arena(tied);
+}
+END_TEST
+
 /* ---- elements ----------------------------------------------------------------------------------------- */
 
 /* Rows of which some results depend on no more than a part of an operand: it is counted as a whole all the same. */
@@ -274,7 +293,8 @@ END_TEST
 Suite *etch_suite(void)
 {
     Suite *suite = suite_create("traffic");
-    ETCH_ADD_TESTS(suite, rows_move_what_is_said, rows_read_all_that_is_counted,
-                   models_of_the_zoo_move_what_is_said, random_models_move_what_is_said);
+    ETCH_ADD_TESTS(suite, rows_move_what_is_said, rows_and_the_whole_of_a_table_are_moved,
+                   rows_read_all_that_is_counted, models_of_the_zoo_move_what_is_said,
+                   random_models_move_what_is_said);
     return suite;
 }
