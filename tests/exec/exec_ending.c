@@ -29,6 +29,7 @@ typedef struct instance {
 typedef struct ending {
     exec_ranks *ranks;
     etch_arena *arena;
+    bool finish; /* the step; else a microbatch */
     ETCH_VEC(instance) all;
 } ending;
 
@@ -141,7 +142,8 @@ static void begin_in_parts(const ending *e, instance *x)
     for (uint32_t r = 0; r < e->ranks->mesh.ranks; r++) {
         const exec_array *sum = *part_slot(e, x, r);
         flat *f = &x->ranks[r];
-        if ((sum != NULL) != (expected_gradient(e, x) != NULL))
+        const bool expected = expected_gradient(e, x) != NULL;
+        if (e->ranks->chain ? sum && !expected : (sum != NULL) != expected)
             exec_fail(&e->ranks->env, "%s is added to on one side only", x->gradient->name);
         f->count = (x->size + x->parts - 1) / x->parts;
         f->first = f->count * exec_ranks_place(e->ranks, x->gradient->of, zero, r);
@@ -177,6 +179,62 @@ static void add_to_parts(const ending *e, const instance *x)
     }
 }
 
+/* The layer of the chain that an instance of a weight is of; UINT32_MAX: of none. */
+static uint32_t layer_of(const exec_chain *chain, const etch_tensor *weight, uint32_t number)
+{
+    const etch_loop *outermost = weight->region->loop;
+    while (outermost && exec_outer(outermost))
+        outermost = exec_outer(outermost);
+    const etch_stages *stages = chain->placed->stages;
+    for (uint32_t i = 0; outermost && i < stages->entries.count; i++)
+        if (stages->entries.at[i].loop == outermost)
+            return chain->first[i] +
+                   number / (exec_instances(weight->region->loop) / exec_integer(outermost->count));
+    return UINT32_MAX;
+}
+
+static bool is_of_stage(const exec_ranks *ranks, uint32_t layer)
+{
+    for (uint32_t c = ranks->stage; c < ranks->chain->chunk_count; c += ranks->chain->stages)
+        if (exec_chain_has(ranks->chain->chunks[c], layer))
+            return true;
+    return false;
+}
+
+/* Does the stage have a layer in which the weight is said to be used? */
+static bool is_said_there(const exec_ranks *ranks, const etch_tensor *weight)
+{
+    const etch_homes *uses = &ranks->placed->stages->uses[weight->id];
+    for (uint32_t i = 0; i < uses->count; i++) {
+        const uint32_t entry = exec_chain_layers(ranks->chain, uses->at[i]);
+        const uint32_t first = exec_chain_position(ranks->chain, uses->at[i]);
+        const uint32_t count = entry == UINT32_MAX ? 1 : ranks->chain->count[entry];
+        for (uint32_t k = 0; k < count; k++)
+            if (is_of_stage(ranks, first + k))
+                return true;
+    }
+    return false;
+}
+
+/* Does the stage have this instance of the weight: is it of a layer there, or used there? Where the plan says so and nothing
+ * there reads it, it is counted. */
+static bool is_on_stage(const ending *e, const etch_tensor *weight, uint32_t number)
+{
+    exec_ranks *ranks = e->ranks;
+    if (!ranks->chain)
+        return true;
+    const uint32_t layer = layer_of(ranks->chain, weight, number);
+    if (layer != UINT32_MAX)
+        return is_of_stage(ranks, layer);
+    const bool *uses = ranks->uses[weight->id];
+    const bool is_used = uses && uses[number], is_said = is_said_there(ranks, weight);
+    if (is_used && !is_said)
+        exec_fail(&ranks->env, "%s is read on stage %u and is not said to be there", weight->name,
+                  ranks->stage);
+    ranks->unread += is_said && !is_used;
+    return is_said;
+}
+
 /* What was never added to is zero. */
 static void begin(const ending *e, instance *x)
 {
@@ -186,7 +244,8 @@ static void begin(const ending *e, instance *x)
         exec_array **held = ranks->gradients.at[x->gradient->id * ranks->mesh.ranks + r];
         const bool added = held && held[x->number];
         const exec_array *zeros = exec_array_like(e->arena, part_of(e, x->gradient->of, r, weights));
-        if (added != (expected_gradient(e, x) != NULL))
+        const bool expected = expected_gradient(e, x) != NULL;
+        if (ranks->chain ? added && !expected : added != expected)
             exec_fail(&ranks->env, "%s is added to on one side only", x->gradient->name);
         lay_flat(e, x, added ? held[x->number] : zeros, r);
     }
@@ -239,9 +298,25 @@ static void gather(const ending *e, instance *x, const end_work *bucket)
     }
 }
 
-static uint32_t runs_of(const etch_unit *unit)
+/* How many there are of a unit that a rank has any of: the iterations of a class that are on its stage, or were run
+ * just now. */
+static uint32_t runs_of(const ending *e, const etch_unit *unit)
 {
-    return unit->body ? exec_integer(unit->body->count) : 1;
+    const exec_ranks *ranks = e->ranks;
+    uint32_t runs = 0;
+    if (!unit->body)
+        return 1;
+    if (!ranks->chain || exec_outer(unit->loop))
+        return exec_integer(unit->body->count);
+    const etch_home home = etch_stage_home_of(ranks->placed, unit->loop);
+    if (home == ETCH_NO_HOME)
+        return exec_integer(unit->body->count);
+    for (uint32_t i = 0; i < exec_integer(unit->loop->count); i++) {
+        const uint32_t layer = exec_chain_position(ranks->chain, home) + i;
+        const bool is_here = e->finish ? is_of_stage(ranks, layer) : exec_chain_has(ranks->interval, layer);
+        runs += is_here && exec_class(unit->loop, i) == unit->body->index;
+    }
+    return runs;
 }
 
 static bool holds(const end_work *bucket, const etch_tensor *gradient)
@@ -258,20 +333,22 @@ static void run_bucket(const ending *e, const end_work *bucket)
     const bool gathers = bucket->move == ETCH_ALL_GATHER;
     const uint32_t grads = etch_dtype_bytes(e->ranks->placed->training->graph->dtypes.grads);
     size_t bytes = 0;
+    bool any = false;
     for (uint32_t i = 0; i < e->all.count && !e->ranks->env.failure; i++) {
         instance *x = &e->all.at[i];
         if (!holds(bucket, x->gradient))
             continue;
+        any = true;
         bytes += x->ranks[0].count * (gathers ? etch_dtype_bytes(x->gradient->of->dtype) : grads);
         if (gathers)
             gather(e, x, bucket);
         else
             reduce(e, x, bucket);
     }
-    if (bytes != (size_t)runs_of(bucket->unit) * exec_integer(bucket->bytes))
+    if (any && bytes != (size_t)runs_of(e, bucket->unit) * exec_integer(bucket->bytes))
         exec_fail(&e->ranks->env, "%s over %s moves %zu bytes, %u are said", etch_move_name(bucket->move),
                   etch_axes_label(e->ranks->placed, bucket->axes), bytes,
-                  runs_of(bucket->unit) * exec_integer(bucket->bytes));
+                  runs_of(e, bucket->unit) * exec_integer(bucket->bytes));
 }
 
 /* ---- checks ----------------------------------------------------------------------------------------- */
@@ -360,32 +437,47 @@ static void check_update(const ending *e, const end_work *said)
 {
     size_t elements = 0;
     const end_work of_unit = {.gradients = {said->gradients.at, said->gradients.count, 0}};
-    for (uint32_t i = 0; i < e->all.count; i++)
-        if (holds(&of_unit, e->all.at[i].gradient))
-            elements += e->all.at[i].ranks[0].count;
+    bool any = false;
+    for (uint32_t i = 0; i < e->all.count; i++) {
+        if (!holds(&of_unit, e->all.at[i].gradient))
+            continue;
+        elements += e->all.at[i].ranks[0].count;
+        any = true;
+    }
+    if (!any) /* of other stages */
+        return;
     const size_t bytes = update_bytes(e) * elements;
-    if (rule_of(e)->flop * elements != (size_t)runs_of(said->unit) * exec_integer(said->flop))
+    if (rule_of(e)->flop * elements != (size_t)runs_of(e, said->unit) * exec_integer(said->flop))
         exec_fail(&e->ranks->env, "a rank updates %zu elements, %u FLOP are said", elements,
                   exec_integer(said->flop));
-    if (bytes != (size_t)runs_of(said->unit) * exec_integer(said->bytes))
+    if (bytes != (size_t)runs_of(e, said->unit) * exec_integer(said->bytes))
         exec_fail(&e->ranks->env, "a rank updates %zu elements, %u bytes are said", elements,
                   exec_integer(said->bytes));
 }
 
 /* ---- the door --------------------------------------------------------------------------------------- */
 
-/* `finish`: all gradients; else those of a microbatch that go into parts. */
-static void collect(ending *e, bool finish)
+/* Does the microbatch in work give anything to this instance? On a stage, only to those of its chunk. */
+static bool is_given(const ending *e, const etch_tensor *gradient, uint32_t number)
+{
+    exec_array **held = e->ranks->gradients.at[gradient->id * e->ranks->mesh.ranks];
+    return !e->ranks->chain || (held && held[number]);
+}
+
+/* To finish, all gradients; else those of a microbatch that go into parts. */
+static void collect(ending *e)
 {
     const etch_training *training = e->ranks->placed->training;
     for (uint32_t i = 0; i < training->gradients.count; i++) {
         const etch_tensor *gradient = training->gradients.at[i];
         const bool in_parts = gradient && is_held_in_parts(e, gradient);
         for (uint32_t k = 0; gradient && k < exec_instances(gradient->region->loop); k++) {
-            if (!exec_has_instance(gradient->region, k) || !(finish || in_parts))
+            if (!exec_has_instance(gradient->region, k) || !(e->finish || in_parts))
+                continue;
+            if (e->finish ? !is_on_stage(e, gradient->of, k) : !is_given(e, gradient, k))
                 continue;
             instance x = {.gradient = gradient, .number = k};
-            if (finish && in_parts)
+            if (e->finish && in_parts)
                 begin_in_parts(e, &x);
             else
                 begin(e, &x);
@@ -406,31 +498,101 @@ void exec_ranks_reduce(exec_ranks *ranks)
 {
     ending e = {.ranks = ranks, .arena = etch_arena_new(etch_arena_mem(ranks->env.arena))};
     EXEC_REQUIRE(ranks->mesh.ranks <= MOST_RANKS);
-    collect(&e, false);
+    collect(&e);
     run_buckets(&e, true);
     for (uint32_t i = 0; i < e.all.count && !ranks->env.failure; i++)
         add_to_parts(&e, &e.all.at[i]);
     etch_arena_free(e.arena);
 }
 
+static instance *instance_on(const ending *e, const etch_tensor *gradient, uint32_t number)
+{
+    for (uint32_t i = 0; i < e->all.count; i++)
+        if (e->all.at[i].gradient == gradient && e->all.at[i].number == number)
+            return &e->all.at[i];
+    return NULL;
+}
+
+/* Adds up what the stages have of one instance: the same ranges on ranks in the same place. */
+static void share(const ending *all, uint32_t count, const etch_tensor *gradient, uint32_t number)
+{
+    instance *first = NULL;
+    for (uint32_t s = 0; s < count; s++) {
+        const instance *x = instance_on(&all[s], gradient, number);
+        if (x && first)
+            for (uint32_t r = 0; r < all[s].ranks->mesh.ranks; r++)
+                for (size_t i = 0; i < x->ranks[r].count; i++)
+                    first->ranks[r].at[i] += x->ranks[r].at[i];
+        first = first ? first : instance_on(&all[s], gradient, number);
+    }
+    for (uint32_t s = 0; s < count; s++) {
+        const instance *x = instance_on(&all[s], gradient, number);
+        for (uint32_t r = 0; x && x != first && r < all[s].ranks->mesh.ranks; r++)
+            memcpy(x->ranks[r].at, first->ranks[r].at, x->ranks[r].count * sizeof(double));
+    }
+}
+
+/* The reduction of shared weights: on each stage that takes part its bytes are those that are said. */
+static void run_tie(const ending *all, uint32_t count, const end_work *tie)
+{
+    const etch_training *training = all->ranks->placed->training;
+    const uint32_t width = etch_dtype_bytes(training->graph->dtypes.grads);
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < tie->gradients.count; i++) {
+        const etch_tensor *gradient = tie->gradients.at[i];
+        for (uint32_t k = 0; k < exec_instances(gradient->region->loop); k++) {
+            const instance *x = NULL;
+            for (uint32_t s = 0; s < count; s++)
+                x = x ? x : instance_on(&all[s], gradient, k);
+            if (!x)
+                continue;
+            bytes += x->ranks[0].count * width;
+            share(all, count, gradient, k);
+        }
+    }
+    if (bytes != (size_t)runs_of(all, tie->unit) * exec_integer(tie->bytes))
+        exec_fail(&all->ranks->env, "stages add up %zu bytes, %u are said", bytes, exec_integer(tie->bytes));
+}
+
+static void finish_stage(ending *e)
+{
+    const etch_placed *placed = e->ranks->placed;
+    exec_env *env = &e->ranks->env;
+    for (uint32_t i = 0; i < e->all.count && !env->failure; i++)
+        check_gradient(e, &e->all.at[i]);
+    const end_works updates = end_updates(placed), gathers = end_gathers(placed);
+    for (uint32_t i = 0; i < updates.count && !env->failure; i++)
+        check_update(e, &updates.at[i]);
+    for (uint32_t i = 0; i < e->all.count && !env->failure; i++)
+        update(e, &e->all.at[i]);
+    for (uint32_t i = 0; i < gathers.count && !env->failure; i++)
+        run_bucket(e, &gathers.at[i]);
+    for (uint32_t i = 0; i < e->all.count && !env->failure; i++)
+        check_weight(e, &e->all.at[i]);
+}
+
+void exec_stages_finish(exec_ranks *const *stages, uint32_t count)
+{
+    const etch_placed *placed = stages[0]->placed;
+    etch_arena *arena = etch_arena_new(etch_arena_mem(stages[0]->env.arena));
+    ending *all = ETCH_NEW_ARRAY(arena, count, ending);
+    EXEC_REQUIRE(stages[0]->mesh.ranks <= MOST_RANKS);
+    bool failed = false;
+    for (uint32_t s = 0; s < count; s++) {
+        all[s] = (ending){.ranks = stages[s], .arena = arena, .finish = true};
+        collect(&all[s]);
+        run_buckets(&all[s], false);
+        failed = failed || stages[s]->env.failure;
+    }
+    const end_works shared = end_shared_reductions(placed);
+    for (uint32_t i = 0; stages[0]->chain && !failed && i < shared.count; i++)
+        run_tie(all, count, &shared.at[i]);
+    for (uint32_t s = 0; s < count && !failed; s++)
+        finish_stage(&all[s]);
+    etch_arena_free(arena);
+}
+
 void exec_ranks_finish(exec_ranks *ranks)
 {
-    const etch_placed *placed = ranks->placed;
-    ending e = {.ranks = ranks, .arena = etch_arena_new(etch_arena_mem(ranks->env.arena))};
-    EXEC_REQUIRE(ranks->mesh.ranks <= MOST_RANKS);
-    collect(&e, true);
-    run_buckets(&e, false);
-    for (uint32_t i = 0; i < e.all.count && !ranks->env.failure; i++)
-        check_gradient(&e, &e.all.at[i]);
-    const end_works updates = end_updates(placed);
-    for (uint32_t i = 0; i < updates.count && !ranks->env.failure; i++)
-        check_update(&e, &updates.at[i]);
-    for (uint32_t i = 0; i < e.all.count && !ranks->env.failure; i++)
-        update(&e, &e.all.at[i]);
-    const end_works gathers = end_gathers(placed);
-    for (uint32_t i = 0; i < gathers.count && !ranks->env.failure; i++)
-        run_bucket(&e, &gathers.at[i]);
-    for (uint32_t i = 0; i < e.all.count && !ranks->env.failure; i++)
-        check_weight(&e, &e.all.at[i]);
-    etch_arena_free(e.arena);
+    exec_stages_finish(&ranks, 1);
 }

@@ -78,9 +78,12 @@ static size_t run_operand(exec_ranks *ranks, const etch_step *step, uint32_t ope
                   from->tensor->name);
     for (uint32_t r = 0; r < ranks->mesh.ranks && !ranks->env.failure; r++) {
         const exec_array *held = exec_ranks_get(ranks, from, r);
-        if (held)
-            *exec_ranks_slot(ranks, to, r) = gathers ? put_together(ranks, step, operand, r)
-                                                     : range_of(ranks, from->tensor, held, step->axes, r);
+        if (!held)
+            continue;
+        exec_array *made = gathers ? put_together(ranks, step, operand, r)
+                                   : range_of(ranks, from->tensor, held, step->axes, r);
+        made->use = exec_ranks_use(ranks, from->tensor);
+        *exec_ranks_slot(ranks, to, r) = made;
     }
     const exec_array *held = exec_ranks_find(ranks, from, 0);
     return held ? held->size * etch_dtype_bytes(from->tensor->dtype) : 0;

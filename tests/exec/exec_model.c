@@ -535,6 +535,46 @@ static void read_zero(etch_arena *arena, etch_plan *plan, const char *line)
     }
 }
 
+/* "a,b": the words, and how many. */
+static const char *const *read_names(etch_arena *arena, const char *list, uint32_t *count)
+{
+    ETCH_VEC(const char *) names = {0};
+    while (*list) {
+        size_t length = strcspn(list, ",");
+        ETCH_PUSH(arena, &names, etch_copy_text(arena, list, length));
+        list += length + (list[length] == ',');
+    }
+    *count = names.count;
+    return names.at;
+}
+
+/* "layer,head@pp", and in any order: "gpipe", "interleaved", "virtual=2", "counts=1,2,1". */
+static void read_stage(etch_arena *arena, etch_sym *sym, etch_plan *plan, const char *line)
+{
+    etch_stage_line *stage = ETCH_NEW(arena, etch_stage_line);
+    const char *word = next_word(arena, &line), *axes = cut_at(arena, &word, '@');
+    stage->selectors = read_names(arena, word, &stage->selector_count);
+    stage->selector_spans = ETCH_NEW_ARRAY(arena, stage->selector_count, etch_span);
+    stage->axis_count = read_list(arena, plan, axes, stage->axes);
+    stage->schedule = etch_schedule_default();
+    stage->chunks = etch_int(sym, 1);
+    while ((word = next_word(arena, &line)) != NULL) {
+        if (strncmp(word, "virtual=", strlen("virtual=")) == 0) {
+            stage->chunks = etch_int(sym, atoi(word + strlen("virtual=")));
+        } else if (strncmp(word, "counts=", strlen("counts=")) == 0) {
+            const char *const *numbers = read_names(arena, word + strlen("counts="), &stage->count_count);
+            etch_expr *counts = ETCH_NEW_ARRAY(arena, stage->count_count, etch_expr);
+            for (uint32_t i = 0; i < stage->count_count; i++)
+                counts[i] = etch_int(sym, atoi(numbers[i]));
+            stage->counts = counts;
+        } else {
+            stage->schedule = etch_schedule_named(word);
+            ck_assert_msg(stage->schedule != NULL, "no schedule %s", word);
+        }
+    }
+    plan->stage = stage;
+}
+
 static etch_pin read_pin(etch_arena *arena, const etch_plan *plan, const char *line)
 {
     etch_pin pin = {.selector = next_word(arena, &line)};
@@ -546,13 +586,9 @@ static etch_pin read_pin(etch_arena *arena, const etch_plan *plan, const char *l
 /* "a,b": a scope of both. */
 static etch_override scope_of(etch_arena *arena, const char *list)
 {
-    ETCH_VEC(const char *) names = {0};
-    while (*list) {
-        size_t length = strcspn(list, ",");
-        ETCH_PUSH(arena, &names, etch_copy_text(arena, list, length));
-        list += length + (list[length] == ',');
-    }
-    return (etch_override){.selectors = names.at, .selector_count = names.count};
+    etch_override scope = {0};
+    scope.selectors = read_names(arena, list, &scope.selector_count);
+    return scope;
 }
 
 static void read_override(etch_arena *arena, etch_plan *plan, const char *line)
@@ -601,6 +637,10 @@ static void read_line(etch_arena *arena, etch_sym *sym, etch_plan *plan, const c
         }
         if (strcmp(word, "zero") == 0) {
             read_zero(arena, plan, line);
+            return;
+        }
+        if (strcmp(word, "stage") == 0) {
+            read_stage(arena, sym, plan, line);
             return;
         }
         if (strcmp(word, "each") == 0) {

@@ -105,7 +105,8 @@ etch_training *exec_try_train(exec_model *m, const char *recompute);
 /* A plan from text: axes first, then lines. A pin stands at the end of its line.
  *     "dp=2 tp=2 | B@dp H@tp,cp | pin residual B@dp S@tp | zero dp | keep | contiguous | for mlp,norm F@ H@tp pin hidden F@tp"
  * `keep`: the copies that forward has gathered; `each`: gradients are reduced in each microbatch; `contiguous`: causal
- * queries in parts of unequal work; `pad V=4`. A scope inside another: "for block>mlp F@tp". */
+ * queries in parts of unequal work; `pad V=4`. A scope inside another: "for block>mlp F@tp". Stages:
+ * "stage embed,layer,head@pp interleaved virtual=2 counts=1,2,2,1"; one_f_one_b unless a schedule is named. */
 etch_plan *exec_plan(etch_arena *arena, etch_sym *sym, const char *text);
 
 #endif

@@ -32,6 +32,7 @@ typedef struct scene {
     etch_tensor *values[MAX_VALUES], *weights[MAX_VALUES];
     etch_tensor *ids; /* in a module: indices that have entered it, or NULL */
     uint32_t value_count, weight_count, depth, modules, names, loops;
+    bool wide; /* loops of any count, and values that arrive two iterations late */
 } scene;
 
 /* ---- choices ---------------------------------------------------------------------------------------- */
@@ -562,7 +563,6 @@ static void set_classes(scene *s, etch_loop *loop, const etch_pattern *pattern)
     }
 }
 
-/* Hands on one value or two. Half of the loops have iterations of several classes. */
 static const etch_tensor *behind_views(const etch_tensor *x)
 {
     while (x->producer && x->producer->row->role == ETCH_ROLE_FREE)
@@ -570,29 +570,60 @@ static const etch_tensor *behind_views(const etch_tensor *x)
     return x;
 }
 
+enum { MOST_CARRIED = 3 };
+
+/* What the carried values of a loop are. */
+typedef struct carried {
+    uint32_t count;
+    bool is_late; /* the second is what the first was an iteration before, the third what the second was */
+    etch_tensor *ins[MOST_CARRIED], *outs[MOST_CARRIED];
+} carried;
+
+/* The end of a body. Which value leaves the loop must not depend on the number of iterations: none are exchanged. */
+static void hand_on(carried *c)
+{
+    for (uint32_t i = 1; i < c->count && c->is_late; i++)
+        c->outs[i] = c->ins[i - 1];
+    if (c->count == 2 && behind_views(c->outs[0]) == c->ins[1] && behind_views(c->outs[1]) == c->ins[0])
+        c->outs[1] = c->ins[1];
+    if (c->is_late && behind_views(c->outs[0]) != c->ins[0])
+        for (uint32_t i = 1; i < c->count; i++)
+            if (behind_views(c->outs[0]) == c->ins[i])
+                c->outs[0] = c->ins[0];
+}
+
+/* Hands on one value or two, or three. Half of the loops have iterations of several classes. */
 static void add_loop(scene *s)
 {
     if (s->depth == 2 || s->loops == 3)
         return;
     exec_model *m = s->m;
-    const uint32_t count = 1 + exec_roll(s->dice, 2), iterations = 2 + exec_roll(s->dice, 2);
-    const uint32_t classes = exec_roll(s->dice, 2) ? 1 : 2 + exec_roll(s->dice, iterations - 1);
-    etch_tensor *inits[] = {any_value(s), any_value(s)}, *ins[2], *outs[2], *results[2];
+    carried c = {.count = 1 + exec_roll(s->dice, 2)};
+    uint32_t iterations = 2 + exec_roll(s->dice, 2);
+    if (s->wide) {
+        static const uint32_t counts[] = {0, 1, 1, 2, 3, 4, 5};
+        iterations = counts[exec_roll(s->dice, sizeof counts / sizeof *counts)];
+        c.is_late = exec_roll(s->dice, 3) == 0;
+        c.count = c.is_late ? 2 + exec_roll(s->dice, 2) : c.count;
+    }
+    const bool uniform = exec_roll(s->dice, 2) || iterations < 2;
+    const uint32_t classes = uniform ? 1 : 2 + exec_roll(s->dice, iterations < 4 ? iterations - 1 : 3);
+    etch_tensor *inits[] = {any_value(s), any_value(s), any_value(s)}, *results[MOST_CARRIED];
     etch_loop *loop = etch_graph_begin(m->graph, etch_text(m->arena, "loop%u", s->loops),
                                        etch_int(m->sym, iterations), nowhere);
-    for (uint32_t i = 0; i < count; i++)
-        ins[i] = etch_graph_carry(m->graph, inits[i], nowhere);
-    add_body(s, s->loops + 1, ins, outs, count, classes > 1);
+    for (uint32_t i = 0; i < c.count; i++)
+        c.ins[i] = etch_graph_carry(m->graph, inits[c.is_late ? 0 : i], nowhere);
+    add_body(s, s->loops + 1, c.ins, c.outs, c.count, classes > 1);
     for (uint32_t k = 1; k < classes; k++) {
-        etch_graph_next_body(m->graph, outs, ins, count);
-        add_body(s, s->loops, ins, outs, count, true);
+        hand_on(&c);
+        etch_graph_next_body(m->graph, c.outs, c.ins, c.count);
+        add_body(s, s->loops, c.ins, c.outs, c.count, true);
     }
-    if (count == 2 && behind_views(outs[0]) == ins[1] && behind_views(outs[1]) == ins[0])
-        outs[1] = ins[1]; /* which one leaves the loop would depend on the number of iterations */
-    etch_graph_end(m->graph, outs, results, count);
+    hand_on(&c);
+    etch_graph_end(m->graph, c.outs, results, c.count);
     if (classes > 1)
         set_classes(s, loop, random_pattern(s, loop));
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < c.count; i++)
         keep(s, results[i]);
 }
 
@@ -655,12 +686,16 @@ static const char *random_recompute(scene *s)
     return text.text;
 }
 
-static exec_model *random_model(etch_arena *arena, exec_dice *dice, const char *dims, const char **recompute)
+static exec_model *random_model(etch_arena *arena, exec_dice *dice, const char *dims, bool wide,
+                                const char **recompute)
 {
-    scene s = {.m = exec_model_new(arena, dims, 1 + exec_roll(dice, 2)), .dice = dice};
+    scene s = {
+        .m = exec_model_new(arena, dims, 1u << exec_roll(dice, wide ? 3 : 2)), .dice = dice, .wide = wide};
     static const char *const inputs[] = {"B S H", "B S F", "B H"};
     keep(&s, exec_input(s.m, "x", inputs[exec_roll(dice, 3)]));
     add_statements(&s, 4 + exec_roll(dice, 10));
+    for (uint32_t i = 0; wide && i < 2 && exec_roll(dice, 3); i++)
+        add_loop(&s); /* layers for stages */
     if (exec_roll(dice, 4) == 0)
         add_loss(&s);
     keep(&s, s.values[s.value_count - 1]);
@@ -674,10 +709,15 @@ static exec_model *random_model(etch_arena *arena, exec_dice *dice, const char *
 
 exec_model *exec_random_model(etch_arena *arena, exec_dice *dice, const char **recompute)
 {
-    return random_model(arena, dice, sizes, recompute);
+    return random_model(arena, dice, sizes, false, recompute);
 }
 
 exec_model *exec_random_odd_model(etch_arena *arena, exec_dice *dice, const char **recompute)
 {
-    return random_model(arena, dice, odd_sizes[exec_roll(dice, 3)], recompute);
+    return random_model(arena, dice, odd_sizes[exec_roll(dice, 3)], false, recompute);
+}
+
+exec_model *exec_random_wide_model(etch_arena *arena, exec_dice *dice, const char **recompute)
+{
+    return random_model(arena, dice, sizes, true, recompute);
 }

@@ -152,3 +152,54 @@ const char *exec_random_plan(const exec_model *m, exec_dice *dice)
         etch_buf_puts(&p.text, " | keep");
     return p.text.text;
 }
+
+/* Is one of the values of the top level tagged so? */
+static bool is_top_tag(const exec_model *m, const char *tag)
+{
+    const etch_region *forward = m->graph->forward;
+    for (uint32_t i = 0; i < forward->items.count; i++) {
+        const etch_op *op = forward->items.at[i].op;
+        if (op && op->scope == m->graph->scopes.at[0] && etch_has_tag(op->outs[0], tag))
+            return true;
+    }
+    return false;
+}
+
+/* What the stage line lists: most of the loops of the top level, and some tags. */
+static const char *random_chain(const exec_model *m, exec_dice *dice)
+{
+    const etch_region *forward = m->graph->forward;
+    etch_buf text = {.arena = m->arena};
+    const char *before = "";
+    etch_buf_puts(&text, "");
+    for (uint32_t i = 0; i < forward->items.count; i++) {
+        const etch_loop *loop = forward->items.at[i].loop;
+        if (!loop || exec_roll(dice, 8) == 0)
+            continue;
+        etch_buf_printf(&text, "%s%s", before, loop->name);
+        before = ",";
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        const char *tag = etch_text(m->arena, "t%u", i);
+        if (exec_roll(dice, *before ? 4 : 2) || !is_top_tag(m, tag))
+            continue;
+        etch_buf_printf(&text, "%s%s", before, tag);
+        before = ",";
+    }
+    return *before ? text.text : "t0";
+}
+
+const char *exec_random_staged_plan(const exec_model *m, exec_dice *dice)
+{
+    static const char *const schedules[] = {"gpipe",
+                                            "gpipe",
+                                            "one_f_one_b",
+                                            "one_f_one_b",
+                                            "interleaved virtual=1",
+                                            "interleaved virtual=2",
+                                            "interleaved virtual=2"};
+    const char *schedule = schedules[exec_roll(dice, sizeof schedules / sizeof *schedules)];
+    const uint32_t stages = 2 + (exec_roll(dice, 6) == 0);
+    const char *chain = random_chain(m, dice), *plan = exec_random_plan(m, dice);
+    return etch_text(m->arena, "p=%u %s | stage %s@p %s", stages, plan, chain, schedule);
+}

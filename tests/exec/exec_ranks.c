@@ -1,5 +1,6 @@
 #include "exec_ranks.h"
 #include "exec_ops_route.h"
+#include "exec_traffic.h"
 
 #include "graph/step/kernel.h"
 
@@ -50,13 +51,41 @@ exec_array *exec_ranks_cut(exec_ranks *ranks, const etch_value *value, uint32_t 
 
 static void run_step(exec_ranks *ranks, etch_step *step);
 
+/* The weights that a stage reads are those that it has. To show one is not to read it. */
+bool *exec_ranks_use(exec_ranks *ranks, const etch_tensor *tensor)
+{
+    if (!ranks->chain || tensor->kind != ETCH_WEIGHT)
+        return NULL;
+    bool **uses = &ranks->uses[tensor->id];
+    if (!*uses)
+        *uses = ETCH_NEW_ARRAY(ranks->env.arena, exec_instances(tensor->region->loop), bool);
+    return &(*uses)[exec_instance(&ranks->env, tensor->region->loop)];
+}
+
+/* Views are nowhere on stages: what they show may be on another one, when nobody reads them. */
+static bool is_nowhere(const exec_ranks *ranks, const etch_step *step)
+{
+    return ranks->chain && step->op && step->move == ETCH_NO_MOVE && etch_op_is_view(step->op);
+}
+
+/* Is it made when it is asked for: what is no node, and on stages a view? */
+static bool is_made_when_read(const exec_ranks *ranks, const etch_value *value)
+{
+    if (!value->step)
+        return false;
+    if (is_nowhere(ranks, value->step))
+        return true;
+    return value->step->kernel == UINT32_MAX && ranks->order == EXEC_KERNELS;
+}
+
 exec_array *exec_ranks_find(exec_ranks *ranks, const etch_value *value, uint32_t rank)
 {
     exec_array **found = exec_ranks_slot(ranks, value, rank);
-    bool is_node = value->step && value->step->kernel != UINT32_MAX;
-    if (!*found && is_given(value))
+    if (!*found && is_given(value)) {
         *found = value->flat ? exec_ranks_range(ranks, value, rank) : exec_ranks_cut(ranks, value, rank);
-    if (!*found && value->step && !is_node && ranks->order == EXEC_KERNELS)
+        (*found)->use = exec_ranks_use(ranks, value->tensor);
+    }
+    if (!*found && is_made_when_read(ranks, value))
         run_step(ranks, value->step);
     return *found;
 }
@@ -174,6 +203,7 @@ static void note_birth(exec_ranks *ranks, const etch_tensor *tensor, exec_array 
     if (rank != 0 || array->bytes > 0)
         return;
     array->born = array->read = ranks->now;
+    array->microbatch = ranks->env.microbatch;
     array->bytes = (uint32_t)array->size * etch_dtype_bytes(tensor->dtype);
     ETCH_PUSH(ranks->env.arena, &ranks->made, array);
 }
@@ -199,11 +229,27 @@ static uint64_t most_at_a_time(const exec_ranks *ranks)
     return most;
 }
 
-static void note_read(exec_ranks *ranks, const etch_step *step, exec_array *array, uint32_t rank)
+/* What was received has waited in a buffer of the message until now. */
+static void end_wait(const exec_ranks *ranks, exec_array *array)
 {
+    if (!array) /* it has not arrived */
+        return;
     while (array->memory)
         array = array->memory;
+    array->born = array->waits ? ranks->now : array->born;
+    array->read = array->waits ? ranks->now : array->read;
+    array->waits = false;
+}
+
+static void note_read(exec_ranks *ranks, const etch_step *step, exec_array *array, uint32_t rank)
+{
+    end_wait(ranks, array);
+    for (; array->memory; array = array->memory)
+        array->is_used = true;
     array->read = ranks->now;
+    array->is_used = true;
+    if (array->use)
+        *array->use = true;
     if (rank != 0 || step->phase == ETCH_FORWARD || !array->made_as || array->is_kept)
         return;
     array->is_kept = true;
@@ -242,6 +288,8 @@ static void run_move(exec_ranks *ranks, const etch_step *step)
         else if (from)
             note_read(ranks, step, from, r);
     }
+    if (ranks->traffic)
+        exec_traffic_note(ranks->traffic, &ranks->env, step);
     if (statistic) /* the op has made the whole statistic already */
         check_value(ranks, step, step->outs[0], step->outs[0]->tensor, "statistic");
 }
@@ -364,6 +412,8 @@ static void run_on_rank(exec_ranks *ranks, const etch_step *step, exec_array ***
             note_birth(ranks, step->outs[i]->tensor, call.outs[i], rank);
     for (uint32_t i = 0; i < step->in_count && step->row->role != ETCH_ROLE_FREE; i++)
         note_read(ranks, step, parts[i][rank], rank);
+    if (ranks->traffic && rank == 0)
+        exec_traffic_note(ranks->traffic, &ranks->env, step);
     for (uint32_t i = 0; i < step->out_count; i++) {
         set(ranks, step->outs[i], rank, call.outs[i]);
         if (step->accumulate_into[i])
@@ -406,6 +456,7 @@ static void check_parts(exec_ranks *ranks, const etch_step *step)
 static void run_step(exec_ranks *ranks, etch_step *step)
 {
     ranks->now++;
+    ranks->runs[step->id]++;
     check_parts(ranks, step);
     if (step->copies || (step->move != ETCH_NO_MOVE && step->outs[0]->flat))
         exec_ranks_gather(ranks, ranks->region, step);
@@ -442,38 +493,116 @@ static void check_carry(exec_ranks *ranks, const etch_placed_carry *carry)
         exec_fail(&ranks->env, "a loop hands on %s as a partial sum", carry->in->tensor->name);
 }
 
-static void run_loop(exec_ranks *ranks, const etch_placed_loop *loop)
+/* What enters the turn-th iteration: at the first what the loop begins with, else what was handed on. */
+static void begin_loop(exec_ranks *ranks, const etch_placed_loop *loop, uint32_t turn, exec_array ***handed)
 {
-    uint32_t count = etch_loop_carries(loop)->count;
-    ranks->now++; /* what it begins with is read, zeros are made */
-    exec_array ***handed = ETCH_NEW_ARRAY(ranks->values.arena, count, exec_array **);
-    for (uint32_t i = 0; i < count; i++) {
-        const etch_placed_carry *carry = &etch_loop_carries(loop)->at[i];
-        for (uint32_t k = 0; k < loop->bodies.count; k++)
-            check_carry(ranks, &loop->bodies.at[k]->carries.at[i]);
-        handed[i] = carry->init ? parts_of(ranks, carry->init) : zeros(ranks, carry->in);
-        if (!carry->init)
+    const etch_placed_region *body = loop->bodies.at[turn ? exec_turn_class(loop->loop, turn) : 0];
+    if (turn)
+        exec_iterate(&ranks->env, loop->loop, turn);
+    for (uint32_t i = 0; i < body->carries.count; i++) {
+        const etch_placed_carry *carry = &body->carries.at[i];
+        const etch_value *init = turn ? carry->in : etch_loop_carries(loop)->at[i].init;
+        handed[i] = init ? parts_of(ranks, init) : zeros(ranks, carry->in);
+        end_wait(ranks, handed[i][0]);
+        if (ranks->traffic && init)
+            exec_traffic_leave(ranks->traffic, init);
+        if (!init)
             note_birth(ranks, carry->in->tensor, handed[i][0], 0);
     }
-    for (uint32_t turn = 0; turn < exec_integer(loop->loop->count) && !ranks->env.failure; turn++) {
-        const etch_placed_region *body = loop->bodies.at[exec_turn_class(loop->loop, turn)];
-        exec_iterate(&ranks->env, loop->loop, turn);
-        for (uint32_t i = 0; i < count; i++)
-            set_all(ranks, body->carries.at[i].in, handed[i]);
-        run_region(ranks, body);
-        for (uint32_t i = 0; i < count && !ranks->env.failure; i++)
-            handed[i] = parts_of(ranks, body->carries.at[i].out);
-        for (uint32_t i = 0; i < count && !ranks->env.failure; i++) {
-            exec_array *out = handed[i][0];
-            while (out->memory)
-                out = out->memory;
-            out->read = ranks->now;
-        }
-        exec_ranks_forget(ranks, body, body->items.count);
+    if (turn)
         exec_iterated(&ranks->env, loop->loop);
+}
+
+/* What leaves the last iteration, or is handed on to the turn-th, which is on another stage. */
+static void end_loop(exec_ranks *ranks, const etch_placed_loop *loop, uint32_t turn, exec_array ***handed)
+{
+    const bool ends = turn == exec_integer(loop->loop->count);
+    const etch_placed_region *body = loop->bodies.at[ends ? 0 : exec_turn_class(loop->loop, turn)];
+    if (!ends)
+        exec_iterate(&ranks->env, loop->loop, turn);
+    for (uint32_t i = 0; i < body->carries.count && !ranks->env.failure; i++)
+        set_all(ranks, ends ? etch_loop_carries(loop)->at[i].result : body->carries.at[i].in, handed[i]);
+    if (!ends)
+        exec_iterated(&ranks->env, loop->loop);
+}
+
+static void run_iteration(exec_ranks *ranks, const etch_placed_loop *loop, uint32_t turn,
+                          exec_array ***handed)
+{
+    const etch_placed_region *body = loop->bodies.at[exec_turn_class(loop->loop, turn)];
+    exec_iterate(&ranks->env, loop->loop, turn);
+    for (uint32_t i = 0; i < body->carries.count; i++)
+        set_all(ranks, body->carries.at[i].in, handed[i]);
+    run_region(ranks, body);
+    for (uint32_t i = 0; i < body->carries.count && !ranks->env.failure; i++) {
+        handed[i] = parts_of(ranks, body->carries.at[i].out);
+        if (ranks->traffic)
+            exec_traffic_leave(ranks->traffic, body->carries.at[i].out);
     }
-    for (uint32_t i = 0; i < count && !ranks->env.failure; i++)
-        set_all(ranks, etch_loop_carries(loop)->at[i].result, handed[i]);
+    for (uint32_t i = 0; i < body->carries.count && !ranks->env.failure; i++) {
+        exec_array *out = handed[i][0];
+        while (out->memory)
+            out = out->memory;
+        out->read = ranks->now;
+    }
+    exec_ranks_forget(ranks, body, body->items.count);
+    exec_iterated(&ranks->env, loop->loop);
+}
+
+/* The iterations that are run here, by turns: of a loop whose iterations are layers, those of the interval. */
+static exec_interval turns_of(const exec_ranks *ranks, const etch_placed_loop *loop, bool is_top)
+{
+    const uint32_t count = exec_integer(loop->loop->count);
+    const uint32_t entry = ranks->chain && is_top ? exec_chain_layers(ranks->chain, loop->home) : UINT32_MAX;
+    exec_interval turns = {0, count};
+    if (entry == UINT32_MAX)
+        return turns;
+    turns.high = 0;
+    for (uint32_t turn = 0; turn < count; turn++) {
+        const uint32_t layer = ranks->chain->first[entry] + (loop->loop->forward ? count - 1 - turn : turn);
+        if (!exec_chain_has(ranks->interval, layer))
+            continue;
+        turns.low = turns.high ? turns.low : turn;
+        turns.high = turn + 1;
+    }
+    return turns;
+}
+
+static void run_loop(exec_ranks *ranks, const etch_placed_loop *loop, bool is_top)
+{
+    const uint32_t count = etch_loop_carries(loop)->count;
+    const exec_interval turns = turns_of(ranks, loop, is_top);
+    exec_array ***handed = ETCH_NEW_ARRAY(ranks->values.arena, count, exec_array **);
+    if (ranks->chain && is_top && turns.high == 0 && exec_integer(loop->loop->count) > 0)
+        return;
+    ranks->now++; /* what it begins with is read, zeros are made */
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            check_carry(ranks, &loop->bodies.at[k]->carries.at[i]);
+    begin_loop(ranks, loop, turns.low, handed);
+    for (uint32_t turn = turns.low; turn < turns.high && !ranks->env.failure; turn++)
+        run_iteration(ranks, loop, turn, handed);
+    if (!ranks->env.failure)
+        end_loop(ranks, loop, turns.high, handed);
+}
+
+bool exec_ranks_is_here(const exec_ranks *ranks, etch_home home)
+{
+    if (!ranks->chain)
+        return true;
+    return home != ETCH_NO_HOME && exec_chain_has(ranks->interval, exec_chain_position(ranks->chain, home));
+}
+
+/* Views are made where they are read; a loop of layers chooses its iterations. */
+static bool runs_here(const exec_ranks *ranks, const etch_placed_region *region, const etch_placed_item *item)
+{
+    if (item->step && is_nowhere(ranks, item->step))
+        return false;
+    if (!ranks->chain || region->loop)
+        return true;
+    if (item->loop && exec_chain_layers(ranks->chain, item->loop->home) != UINT32_MAX)
+        return true;
+    return exec_ranks_is_here(ranks, item->loop ? item->loop->home : item->step->home);
 }
 
 /* Kernels stand at places among the items of their region, as its loops do. */
@@ -484,8 +613,10 @@ static void run_region(exec_ranks *ranks, const etch_placed_region *region)
     for (uint32_t i = 0; i < region->items.count && !ranks->env.failure; i++) {
         const etch_placed_item *item = &region->items.at[i];
         ranks->region = region;
-        if (item->loop)
-            run_loop(ranks, item->loop);
+        if (!runs_here(ranks, region, item))
+            ; /* on another stage, or of another chunk */
+        else if (item->loop)
+            run_loop(ranks, item->loop, !region->loop);
         else if (ranks->order == EXEC_PROGRAM || item->step->outs[0]->flat)
             run_step(ranks, item->step); /* a part of a copy is taken while there is one */
         if (item->loop && !region->loop)
@@ -502,82 +633,6 @@ static void run_region(exec_ranks *ranks, const etch_placed_region *region)
 
 /* ---- the door --------------------------------------------------------------------------------------- */
 
-/* Ranks that share the queries of a causal attention have two chunks each. */
-static void lay_out(exec_ranks *ranks, const etch_step *step)
-{
-    const etch_dim *query =
-        strcmp(etch_row_name(step->row), "sdpa") == 0 ? exec_causal_query(step->op) : NULL;
-    uint32_t sharing = 1;
-    for (uint32_t a = 0; a < ranks->mesh.axes && query; a++)
-        sharing *= step->factor[a] == query ? ranks->mesh.size[a] : 1;
-    if (sharing == 1 || ranks->placed->plan->contiguous)
-        return;
-    exec_lay_out(&ranks->env, query, sharing);
-    exec_lay_out(&ranks->reference->env, query, sharing);
-}
-
-/* One lane for every axis that divides the slots. */
-static exec_route *route_by(exec_ranks *ranks, const etch_tensor *indices, const etch_dim *slots)
-{
-    exec_routes *routes = ranks->env.routes;
-    for (uint32_t i = 0; i < routes->count; i++)
-        if (routes->at[i].indices == indices && routes->at[i].slots == slots)
-            return &routes->at[i];
-    EXEC_REQUIRE(routes->count < sizeof routes->at / sizeof *routes->at);
-    exec_route *route = &routes->at[routes->count++];
-    *route = (exec_route){.indices = indices, .slots = slots};
-    for (uint32_t a = 0; a < ranks->mesh.axes; a++)
-        if (exec_mesh_divides(&ranks->mesh, slots, a))
-            route->lanes[route->lane_count++] = (exec_lane){.axis = a, .count = ranks->mesh.size[a]};
-    return route;
-}
-
-static void name_lane(exec_ranks *ranks, exec_route *route, uint32_t axis, const etch_dim *token)
-{
-    uint32_t i = 0;
-    while (i < route->lane_count && route->lanes[i].axis != axis)
-        i++;
-    EXEC_REQUIRE(i < route->lane_count);
-    exec_lane *lane = &route->lanes[i];
-    if (lane->dim && lane->dim != token)
-        exec_fail(&ranks->env, "slots are those of parts of %s and of parts of %s", lane->dim->name,
-                  token->name);
-    lane->dim = token;
-}
-
-/* Into how many parts the lanes of the route cut their token dims, and in which order. */
-static void find_parts(const exec_ranks *ranks, exec_route *route)
-{
-    for (uint32_t i = 0; i < route->lane_count; i++) {
-        exec_lane *lane = &route->lanes[i];
-        lane->parts = lane->count, lane->inside = 1;
-        for (uint32_t k = 0; k < route->lane_count; k++) {
-            const exec_lane *other = &route->lanes[k];
-            if (k == i || !lane->dim || other->dim != lane->dim)
-                continue;
-            lane->parts *= other->count;
-            if (exec_mesh_is_outside(&ranks->mesh, lane->dim, lane->axis, other->axis))
-                lane->inside *= other->count;
-        }
-        if (lane->dim && exec_mesh_is_slots(&ranks->mesh, lane->dim)) { /* routed once more */
-            const exec_cells cells = exec_mesh_cells(&ranks->mesh, lane->dim, lane->axis);
-            lane->parts = cells.parts, lane->inside = cells.inside;
-        }
-    }
-}
-
-/* Ranks that divide tokens have the slots that their tokens fill. */
-static void lay_out_slots(exec_ranks *ranks, const etch_step *step)
-{
-    const etch_attrs *attrs = &step->op->attrs;
-    exec_route *route = route_by(ranks, exec_route_indices(step->op), attrs->to[0]);
-    for (uint32_t a = 0; a < ranks->mesh.axes; a++)
-        for (uint32_t i = 0; i < attrs->map_count; i++)
-            if (step->factor[a] == attrs->from[i])
-                name_lane(ranks, route, a, attrs->from[i]);
-    find_parts(ranks, route);
-}
-
 static void find_homes(exec_ranks *ranks, const etch_placed_region *region)
 {
     const etch_loop *here = region->loop ? region->loop->loop : NULL;
@@ -588,9 +643,7 @@ static void find_homes(exec_ranks *ranks, const etch_placed_region *region)
             ranks->home[step->outs[k]->id] =
                 step->copies || step->outs[k]->flat ? step->outs[k]->tensor->region->loop : here;
         if (step && step->op)
-            lay_out(ranks, step);
-        if (step && step->op && step->phase == ETCH_FORWARD && exec_is_route(step->op))
-            lay_out_slots(ranks, step);
+            exec_ranks_lay_out(ranks, step);
         for (uint32_t b = 0; loop && b < loop->bodies.count; b++) {
             const etch_placed_region *body = loop->bodies.at[b];
             for (uint32_t k = 0; k < body->carries.count; k++) {
@@ -602,21 +655,24 @@ static void find_homes(exec_ranks *ranks, const etch_placed_region *region)
     }
 }
 
-exec_ranks *exec_ranks_new(etch_arena *arena, const etch_placed *placed, exec_run *reference,
-                           exec_order order)
+static exec_ranks *new_ranks(etch_arena *arena, const etch_placed *placed, exec_run *reference,
+                             exec_order order, const exec_mesh *mesh)
 {
     exec_ranks *ranks = ETCH_NEW(arena, exec_ranks);
+    const uint32_t tensors = placed->training->graph->tensors.count;
     *ranks = (exec_ranks){
         .env = exec_env_new(arena, placed->training),
         .placed = placed,
-        .mesh = exec_mesh_of(placed->training->graph, placed->plan),
+        .mesh = *mesh,
         .reference = reference,
         .order = order,
         .home = ETCH_NEW_ARRAY(arena, placed->value_count, const etch_loop *),
         .seen = ETCH_NEW_ARRAY(arena, placed->step_count, bool),
+        .uses = ETCH_NEW_ARRAY(arena, tensors, bool *),
+        .runs = ETCH_NEW_ARRAY(arena, placed->step_count, uint32_t),
     };
-    ranks->gradients = exec_store_new(arena, placed->training->graph->tensors.count * ranks->mesh.ranks);
-    ranks->reduced = exec_store_new(arena, placed->training->graph->tensors.count * ranks->mesh.ranks);
+    ranks->gradients = exec_store_new(arena, tensors * ranks->mesh.ranks);
+    ranks->reduced = exec_store_new(arena, tensors * ranks->mesh.ranks);
     exec_mesh_note_slots(&ranks->mesh, placed);
     ranks->env.routes = reference->env.routes = ETCH_NEW(arena, exec_routes);
     find_homes(ranks, placed->forward);
@@ -625,18 +681,47 @@ exec_ranks *exec_ranks_new(etch_arena *arena, const etch_placed *placed, exec_ru
     return ranks;
 }
 
+exec_ranks *exec_ranks_new(etch_arena *arena, const etch_placed *placed, exec_run *reference,
+                           exec_order order)
+{
+    const exec_mesh mesh = exec_mesh_of(placed->training->graph, placed->plan);
+    return new_ranks(arena, placed, reference, order, &mesh);
+}
+
+exec_ranks *exec_ranks_of_stage(etch_arena *arena, const exec_chain *chain, uint32_t stage,
+                                exec_run *reference)
+{
+    const etch_placed *placed = chain->placed;
+    exec_mesh mesh = exec_mesh_of(placed->training->graph, placed->plan);
+    for (uint32_t i = 0; i < placed->plan->stage->axis_count; i++) {
+        uint32_t *size = &mesh.size[placed->plan->stage->axes[i]];
+        mesh.ranks /= *size;
+        *size = 1;
+    }
+    exec_ranks *ranks = new_ranks(arena, placed, reference, EXEC_PROGRAM, &mesh);
+    ranks->chain = chain;
+    ranks->stage = stage;
+    return ranks;
+}
+
+void exec_ranks_pass(exec_ranks *ranks, bool backward)
+{
+    const etch_placed_region *region = backward ? ranks->placed->backward : ranks->placed->forward;
+    run_region(ranks, region);
+    exec_ranks_forget(ranks, region, region->items.count);
+    if (backward && !ranks->env.failure)
+        exec_ranks_reduce(ranks);
+}
+
 void exec_ranks_run(exec_ranks *ranks)
 {
     ranks->values = exec_store_new(etch_arena_new(etch_arena_mem(ranks->env.arena)),
                                    ranks->placed->value_count * ranks->mesh.ranks);
     ranks->env.microbatch = ranks->reference->env.microbatch;
     ranks->made.count = ranks->now = 0;
-    run_region(ranks, ranks->placed->forward);
-    exec_ranks_forget(ranks, ranks->placed->forward, ranks->placed->forward->items.count);
+    exec_ranks_pass(ranks, false);
     if (!ranks->env.failure && ranks->placed->backward)
-        run_region(ranks, ranks->placed->backward);
-    if (!ranks->env.failure && ranks->placed->backward)
-        exec_ranks_reduce(ranks);
+        exec_ranks_pass(ranks, true);
     ranks->working = most_at_a_time(ranks);
     etch_arena_free(ranks->values.arena);
     ranks->values.arena = NULL;

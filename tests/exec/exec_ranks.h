@@ -4,6 +4,7 @@
 #ifndef ETCH_TEST_EXEC_RANKS_H
 #define ETCH_TEST_EXEC_RANKS_H
 
+#include "exec_chain.h"
 #include "exec_run.h"
 
 typedef enum exec_order { EXEC_PROGRAM, EXEC_KERNELS } exec_order;
@@ -64,10 +65,26 @@ typedef struct exec_ranks {
                                of a weight: from the step that makes an array to the last that reads it */
     uint32_t now;     /* steps that were run */
     ETCH_VEC(exec_array *) made; /* of the first rank, in the microbatch in work */
+    struct exec_traffic
+        *traffic; /* counts what kernels of the first rank read and write; NULL: nobody does */
+    /* Of the ranks of one stage: */
+    const exec_chain *chain; /* NULL: they run all of the model */
+    uint32_t stage;
+    exec_interval interval; /* the layers of the chunk in work */
+    bool **uses;            /* by tensor id of a weight, and instance: something here has read it */
+    uint32_t *runs;         /* by step id: how often it was run */
+    uint32_t unread;        /* trained weights that are said to be on the stage, and nothing there reads */
 } exec_ranks;
 
 exec_ranks *exec_ranks_new(etch_arena *arena, const etch_placed *placed, exec_run *reference,
                            exec_order order);
+/* The ranks of one stage of the chain. They run what the interval that is set has of a pass. */
+exec_ranks *exec_ranks_of_stage(etch_arena *arena, const exec_chain *chain, uint32_t stage,
+                                exec_run *reference);
+/* Runs one pass of the microbatch in work, as far as it is in the interval, with the values that are set. */
+void exec_ranks_pass(exec_ranks *ranks, bool backward);
+/* Where something of the top level runs: is that here and now? */
+bool exec_ranks_is_here(const exec_ranks *ranks, etch_home home);
 /* Runs both passes of the microbatch that the reference has just run. */
 void exec_ranks_run(exec_ranks *ranks);
 /* Ends a microbatch: reduces gradients that ranks hold in parts, and adds them to the parts. */
@@ -75,9 +92,13 @@ void exec_ranks_reduce(exec_ranks *ranks);
 /* Ends the step: reduces the gradients, lets each rank change what it updates of every weight, and gathers
  * what others have changed; compares gradients and weights with those of the reference. */
 void exec_ranks_finish(exec_ranks *ranks);
+/* The same for all stages, which add up the gradients of the weights that they share. */
+void exec_stages_finish(exec_ranks *const *stages, uint32_t count);
 
 /* ---- between the files of the executor -------------------------------------------------------------- */
 
+/* Notes how the dims that the op of a step is about lie on ranks. */
+void exec_ranks_lay_out(exec_ranks *ranks, const etch_step *step);
 /* A rank's part of a value; NULL when it has not been made. In the order of kernels, what is no node is made
  * when it is asked for. */
 exec_array *exec_ranks_find(exec_ranks *ranks, const etch_value *value, uint32_t rank);
@@ -85,6 +106,8 @@ exec_array *exec_ranks_find(exec_ranks *ranks, const etch_value *value, uint32_t
 exec_array *exec_ranks_get(exec_ranks *ranks, const etch_value *value, uint32_t rank);
 /* Where it is kept. */
 exec_array **exec_ranks_slot(exec_ranks *ranks, const etch_value *value, uint32_t rank);
+/* On a stage: the mark that something there reads the instance of the weight in force; else NULL. */
+bool *exec_ranks_use(exec_ranks *ranks, const etch_tensor *tensor);
 /* A rank's part of a value that is given. */
 exec_array *exec_ranks_cut(exec_ranks *ranks, const etch_value *value, uint32_t rank);
 /* Which part of a weight a rank has, where the ranks of `axes` hold parts: those outermost over which its gradient

@@ -32,6 +32,11 @@ typedef struct exec_array {
     bool is_kept;               /* on a rank: one has */
     uint32_t born, read;        /* on a rank: the steps that have made it, and read it last */
     uint32_t bytes;             /* likewise; of all elements */
+    uint32_t microbatch;        /* likewise */
+    struct exec_array *sent_as; /* received from another stage: what was sent there */
+    bool waits;                 /* received, and not read yet: it is not counted until then */
+    bool *use;                  /* of a weight: set when an op or a move reads it */
+    bool is_used;               /* on a stage: an op or a move has read it */
 } exec_array;
 
 /* Adds a dim to an array that has no elements yet. */

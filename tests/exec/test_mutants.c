@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "exec_check.h"
 #include "exec_profile.h"
+#include "exec_traffic.h"
 #include "suite.h"
 #include "verify.h"
 
@@ -76,6 +77,7 @@ END_TEST
 /* What must notice. */
 typedef enum witness {
     BY_NUMBERS, /* the executor: results, gradients, FLOP, ranks */
+    BY_TRAFFIC, /* bytes that are counted on a run */
     BY_PROFILE, /* costs as they are written down */
     BY_HELP     /* what `etch help ops` tells the user */
 } witness;
@@ -534,7 +536,7 @@ static const mutation mutations[] = {
     {"matmul: no", BY_PROFILE, no_product},
     {"matmul: yes", BY_PROFILE, a_product},
     {"role", BY_PROFILE, other_role},
-    {"touch", BY_PROFILE, touches_all},
+    {"touch", BY_TRAFFIC, touches_all},
     {"elide_same", BY_PROFILE, never_elided},
     {"shape", BY_NUMBERS, other_shape},
     {"use", BY_PROFILE, unused},
@@ -604,6 +606,16 @@ static const char *check_numbers(etch_arena *arena, const exec_case *c, const et
     return failure ? failure : check_partial(arena, c, table, 1);
 }
 
+/* Bytes of kernels on one rank. */
+static const char *check_bytes(etch_arena *arena, const exec_case *c, const etch_table *table)
+{
+    const exec_case_setting setting = {.table = table};
+    exec_model *m = exec_case_build(arena, c, &setting);
+    const etch_placed *placed =
+        etch_place(exec_train(m, NULL), exec_plan(arena, m->sym, ""), ETCH_GRANULARITY_KERNEL);
+    return placed ? exec_check_traffic(placed, 3) : "refused";
+}
+
 /* Does a row that the graph has stand in the place of this one, because the model is served? */
 static bool stands_for(const char *row, const etch_training *training)
 {
@@ -622,6 +634,8 @@ static const char *check_case(etch_arena *arena, const exec_case *c, const trial
 {
     if (t->seen == BY_NUMBERS && !is_of_step(etch_row_named(etch_table_builtin(), t->row)))
         return check_numbers(arena, c, t->table);
+    if (t->seen == BY_TRAFFIC && !exec_case_way_of(c).serves)
+        return check_bytes(arena, c, t->table);
     const char *profile = exec_profile(arena, c, t->table);
     return strstr(t->profiles, profile) ? NULL : "the profile differs";
 }

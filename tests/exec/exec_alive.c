@@ -1,0 +1,255 @@
+#include "exec_alive.h"
+
+#include "graph/cost/cost_int.h"
+
+/* The action in which a step was run. */
+static uint32_t action_at(const exec_slots *s, uint32_t stage, uint32_t time)
+{
+    uint32_t action = 0;
+    while (action + 1 < s->action_count && s->began[stage][action + 1] <= time)
+        action++;
+    return action;
+}
+
+/* The most of some sizes at a time; each is there from `from[i]` to `to[i]`, both included. */
+typedef struct timeline {
+    uint64_t *begun, *ended;
+    uint32_t length;
+} timeline;
+
+static timeline timeline_new(etch_arena *arena, uint32_t length)
+{
+    return (timeline){ETCH_NEW_ARRAY(arena, length + 1, uint64_t),
+                      ETCH_NEW_ARRAY(arena, length + 1, uint64_t), length};
+}
+
+static void add(const timeline *t, uint32_t from, uint32_t to, uint64_t bytes)
+{
+    t->begun[from] += bytes;
+    t->ended[to] += bytes;
+}
+
+static uint64_t most_of(const timeline *t)
+{
+    uint64_t most = 0, now = 0;
+    for (uint32_t i = 0; i < t->length; i++) {
+        now += t->begun[i];
+        most = now > most ? now : most;
+        now -= t->ended[i];
+    }
+    return most;
+}
+
+exec_alive exec_alive_measured(const exec_slots *s, uint32_t stage)
+{
+    const exec_ranks *ranks = s->stages[stage];
+    const timeline kept = timeline_new(s->arena, s->action_count);
+    const timeline rest = timeline_new(s->arena, ranks->now + 1),
+                   all = timeline_new(s->arena, ranks->now + 1);
+    exec_alive alive = {0};
+    for (uint32_t i = 0; i < ranks->made.count; i++) {
+        const exec_array *array = ranks->made.at[i];
+        add(&all, array->born, array->read, array->bytes);
+        if (!array->is_kept) {
+            add(&rest, array->born, array->read, array->bytes);
+            continue;
+        }
+        add(&kept, action_at(s, stage, array->born), action_at(s, stage, array->read), array->bytes);
+        alive.saved += array->microbatch == 0 ? array->bytes : 0;
+    }
+    alive.activations = most_of(&kept);
+    alive.workspace = most_of(&rest);
+    alive.peak = most_of(&all);
+    return alive;
+}
+
+/* ---- what is said ------------------------------------------------------------------------------------- */
+
+static const etch_stage_view *view_of(const exec_slots *s, uint32_t stage)
+{
+    const exec_chain *chain = &s->chain;
+    const etch_stage_line *line = s->placed->plan->stage;
+    if (!s->placed->stages)
+        return NULL;
+    const uint32_t count = s->placed->stages->entries.count;
+    uint64_t *entries = ETCH_NEW_ARRAY(s->arena, count, uint64_t);
+    uint64_t *counts = line->counts ? ETCH_NEW_ARRAY(s->arena, chain->chunk_count, uint64_t) : NULL;
+    for (uint32_t i = 0; i < count; i++)
+        entries[i] = chain->count[i];
+    for (uint32_t i = 0; counts && i < chain->chunk_count; i++)
+        counts[i] = exec_integer(line->counts[i]);
+    const etch_stage_numbers numbers = {.stages = chain->stages,
+                                        .chunks = chain->chunk_count / chain->stages,
+                                        .units = chain->positions,
+                                        .entries = entries,
+                                        .counts = counts};
+    return etch_stage_view_of(s->placed, &numbers, stage);
+}
+
+/* Of loops of few iterations on stages some counts are below zero. */
+static int64_t number_of(etch_expr constant)
+{
+    int64_t value = 0;
+    EXEC_REQUIRE(etch_to_i64(constant, &value));
+    return value;
+}
+
+exec_alive exec_alive_said(const exec_slots *s, uint32_t stage)
+{
+    etch_sym *sym = s->placed->training->graph->sym;
+    const etch_stage_place place = {.stage = etch_int(sym, stage),
+                                    .stages = etch_int(sym, s->chain.stages),
+                                    .chunks = s->chain.chunk_count / s->chain.stages};
+    etch_cost_list items = {0};
+    exec_alive alive = {0};
+    const etch_stage_view *view = view_of(s, stage);
+    etch_placed_memory(s->placed, view, &place, &items);
+    etch_placed_working(s->placed, view, NULL, &items);
+    for (uint32_t i = 0; i < items.count; i++) {
+        const etch_cost *item = &items.at[i];
+        if (item->measure != ETCH_RANK_SAVED && item->measure != ETCH_HELD)
+            continue;
+        const uint64_t bytes = (uint64_t)(number_of(item->each) * number_of(item->times));
+        if (item->measure == ETCH_RANK_SAVED)
+            alive.saved += bytes;
+        else if (item->memory == ETCH_MEMORY_ACTIVATIONS)
+            alive.activations += bytes;
+        else if (item->memory == ETCH_MEMORY_WORKING)
+            alive.workspace += bytes;
+    }
+    alive.peak = alive.activations + alive.workspace;
+    return alive;
+}
+
+/* Recomputation on stages excuses more. */
+static const char *check_stage(const exec_slots *s, uint32_t stage, uint32_t traits,
+                               exec_differing *differing)
+{
+    const exec_alive is = exec_alive_measured(s, stage), said = exec_alive_said(s, stage);
+    const bool again = (traits & EXEC_STAGED) && (traits & EXEC_RECOMPUTED);
+    const struct {
+        const char *name;
+        uint64_t is, said;
+        bool is_excused, may_be_less;
+    } quantities[] = {
+        {"saved", is.saved, said.saved, again || (traits & EXEC_EXCUSE_SAVED), false},
+        {"activations", is.activations, said.activations, again || (traits & EXEC_EXCUSE_ACTIVATIONS), false},
+        {"workspace", is.workspace, said.workspace, (traits & (EXEC_STAGED | EXEC_EXCUSE_SAVED)) != 0, true},
+    };
+    bool is_equal = true;
+    for (uint32_t i = 0; i < sizeof quantities / sizeof *quantities; i++) {
+        if (quantities[i].is == quantities[i].said)
+            continue;
+        is_equal = false;
+        if (!quantities[i].is_excused && quantities[i].may_be_less && quantities[i].is < quantities[i].said)
+            differing->loose += (traits & EXEC_EXCUSE_WORKSPACE) == 0;
+        else if (!quantities[i].is_excused)
+            return etch_text(s->arena, "stage %u has %llu bytes of %s, %llu are said", stage,
+                             (unsigned long long)quantities[i].is, quantities[i].name,
+                             (unsigned long long)quantities[i].said);
+    }
+    if (is_equal && is.peak > said.peak)
+        return etch_text(s->arena, "stage %u has %llu bytes at a time, at most %llu are said", stage,
+                         (unsigned long long)is.peak, (unsigned long long)said.peak);
+    differing->excused += !is_equal;
+    return NULL;
+}
+
+const char *exec_check_alive(const exec_slots *s, exec_differing *differing)
+{
+    exec_differing unasked = {0};
+    const uint32_t traits = exec_traits(s->placed);
+    const char *failure = NULL;
+    for (uint32_t i = 0; i < s->chain.stages && !failure; i++)
+        failure = check_stage(s, i, traits, differing ? differing : &unasked);
+    return failure;
+}
+
+/* ---- traits ------------------------------------------------------------------------------------------- */
+
+static const etch_tensor *behind_views(const etch_tensor *tensor)
+{
+    while (tensor->producer && tensor->producer->row->role == ETCH_ROLE_FREE)
+        tensor = tensor->producer->ins[0];
+    return tensor;
+}
+
+/* Does an op of the region read the value, or hand it on inside? */
+static bool reads(const etch_region *region, const etch_tensor *value)
+{
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_op *op = region->items.at[i].op;
+        const etch_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; op && k < op->in_count; k++)
+            if (op->row->role != ETCH_ROLE_FREE && behind_views(op->ins[k]) == value)
+                return true;
+        for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
+            if (behind_views(etch_loop_carries(loop)->at[k].init) == value)
+                return true;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            if (reads(loop->bodies.at[k], value))
+                return true;
+    }
+    return false;
+}
+
+/* Does every iteration read what it is handed, and make what it hands on? */
+static bool makes_all(const etch_loop *loop)
+{
+    for (uint32_t k = 0; k < loop->bodies.count; k++) {
+        const etch_region *body = loop->bodies.at[k];
+        for (uint32_t i = 0; i < body->carries.count; i++) {
+            const etch_tensor *out = behind_views(body->carries.at[i].out);
+            if (out->region != body || !out->producer || !reads(body, body->carries.at[i].in))
+                return false;
+        }
+    }
+    return true;
+}
+
+static uint32_t traits_of(const etch_region *region)
+{
+    uint32_t traits = 0;
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_loop *loop = region->items.at[i].loop;
+        if (!loop)
+            continue;
+        traits |= region->loop ? EXEC_NESTED : 0;
+        traits |= loop->bodies.count > 1 ? EXEC_CLASSES : 0;
+        traits |= exec_integer(loop->count) < 2 ? EXEC_FEW : 0;
+        traits |= etch_loop_carries(loop)->count > 1 || !makes_all(loop) ? EXEC_PASSED : 0;
+        for (uint32_t k = 0; k < loop->bodies.count; k++)
+            traits |= traits_of(loop->bodies.at[k]);
+    }
+    return traits;
+}
+
+static bool cuts_input(const etch_placed_region *region)
+{
+    for (uint32_t i = 0; region && i < region->items.count; i++) {
+        const etch_step *step = region->items.at[i].step;
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        if (step && step->move == ETCH_SLICE && step->outs[0]->tensor->kind == ETCH_INPUT)
+            return true;
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
+            if (cuts_input(loop->bodies.at[k]))
+                return true;
+    }
+    return false;
+}
+
+uint32_t exec_traits(const etch_placed *placed)
+{
+    const etch_training *training = placed->training;
+    const etch_stage_line *line = placed->plan->stage;
+    uint32_t traits = traits_of(training->graph->forward);
+    if (training->train.recompute_all || training->train.recompute_count)
+        traits |= EXEC_RECOMPUTED;
+    if (cuts_input(placed->forward) || cuts_input(placed->backward))
+        traits |= EXEC_CUT_INPUT;
+    if (placed->plan->zero.level > 1)
+        traits |= EXEC_SHARDED;
+    if (line)
+        traits |= EXEC_STAGED | (exec_integer(line->chunks) > 1 ? EXEC_CHUNKED : 0);
+    return traits;
+}

@@ -1,0 +1,86 @@
+#include "exec_chain.h"
+#include "exec_env.h"
+
+/* Chunks along the chain: as many layers as are counted for each, or dealt out one by one from the first chunk on. */
+static void deal(exec_chain *chain)
+{
+    const etch_stage_line *line = chain->placed->plan->stage;
+    uint32_t low = 0;
+    for (uint32_t c = 0; c < chain->chunk_count; c++) {
+        uint32_t layers = 0;
+        for (uint32_t p = c; p < chain->positions && !line->counts; p += chain->chunk_count)
+            layers++;
+        if (line->counts)
+            layers = c < line->count_count ? exec_integer(line->counts[c]) : 0;
+        chain->chunks[c] = (exec_interval){low, low + layers};
+        low += layers;
+    }
+}
+
+exec_chain exec_chain_new(etch_arena *arena, const etch_placed *placed)
+{
+    const etch_stage_line *line = placed->plan->stage;
+    const etch_stages *stages = placed->stages;
+    exec_chain chain = {.placed = placed, .stages = 1, .chunk_count = 1};
+    if (!stages) {
+        chain.chunks = ETCH_NEW(arena, exec_interval);
+        return chain;
+    }
+    for (uint32_t i = 0; i < line->axis_count; i++)
+        chain.stages *= exec_integer(placed->plan->mesh.at[line->axes[i]].size);
+    chain.first = ETCH_NEW_ARRAY(arena, stages->entries.count, uint32_t);
+    chain.count = ETCH_NEW_ARRAY(arena, stages->entries.count, uint32_t);
+    for (uint32_t i = 0; i < stages->entries.count; i++) {
+        const etch_loop *loop = stages->entries.at[i].loop;
+        chain.first[i] = chain.positions;
+        chain.count[i] = loop ? exec_integer(loop->count) : 1;
+        chain.positions += chain.count[i];
+    }
+    chain.chunk_count = chain.stages * exec_integer(line->chunks);
+    chain.chunks = ETCH_NEW_ARRAY(arena, chain.chunk_count, exec_interval);
+    deal(&chain);
+    return chain;
+}
+
+bool exec_chain_fits(const exec_chain *chain)
+{
+    if (!chain->placed->stages)
+        return true;
+    for (uint32_t c = 0; c < chain->chunk_count; c++)
+        if (chain->chunks[c].low == chain->chunks[c].high)
+            return false;
+    for (uint32_t i = 0; i < chain->placed->stages->entries.count; i++)
+        if (chain->count[i] == 0)
+            return false;
+    return chain->chunks[chain->chunk_count - 1].high == chain->positions;
+}
+
+uint32_t exec_chain_layers(const exec_chain *chain, etch_home home)
+{
+    const uint32_t entry = etch_home_entry(home);
+    const bool is_loop = chain->placed->stages->entries.at[entry].loop != NULL;
+    return is_loop && etch_home_side(home) == ETCH_ALL_OF ? entry : UINT32_MAX;
+}
+
+uint32_t exec_chain_position(const exec_chain *chain, etch_home home)
+{
+    const uint32_t entry = etch_home_entry(home);
+    return chain->first[entry] + (etch_home_side(home) == ETCH_LAST_OF ? chain->count[entry] - 1 : 0);
+}
+
+bool exec_chain_has(exec_interval interval, uint32_t position)
+{
+    return interval.low <= position && position < interval.high;
+}
+
+const etch_cut *exec_chain_cut(const exec_chain *chain, uint32_t position)
+{
+    const etch_stages *stages = chain->placed->stages;
+    for (uint32_t i = 0; i < stages->cuts.count; i++) {
+        const etch_cut *cut = &stages->cuts.at[i];
+        const uint32_t first = chain->first[cut->entry], end = first + chain->count[cut->entry];
+        if (cut->inside ? first < position && position < end : first == position)
+            return cut;
+    }
+    return NULL;
+}

@@ -1,0 +1,405 @@
+#include "exec_slots.h"
+
+#include <math.h>
+
+/* ---- what there is ------------------------------------------------------------------------------------ */
+
+static uint32_t chunk_of(const exec_slots *s, uint32_t stage, const etch_slot *action)
+{
+    return action->chunk * s->chain.stages + stage;
+}
+
+static exec_store *values_of(const exec_slots *s, uint32_t chunk, uint32_t microbatch)
+{
+    return &s->values[chunk * s->microbatches + microbatch];
+}
+
+/* The message that a chunk receives. */
+static exec_message *message_to(const exec_slots *s, uint32_t chunk, uint32_t microbatch, bool backward)
+{
+    return &(backward ? s->backward : s->forward)[chunk * s->microbatches + microbatch];
+}
+
+/* One for each microbatch; they add to the gradients of the step. */
+static exec_run **new_references(etch_arena *arena, const etch_placed *placed, uint64_t seed, uint32_t count)
+{
+    exec_data *data = exec_data_new(arena, placed->training, seed);
+    exec_run **runs = ETCH_NEW_ARRAY(arena, count, exec_run *);
+    for (uint32_t m = 0; m < count; m++) {
+        runs[m] = exec_run_new(arena, placed->training, data);
+        runs[m]->gradients = runs[0]->gradients;
+    }
+    return runs;
+}
+
+/* Laid out as ranks have it, which is known when these are made. */
+static void run_references(exec_slots *s)
+{
+    for (uint32_t m = 0; m < s->microbatches && !s->failure; m++) {
+        exec_run *run = s->reference[m];
+        run->env.pairs = s->reference[0]->env.pairs;
+        run->env.routes = s->reference[0]->env.routes;
+        exec_run_forward(run, m);
+        exec_run_backward(run);
+        s->failure = run->env.failure;
+    }
+}
+
+exec_slots *exec_slots_new(etch_arena *arena, const etch_placed *placed, uint64_t seed)
+{
+    exec_slots *s = ETCH_NEW(arena, exec_slots);
+    *s = (exec_slots){.arena = arena, .placed = placed, .chain = exec_chain_new(arena, placed)};
+    const uint32_t chunks = s->chain.chunk_count, stages = s->chain.stages;
+    s->microbatches = exec_integer(placed->training->train.micro);
+    const etch_stage_line *line = placed->plan->stage;
+    const etch_pipe pipe = {.schedule = line ? line->schedule : etch_schedule_default(),
+                            .stages = stages,
+                            .chunks = chunks / stages,
+                            .microbatches = s->microbatches,
+                            .trains = placed->backward != NULL};
+    const etch_slot **actions = ETCH_NEW_ARRAY(arena, stages, const etch_slot *);
+    s->action_count = (uint32_t)etch_slot_count(&pipe);
+    s->reference = new_references(arena, placed, seed, s->microbatches);
+    s->stages = ETCH_NEW_ARRAY(arena, stages, exec_ranks *);
+    s->began = ETCH_NEW_ARRAY(arena, stages, uint32_t *);
+    s->next = ETCH_NEW_ARRAY(arena, stages, uint32_t);
+    s->values = ETCH_NEW_ARRAY(arena, chunks * s->microbatches, exec_store);
+    s->forward = ETCH_NEW_ARRAY(arena, chunks * s->microbatches, exec_message);
+    s->backward = ETCH_NEW_ARRAY(arena, chunks * s->microbatches, exec_message);
+    for (uint32_t i = 0; i < stages; i++) {
+        actions[i] = etch_slots(arena, &pipe, i);
+        s->stages[i] = placed->stages ? exec_ranks_of_stage(arena, &s->chain, i, s->reference[0])
+                                      : exec_ranks_new(arena, placed, s->reference[0], EXEC_PROGRAM);
+        s->began[i] = ETCH_NEW_ARRAY(arena, s->action_count, uint32_t);
+    }
+    for (uint32_t i = 0; i < chunks * s->microbatches; i++)
+        s->values[i] = exec_store_new(arena, placed->value_count * s->stages[0]->mesh.ranks);
+    s->actions = actions;
+    run_references(s);
+    return s;
+}
+
+/* ---- messages ----------------------------------------------------------------------------------------- */
+
+/* A value of a cut where it is alive: what a loop hands on is the argument of the iteration behind the cut. */
+typedef struct alive {
+    const etch_value *value;
+    const etch_placed_loop *loop; /* NULL: a value of the top level */
+    uint32_t turn;
+} alive;
+
+static alive alive_at(const exec_slots *s, const etch_value *value, uint32_t position, bool backward)
+{
+    const etch_placed_region *region = backward ? s->placed->backward : s->placed->forward;
+    for (uint32_t i = 0; i < region->items.count; i++) {
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++) {
+            if (etch_loop_carries(loop)->at[k].in != value)
+                continue;
+            const uint32_t entry = exec_chain_layers(&s->chain, loop->home);
+            const uint32_t into = position - s->chain.first[entry];
+            const uint32_t turn = backward ? s->chain.count[entry] - into : into;
+            const etch_placed_region *body = loop->bodies.at[exec_turn_class(loop->loop, turn)];
+            return (alive){body->carries.at[k].in, loop, turn};
+        }
+    }
+    return (alive){value, NULL, 0};
+}
+
+/* Where a stage has it in the microbatch whose values are set. */
+static exec_array **place_of(exec_ranks *ranks, const alive *a, uint32_t rank)
+{
+    if (a->loop)
+        exec_iterate(&ranks->env, a->loop->loop, a->turn);
+    exec_array **place = exec_ranks_slot(ranks, a->value, rank);
+    if (a->loop)
+        exec_iterated(&ranks->env, a->loop->loop);
+    return place;
+}
+
+static const etch_cut *cut_of(const exec_slots *s, uint32_t receiver, bool backward, uint32_t *position)
+{
+    *position = backward ? s->chain.chunks[receiver].high : s->chain.chunks[receiver].low;
+    return exec_chain_cut(&s->chain, *position);
+}
+
+static exec_array *memory_of(exec_array *array)
+{
+    while (array->memory)
+        array = array->memory;
+    return array;
+}
+
+/* The message leaves when the last of its values is there. */
+static void note_send(const exec_message *message, uint32_t count)
+{
+    uint32_t complete = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const exec_array *array = memory_of(message->arrays[i][0]);
+        complete = array->born > complete ? array->born : complete;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        exec_array *array = memory_of(message->arrays[i][0]);
+        array->read = array->read < complete ? complete : array->read;
+    }
+}
+
+/* What is in the message is what the cut says, and as many bytes. */
+static void send(exec_slots *s, exec_ranks *ranks, uint32_t receiver, uint32_t microbatch, bool backward)
+{
+    uint32_t position;
+    const etch_cut *cut = cut_of(s, receiver, backward, &position);
+    exec_message *message = message_to(s, receiver, microbatch, backward);
+    const uint32_t count = backward ? cut->backward.count : cut->forward.count;
+    const uint32_t said = exec_integer(backward ? cut->backward_bytes : cut->forward_bytes);
+    uint32_t bytes = 0;
+    message->arrays = ETCH_NEW_ARRAY(s->arena, count, exec_array **);
+    for (uint32_t i = 0; i < count && !ranks->env.failure; i++) {
+        const etch_value *value = backward ? cut->backward.at[i] : cut->forward.at[i];
+        const alive a = alive_at(s, value, position, backward);
+        message->arrays[i] = ETCH_NEW_ARRAY(s->arena, ranks->mesh.ranks, exec_array *);
+        for (uint32_t r = 0; r < ranks->mesh.ranks; r++) {
+            exec_array *array = *place_of(ranks, &a, r);
+            if (!array) {
+                exec_fail(&ranks->env, "%s is not there to be sent", value->tensor->name);
+                break;
+            }
+            message->arrays[i][r] = array;
+        }
+        if (!ranks->env.failure)
+            bytes += (uint32_t)message->arrays[i][0]->size * etch_dtype_bytes(value->tensor->dtype);
+    }
+    if (!ranks->env.failure)
+        note_send(message, count);
+    if (bytes != said)
+        exec_fail(&ranks->env, "a message has %u bytes, %u are said", bytes, said);
+    message->is_sent = true;
+}
+
+/* The array that a stage has made, of which this one is a copy or a view. */
+static const exec_array *origin_of(const exec_array *array)
+{
+    while (array->memory || array->sent_as)
+        array = array->memory ? array->memory : array->sent_as;
+    return array;
+}
+
+/* What the first rank of a stage has of the same value already; NULL: nothing. */
+static exec_array *found(const exec_ranks *ranks, const exec_array *sent)
+{
+    const exec_array *origin = origin_of(sent);
+    for (uint32_t i = 0; i < ranks->made.count; i++)
+        if (origin_of(ranks->made.at[i]) == origin)
+            return ranks->made.at[i];
+    return NULL;
+}
+
+/* On the first rank it is memory of the stage, unless that has the value already. */
+static exec_array *copied(exec_slots *s, exec_ranks *ranks, const etch_tensor *tensor, exec_array *sent,
+                          uint32_t rank)
+{
+    exec_array *copy = ETCH_NEW(s->arena, exec_array);
+    *copy = *sent;
+    copy->is_kept = copy->is_used = false;
+    copy->sent_as = sent;
+    copy->made_as = memory_of(sent)->made_as;
+    copy->born = copy->read = ranks->now;
+    copy->waits = true;
+    copy->memory = rank == 0 ? found(ranks, sent) : NULL;
+    copy->bytes = rank == 0 ? (uint32_t)sent->size * etch_dtype_bytes(tensor->dtype) : 0;
+    if (rank == 0)
+        ETCH_PUSH(s->arena, &s->received, copy);
+    if (rank == 0 && !copy->memory)
+        ETCH_PUSH(ranks->env.arena, &ranks->made, copy);
+    return copy;
+}
+
+static void receive(exec_slots *s, exec_ranks *ranks, uint32_t receiver, uint32_t microbatch, bool backward)
+{
+    uint32_t position;
+    const etch_cut *cut = cut_of(s, receiver, backward, &position);
+    const exec_message *message = message_to(s, receiver, microbatch, backward);
+    const uint32_t count = backward ? cut->backward.count : cut->forward.count;
+    for (uint32_t i = 0; i < count; i++) {
+        const etch_value *value = backward ? cut->backward.at[i] : cut->forward.at[i];
+        const alive a = alive_at(s, value, position, backward);
+        for (uint32_t r = 0; r < ranks->mesh.ranks; r++)
+            *place_of(ranks, &a, r) = copied(s, ranks, value->tensor, message->arrays[i][r], r);
+    }
+}
+
+/* ---- actions ------------------------------------------------------------------------------------------ */
+
+/* The chunk whose message an action needs; UINT32_MAX: it needs none. */
+static uint32_t sender_to(const exec_slots *s, uint32_t chunk, bool backward)
+{
+    if (backward)
+        return chunk + 1 < s->chain.chunk_count ? chunk + 1 : UINT32_MAX;
+    return chunk > 0 ? chunk - 1 : UINT32_MAX;
+}
+
+static uint32_t receiver_of(const exec_slots *s, uint32_t chunk, bool backward)
+{
+    return sender_to(s, chunk, !backward);
+}
+
+static void run_action(exec_slots *s, uint32_t stage, const etch_slot *action)
+{
+    exec_ranks *ranks = s->stages[stage];
+    const uint32_t chunk = chunk_of(s, stage, action), microbatch = (uint32_t)action->microbatch;
+    const uint32_t receiver = receiver_of(s, chunk, action->backward);
+    ranks->values = *values_of(s, chunk, microbatch);
+    ranks->reference = s->reference[microbatch];
+    ranks->env.microbatch = microbatch;
+    ranks->interval = s->chain.chunks[chunk];
+    s->began[stage][s->next[stage]] = ++ranks->now;
+    if (sender_to(s, chunk, action->backward) != UINT32_MAX)
+        receive(s, ranks, chunk, microbatch, action->backward);
+    exec_ranks_pass(ranks, action->backward);
+    if (receiver != UINT32_MAX && !ranks->env.failure)
+        send(s, ranks, receiver, microbatch, action->backward);
+    if (ranks->env.failure && !s->failure)
+        s->failure =
+            etch_text(s->arena, "stage %u, %s of microbatch %u through chunk %u: %s", stage,
+                      action->backward ? "backward" : "forward", microbatch, chunk, ranks->env.failure);
+}
+
+static const etch_slot *next_action(const exec_slots *s, uint32_t stage)
+{
+    return s->next[stage] < s->action_count ? &s->actions[stage][s->next[stage]] : NULL;
+}
+
+static bool is_ready(const exec_slots *s, uint32_t stage)
+{
+    const etch_slot *action = next_action(s, stage);
+    if (!action)
+        return false;
+    const uint32_t chunk = chunk_of(s, stage, action);
+    return sender_to(s, chunk, action->backward) == UINT32_MAX ||
+           message_to(s, chunk, (uint32_t)action->microbatch, action->backward)->is_sent;
+}
+
+/* Follows who waits for whom until a stage comes again, or one that has ended. */
+static void report_stall(exec_slots *s, uint32_t stage)
+{
+    etch_buf text = {.arena = s->arena};
+    bool *seen = ETCH_NEW_ARRAY(s->arena, s->chain.stages, bool);
+    etch_buf_puts(&text, "it stalls");
+    while (next_action(s, stage) && !seen[stage]) {
+        const etch_slot *action = next_action(s, stage);
+        const uint32_t sender = sender_to(s, chunk_of(s, stage, action), action->backward) % s->chain.stages;
+        seen[stage] = true;
+        etch_buf_printf(&text, "; stage %u waits for %s of microbatch %u by stage %u", stage,
+                        action->backward ? "backward" : "forward", (uint32_t)action->microbatch, sender);
+        stage = sender;
+    }
+    s->failure = text.text;
+}
+
+static void run_all(exec_slots *s)
+{
+    for (bool moved = true; moved && !s->failure;) {
+        moved = false;
+        for (uint32_t stage = 0; stage < s->chain.stages && !s->failure; stage++)
+            while (is_ready(s, stage) && !s->failure) {
+                run_action(s, stage, next_action(s, stage));
+                s->next[stage]++;
+                moved = true;
+            }
+    }
+    for (uint32_t stage = 0; stage < s->chain.stages && !s->failure; stage++)
+        if (next_action(s, stage))
+            report_stall(s, stage);
+}
+
+/* ---- what must hold ----------------------------------------------------------------------------------- */
+
+static uint32_t runs_of(const exec_slots *s, const etch_step *step)
+{
+    uint32_t runs = 0;
+    for (uint32_t i = 0; i < s->chain.stages; i++)
+        runs += s->stages[i]->runs[step->id];
+    return runs;
+}
+
+/* Every step runs once for each iteration and microbatch, on one stage; views wherever they are read. */
+static void check_runs(exec_slots *s, const etch_placed_region *region, uint32_t times)
+{
+    for (uint32_t i = 0; i < region->items.count && !s->failure; i++) {
+        const etch_step *step = region->items.at[i].step;
+        const etch_placed_loop *loop = region->items.at[i].loop;
+        const bool is_view = step && step->op && step->move == ETCH_NO_MOVE && etch_op_is_view(step->op);
+        if (step && !is_view && runs_of(s, step) != times)
+            s->failure = etch_text(s->arena, "%s runs %u times, not %u", step->outs[0]->tensor->name,
+                                   runs_of(s, step), times);
+        for (uint32_t k = 0; loop && k < loop->bodies.count; k++) {
+            uint32_t iterations = 0;
+            for (uint32_t turn = 0; turn < exec_integer(loop->loop->count); turn++)
+                iterations += exec_turn_class(loop->loop, turn) == k;
+            check_runs(s, loop->bodies.at[k], times * iterations);
+        }
+    }
+}
+
+/* What is sent and nobody reads there or further on. */
+static void check_messages(exec_slots *s)
+{
+    for (uint32_t i = s->received.count; i-- > 0;) {
+        const exec_array *array = s->received.at[i];
+        const bool is_used = array->is_used;
+        s->surplus += !is_used;
+        if (!is_used)
+            s->unneeded = etch_text(s->arena, "%s is sent and nobody reads it",
+                                    array->made_as ? array->made_as->name : "a value");
+        for (exec_array *sent = array->sent_as; sent && is_used; sent = sent->memory)
+            sent->is_used = true;
+    }
+}
+
+void exec_slots_run(exec_slots *s)
+{
+    run_all(s);
+    if (!s->failure)
+        check_runs(s, s->placed->forward, s->microbatches);
+    if (!s->failure && s->placed->backward)
+        check_runs(s, s->placed->backward, s->microbatches);
+    if (!s->failure)
+        check_messages(s);
+    if (!s->failure && s->placed->backward)
+        exec_stages_finish(s->stages, s->chain.stages);
+    for (uint32_t i = 0; i < s->chain.stages && !s->failure; i++)
+        if (s->stages[i]->env.failure)
+            s->failure =
+                etch_text(s->arena, "stage %u at the end of the step: %s", i, s->stages[i]->env.failure);
+    for (uint32_t i = 0; i < s->chain.stages; i++)
+        s->unread += s->stages[i]->unread;
+}
+
+/* Is there a loop of several classes? */
+static bool has_classes(const exec_slots *s)
+{
+    const etch_region *forward = s->placed->training->graph->forward;
+    for (uint32_t i = 0; i < forward->items.count; i++)
+        if (forward->items.at[i].loop && forward->items.at[i].loop->bodies.count > 1)
+            return true;
+    return false;
+}
+
+/* The references keep their values as long as the slots run. */
+void exec_slots_release(exec_slots *s)
+{
+    for (uint32_t m = 0; m < s->microbatches; m++)
+        etch_arena_free(s->reference[m]->values.arena);
+}
+
+const char *exec_check_slots(const etch_placed *placed, uint64_t seed)
+{
+    exec_slots *s = exec_slots_new(placed->arena, placed, seed);
+    exec_slots_run(s);
+    exec_slots_release(s);
+    if (!s->failure && s->unneeded && !has_classes(s))
+        s->failure = s->unneeded;
+    if (!s->failure && s->unread && !has_classes(s))
+        s->failure = etch_text(s->arena, "%u weights are on stages that do not read them", s->unread);
+    return s->failure;
+}
