@@ -124,7 +124,7 @@ typedef struct etch_placement_report {
     const etch_view_comm
         *totals; /* by kind and group, in that order; without a part they are comm(step) and wire(step) */
     const etch_view_share *sums; /* of all, by stage */
-    size_t axis_count, pad_count, stage_count, value_count, step_count, handed_count, collective_count,
+    size_t axis_count, pad_count, stage_count, value_count, step_count, carried_count, collective_count,
         total_count;
 } etch_placement_report;
 

@@ -41,7 +41,7 @@ static void find_ends(drawing *d)
 {
     for (size_t i = 0; i < d->report->value_count; i++)
         d->result[i] = ETCH_VIEW_NONE;
-    for (size_t i = 0; i < d->report->handed_count; i++) {
+    for (size_t i = 0; i < d->report->carried_count; i++) {
         const etch_view_handed *h = &d->report->handed[i];
         if (!d->graph->loops[h->loop].iterations) /* else it is not known which class comes last */
             d->result[h->result] = h->out;
@@ -123,7 +123,7 @@ static void open_cluster(drawing *d, size_t depth, char section)
 {
     const cli_step *at = &d->way.steps[depth];
     cli_dot_open(&d->way, depth, section);
-    for (size_t i = 0; at->is_loop && i < d->report->handed_count; i++)
+    for (size_t i = 0; at->is_loop && i < d->report->carried_count; i++)
         if (d->report->handed[i].loop == at->loop)
             draw_source(d, d->report->handed[i].in, depth + 1);
 }
@@ -200,7 +200,7 @@ static void draw_rest(drawing *d)
     }
     if (any)
         fputs("  }\n", stdout);
-    for (size_t i = 0; i < d->report->handed_count; i++) {
+    for (size_t i = 0; i < d->report->carried_count; i++) {
         const etch_view_handed *h = &d->report->handed[i];
         const size_t ends[] = {h->in, h->out, h->result, h->init == ETCH_VIEW_NONE ? h->in : h->init};
         for (size_t e = 0; e < sizeof ends / sizeof *ends; e++)
@@ -242,7 +242,7 @@ static void draw_handed_edges(const drawing *d, const etch_view_handed *h)
         put_end(d, h->init);
         printf(" -> v%zu\n", h->in);
     }
-    for (size_t i = 0; i < d->report->handed_count; i++) {
+    for (size_t i = 0; i < d->report->carried_count; i++) {
         const etch_view_handed *other = &d->report->handed[i];
         if (other->result != h->result)
             continue;
@@ -261,7 +261,7 @@ static void draw_edges(const drawing *d)
 {
     for (size_t i = 0; i < d->report->step_count; i++)
         draw_step_edges(d, i);
-    for (size_t i = 0; i < d->report->handed_count; i++)
+    for (size_t i = 0; i < d->report->carried_count; i++)
         draw_handed_edges(d, &d->report->handed[i]);
     for (size_t i = 0; i < d->report->collective_count; i++) {
         const etch_view_collective *c = &d->report->collectives[i];

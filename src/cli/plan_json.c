@@ -161,7 +161,7 @@ bool cli_print_plan_json(const etch_placement_report *report)
     LIST(pad, pads, pad_count);
     LIST(value, values, value_count);
     LIST(step, steps, step_count);
-    LIST(handed, handed, handed_count);
+    LIST(handed, handed, carried_count);
     LIST(collective, collectives, collective_count);
     LIST(total, totals, total_count);
     cli_json_set(root, "sum", shares_json(report, report->sums, &failed), &failed);

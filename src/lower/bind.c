@@ -78,8 +78,8 @@ static void need_all(etch_bound *b)
         need_region(b, placed->backward, 0);
     for (uint32_t i = 0; i < placed->buckets.count; i++)
         need(b, placed->buckets.at[i].bytes, train->span, "the sum of gradients", NULL);
-    for (uint32_t i = 0; i < placed->ties.count; i++)
-        need(b, placed->ties.at[i].bytes, train->span, "the sum of gradients", NULL);
+    for (uint32_t i = 0; i < placed->shared_reductions.count; i++)
+        need(b, placed->shared_reductions.at[i].bytes, train->span, "the sum of gradients", NULL);
     for (uint32_t i = 0; i < placed->gathers.count; i++)
         need(b, placed->gathers.at[i].bytes, train->span, "the gathering of weights", NULL);
     for (uint32_t i = 0; i < placed->updates.count; i++) {
@@ -100,7 +100,7 @@ static void need_stages(etch_bound *b)
     const etch_stages *stages = b->from->placed->stages;
     if (!stages)
         return;
-    need(b, stages->units, stages->line->span, "the chain of stages", NULL);
+    need(b, stages->layers, stages->line->span, "the chain of stages", NULL);
     need(b, stages->line->chunks, stages->line->span, "the schedule", NULL);
     for (uint32_t i = 0; i < stages->line->count_count; i++)
         need(b, stages->line->counts[i], stages->line->span, "the count of units", NULL);

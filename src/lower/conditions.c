@@ -102,7 +102,7 @@ static void check_dims(etch_bound *b)
     const uint32_t count = etch_bound_dims(b, &dims);
     for (uint32_t i = 0; i < count; i++) {
         const condition average = {.least = 0, .fraction = true}, size = {.least = 1};
-        check_number(b, dims[i]->size, dims[i]->ragged ? &average : &size, dims[i]->span, "dim ",
+        check_number(b, dims[i]->size, dims[i]->average_sized ? &average : &size, dims[i]->span, "dim ",
                      dims[i]->name);
     }
 }
@@ -226,7 +226,7 @@ static bool check_mesh(etch_bound *b, etch_extent *extent)
         ranks = ranks > ETCH_MAX_RANKS || size > ETCH_MAX_RANKS ? ETCH_MAX_RANKS + 1 : ranks * size;
         extent->axis_size[i] = size > ETCH_MAX_RANKS ? ETCH_MAX_RANKS + 1 : (uint32_t)size;
         if (size > 1)
-            extent->wide |= UINT32_C(1) << i;
+            extent->larger_axes |= UINT32_C(1) << i;
     }
     extent->rank_count = ranks > ETCH_MAX_RANKS ? ETCH_MAX_RANKS + 1 : (uint32_t)ranks;
     return known;
@@ -236,7 +236,7 @@ static bool check_mesh(etch_bound *b, etch_extent *extent)
 static void check_stages(etch_bound *b, etch_extent *extent)
 {
     const etch_stage_line *line = b->from->placed->plan->stage;
-    uint64_t chunks = 1, units;
+    uint64_t chunks = 1, layers;
     etch_total stages = 1;
     extent->stage_count = extent->chunk_count = 1;
     if (!line)
@@ -246,7 +246,7 @@ static void check_stages(etch_bound *b, etch_extent *extent)
     check_size(b, line->chunks, 1, line->span, "", "the number of chunks of a stage", &chunks);
     for (uint32_t i = 0; i < line->count_count; i++)
         check_size(b, line->counts[i], 1, line->span, "",
-                   etch_text(b->arena, "count %" PRIu32 " of the stages' units", i + 1), &units);
+                   etch_text(b->arena, "count %" PRIu32 " of the stages' units", i + 1), &layers);
     if (stages <= 1 || stages > ETCH_MAX_RANKS)
         return;
     extent->stage_count = (uint32_t)stages;

@@ -181,7 +181,7 @@ static void keep_users(etch_arena *arena, const etch_job *job, etch_group_family
     if (spans_stages)
         return;
     for (uint32_t stage = 0; stage < job->stage_count; stage++)
-        if (program_uses(&job->programs[stage * job->part_count], index))
+        if (program_uses(&job->programs[stage * job->work_share_count], index))
             stages[count++] = stage;
     if (count == job->stage_count)
         return;

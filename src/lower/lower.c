@@ -93,18 +93,18 @@ static void set_comm(const lowering *l, const etch_outline *outline, const etch_
 }
 
 /* All ranks of a class run the same program. */
-static void set_class(const lowering *l, const etch_outline *outline, uint32_t stage, uint32_t part)
+static void set_class(const lowering *l, const etch_outline *outline, uint32_t stage, uint32_t work_share)
 {
     etch_job *job = l->job;
     etch_arena *scratch = etch_arena_new(etch_arena_mem(l->arena));
     etch_sums sums = {.comm = ETCH_NEW_ARRAY(scratch, outline->tallies.count, etch_comm_total)};
-    etch_class_program *program = &l->programs[stage * job->part_count + part];
-    etch_stage_total *total = &l->totals[stage * job->part_count + part];
+    etch_class_program *program = &l->programs[stage * job->work_share_count + work_share];
+    etch_stage_total *total = &l->totals[stage * job->work_share_count + work_share];
     etch_unroll(l->arena, outline, stage, &outline->sizes[stage], program, &sums);
     *total = (etch_stage_total){
         .ranks = job->rank_count / job->program_count,
         .stage = stage,
-        .part = part,
+        .work_share = work_share,
         .nodes = program->node_count,
         .flop = sums.flop,
         .padded_flop = sums.padded_flop,
@@ -120,33 +120,33 @@ static uint32_t part_of(const lowering *l, uint32_t rank)
 {
     const etch_job *job = l->job;
     const etch_plan *plan = l->options->values.placed->plan;
-    uint32_t part = 0, stride = job->rank_count;
+    uint32_t work_share = 0, stride = job->rank_count;
     for (uint32_t i = 0; i < job->mesh_count; i++) {
         stride /= job->mesh[i].size;
         if (l->options->values.placed->uneven_axes >> etch_plan_axis_at(plan, i) & 1)
-            part = part * job->mesh[i].size + rank / stride % job->mesh[i].size;
+            work_share = work_share * job->mesh[i].size + rank / stride % job->mesh[i].size;
     }
-    return part;
+    return work_share;
 }
 
 static void set_classes(lowering *l, const etch_outline *outline, const etch_extent *extent)
 {
     etch_job *job = l->job;
-    job->stage_count = outline->chain.stage_count;
-    job->part_count = 1;
+    job->stage_count = outline->model_chunks.stage_count;
+    job->work_share_count = 1;
     for (uint32_t a = 0; a < extent->axis_count; a++)
-        job->part_count *= l->options->values.placed->uneven_axes >> a & 1 ? extent->axis_size[a] : 1;
-    job->program_count = job->stage_count * job->part_count;
+        job->work_share_count *= l->options->values.placed->uneven_axes >> a & 1 ? extent->axis_size[a] : 1;
+    job->program_count = job->stage_count * job->work_share_count;
     job->programs = l->programs = ETCH_NEW_ARRAY(l->arena, job->program_count, etch_class_program);
     job->stages = l->totals = ETCH_NEW_ARRAY(l->arena, job->program_count, etch_stage_total);
     uint32_t *class_of = ETCH_NEW_ARRAY(l->arena, job->rank_count, uint32_t);
     for (uint32_t rank = 0; rank < job->rank_count; rank++)
-        class_of[rank] = etch_stage_of(job, rank) * job->part_count + part_of(l, rank);
+        class_of[rank] = etch_stage_of(job, rank) * job->work_share_count + part_of(l, rank);
     job->class_of = class_of;
 }
 
 /* The values, and those of the coordinates of a part: what all ranks of it have in common. */
-static etch_values values_of(const lowering *l, etch_arena *scratch, uint32_t part)
+static etch_values values_of(const lowering *l, etch_arena *scratch, uint32_t work_share)
 {
     const etch_placed *placed = l->options->values.placed;
     etch_sym *sym = placed->training->graph->sym;
@@ -159,7 +159,7 @@ static etch_values values_of(const lowering *l, etch_arena *scratch, uint32_t pa
             given[values.given_count++] = (etch_given){
                 .var = etch_coordinate(sym, a),
                 .name = placed->plan->mesh.at[a].name,
-                .value = etch_at_part(placed, etch_coordinate(sym, a), etch_int(sym, part)),
+                .value = etch_at_work_share(placed, etch_coordinate(sym, a), etch_int(sym, work_share)),
                 .from = "part",
             };
     values.given = given;
@@ -167,23 +167,23 @@ static etch_values values_of(const lowering *l, etch_arena *scratch, uint32_t pa
 }
 
 /* The programs of all stages for one part. The first part says all that they have in common. */
-static etch_status lower_part(lowering *l, etch_arena *scratch, uint32_t part)
+static etch_status lower_work_share(lowering *l, etch_arena *scratch, uint32_t work_share)
 {
     etch_bound *bound;
     etch_extent extent = {0};
     etch_outline outline = {
         .naming = l->options->naming, .annotations = l->options->annotations, .texts = l->arena};
-    const etch_values values = values_of(l, scratch, part);
+    const etch_values values = values_of(l, scratch, work_share);
     etch_status status = etch_bind(scratch, &values, &bound, &extent);
     if (status != ETCH_OK)
         return status;
     status = etch_outline_make(scratch, values.placed, bound, &extent, &outline);
     if (status != ETCH_OK)
         return status;
-    for (uint32_t stage = 0; stage < outline.chain.stage_count; stage++)
+    for (uint32_t stage = 0; stage < outline.model_chunks.stage_count; stage++)
         if (outline.sizes[stage].nodes > l->nodes)
             l->nodes = outline.sizes[stage].nodes;
-    if (part == 0) {
+    if (work_share == 0) {
         set_mesh(l, &extent);
         set_classes(l, &outline, &extent);
         l->job->bindings = etch_bound_list(bound, l->arena);
@@ -191,7 +191,7 @@ static etch_status lower_part(lowering *l, etch_arena *scratch, uint32_t part)
     }
     set_families(l, scratch, &outline);
     for (uint32_t stage = 0; stage < l->job->stage_count; stage++)
-        set_class(l, &outline, stage, part);
+        set_class(l, &outline, stage, work_share);
     return ETCH_OK;
 }
 
@@ -200,10 +200,10 @@ static etch_status lower(lowering *l)
     const etch_placed *placed = l->options->values.placed;
     etch_job *job = l->job;
     etch_status status = ETCH_OK;
-    job->part_count = 1;
-    for (uint32_t part = 0; status == ETCH_OK && part < job->part_count; part++) {
+    job->work_share_count = 1;
+    for (uint32_t work_share = 0; status == ETCH_OK && work_share < job->work_share_count; work_share++) {
         etch_arena *scratch = etch_arena_new(etch_arena_mem(l->arena));
-        status = lower_part(l, scratch, part);
+        status = lower_work_share(l, scratch, work_share);
         etch_arena_free(scratch);
     }
     if (status != ETCH_OK)

@@ -120,11 +120,11 @@ typedef struct etch_comm_total {
 } etch_comm_total;
 typedef struct etch_stage_total {
     uint32_t ranks;
-    uint32_t stage, part;   /* of the stages, and of the parts of each that do unequal work */
-    uint32_t nodes;         /* of one rank */
-    etch_total flop;        /* sum of num_ops less padding */
-    etch_total padded_flop; /* what the minimum of 1 added */
-    etch_total bytes;       /* sum of tensor_size less padding */
+    uint32_t stage, work_share; /* of the stages, and of the parts of each that do unequal work */
+    uint32_t nodes;             /* of one rank */
+    etch_total flop;            /* sum of num_ops less padding */
+    etch_total padded_flop;     /* what the minimum of 1 added */
+    etch_total bytes;           /* sum of tensor_size less padding */
     etch_total padded_bytes;
     const etch_comm_total *comm;
     uint32_t comm_count;
@@ -149,8 +149,8 @@ typedef struct etch_job {
     const uint32_t *class_of; /* by rank */
     const etch_group_family *families;
     uint32_t family_count;
-    const etch_stage_total *stages;   /* by class: stage by stage, and part by part of each */
-    uint32_t stage_count, part_count; /* at least 1 each; as many classes as both make */
+    const etch_stage_total *stages;         /* by class: stage by stage, and part by part of each */
+    uint32_t stage_count, work_share_count; /* at least 1 each; as many classes as both make */
     const etch_binding *bindings;
     uint32_t binding_count;
     const char *model, *plan, *config, *run; /* names; config and run may be NULL */

@@ -4,20 +4,22 @@
 
 #include <string.h>
 
-uint64_t etch_unit_task_units(const etch_chain *chain, uint32_t stage, const etch_unit_task *task)
+uint64_t etch_weight_task_groups(const etch_model_chunks *model_chunks, uint32_t stage,
+                                 const etch_weight_task *task)
 {
-    if (!etch_unit_task_runs(chain, stage, task))
+    if (!etch_weight_task_runs(model_chunks, stage, task))
         return 0;
     if (!task->staged)
-        return etch_class_members(task->classes, task->class, (etch_window){0, task->units});
-    return etch_stage_members(chain, stage, task->uses[0], task->classes, task->class);
+        return etch_class_members(task->classes, task->class, (etch_bound_interval){0, task->weight_groups});
+    return etch_stage_members(model_chunks, stage, task->uses[0], task->classes, task->class);
 }
 
-bool etch_unit_task_holds(const etch_chain *chain, uint32_t stage, const etch_unit_task *task, uint64_t unit)
+bool etch_weight_task_holds(const etch_model_chunks *model_chunks, uint32_t stage,
+                            const etch_weight_task *task, uint64_t weight_group)
 {
-    const uint64_t at = task->uses[0].first + unit;
-    return task->staged ? etch_stage_holds(chain, stage, (etch_window){at, at + 1})
-                        : etch_unit_task_runs(chain, stage, task);
+    const uint64_t at = task->uses[0].first + weight_group;
+    return task->staged ? etch_stage_holds(model_chunks, stage, (etch_bound_interval){at, at + 1})
+                        : etch_weight_task_runs(model_chunks, stage, task);
 }
 
 /* ---- streams ------------------------------------------------------------------------------------------- */
@@ -60,7 +62,7 @@ static uint32_t stream_of(etch_outliner *o, const etch_task *task, uint64_t buck
 void etch_streams_make(etch_outliner *o)
 {
     const etch_plan *plan = o->placed->plan;
-    etch_unit_tasks *const lists[] = {&o->outline->buckets, &o->outline->gathers};
+    etch_weight_tasks *const lists[] = {&o->outline->buckets, &o->outline->gathers};
     uint64_t bucket = 0;
     if (plan->bucketing == ETCH_BUCKET_BY_LAYER)
         return;
@@ -74,13 +76,13 @@ void etch_streams_make(etch_outliner *o)
 
 etch_total etch_stream_bytes(const etch_outline *outline, uint32_t stage, uint32_t stream)
 {
-    const etch_unit_tasks *const lists[] = {&outline->buckets, &outline->gathers};
+    const etch_weight_tasks *const lists[] = {&outline->buckets, &outline->gathers};
     etch_total bytes = 0;
     for (uint32_t k = 0; k < 2; k++)
         for (uint32_t i = 0; i < lists[k]->count; i++)
             if (lists[k]->at[i]->stream == 1 + stream)
                 bytes += (etch_total)lists[k]->at[i]->task.bytes *
-                         etch_unit_task_units(&outline->chain, stage, lists[k]->at[i]);
+                         etch_weight_task_groups(&outline->model_chunks, stage, lists[k]->at[i]);
     return bytes;
 }
 
@@ -141,7 +143,7 @@ static bool is_held(const etch_flows *flows, const flow *f, const etch_due *due)
         if (before == f || before->stream->collective != ETCH_COMM_REDUCE_SCATTER)
             continue;
         for (uint32_t i = before->first; i < before->members.count; i++)
-            if (before->members.at[i].unit == due->unit &&
+            if (before->members.at[i].weight_group == due->weight_group &&
                 reads_alike(&before->members.at[i].task->task, &due->task->task))
                 return true;
     }

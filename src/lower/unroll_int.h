@@ -8,7 +8,7 @@ enum { ETCH_PREFIX_BYTES = ETCH_FULL_NAME + (ETCH_LOOP_DEPTH + 1) * (ETCH_LOOP_N
 
 /* What one microbatch in flight through one chunk has made: cells of all bodies. */
 typedef struct etch_frame {
-    uint32_t *cells;
+    uint32_t *registers;
     bool taken;
     uint32_t chunk;
     uint64_t microbatch;
@@ -38,7 +38,7 @@ typedef struct etch_unroller {
     etch_arena *arena; /* scratch */
     const etch_outline *outline;
     uint32_t stage;
-    etch_window window; /* units of the chunk at work */
+    etch_bound_interval interval; /* units of the chunk at work */
     uint32_t chunk;
     etch_sums *sums;
     etch_node *nodes;
@@ -49,24 +49,24 @@ typedef struct etch_unroller {
     uint32_t peer_count;
     uint32_t node_count, dep_count, name_bytes;
     ETCH_VEC(etch_frame) frames;
-    uint32_t *cells;          /* of the frame at work */
+    uint32_t *registers;      /* of the frame at work */
     uint32_t *gradients;      /* makers of gradients, by cell */
     uint32_t *reduced;        /* by the same: what added the last microbatch to the part of a rank */
     etch_gather_runs gathers; /* of weights, in the order of the units that need them */
     uint32_t gathers_issued, gathers_met;
     uint32_t *kept; /* by cell: what was gathered for all microbatches */
-    etch_unit_count units;
-    uint64_t unit_begun;    /* the last unit that has a node, counted by `units` */
-    etch_unit_tasks *after; /* by part of the backward body: buckets that stand behind it */
-    ETCH_VEC(etch_due) due; /* buckets that are complete and not issued yet */
+    etch_weight_group_count weight_groups;
+    uint64_t group_begun;     /* the last unit that has a node, counted by `weight_groups` */
+    etch_weight_tasks *after; /* by part of the backward body: buckets that stand behind it */
+    ETCH_VEC(etch_due) due;   /* buckets that are complete and not issued yet */
     etch_flows *flows;
     uint64_t *left;                    /* by chunk: backward slots still to run */
     uint64_t run[ETCH_LOOP_DEPTH + 2]; /* by depth: the run at work of the body at that depth */
     etch_prefix prefix;
-    uint32_t stretch_first;  /* first node of the stretch */
-    uint32_t before_stretch; /* last computation before it */
-    uint32_t slot_comp;      /* first computation of the slot at work, or of the last one that had any */
-    bool slot_computes;      /* the slot at work has had one */
+    uint32_t interval_first;  /* first node of the stretch */
+    uint32_t before_interval; /* last computation before it */
+    uint32_t action_comp;     /* first computation of the slot at work, or of the last one that had any */
+    bool action_computes;     /* the slot at work has had one */
     uint32_t last_comp, last_comm;
     uint32_t comp_count;
     uint32_t window_comps[ETCH_COMP_WINDOW]; /* the last computations, by their count */
@@ -96,7 +96,7 @@ uint32_t etch_unroll_issue(etch_unroller *u, const etch_task *task, uint32_t fir
 /* What follows is a stretch of its own: nodes that wait for nothing in it wait for what comes before it. That is
  * its last computation, and one that may end still later, because it waits for communication and the last one
  * does not. */
-void etch_unroll_begin_stretch(etch_unroller *u);
+void etch_unroll_begin_interval(etch_unroller *u);
 
 /* ---- unroll_end.c --------------------------------------------------------------------------------------- */
 
@@ -105,6 +105,6 @@ void etch_unroll_reduce_last(etch_unroller *u);
 void etch_unroll_end(etch_unroller *u);
 /* Runs a task of the end of the step for one of its units, which becomes the maker of its gradients: of their
  * sums, or of the weights that they have changed. */
-void etch_unroll_unit_task(etch_unroller *u, const etch_unit_task *unit_task, uint64_t unit);
+void etch_unroll_weight_task(etch_unroller *u, const etch_weight_task *weight_task, uint64_t weight_group);
 
 #endif

@@ -219,7 +219,7 @@ static void reduce(const ending *e, instance *x, const etch_bucket *bucket)
         exec_fail(&e->ranks->env, "%s is reduced twice, or where it is not partial", x->gradient->name);
     x->done |= bucket->axes;
     sum_parts(e, x, bucket->axes);
-    for (uint32_t r = 0; bucket->move == ETCH_REDUCE_SCATTER && r < e->ranks->mesh.ranks; r++)
+    for (uint32_t r = 0; bucket->collective == ETCH_REDUCE_SCATTER && r < e->ranks->mesh.ranks; r++)
         cut(&x->ranks[r], place_among(e, r, bucket->axes), ranks_of(e, bucket->axes));
 }
 
@@ -238,7 +238,7 @@ static void gather(const ending *e, instance *x, const etch_bucket *bucket)
     }
 }
 
-static uint32_t runs_of(const etch_unit *unit)
+static uint32_t runs_of(const etch_weight_group *unit)
 {
     return unit->body ? exec_integer(unit->body->count) : 1;
 }
@@ -254,7 +254,7 @@ static bool holds(const etch_bucket *bucket, const etch_tensor *gradient)
 /* Runs the collective for all its gradients; what they put in is its payload. */
 static void run_bucket(const ending *e, const etch_bucket *bucket)
 {
-    const bool gathers = bucket->move == ETCH_ALL_GATHER;
+    const bool gathers = bucket->collective == ETCH_ALL_GATHER;
     const uint32_t grads = etch_dtype_bytes(e->ranks->placed->training->graph->dtypes.grads);
     size_t bytes = 0;
     for (uint32_t i = 0; i < e->all.count && !e->ranks->env.failure; i++) {
@@ -267,10 +267,10 @@ static void run_bucket(const ending *e, const etch_bucket *bucket)
         else
             reduce(e, x, bucket);
     }
-    if (bytes != (size_t)runs_of(bucket->unit) * exec_integer(bucket->bytes))
-        exec_fail(&e->ranks->env, "%s over %s moves %zu bytes, %u are said", etch_move_name(bucket->move),
-                  etch_axes_label(e->ranks->placed, bucket->axes), bytes,
-                  runs_of(bucket->unit) * exec_integer(bucket->bytes));
+    if (bytes != (size_t)runs_of(bucket->weight_group) * exec_integer(bucket->bytes))
+        exec_fail(&e->ranks->env, "%s over %s moves %zu bytes, %u are said",
+                  etch_collective_name(bucket->collective), etch_axes_label(e->ranks->placed, bucket->axes),
+                  bytes, runs_of(bucket->weight_group) * exec_integer(bucket->bytes));
 }
 
 /* ---- checks ----------------------------------------------------------------------------------------- */
@@ -363,10 +363,10 @@ static void check_update(const ending *e, const etch_update *said)
         if (holds(&of_unit, e->all.at[i].gradient))
             elements += e->all.at[i].ranks[0].count;
     const size_t bytes = update_bytes(e) * elements;
-    if (rule_of(e)->flop * elements != (size_t)runs_of(said->unit) * exec_integer(said->flop))
+    if (rule_of(e)->flop * elements != (size_t)runs_of(said->weight_group) * exec_integer(said->flop))
         exec_fail(&e->ranks->env, "a rank updates %zu elements, %u FLOP are said", elements,
                   exec_integer(said->flop));
-    if (bytes != (size_t)runs_of(said->unit) * exec_integer(said->bytes))
+    if (bytes != (size_t)runs_of(said->weight_group) * exec_integer(said->bytes))
         exec_fail(&e->ranks->env, "a rank updates %zu elements, %u bytes are said", elements,
                   exec_integer(said->bytes));
 }

@@ -563,7 +563,7 @@ static void set_classes(scene *s, etch_loop *loop, const etch_pattern *pattern)
 }
 
 /* Hands on one value or two. Half of the loops have iterations of several classes. */
-static const etch_tensor *behind_views(const etch_tensor *x)
+static const etch_tensor *under_views(const etch_tensor *x)
 {
     while (x->producer && x->producer->row->role == ETCH_ROLE_FREE)
         x = x->producer->ins[0];
@@ -587,7 +587,7 @@ static void add_loop(scene *s)
         etch_graph_next_body(m->graph, outs, ins, count);
         add_body(s, s->loops, ins, outs, count, true);
     }
-    if (count == 2 && behind_views(outs[0]) == ins[1] && behind_views(outs[1]) == ins[0])
+    if (count == 2 && under_views(outs[0]) == ins[1] && under_views(outs[1]) == ins[0])
         outs[1] = ins[1]; /* which one leaves the loop would depend on the number of iterations */
     etch_graph_end(m->graph, outs, results, count);
     if (classes > 1)

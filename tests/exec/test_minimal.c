@@ -12,7 +12,7 @@
 
 typedef struct wanted {
     etch_phase phase;
-    etch_move move;
+    etch_collective collective;
     const char *axes; /* as a user writes them */
     const char *with; /* a dim that the tensor has; NULL: any */
     const char *without;
@@ -29,7 +29,7 @@ static bool has_dim_called(const etch_tensor *tensor, const char *name)
 static bool is_wanted(const etch_placed *placed, const wanted *w, const etch_step *step)
 {
     const etch_tensor *tensor = step->in_count ? step->ins[0]->tensor : NULL;
-    return step->move == w->move && step->phase == w->phase &&
+    return step->collective == w->collective && step->phase == w->phase &&
            (!w->axes || strcmp(etch_axes_label(placed, step->axes), w->axes) == 0) &&
            (!w->with || has_dim_called(tensor, w->with)) &&
            (!w->without || !has_dim_called(tensor, w->without));
@@ -166,10 +166,10 @@ static void gains(etch_arena *arena)
     uint32_t both = 0, alone = 0;
     for (uint32_t i = 0; i < p->buckets.count; i++) {
         const etch_bucket *b = &p->buckets.at[i];
-        const bool of_layer = b->unit->loop != NULL;
+        const bool of_layer = b->weight_group->loop != NULL;
         both += of_layer && strcmp(etch_axes_label(p, b->axes), "(dp,tp)") == 0;
         alone += strcmp(etch_axes_label(p, b->axes), "tp") == 0;
-        ck_assert_int_eq(b->move, ETCH_ALL_REDUCE);
+        ck_assert_int_eq(b->collective, ETCH_ALL_REDUCE);
     }
     ck_assert_uint_eq(both, 1);
     ck_assert_uint_eq(alone, 0);
@@ -251,8 +251,8 @@ static void tower(etch_arena *arena)
                                     pins[i]));
         EXPECT(1, p, ETCH_FORWARD, ETCH_ALL_GATHER, NULL, "P", NULL);
         EXPECT(1, p, ETCH_FORWARD, ETCH_ALL_GATHER, "tp", "P", NULL);
-        for (etch_move move = ETCH_ALL_TO_ALL; move <= ETCH_ALL_GATHER; move++)
-            EXPECT(0, p, ETCH_BACKWARD, move, NULL, "P", NULL);
+        for (etch_collective collective = ETCH_ALL_TO_ALL; collective <= ETCH_ALL_GATHER; collective++)
+            EXPECT(0, p, ETCH_BACKWARD, collective, NULL, "P", NULL);
     }
 }
 

@@ -89,7 +89,7 @@ typedef struct mutation {
 /* Is it a row of the step's end, a move, or one that calls become others of: one that no graph has? */
 static bool is_of_step(const etch_row *row)
 {
-    return row->role == ETCH_ROLE_MOVE || row->use == ETCH_USE_AVERAGE || row->use == ETCH_USE_NORM ||
+    return row->role == ETCH_ROLE_RESHARD || row->use == ETCH_USE_AVERAGE || row->use == ETCH_USE_NORM ||
            row->updates;
 }
 
@@ -136,7 +136,7 @@ static bool no_flop(etch_row *row)
 static bool some_flop(etch_row *row)
 {
     bool applies =
-        row->basis == ETCH_BASIS_NONE && row->role != ETCH_ROLE_MOVE && row->use != ETCH_USE_AVERAGE;
+        row->basis == ETCH_BASIS_NONE && row->role != ETCH_ROLE_RESHARD && row->use != ETCH_USE_AVERAGE;
     row->basis = ETCH_BASIS_RESULT;
     row->flop = 1;
     return applies;
@@ -445,7 +445,7 @@ static bool no_family(etch_row *row)
 
 static bool a_norm(etch_row *row)
 {
-    bool applies = row->family == ETCH_FAMILY_NONE && !row->matmul && row->role != ETCH_ROLE_MOVE &&
+    bool applies = row->family == ETCH_FAMILY_NONE && !row->matmul && row->role != ETCH_ROLE_RESHARD &&
                    row->basis != ETCH_BASIS_NONE && !is_of_step(row);
     row->family = ETCH_FAMILY_NORM;
     return applies;

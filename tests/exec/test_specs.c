@@ -30,7 +30,8 @@ static void add_costs(etch_sym *sym, const etch_cost_list *costs, const etch_pla
         etch_buf_printf(out, ", %s%s%s, %s", c->matmul ? "matmul " : "", c->trainable ? "trained " : "",
                         c->of_weights ? "of weights " : "", c->tensor ? c->tensor->name : "-");
         if (placed)
-            etch_buf_printf(out, ", %s over %s", etch_move_name(c->move), etch_axes_label(placed, c->axes));
+            etch_buf_printf(out, ", %s over %s", etch_collective_name(c->collective),
+                            etch_axes_label(placed, c->axes));
         etch_buf_puts(out, "\n");
     }
 }

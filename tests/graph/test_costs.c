@@ -103,7 +103,7 @@ static void rings_send_by_kind(etch_arena *arena)
     int64_t gathered = 0, sent = 0;
     for (uint32_t i = 0; i < items.count; i++) {
         const etch_cost *item = &items.at[i];
-        if (item->phase != ETCH_BACKWARD || item->move != ETCH_ALL_GATHER)
+        if (item->phase != ETCH_BACKWARD || item->collective != ETCH_ALL_GATHER)
             continue;
         ck_assert_uint_eq(item->axes, 1u << TP);
         int64_t bytes = sample_value(etch_mul(x->sym, item->each, item->times));
@@ -300,7 +300,7 @@ static int64_t kernel_total(sample *x, const etch_placed_region *region, int64_t
     int64_t sum = 0;
     for (uint32_t i = 0; i < region->kernels.count; i++) {
         const etch_kernel *kernel = region->kernels.at[i];
-        if ((kernel->anchor->move != ETCH_NO_MOVE) == moves)
+        if ((kernel->anchor->collective != ETCH_NO_COLLECTIVE) == moves)
             sum += runs * sample_value(bytes ? kernel->bytes : kernel->flop);
     }
     for (uint32_t i = 0; i < region->items.count; i++) {
@@ -318,7 +318,7 @@ static int64_t region_totals(sample *x, const etch_placed *placed, bool moves, b
            kernel_total(x, placed->backward, micro, moves, bytes);
 }
 
-static int64_t runs_of(const etch_unit *unit)
+static int64_t runs_of(const etch_weight_group *unit)
 {
     return unit->loop ? sample_value(unit->loop->count) : 1;
 }
@@ -337,15 +337,15 @@ static void items_add_up_to_nodes(etch_arena *arena)
         int64_t flop = region_totals(x, placed, false, false), bytes = region_totals(x, placed, false, true);
         int64_t comm = region_totals(x, placed, true, true);
         for (uint32_t i = 0; i < placed->updates.count; i++) {
-            flop += runs_of(placed->updates.at[i].unit) * sample_value(placed->updates.at[i].flop);
-            bytes += runs_of(placed->updates.at[i].unit) * sample_value(placed->updates.at[i].bytes);
+            flop += runs_of(placed->updates.at[i].weight_group) * sample_value(placed->updates.at[i].flop);
+            bytes += runs_of(placed->updates.at[i].weight_group) * sample_value(placed->updates.at[i].bytes);
         }
         for (uint32_t i = 0; i < placed->buckets.count; i++)
-            comm += runs_of(placed->buckets.at[i].unit) * sample_value(placed->buckets.at[i].bytes);
+            comm += runs_of(placed->buckets.at[i].weight_group) * sample_value(placed->buckets.at[i].bytes);
         if (x->train.clip) {
             for (uint32_t i = 0; i < placed->norms.count; i++) {
-                flop += runs_of(placed->norms.at[i].unit) * sample_value(placed->norms.at[i].flop);
-                bytes += runs_of(placed->norms.at[i].unit) * sample_value(placed->norms.at[i].bytes);
+                flop += runs_of(placed->norms.at[i].weight_group) * sample_value(placed->norms.at[i].flop);
+                bytes += runs_of(placed->norms.at[i].weight_group) * sample_value(placed->norms.at[i].bytes);
             }
             bytes += 4;
             comm += 4;

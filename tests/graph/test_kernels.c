@@ -334,14 +334,14 @@ static void units_follow_use(etch_arena *arena)
     ck_assert_uint_eq(placed->buckets.count, 2);
     ck_assert_uint_eq(placed->updates.count, 2);
     const etch_bucket *last = &placed->buckets.at[0], *layer = &placed->buckets.at[1];
-    ck_assert_ptr_null(last->unit->loop);
-    ck_assert_str_eq(layer->unit->loop->name, "layer");
+    ck_assert_ptr_null(last->weight_group->loop);
+    ck_assert_str_eq(layer->weight_group->loop->name, "layer");
     ck_assert_uint_eq(last->axes, 1u << DP);
     ck_assert_int_eq(sample_value(last->bytes), 4 * 4096);
     ck_assert_uint_eq(last->gradients.count, 1);
     ck_assert_int_eq(sample_value(layer->bytes), 4 * 6176);
     ck_assert_uint_eq(layer->gradients.count, 4);
-    ck_assert_str_eq(placed->updates.at[0].unit->loop->name, "layer");
+    ck_assert_str_eq(placed->updates.at[0].weight_group->loop->name, "layer");
     ck_assert_int_eq(sample_value(placed->updates.at[0].flop), 12 * 6176);
     ck_assert_int_eq(sample_value(placed->updates.at[0].bytes), 30 * 6176);
     ck_assert_int_eq(sample_value(placed->updates.at[1].flop), 12 * 4096);

@@ -52,9 +52,9 @@ static void require(const etch_pipe *pipe, bool holds, const char *what)
 static void check_slots(etch_arena *arena, const etch_pipe *pipe)
 {
     for (uint32_t stage = 0; stage < pipe->stages; stage++) {
-        const etch_slot *slots = etch_slots(arena, pipe, stage);
+        const etch_action *slots = etch_actions(arena, pipe, stage);
         uint64_t next[2][MOST_CHUNKS] = {{0}};
-        for (uint64_t i = 0; i < etch_slot_count(pipe); i++) {
+        for (uint64_t i = 0; i < etch_action_count(pipe); i++) {
             require(pipe, slots[i].chunk < pipe->chunks, "a chunk that is none");
             require(pipe, slots[i].microbatch == next[slots[i].backward][slots[i].chunk]++,
                     "microbatches of a chunk are out of order");
@@ -83,9 +83,9 @@ END_TEST
 /* Forward slots as the microbatch, backward slots with a ' behind it; chunk 1 and later with a letter. */
 static void check_order(etch_arena *arena, const etch_pipe *pipe, uint32_t stage, const char *expected)
 {
-    const etch_slot *slots = etch_slots(arena, pipe, stage);
+    const etch_action *slots = etch_actions(arena, pipe, stage);
     etch_buf text = {.arena = arena};
-    for (uint64_t i = 0; i < etch_slot_count(pipe); i++)
+    for (uint64_t i = 0; i < etch_action_count(pipe); i++)
         etch_buf_printf(&text, "%s%u%s%s", i ? " " : "", (unsigned)slots[i].microbatch,
                         slots[i].chunk == 0   ? ""
                         : slots[i].chunk == 1 ? "b"
@@ -149,7 +149,7 @@ END_TEST
  * slot; a stage does its slots in turn. */
 typedef struct simulation {
     const etch_pipe *pipe;
-    const etch_slot *slots[MOST_STAGES];
+    const etch_action *slots[MOST_STAGES];
     uint64_t next[MOST_STAGES], begin[2][MOST_STAGES * MOST_CHUNKS][MOST_MICRO]; /* 0: not yet */
     uint64_t end[2][MOST_STAGES * MOST_CHUNKS][MOST_MICRO];
     uint64_t free_at[MOST_STAGES];
@@ -179,7 +179,7 @@ static bool wait_for(const simulation *s, uint64_t end, uint64_t *ready)
 static bool step(simulation *s, uint32_t stage)
 {
     const etch_pipe *pipe = s->pipe;
-    const etch_slot slot = s->slots[stage][s->next[stage]];
+    const etch_action slot = s->slots[stage][s->next[stage]];
     const uint32_t link = slot.chunk * pipe->stages + stage, last = pipe->chunks * pipe->stages - 1;
     const uint64_t m = slot.microbatch;
     uint64_t ready = later(s->free_at[stage], 1);
@@ -198,10 +198,10 @@ static bool step(simulation *s, uint32_t stage)
 /* The time from the begin of the first slot to the end of the last. */
 static uint64_t simulate(etch_arena *arena, simulation *s)
 {
-    const uint64_t count = etch_slot_count(s->pipe);
+    const uint64_t count = etch_action_count(s->pipe);
     uint64_t left = count * s->pipe->stages, end = 1;
     for (uint32_t stage = 0; stage < s->pipe->stages; stage++)
-        s->slots[stage] = etch_slots(arena, s->pipe, stage);
+        s->slots[stage] = etch_actions(arena, s->pipe, stage);
     while (left > 0) {
         const uint64_t before = left;
         for (uint32_t stage = 0; stage < s->pipe->stages; stage++)
@@ -255,10 +255,10 @@ END_TEST
 
 /* ---- in flight ----------------------------------------------------------------------------------------- */
 
-static uint64_t peak(const etch_pipe *pipe, const etch_slot *slots)
+static uint64_t peak(const etch_pipe *pipe, const etch_action *slots)
 {
     uint64_t now = 0, most = 0;
-    for (uint64_t i = 0; i < etch_slot_count(pipe); i++) {
+    for (uint64_t i = 0; i < etch_action_count(pipe); i++) {
         now = slots[i].backward ? now - 1 : now + 1;
         most = later(most, now);
     }
@@ -284,12 +284,12 @@ static uint64_t published(const etch_pipe *pipe, uint32_t stage)
 }
 
 /* The most that the order holds of one chunk. */
-static void check_chunks(etch_sym *sym, const etch_pipe *pipe, const etch_slot *slots, uint32_t stage)
+static void check_chunks(etch_sym *sym, const etch_pipe *pipe, const etch_action *slots, uint32_t stage)
 {
     const etch_pipe_sizes sizes = sizes_of(sym, pipe);
     for (uint32_t chunk = 0; chunk < pipe->chunks; chunk++) {
         int64_t now = 0, most = 0;
-        for (uint64_t i = 0; i < etch_slot_count(pipe); i++) {
+        for (uint64_t i = 0; i < etch_action_count(pipe); i++) {
             if (slots[i].chunk == chunk)
                 now += slots[i].backward ? -1 : 1;
             most = now > most ? now : most;
@@ -306,12 +306,12 @@ static void check_in_flight(etch_arena *arena, const etch_pipe *pipe)
     etch_sym *sym = etch_sym_new(arena);
     const etch_pipe_sizes sizes = sizes_of(sym, pipe);
     for (uint32_t stage = 0; stage < pipe->stages; stage++) {
-        const uint64_t held = peak(pipe, etch_slots(arena, pipe, stage));
+        const uint64_t held = peak(pipe, etch_actions(arena, pipe, stage));
         require(pipe, etch_in_flight(pipe, stage) == held, "in flight: not what the order holds");
         require(pipe,
                 etch_in_flight_formula(sym, pipe->schedule, &sizes, number(sym, stage)) == number(sym, held),
                 "in flight: the formula has another value");
-        check_chunks(sym, pipe, etch_slots(arena, pipe, stage), stage);
+        check_chunks(sym, pipe, etch_actions(arena, pipe, stage), stage);
         const uint64_t bound = published(pipe, stage);
         require(pipe, pipe->chunks == 1 || divides(pipe) ? held == bound : held <= bound,
                 "in flight: not as published");
@@ -366,8 +366,8 @@ static uint64_t held_in_time(const simulation *s, uint32_t stage)
 {
     const etch_pipe *pipe = s->pipe;
     uint64_t most = 0;
-    for (uint64_t i = 0; i < etch_slot_count(pipe); i++) {
-        const etch_slot at = s->slots[stage][i];
+    for (uint64_t i = 0; i < etch_action_count(pipe); i++) {
+        const etch_action at = s->slots[stage][i];
         if (at.backward)
             continue;
         const uint64_t now = s->begin[0][at.chunk * pipe->stages + stage][at.microbatch];
@@ -424,7 +424,7 @@ START_TEST(test_limits)
                             .microbatches = ETCH_MOST_MICROBATCHES,
                             .trains = true};
     const uint64_t p = ETCH_MOST_STAGES, v = ETCH_MOST_CHUNKS;
-    ck_assert_uint_eq(etch_slot_count(&pipe), (UINT64_C(1) << 53));
+    ck_assert_uint_eq(etch_action_count(&pipe), (UINT64_C(1) << 53));
     ck_assert_uint_eq(etch_in_flight(&pipe, 0), 2 * (p - 1) + (v - 1) * p + 1);
     ck_assert_uint_eq(etch_in_flight(&pipe, ETCH_MOST_STAGES - 1), (v - 1) * p + 1);
 }

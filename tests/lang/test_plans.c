@@ -46,10 +46,10 @@ static void add_zero(const etch_zero *zero, etch_buf *out)
     if (zero->level < 3)
         return;
     etch_buf_printf(out, ", keep %s, %u ahead", keeps[zero->keep], (unsigned)zero->ahead);
-    if (zero->again)
-        etch_buf_printf(out, ", again %u", zero->again);
-    for (uint32_t i = 0; i < zero->unit_count; i++)
-        etch_buf_printf(out, ", unit %s", zero->units[i]);
+    if (zero->backward_axes)
+        etch_buf_printf(out, ", again %u", zero->backward_axes);
+    for (uint32_t i = 0; i < zero->group_count; i++)
+        etch_buf_printf(out, ", unit %s", zero->weight_groups[i]);
 }
 
 static const char *describe(const spec_scene *s, const etch_plan *plan)

@@ -251,7 +251,7 @@ CASES = {
     "ETCH_MODEL_OPS": Limit(50000, 50001, "E0920", **spec(ops, "query", "flops(forward)")),
     "ETCH_MODEL_STATEMENTS": Limit(400000, 400001, "E0920", **spec(statements)),
     "MOST_BREAKS": Limit(30, 31, "E0250", **spec(conditions)),
-    "MOST_STRETCHES": Limit(8, 9, "E0250", **spec(nested_conditions)),
+    "MOST_INTERVALS": Limit(8, 9, "E0250", **spec(nested_conditions)),
     "MOST_PERIOD": Limit(256, 257, "E0250", **spec(period)),
     "MOST_CLASSES": Limit(64, 65, "E0250", **spec(classes)),
     "ETCH_DIM_DEPTH": Limit(200, 201, "E0901", **spec(dims)),

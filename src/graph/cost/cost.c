@@ -39,9 +39,9 @@ static place place_on_stage(const listing *l, const etch_placed_loop *loop, cons
     place at = place_inside(l, outermost(l), body);
     if (!l->stage)
         return at;
-    const bool link = etch_home_is_loop(l->placed->stages, loop->home);
-    at.runs = link ? etch_stage_iterations(l->sym, l->stage, loop->home, body)
-                   : etch_mul(l->sym, at.runs, etch_stage_share(l->stage, loop->home));
+    const bool link = etch_position_is_loop(l->placed->stages, loop->position);
+    at.runs = link ? etch_stage_iterations(l->sym, l->stage, loop->position, body)
+                   : etch_mul(l->sym, at.runs, etch_stage_share(l->stage, loop->position));
     return at;
 }
 
@@ -180,12 +180,12 @@ static void list_params(const listing *l)
 
 /* A weight at the end of a step. */
 typedef struct ending {
-    const etch_unit *unit;
+    const etch_weight_group *weight_group;
     const etch_tensor *weight;
     etch_expr elements; /* of one copy: in the graph, or those that one rank updates */
     etch_expr copies;   /* of the whole model, or those of the stage; */
     etch_expr counted;  /* of them, those whose norm is taken here; */
-    etch_expr tied;     /* and those that other stages hold as well */
+    etch_expr shared;   /* and those that other stages hold as well */
 } ending;
 
 /* What `row` does with the weight: `constant` for each element. */
@@ -233,15 +233,15 @@ static void list_ending_traffic(const listing *l, const ending *e)
 /* ---- communication ------------------------------------------------------------------------------------- */
 
 /* What a ring over `n` ranks sends for a payload of one byte. */
-static etch_expr ring_share(etch_sym *sym, etch_move move, etch_expr n)
+static etch_expr ring_share(etch_sym *sym, etch_collective collective, etch_expr n)
 {
     etch_expr hops = etch_sub(sym, n, etch_int(sym, 1));
-    if (move == ETCH_ALL_GATHER) /* the payload is one shard */
+    if (collective == ETCH_ALL_GATHER) /* the payload is one shard */
         return hops;
-    if (move == ETCH_SEND)
+    if (collective == ETCH_SEND)
         return etch_int(sym, 1);
     etch_expr once = etch_div(sym, hops, n);
-    return move == ETCH_ALL_REDUCE ? etch_mul(sym, etch_int(sym, 2), once) : once;
+    return collective == ETCH_ALL_REDUCE ? etch_mul(sym, etch_int(sym, 2), once) : once;
 }
 
 /* `item` as payload and as traffic of a ring. */
@@ -249,54 +249,57 @@ static void push_comm(const listing *l, etch_cost item)
 {
     item.measure = ETCH_COMM;
     push(l, item);
-    etch_expr share = ring_share(l->sym, item.move, etch_group_size(l->placed, item.axes));
+    etch_expr share = ring_share(l->sym, item.collective, etch_group_size(l->placed, item.axes));
     item.measure = ETCH_WIRE;
     item.each = etch_mul(l->sym, item.each, share);
     push(l, item);
 }
 
-static etch_cause cause_of_ending(const listing *l, const ending *e, etch_move move)
+static etch_provenance provenance_of_ending(const listing *l, const ending *e, etch_collective collective)
 {
-    const bool in_parts = move != ETCH_ALL_REDUCE;
-    return (etch_cause){move == ETCH_ALL_GATHER ? ETCH_RULE_UPDATE : ETCH_RULE_REDUCE, .tensor = e->weight,
-                        .unit = e->unit, .line = in_parts ? l->placed->plan->zero.span : (etch_span){0, 0}};
+    const bool in_parts = collective != ETCH_ALL_REDUCE;
+    return (etch_provenance){collective == ETCH_ALL_GATHER ? ETCH_RULE_UPDATE : ETCH_RULE_REDUCE,
+                             .tensor = e->weight, .weight_group = e->weight_group,
+                             .line = in_parts ? l->placed->plan->zero.span : (etch_span){0, 0}};
 }
 
 /* The weight's part of its buckets. */
-static void list_ending_moves(const listing *l, const ending *e)
+static void list_ending_collectives(const listing *l, const ending *e)
 {
-    etch_ending_move moves[ETCH_ENDING_MOVES];
-    etch_ending_moves(l->placed, e->weight, moves);
-    for (uint32_t i = 0; i < ETCH_ENDING_MOVES; i++) {
-        if (moves[i].move == ETCH_NO_MOVE)
+    etch_ending_collective collectives[ETCH_ENDING_COLLECTIVES];
+    etch_ending_collectives(l->placed, e->weight, collectives);
+    for (uint32_t i = 0; i < ETCH_ENDING_COLLECTIVES; i++) {
+        if (collectives[i].collective == ETCH_NO_COLLECTIVE)
             continue;
-        etch_cost item =
-            item_of_weight(l, ETCH_COMM, e, etch_row_of_move(l->training->graph, moves[i].move), 0);
-        item.each = moves[i].bytes;
-        if (moves[i].every_microbatch)
+        etch_cost item = item_of_weight(
+            l, ETCH_COMM, e, etch_row_of_collective(l->training->graph, collectives[i].collective), 0);
+        item.each = collectives[i].bytes;
+        if (collectives[i].every_microbatch)
             item.times = etch_mul(l->sym, item.times, l->training->train.micro);
         item.phase = ETCH_SYNC;
-        item.move = moves[i].move;
-        item.axes = moves[i].axes;
-        item.cause = cause_of_ending(l, e, moves[i].move);
-        item.cause.every_microbatch = moves[i].every_microbatch;
+        item.collective = collectives[i].collective;
+        item.axes = collectives[i].axes;
+        item.provenance = provenance_of_ending(l, e, collectives[i].collective);
+        item.provenance.every_microbatch = collectives[i].every_microbatch;
         push_comm(l, item);
     }
 }
 
 /* Stages that hold the weight add up their gradients. */
-static void list_tie(const listing *l, const ending *e)
+static void list_shared_reduction(const listing *l, const ending *e)
 {
     if (!l->stage)
         return;
-    etch_cost item = item_of_weight(l, ETCH_COMM, e, etch_row_of_move(l->training->graph, ETCH_ALL_REDUCE),
-                                    etch_sync_width(l->training));
-    item.times = e->tied;
+    etch_cost item =
+        item_of_weight(l, ETCH_COMM, e, etch_row_of_collective(l->training->graph, ETCH_ALL_REDUCE),
+                       etch_sync_width(l->training));
+    item.times = e->shared;
     item.phase = ETCH_SYNC;
-    item.move = ETCH_ALL_REDUCE;
+    item.collective = ETCH_ALL_REDUCE;
     item.axes = etch_stage_axes(l->placed);
-    item.cause = (etch_cause){ETCH_RULE_TIE, .tensor = e->weight, .unit = e->unit,
-                              .line = l->placed->stages->line->span};
+    item.provenance =
+        (etch_provenance){ETCH_RULE_SHARED_WEIGHT, .tensor = e->weight, .weight_group = e->weight_group,
+                          .line = l->placed->stages->line->span};
     push_comm(l, item);
 }
 
@@ -318,10 +321,10 @@ static void list_clip_result(const listing *l)
     if (l->placed->plan->mesh.count == 0)
         return;
     item.phase = ETCH_SYNC;
-    item.move = ETCH_ALL_REDUCE;
-    item.row = etch_row_of_move(l->training->graph, ETCH_ALL_REDUCE);
+    item.collective = ETCH_ALL_REDUCE;
+    item.row = etch_row_of_collective(l->training->graph, ETCH_ALL_REDUCE);
     item.axes = (1u << l->placed->plan->mesh.count) - 1;
-    item.cause = (etch_cause){ETCH_RULE_CLIP, .line = l->training->train.span};
+    item.provenance = (etch_provenance){ETCH_RULE_CLIP, .line = l->training->train.span};
     push_comm(l, item);
 }
 
@@ -364,10 +367,10 @@ static void list_gather(const listing *l, const etch_step *gather, place at)
         item.each = etch_payload_of(l->placed, gather, i);
         if (gather->once)
             item.times = at.runs;
-        item.move = gather->move;
+        item.collective = gather->collective;
         item.axes = gather->axes;
         item.step = gather;
-        item.cause = gather->cause;
+        item.provenance = gather->provenance;
         item.scope = weight->scope;
         item.tensor = weight;
         item.span = weight->span;
@@ -381,13 +384,13 @@ static void list_kernel(const listing *l, const etch_kernel *kernel, place at)
         list_gather(l, kernel->anchor, at);
         return;
     }
-    if (etch_step_role(kernel->anchor) == ETCH_ROLE_MOVE) {
+    if (etch_step_role(kernel->anchor) == ETCH_ROLE_RESHARD) {
         etch_cost item = item_of_step(l, ETCH_COMM, kernel->anchor, at);
         item.each = kernel->bytes;
-        item.move = kernel->anchor->move;
+        item.collective = kernel->anchor->collective;
         item.axes = kernel->anchor->axes;
         item.step = kernel->anchor;
-        item.cause = kernel->anchor->cause;
+        item.provenance = kernel->anchor->provenance;
         push_comm(l, item);
         return;
     }
@@ -423,7 +426,7 @@ static void list_top(const listing *l, const etch_placed_region *region)
     for (uint32_t i = 0; i < region->kernels.count; i++) {
         place at = outermost(l);
         if (l->stage)
-            at.runs = etch_stage_share(l->stage, region->kernels.at[i]->anchor->home);
+            at.runs = etch_stage_share(l->stage, region->kernels.at[i]->anchor->position);
         list_kernel(l, region->kernels.at[i], at);
     }
     for (uint32_t i = 0; i < region->items.count; i++) {
@@ -443,9 +446,9 @@ static void list_message(const listing *l, etch_phase phase, const etch_cut *cut
         .each = bytes,
         .times = etch_mul(l->sym, l->training->train.micro, count),
         .phase = phase,
-        .move = ETCH_SEND,
+        .collective = ETCH_SEND,
         .axes = etch_stage_axes(l->placed),
-        .cause = {ETCH_RULE_STAGE, .cut = cut, .line = l->placed->stages->line->span},
+        .provenance = {ETCH_RULE_STAGE, .cut = cut, .line = l->placed->stages->line->span},
         .scope = graph->scopes.at[0],
         .span = l->placed->stages->line->span,
     };
@@ -473,44 +476,44 @@ static void list_ending(const listing *l, ending *e)
         return;
     }
     e->elements = etch_update_elements(l->placed, e->weight);
-    list_ending_moves(l, e);
-    list_tie(l, e);
+    list_ending_collectives(l, e);
+    list_shared_reduction(l, e);
     list_ending_flop(l, ETCH_RANK_FLOPS, e);
     list_ending_traffic(l, e);
 }
 
 /* Copies of a unit's weights on the stage, and how many of them it shares with other stages. */
 typedef struct holding {
-    etch_expr copies, counted, tied; /* all; those whose norm it counts; those that others hold as well */
+    etch_expr copies, counted, shared; /* all; those whose norm it counts; those that others hold as well */
 } holding;
 
-static holding holding_of(const listing *l, const etch_unit *unit)
+static holding holding_of(const listing *l, const etch_weight_group *weight_group)
 {
-    etch_expr runs = unit->body ? unit->body->count : etch_int(l->sym, 1);
-    const etch_homes *uses = l->stage ? etch_unit_uses(l->placed, unit) : NULL;
+    etch_expr runs = weight_group->body ? weight_group->body->count : etch_int(l->sym, 1);
+    const etch_positions *uses = l->stage ? etch_weight_group_uses(l->placed, weight_group) : NULL;
     holding all = {runs, runs, etch_int(l->sym, 0)};
     if (uses && uses->count == 0) { /* with the iterations of a loop of the chain */
-        all.copies = all.counted =
-            etch_stage_iterations(l->sym, l->stage, etch_stage_home_of(l->placed, unit->loop), unit->body);
+        all.copies = all.counted = etch_stage_iterations(
+            l->sym, l->stage, etch_stage_position_of(l->placed, weight_group->loop), weight_group->body);
     } else if (uses) {
         all.copies = etch_mul(l->sym, runs, etch_stage_presence(l->sym, l->stage, uses));
         all.counted = etch_mul(l->sym, runs, etch_stage_begins(l->sym, l->stage, uses));
-        all.tied = etch_mul(l->sym, runs, etch_stage_ties(l->sym, l->stage, uses));
+        all.shared = etch_mul(l->sym, runs, etch_stage_shares_weight(l->sym, l->stage, uses));
     }
     return all;
 }
 
 /* Weight by weight, so that modules can be told apart; the sums are those of buckets and updates. */
-static void list_unit(const listing *l, const etch_unit *unit)
+static void list_group(const listing *l, const etch_weight_group *weight_group)
 {
-    const holding held = holding_of(l, unit);
-    for (uint32_t i = 0; i < unit->weights.count; i++) {
-        const etch_expr each = unit->copies.at[i];
-        ending e = {.unit = unit,
-                    .weight = unit->weights.at[i],
+    const holding held = holding_of(l, weight_group);
+    for (uint32_t i = 0; i < weight_group->weights.count; i++) {
+        const etch_expr each = weight_group->copies.at[i];
+        ending e = {.weight_group = weight_group,
+                    .weight = weight_group->weights.at[i],
                     .copies = etch_mul(l->sym, held.copies, each),
                     .counted = etch_mul(l->sym, held.counted, each),
-                    .tied = etch_mul(l->sym, held.tied, each)};
+                    .shared = etch_mul(l->sym, held.shared, each)};
         if (l->gradients[e.weight->id])
             list_ending(l, &e);
     }
@@ -518,10 +521,11 @@ static void list_unit(const listing *l, const etch_unit *unit)
 
 static void list_endings(const listing *l)
 {
-    const uint32_t count = l->placed ? l->placed->units.count : l->training->units.count;
-    etch_unit *const *units = l->placed ? l->placed->units.at : l->training->units.at;
+    const uint32_t count = l->placed ? l->placed->weight_groups.count : l->training->weight_groups.count;
+    etch_weight_group *const *weight_groups =
+        l->placed ? l->placed->weight_groups.at : l->training->weight_groups.at;
     for (uint32_t i = 0; i < count; i++)
-        list_unit(l, units[i]);
+        list_group(l, weight_groups[i]);
 }
 
 /* ---- the door ------------------------------------------------------------------------------------------ */

@@ -53,7 +53,7 @@ typedef enum etch_memory {
     ETCH_MEMORY_MASTER,      /* copies of the weights that the optimizer works on */
     ETCH_MEMORY_MOMENTS,     /* what else it keeps of each weight */
     ETCH_MEMORY_ACTIVATIONS, /* kept for backward, of all microbatches that are under way */
-    ETCH_MEMORY_WORKING,     /* the most that is there beside that while a layer is worked on */
+    ETCH_MEMORY_WORKSPACE,   /* the most that is there beside that while a layer is worked on */
     ETCH_MEMORY_COUNT
 } etch_memory;
 
@@ -66,20 +66,20 @@ typedef struct etch_cost {
     etch_expr each, times;
     etch_expr read; /* traffic: of `each`, what is read; the rest is written */
     etch_phase phase;
-    const etch_row *row; /* op; NULL for params; saved: what it is kept for */
-    etch_memory memory;  /* held: what */
-    bool matmul;         /* counts as a product */
-    bool trainable;      /* params: has a gradient */
-    bool of_weights;     /* of backward: makes gradients of weights and nothing else */
-    etch_move move;      /* comm, wire */
-    uint32_t axes;       /* comm, wire */
+    const etch_row *row;        /* op; NULL for params; saved: what it is kept for */
+    etch_memory memory;         /* held: what */
+    bool matmul;                /* counts as a product */
+    bool trainable;             /* params: has a gradient */
+    bool of_weights;            /* of backward: makes gradients of weights and nothing else */
+    etch_collective collective; /* comm, wire */
+    uint32_t axes;              /* comm, wire */
     etch_scope *scope;
-    const etch_op *op;       /* flops; NULL: of the step's end */
-    const etch_step *step;   /* rank_flops: of an op; comm, wire: the collective, NULL at the end of a step */
-    etch_cause cause;        /* comm, wire: why; the same for all weights of a unit that take part */
-    const etch_loop *loop;   /* innermost forward loop that it runs in, or NULL */
-    const etch_region *body; /* the body of that loop */
-    const etch_tensor *tensor; /* the tensor it computes, or keeps, for tags and names */
+    const etch_op *op;     /* flops; NULL: of the step's end */
+    const etch_step *step; /* rank_flops: of an op; comm, wire: the collective, NULL at the end of a step */
+    etch_provenance provenance; /* comm, wire: why; the same for all weights of a unit that take part */
+    const etch_loop *loop;      /* innermost forward loop that it runs in, or NULL */
+    const etch_region *body;    /* the body of that loop */
+    const etch_tensor *tensor;  /* the tensor it computes, or keeps, for tags and names */
     etch_span span;
 } etch_cost;
 
@@ -107,13 +107,13 @@ void etch_placed_memory(const etch_placed *placed, const etch_stage_view *stage,
 /* ---- conventions (count.h) ----------------------------------------------------------------------------- */
 
 /* What ops are to conventions: which give the logits, choose experts, ... */
-typedef struct etch_marks etch_marks;
-const etch_marks *etch_marks_of(const etch_training *training, etch_arena *arena);
+typedef struct etch_op_roles etch_op_roles;
+const etch_op_roles *etch_op_roles_of(const etch_training *training, etch_arena *arena);
 /* Is known what the convention needs: which dim is the tokens of a sequence, when only the last one is to count? */
-bool etch_count_fits(const etch_count *count, const etch_marks *marks);
+bool etch_count_fits(const etch_count *count, const etch_op_roles *roles);
 /* An item of FLOP as the convention has it; others stay as they are. `placed`: where the item is of one rank. False:
  * it does not count. */
-bool etch_count_apply(const etch_count *count, const etch_marks *marks, const etch_training *training,
+bool etch_count_apply(const etch_count *count, const etch_op_roles *roles, const etch_training *training,
                       const etch_placed *placed, etch_cost *item);
 
 #endif

@@ -17,7 +17,7 @@ const char *etch_memory_name(etch_memory memory)
     static const char *const names[] = {
         [ETCH_MEMORY_WEIGHTS] = "weights",         [ETCH_MEMORY_GRADS] = "grads",
         [ETCH_MEMORY_MASTER] = "master",           [ETCH_MEMORY_MOMENTS] = "moments",
-        [ETCH_MEMORY_ACTIVATIONS] = "activations", [ETCH_MEMORY_WORKING] = "working"};
+        [ETCH_MEMORY_ACTIVATIONS] = "activations", [ETCH_MEMORY_WORKSPACE] = "working"};
     return (unsigned)memory < ETCH_MEMORY_COUNT ? names[memory] : NULL;
 }
 
@@ -42,16 +42,18 @@ static etch_expr held_elements(const listing *l, const etch_tensor *weight, etch
 static etch_expr copies_of(const listing *l, const etch_tensor *weight)
 {
     etch_expr copies = etch_int(l->sym, 1);
-    bool by_unit = false;
+    bool by_layer = false;
     for (const etch_region *body = weight->region; body && body->loop; body = body->parent) {
         const bool top = !body->parent || !body->parent->loop;
-        const etch_home home = l->stage && top ? etch_stage_home_of(l->placed, body->loop) : ETCH_NO_HOME;
-        by_unit = by_unit || home != ETCH_NO_HOME;
-        copies = etch_mul(l->sym, copies,
-                          home != ETCH_NO_HOME ? etch_stage_iterations(l->sym, l->stage, home, body)
-                                               : body->count);
+        const etch_position position =
+            l->stage && top ? etch_stage_position_of(l->placed, body->loop) : ETCH_NO_POSITION;
+        by_layer = by_layer || position != ETCH_NO_POSITION;
+        copies =
+            etch_mul(l->sym, copies,
+                     position != ETCH_NO_POSITION ? etch_stage_iterations(l->sym, l->stage, position, body)
+                                                  : body->count);
     }
-    if (!l->stage || by_unit)
+    if (!l->stage || by_layer)
         return copies;
     return etch_mul(l->sym, copies,
                     etch_stage_presence(l->sym, l->stage, &l->placed->stages->uses[weight->id]));
@@ -107,10 +109,10 @@ static etch_expr under_way(const listing *l, uint32_t chunk)
 /* Iterations that a chunk of the stage runs of a body of a loop of the chain. */
 static etch_expr iterations_of(const listing *l, const etch_region *body, uint32_t chunk)
 {
-    const uint32_t entry = etch_home_entry(etch_stage_home_of(l->placed, body->loop));
+    const uint32_t segment = etch_position_segment(etch_stage_position_of(l->placed, body->loop));
     etch_expr count = etch_int(l->sym, 0);
-    for (uint32_t i = 0; i < l->stage->ranges[entry].count; i++) {
-        const etch_stretch *range = &l->stage->ranges[entry].at[i];
+    for (uint32_t i = 0; i < l->stage->ranges[segment].count; i++) {
+        const etch_layer_interval *range = &l->stage->ranges[segment].at[i];
         if (range->chunk == chunk)
             count = etch_add(l->sym, count, etch_class_count(l->sym, body, range->low, range->high));
     }
@@ -118,23 +120,23 @@ static etch_expr iterations_of(const listing *l, const etch_region *body, uint32
 }
 
 /* The body of a loop of the chain around it; NULL: there is none. */
-static const etch_region *unit_of(const listing *l, const etch_region *body)
+static const etch_region *layer_of(const listing *l, const etch_region *body)
 {
     while (body && body->parent && body->parent->loop)
         body = body->parent;
-    return body && etch_stage_home_of(l->placed, body->loop) != ETCH_NO_HOME ? body : NULL;
+    return body && etch_stage_position_of(l->placed, body->loop) != ETCH_NO_POSITION ? body : NULL;
 }
 
 /* All that is under way in chunks, as if each held as many iterations as the one with the fewest, and for each chunk what
  * it holds more, as often as that is under way at most. */
-static etch_expr under_way_of_unit(const listing *l, const etch_region *unit)
+static etch_expr under_way_of_layer(const listing *l, const etch_region *layer)
 {
     const etch_pipe_sizes sizes = sizes_of(l);
-    etch_expr fewest = iterations_of(l, unit, 0), sum = etch_int(l->sym, 0);
+    etch_expr fewest = iterations_of(l, layer, 0), sum = etch_int(l->sym, 0);
     for (uint32_t chunk = 1; chunk < l->place->chunks; chunk++)
-        fewest = etch_smaller(l->sym, fewest, iterations_of(l, unit, chunk));
+        fewest = etch_smaller(l->sym, fewest, iterations_of(l, layer, chunk));
     for (uint32_t chunk = 0; chunk < l->place->chunks; chunk++) {
-        const etch_expr more = etch_sub(l->sym, iterations_of(l, unit, chunk), fewest);
+        const etch_expr more = etch_sub(l->sym, iterations_of(l, layer, chunk), fewest);
         sum = etch_add(l->sym, sum, etch_mul(l->sym, more, under_way(l, chunk)));
     }
     const etch_expr all =
@@ -146,7 +148,7 @@ static etch_expr under_way_of_unit(const listing *l, const etch_region *unit)
 static etch_expr times_under_way(const listing *l, const etch_cost *item)
 {
     const etch_stages *stages = l->placed->stages;
-    const etch_region *unit = stages && l->stage ? unit_of(l, item->body) : NULL;
+    const etch_region *layer = stages && l->stage ? layer_of(l, item->body) : NULL;
     if (!stages)
         return item->times;
     if (l->place->chunks == 1)
@@ -157,16 +159,16 @@ static etch_expr times_under_way(const listing *l, const etch_cost *item)
         return etch_mul(l->sym, item->times, etch_div(l->sym, all, sizes.chunks));
     }
     const etch_expr last = etch_sub(l->sym, l->place->stages, etch_int(l->sym, 1));
-    const uint32_t chunk = l->place->stage == last && !unit ? l->place->chunks - 1 : 0;
+    const uint32_t chunk = l->place->stage == last && !layer ? l->place->chunks - 1 : 0;
     etch_expr rest = item->times, under = etch_int(l->sym, 0);
-    if (unit) {
-        const etch_home home = etch_stage_home_of(l->placed, unit->loop);
-        const etch_expr runs = etch_stage_iterations(l->sym, l->stage, home, unit);
+    if (layer) {
+        const etch_position position = etch_stage_position_of(l->placed, layer->loop);
+        const etch_expr runs = etch_stage_iterations(l->sym, l->stage, position, layer);
         etch_expr each = etch_int(l->sym, 1);
-        for (const etch_region *body = item->body; body != unit; body = body->parent)
+        for (const etch_region *body = item->body; body != layer; body = body->parent)
             each = etch_mul(l->sym, each, body->count);
         rest = etch_larger(l->sym, etch_int(l->sym, 0), etch_sub(l->sym, rest, etch_mul(l->sym, each, runs)));
-        under = etch_mul(l->sym, each, under_way_of_unit(l, unit));
+        under = etch_mul(l->sym, each, under_way_of_layer(l, layer));
     }
     return etch_add(l->sym, under, etch_mul(l->sym, rest, under_way(l, chunk)));
 }
@@ -207,8 +209,8 @@ void etch_placed_memory(const etch_placed *placed, const etch_stage_view *stage,
         list_saved(&l);
     const etch_cost working = {
         .measure = ETCH_HELD,
-        .memory = ETCH_MEMORY_WORKING,
-        .each = etch_working_set(placed, l.stage),
+        .memory = ETCH_MEMORY_WORKSPACE,
+        .each = etch_workspace_bytes(placed, l.stage),
         .times = etch_int(l.sym, 1),
         .scope = graph->scopes.at[0],
         .span = placed->plan->span,

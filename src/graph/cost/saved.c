@@ -25,7 +25,7 @@ typedef struct keeping {
         *reader;    /* by tensor id: the first op that reads the value in backward; NULL: nothing does */
     uint32_t *item; /* by tensor id: 1 + the item that counts the value; 0: none does yet */
     etch_saved_stage *stage;   /* whose part is counted; NULL: all of it */
-    etch_expr parts;           /* of which one is counted, of each value */
+    etch_expr shards;          /* of which one is counted, of each value */
     const etch_placed *placed; /* as ranks of it hold them; NULL: as the model does */
     bool changed;
     etch_saved_list all;
@@ -40,11 +40,11 @@ static bool is_kept(const etch_tensor *tensor)
 
 /* ---- reads ------------------------------------------------------------------------------------------ */
 
-/* `home`: where the stages read it. */
-static void note_at(keeping *k, const etch_tensor *tensor, const etch_op *reader, etch_home home)
+/* `position`: where the stages read it. */
+static void note_at(keeping *k, const etch_tensor *tensor, const etch_op *reader, etch_position position)
 {
     const etch_tensor *place = etch_saved_place_of(k->ways, tensor);
-    if (etch_saved_stage_note(k->stage, place, home))
+    if (etch_saved_stage_note(k->stage, place, position))
         k->changed = true;
     if (k->reader[place->id])
         return;
@@ -66,7 +66,7 @@ static void read_region(etch_arena *arena, const etch_region *region, etch_readi
         const etch_op *op = region->items.at[i].op;
         const etch_loop *loop = region->items.at[i].loop;
         for (uint32_t n = 0; op && op->row->role != ETCH_ROLE_FREE && n < op->in_count; n++)
-            ETCH_PUSH(arena, &out->all, (etch_reading){op->ins[n], op, ETCH_NO_HOME});
+            ETCH_PUSH(arena, &out->all, (etch_reading){op->ins[n], op, ETCH_NO_POSITION});
         for (uint32_t n = 0; loop && n < loop->bodies.count; n++)
             read_region(arena, loop->bodies.at[n], out);
     }
@@ -89,7 +89,7 @@ static bool all_read(const keeping *k, const etch_carry *carry)
 {
     for (uint32_t n = 0; n < etch_saved_loop_of(carry)->bodies.count; n++) {
         const etch_carry *c = etch_saved_in_class(carry, n);
-        if (!etch_saved_rests(k->ways, c) && !k->reader[c->in->id])
+        if (!etch_saved_is_invariant(k->ways, c) && !k->reader[c->in->id])
             return false;
     }
     return true;
@@ -100,11 +100,13 @@ static void note_class(keeping *k, const etch_carry *c)
 {
     const etch_op *in = k->reader[c->in->id], *out = k->reader[etch_saved_place_of(k->ways, c->out)->id];
     const uint32_t begin = first_class(k->sym, etch_saved_loop_of(c));
-    if (in && (c->in->region->index == begin || !etch_saved_makes(k->ways, etch_saved_in_class(c, begin))))
+    if (in &&
+        (c->in->region->index == begin || !etch_saved_is_produced(k->ways, etch_saved_in_class(c, begin))))
         note(k, c, c->init, in);
-    if ((in && etch_saved_rests(k->ways, c)) || (out && etch_saved_makes(k->ways, c) && all_read(k, c)))
+    if ((in && etch_saved_is_invariant(k->ways, c)) ||
+        (out && etch_saved_is_produced(k->ways, c) && all_read(k, c)))
         note(k, c, c->result, in ? in : out);
-    if (in && !etch_saved_makes(k->ways, c) && !etch_saved_rests(k->ways, c))
+    if (in && !etch_saved_is_produced(k->ways, c) && !etch_saved_is_invariant(k->ways, c))
         note(k, c, c->out, in);
 }
 
@@ -116,9 +118,9 @@ static void note_again(keeping *k, const etch_carry *c)
     const etch_op *reader = k->reader[c->result->id];
     for (uint32_t n = 0; n < etch_saved_loop_of(c)->bodies.count && !reader; n++)
         reader = k->reader[etch_saved_in_class(c, n)->in->id];
-    if (reader && !etch_saved_makes(k->ways, c) && !etch_saved_rests(k->ways, c))
+    if (reader && !etch_saved_is_produced(k->ways, c) && !etch_saved_is_invariant(k->ways, c))
         note(k, c, c->out, reader);
-    if (reader && etch_saved_rests(k->ways, etch_saved_in_class(c, begin)))
+    if (reader && etch_saved_is_invariant(k->ways, etch_saved_in_class(c, begin)))
         note(k, c, c->init, reader);
 }
 
@@ -138,9 +140,9 @@ static void note_chain(keeping *k, const etch_carry *c)
     const etch_carry *ahead = etch_saved_ahead_of(k->ways, c);
     if (in)
         note(k, c, c->init, in);
-    if (in && !etch_saved_makes(k->ways, c))
+    if (in && !etch_saved_is_produced(k->ways, c))
         note(k, c, ahead ? ahead->init : c->out, in);
-    if (out && etch_saved_makes(k->ways, c))
+    if (out && etch_saved_is_produced(k->ways, c))
         note(k, c, c->result, out);
     if (ahead)
         note_behind(k, c, ahead);
@@ -192,7 +194,7 @@ static etch_saved *item_of(keeping *k, const etch_tensor *tensor)
         const etch_saved item = {
             .tensor = tensor,
             .body = tensor->region->loop ? tensor->region : NULL,
-            .elements = etch_div(k->sym, elements_of(k, tensor), k->parts),
+            .elements = etch_div(k->sym, elements_of(k, tensor), k->shards),
             .width = etch_dtype_bytes(tensor->dtype),
             .times = times_of(k, tensor),
             .reader = k->reader[tensor->id],
@@ -217,7 +219,7 @@ static bool same_bytes(const keeping *k, const etch_tensor *a, const etch_tensor
 static bool is_older(const keeping *k, const etch_tensor *tensor)
 {
     const etch_carry *carry = etch_saved_carry_in(k->ways, tensor);
-    return carry && !etch_saved_some_make(k->ways, carry);
+    return carry && !etch_saved_some_produce(k->ways, carry);
 }
 
 /* The item of `tensor` counts the end of its chain, too, once for each time that the loop is run, unless that is
@@ -268,17 +270,17 @@ static void count_chain(keeping *k, const etch_carry *c)
         return;
     }
     etch_saved *item = item_of(k, c->in);
-    const etch_expr stretches = etch_saved_stage_stretches(k->stage, k->sym, c->in->region);
+    const etch_expr intervals = etch_saved_stage_intervals(k->stage, k->sym, c->in->region);
     if (k->item[out->id]) {
         const etch_tensor *by = k->all.at[k->item[out->id] - 1].tensor;
-        take_off(k, item, etch_sub(k->sym, times_of(k, c->in), stretches));
+        take_off(k, item, etch_sub(k->sym, times_of(k, c->in), intervals));
         if (by->region != c->in->region ||
             !etch_saved_carry_in(k->ways, by)) /* which would count all but the last */
             k->item[c->result->id] = k->item[out->id];
     } else {
         k->item[out->id] = k->item[c->in->id];
         if (k->reader[out->id]) /* of a stretch, the last is made here and enters an iteration elsewhere */
-            take_off(k, item, etch_sub(k->sym, ends_of(k, c, ETCH_LAST_OF), stretches));
+            take_off(k, item, etch_sub(k->sym, ends_of(k, c, ETCH_LAST_OF), intervals));
     }
     claim(k, c->in, c, etch_saved_place_of(k->ways, c->init));
 }
@@ -301,13 +303,14 @@ static void count_behind(keeping *k, const etch_carry *c, const etch_carry *ahea
 static void count_loop(keeping *k, const etch_region *body)
 {
     for (uint32_t n = 0; n < body->carries.count; n++)
-        if (etch_saved_makes(k->ways, &body->carries.at[n]))
+        if (etch_saved_is_produced(k->ways, &body->carries.at[n]))
             count_chain(k, &body->carries.at[n]);
     for (uint32_t n = 0; n < body->carries.count; n++) {
         const etch_carry *c = &body->carries.at[n], *ahead = etch_saved_ahead_of(k->ways, c);
         if (ahead)
             count_behind(k, c, ahead);
-        else if (!etch_saved_makes(k->ways, c)) /* older places, which are counted where they are made */
+        else if (!etch_saved_is_produced(k->ways,
+                                         c)) /* older places, which are counted where they are made */
             k->reader[c->in->id] = NULL;
     }
 }
@@ -320,9 +323,10 @@ static void count_classes(keeping *k, const etch_carry *first)
     const uint32_t begin = first_class(k->sym, loop);
     for (uint32_t n = 0; n < loop->bodies.count; n++) {
         const etch_carry *c = etch_saved_in_class(first, n);
-        if (etch_saved_rests(k->ways, c)
+        if (etch_saved_is_invariant(k->ways, c)
                 ? all
-                : !etch_saved_some_make(k->ways, c)) /* is what enters a later one, or leaves; or is older */
+                : !etch_saved_some_produce(k->ways,
+                                           c)) /* is what enters a later one, or leaves; or is older */
             k->reader[c->in->id] = NULL;
         if (!k->reader[c->in->id])
             continue;
@@ -334,7 +338,7 @@ static void count_classes(keeping *k, const etch_carry *first)
     for (uint32_t n = 0; all && n < loop->bodies.count; n++) {
         const etch_carry *c = etch_saved_in_class(first, n);
         const etch_tensor *out = etch_saved_place_of(k->ways, c->out);
-        if (etch_saved_makes(k->ways, c) && !k->item[out->id] && same_bytes(k, c->in, out))
+        if (etch_saved_is_produced(k->ways, c) && !k->item[out->id] && same_bytes(k, c->in, out))
             k->item[out->id] = k->item[c->in->id];
     }
 }
@@ -372,14 +376,14 @@ void etch_saved_for(const etch_training *training, const etch_readings *readings
                  .arena = graph->arena,
                  .count = graph->tensors.count,
                  .stage = stage,
-                 .parts = readings->parts,
+                 .shards = readings->shards,
                  .placed = readings->placed};
     k.ways = etch_saved_ways_new(training);
     k.reader = ETCH_NEW_ARRAY(k.arena, k.count, const etch_op *);
     k.item = ETCH_NEW_ARRAY(k.arena, k.count, uint32_t);
     for (uint32_t i = 0; i < readings->all.count; i++) {
         const etch_reading *r = &readings->all.at[i];
-        note_at(&k, r->tensor, r->reader, r->home);
+        note_at(&k, r->tensor, r->reader, r->position);
     }
     do {
         k.changed = false;
@@ -399,7 +403,7 @@ void etch_saved_for(const etch_training *training, const etch_readings *readings
 
 void etch_graph_saved(const etch_training *training, etch_saved_list *out)
 {
-    etch_readings readings = {.parts = etch_int(training->graph->sym, 1)};
+    etch_readings readings = {.shards = etch_int(training->graph->sym, 1)};
     if (!training->backward)
         return;
     read_region(training->graph->arena, training->backward, &readings);

@@ -29,8 +29,8 @@ static void put_value(const dump *d, const etch_value *value)
     for (uint32_t a = 0; a < plan->mesh.count; a++)
         if (value->place[a] == ETCH_PARTIAL)
             etch_buf_printf(d->out, "+%s", plan->mesh.at[a].name);
-    if (value->flat)
-        etch_buf_printf(d->out, "/%s", etch_axes_label(d->placed, value->flat));
+    if (value->sharded_flat)
+        etch_buf_printf(d->out, "/%s", etch_axes_label(d->placed, value->sharded_flat));
 }
 
 static void put_values(const dump *d, etch_value *const *values, uint32_t count)
@@ -43,13 +43,13 @@ static void put_values(const dump *d, etch_value *const *values, uint32_t count)
 }
 
 /* " over tp: operand of rms_norm" */
-static void put_cause(const dump *d, const etch_step *step)
+static void put_provenance(const dump *d, const etch_step *step)
 {
-    const etch_cause *cause = &step->cause;
+    const etch_provenance *provenance = &step->provenance;
     etch_buf_printf(d->out, " over %s: %s", etch_axes_label(d->placed, step->axes),
-                    etch_rule_name(cause->rule));
-    if (cause->op)
-        etch_buf_printf(d->out, " of %s", etch_row_name(cause->op->row));
+                    etch_rule_name(provenance->rule));
+    if (provenance->op)
+        etch_buf_printf(d->out, " of %s", etch_row_name(provenance->op->row));
 }
 
 static void put_step(const dump *d, const etch_step *step, uint32_t depth)
@@ -60,8 +60,8 @@ static void put_step(const dump *d, const etch_step *step, uint32_t depth)
     etch_buf_printf(d->out, " = %s(", etch_row_name(step->row));
     put_values(d, step->ins, step->in_count);
     etch_buf_puts(d->out, ")");
-    if (step->move)
-        put_cause(d, step);
+    if (step->collective)
+        put_provenance(d, step);
     for (uint32_t i = 0; i < step->out_count; i++)
         if (step->accumulate_into[i])
             etch_buf_printf(d->out, " into %s", step->accumulate_into[i]->name);

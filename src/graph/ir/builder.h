@@ -10,7 +10,8 @@
 etch_graph *etch_graph_new(etch_arena *arena, etch_sym *sym, etch_diags *diags, etch_dtypes dtypes,
                            const char *model, etch_span span);
 /* A new dim. Two calls make two dims, whatever their names. */
-etch_dim *etch_graph_dim(etch_graph *graph, const char *name, etch_expr size, bool ragged, etch_span span);
+etch_dim *etch_graph_dim(etch_graph *graph, const char *name, etch_expr size, bool average_sized,
+                         etch_span span);
 /* Calls of modules, in a stack: scopes name where ops belong. */
 void etch_graph_enter(etch_graph *graph, const char *module, etch_span call);
 void etch_graph_leave(etch_graph *graph);

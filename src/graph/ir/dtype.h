@@ -27,10 +27,10 @@ bool etch_dtype_is_real(etch_dtype dtype);
 typedef uint32_t etch_dtype_said;
 
 /* What travels: numbers, and where blocks of them share a scale, an f32 for each block. */
-typedef struct etch_travel {
+typedef struct etch_comm_dtype {
     etch_dtype_said dtype;
     uint32_t block; /* elements; 0: there are no scales */
-} etch_travel;
+} etch_comm_dtype;
 
 /* What each class of tensors has. Classes behind the first four follow another one unless they are said. */
 typedef struct etch_dtypes {
@@ -39,7 +39,7 @@ typedef struct etch_dtypes {
     etch_dtype_said moments; /* what else the optimizer keeps; follows `optim` */
     /* What travels in a collective; follows what the tensor has. */
     etch_dtype_said grads_comm, weights_comm; /* gradients and weights among the ranks that share them */
-    etch_travel dispatch, combine;            /* slots of tokens on the way to their experts, and back */
+    etch_comm_dtype dispatch, combine;        /* slots of tokens on the way to their experts, and back */
 } etch_dtypes;
 
 /* The classes in the order in which messages list them. */
@@ -56,7 +56,7 @@ bool etch_dtype_class_has_blocks(uint32_t class);
 /* Changes to some classes, as the dtype lines of a plan say them. */
 typedef struct etch_precision {
     etch_dtype_said at[ETCH_DTYPE_CLASSES];
-    uint32_t blocks[ETCH_DTYPE_CLASSES]; /* as in etch_travel */
+    uint32_t blocks[ETCH_DTYPE_CLASSES]; /* as in etch_comm_dtype */
     bool no_master;                      /* `master = none`: the optimizer keeps no copy of the weights */
     etch_span spans[ETCH_DTYPE_CLASSES]; /* where each is said */
 } etch_precision;

@@ -14,20 +14,20 @@
 typedef struct etch_dim {
     const char *name;
     etch_expr size;                 /* elements, over the whole job */
-    bool ragged;                    /* declared with ~: a size on average */
+    bool average_sized;             /* declared with ~: a size on average */
     bool grows;                     /* what a cache holds, where a served model runs in several steps */
     uint32_t id;                    /* order of creation within the graph */
-    const struct etch_dim *twin;    /* the dim that this one was first renamed from (keys of a sequence: its
+    const struct etch_dim *alias;   /* the dim that this one was first renamed from (keys of a sequence: its
                                     queries); NULL otherwise */
     const struct etch_dim *experts; /* of slots: whose they are; NULL for most */
     ETCH_VEC(const struct etch_dim *)
-    holds; /* of slots: the dims of the tokens and choices that fill them, and those that they hold; none for
+    packed_from; /* of slots: the dims of the tokens and choices that fill them, and those that they hold; none for
               most */
     etch_span span; /* where it is declared */
 } etch_dim;
 
 /* Is it `other`, or does it hold its elements? Then a microbatch of `other` is one of both. */
-bool etch_dim_holds(const etch_dim *dim, const etch_dim *other);
+bool etch_dim_is_packed_from(const etch_dim *dim, const etch_dim *other);
 
 typedef enum etch_kind {
     ETCH_INPUT, /* given to the model */
@@ -48,18 +48,18 @@ typedef enum etch_phase {
 
 const char *etch_phase_name(etch_phase phase);
 
-typedef enum etch_move {
-    ETCH_NO_MOVE,
+typedef enum etch_collective {
+    ETCH_NO_COLLECTIVE,
     ETCH_SLICE,
     ETCH_REDUCE_SCATTER,
     ETCH_ALL_TO_ALL,
     ETCH_ALL_REDUCE,
     ETCH_ALL_GATHER,
     ETCH_SEND, /* to the stage that comes next or before: never between placements */
-    ETCH_MOVE_COUNT
-} etch_move;
+    ETCH_COLLECTIVE_COUNT
+} etch_collective;
 
-const char *etch_move_name(etch_move move); /* "all_reduce" as in queries */
+const char *etch_collective_name(etch_collective collective); /* "all_reduce" as in queries */
 
 /* One call of a module: where an op belongs, and what a plan's `for MODULE` speaks of. */
 typedef struct etch_scope {
@@ -149,7 +149,7 @@ typedef struct etch_operands {
 
 etch_operands etch_operands_of(etch_arena *arena, const etch_row *row);
 /* The place of an optional operand; UINT32_MAX: there is none of this name. */
-uint32_t etch_operands_slot(const etch_operands *operands, const char *name);
+uint32_t etch_operands_index(const etch_operands *operands, const char *name);
 
 typedef enum etch_edge { ETCH_NO_EDGE, ETCH_ENTER, ETCH_LEAVE } etch_edge;
 

@@ -8,7 +8,7 @@ void etch_dim_add(etch_graph *graph, etch_dim_list *list, etch_dim *dim); /* unl
 /* Has none of the dims size 0, for what is divided by how many elements there are? False after an error. */
 bool etch_dims_have_elements(const etch_graph *graph, etch_dim *const *dims, uint32_t count);
 /* Marks `to` as another name for `from`, unless that is so the other way round. */
-void etch_dim_twin(etch_dim *to, const etch_dim *from);
+void etch_dim_alias(etch_dim *to, const etch_dim *from);
 
 /* A call in the making, for the rules of shape.c: what is called with what, and where. */
 typedef struct etch_call {

@@ -70,7 +70,7 @@ static bool loop_is_needed(const keeper *k, const etch_loop *loop)
 static void mark_region(keeper *k, const etch_region *region);
 
 /* What an iteration needs of the one before it is needed of each. True when that was not known yet. */
-static bool mark_handed_on(keeper *k, const etch_loop *loop)
+static bool mark_carried(keeper *k, const etch_loop *loop)
 {
     bool changed = false;
     for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
@@ -83,11 +83,11 @@ static bool mark_handed_on(keeper *k, const etch_loop *loop)
 static void mark_loop(keeper *k, const etch_loop *loop)
 {
     bool changed = true;
-    mark_handed_on(k, loop);
+    mark_carried(k, loop);
     while (changed) {
         for (uint32_t b = 0; b < loop->bodies.count; b++)
             mark_region(k, loop->bodies.at[b]);
-        changed = mark_handed_on(k, loop);
+        changed = mark_carried(k, loop);
     }
     for (uint32_t i = 0; i < etch_loop_carries(loop)->count; i++)
         if (carry_is_needed(k, loop, i))

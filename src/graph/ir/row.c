@@ -97,9 +97,9 @@ bool etch_op_is_matmul(const etch_op *op)
 }
 
 /* Is one dim another name of the other? */
-static bool are_twins(const etch_dim *a, const etch_dim *b)
+static bool are_aliases(const etch_dim *a, const etch_dim *b)
 {
-    return a && b && (a->twin == b || b->twin == a);
+    return a && b && (a->alias == b || b->alias == a);
 }
 
 const etch_dim *etch_op_query_dim(const etch_op *op)
@@ -113,7 +113,7 @@ const etch_dim *etch_op_query_dim(const etch_op *op)
     for (uint32_t i = 0; i < q->rank; i++) {
         if (k && etch_has_dim(k, q->dims[i]))
             continue;
-        if (are_twins(key, q->dims[i]))
+        if (are_aliases(key, q->dims[i]))
             return q->dims[i];
         only = q->dims[i];
         candidates++;

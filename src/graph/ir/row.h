@@ -10,7 +10,7 @@ typedef enum etch_role {
     ETCH_ROLE_PRODUCT,   /* a kernel when it sums a dim, pointwise otherwise */
     ETCH_ROLE_POINTWISE, /* joins the kernel before it, else the one after it */
     ETCH_ROLE_FREE,      /* no node: another view of the same memory */
-    ETCH_ROLE_MOVE       /* a collective, or a free slice */
+    ETCH_ROLE_RESHARD    /* a collective, or a free slice */
 } etch_role;
 
 /* Dims of the results. */
@@ -186,7 +186,7 @@ struct etch_row {
 
 /* The row of a use, and of a move. */
 const etch_row *etch_row_for(const etch_graph *graph, etch_use use);
-const etch_row *etch_row_of_move(const etch_graph *graph, etch_move move);
+const etch_row *etch_row_of_collective(const etch_graph *graph, etch_collective collective);
 
 /* ---- questions about one op ---------------------------------------------------------------------------- */
 

@@ -74,9 +74,9 @@ void etch_padding_check(etch_placer *p)
         const etch_pad *pad = pad_of(p->plan, dim);
         if (!pad)
             continue;
-        if (dim->ragged)
+        if (dim->average_sized)
             refuse(p, pad, dim, NULL, "its size is one on average, which nothing needs to divide");
-        else if (batch && etch_dim_holds(dim, batch))
+        else if (batch && etch_dim_is_packed_from(dim, batch))
             refuse(p, pad, dim, NULL, "it is what microbatches divide");
         else
             check_region(p, p->graph->forward, pad, dim);

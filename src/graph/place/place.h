@@ -3,7 +3,7 @@
 #ifndef ETCH_GRAPH_PLACE_PLACE_H
 #define ETCH_GRAPH_PLACE_PLACE_H
 
-#include "graph/place/cause.h"
+#include "graph/place/provenance.h"
 #include "graph/train/train.h"
 
 /* What later passes make of a placed graph; their headers (graph/stage, graph/step) say more. */
@@ -25,7 +25,7 @@ typedef struct etch_value {
     etch_tensor *tensor;
     etch_state place[ETCH_MAX_AXES];
     uint32_t
-        flat; /* of a weight, for most 0: axes among whose ranks the elements that `place` gives a rank are
+        sharded_flat; /* of a weight, for most 0: axes among whose ranks the elements that `place` gives a rank are
                       divided, laid out flat and padded to equal parts */
     struct etch_step *step; /* what makes it; NULL for inputs, weights, arguments of loop bodies, constants */
     uint32_t id;
@@ -33,52 +33,52 @@ typedef struct etch_value {
 
 /* Where in the chain of units something of the top level runs: with a block, with the first or the last
  * iteration of a loop, or with all of them. Along the chain homes grow. */
-typedef uint32_t etch_home;
-#define ETCH_NO_HOME UINT32_MAX
-#define ETCH_NO_ENTRY UINT32_MAX
+typedef uint32_t etch_position;
+#define ETCH_NO_POSITION UINT32_MAX
+#define ETCH_NO_SEGMENT UINT32_MAX
 
 enum { ETCH_SIDES = 3 };
 
 typedef enum etch_side { ETCH_FIRST_OF, ETCH_ALL_OF, ETCH_LAST_OF } etch_side;
 
-static inline etch_home etch_home_at(uint32_t entry, etch_side side)
+static inline etch_position etch_position_at(uint32_t segment, etch_side side)
 {
-    return ETCH_SIDES * entry + (uint32_t)side;
+    return ETCH_SIDES * segment + (uint32_t)side;
 }
 
-static inline uint32_t etch_home_entry(etch_home home)
+static inline uint32_t etch_position_segment(etch_position position)
 {
-    return home / ETCH_SIDES;
+    return position / ETCH_SIDES;
 }
 
-static inline etch_side etch_home_side(etch_home home)
+static inline etch_side etch_position_side(etch_position position)
 {
-    return (etch_side)(home % ETCH_SIDES);
+    return (etch_side)(position % ETCH_SIDES);
 }
 
 /* An op as one placement runs it, or a move between placements. */
 typedef struct etch_step {
     etch_op *op;         /* NULL for a collective of the step's end (gradient bucket, clip) */
     const etch_row *row; /* of the op; the move's row for moves */
-    etch_move move;
+    etch_collective collective;
     uint32_t axes;                    /* move: bit i for mesh axis i */
-    etch_dtype travels;               /* move: dtype of what is sent, */
+    etch_dtype comm_dtype;            /* move: dtype of what is sent, */
     uint32_t block;                   /* and how many elements share a scale that is sent as well; 0: none */
     etch_state factor[ETCH_MAX_AXES]; /* which dim each axis divides the work along */
     etch_expr
-        part; /* of causal queries in contiguous parts, which of them the rank has, from 0; NULL: equal work */
+        work_share; /* of causal queries in contiguous parts, which of them the rank has, from 0; NULL: equal work */
     etch_value **ins, **outs;
     uint32_t in_count, out_count;
     etch_tensor **accumulate_into; /* by result: the gradient that it is added into in place, or NULL */
     etch_phase phase;
     etch_scope *scope;
-    etch_cause cause; /* move: why it is there */
+    etch_provenance provenance; /* move: why it is there */
     const etch_expr
         *copies;     /* of several weights that are gathered at once, by operand: how often one run finds
                                 each; NULL for all else */
     bool once;       /* a gather that only the first microbatch needs */
     uint32_t kernel; /* index in the region's kernels, or UINT32_MAX (no node) */
-    etch_home home;  /* of the top level: where in the chain of stages */
+    etch_position position; /* of the top level: where in the chain of stages */
     uint32_t id;
 } etch_step;
 
@@ -103,7 +103,8 @@ typedef struct etch_placed_loop {
     etch_loop *loop;
     ETCH_VEC(etch_placed_region *) bodies; /* by class, as those of the loop */
     struct etch_placed_loop *forward;
-    etch_home home; /* of the top level: ETCH_ALL_OF an entry that is this loop, or where all of it runs */
+    etch_position
+        position; /* of the top level: ETCH_ALL_OF an entry that is this loop, or where all of it runs */
 } etch_placed_loop;
 
 /* `divisor` must divide `size` when the plan is bound. */
@@ -120,25 +121,25 @@ typedef struct etch_placed {
     const etch_training *training;
     const etch_plan *plan;
     etch_arena *arena;
-    etch_placed_region *forward, *backward; /* backward may be NULL */
-    const struct etch_plan_parts *parts;    /* of the model, as the scopes of the plan see it */
-    etch_stages *stages;                    /* NULL: the plan has one stage */
-    etch_value **weight_of;                 /* by tensor id: the placed weight, or NULL */
+    etch_placed_region *forward, *backward;       /* backward may be NULL */
+    const struct etch_plan_regions *plan_regions; /* of the model, as the scopes of the plan see it */
+    etch_stages *stages;                          /* NULL: the plan has one stage */
+    etch_value **weight_of;                       /* by tensor id: the placed weight, or NULL */
     /* By tensor id of a weight: axes over which its gradient is partial, and axes among whose ranks its
      * optimizer states are divided. */
     uint32_t *sync_axes, *zero_axes;
     etch_gatherings
         gatherings; /* of weights that ranks hold in parts; in the order of forward, then backward */
-    ETCH_VEC(etch_unit *)
-    units;                         /* those of the training graph, apart where their weights are in different
+    ETCH_VEC(etch_weight_group *)
+    weight_groups;                  /* those of the training graph, apart where their weights are in different
                                     stages */
-    etch_buckets buckets;          /* reductions; order of units: last used first */
-    ETCH_VEC(etch_update) updates; /* order of units: first used first */
-    etch_buckets gathers;          /* of weights that were updated in shards; order of updates */
-    etch_buckets ties;             /* sums over the stages that use the same weights, after `buckets` */
-    ETCH_VEC(etch_update) norms;   /* clipping: sums of squares, by units; none without it */
+    etch_buckets buckets;           /* reductions; order of units: last used first */
+    ETCH_VEC(etch_update) updates;  /* order of units: first used first */
+    etch_buckets gathers;           /* of weights that were updated in shards; order of updates */
+    etch_buckets shared_reductions; /* sums over the stages that use the same weights, after `buckets` */
+    ETCH_VEC(etch_update) norms;    /* clipping: sums of squares, by units; none without it */
     ETCH_VEC(etch_requirement) requirements;
-    uint32_t uneven_axes; /* the coordinates on these say how much work a rank has: see etch_at_part */
+    uint32_t uneven_axes; /* the coordinates on these say how much work a rank has: see etch_at_work_share */
     uint32_t value_count, step_count;
     etch_diags *diags;
 } etch_placed;
@@ -154,12 +155,12 @@ etch_expr etch_value_elements(const etch_placed *placed, const etch_value *value
 etch_expr etch_value_bytes(const etch_placed *placed, const etch_value *value);
 
 /* Ranks whose coordinates on the uneven axes differ do unequal work: formulas of it have etch_coordinate of these
- * axes in them. Puts in those of one of `etch_part_count` parts: `number` counts them from 0, in the order in which
+ * axes in them. Puts in those of one of `etch_work_share_count` parts: `number` counts them from 0, in the order in which
  * ranks are numbered; NULL: of the last one, which has most. */
 etch_expr etch_coordinate(etch_sym *sym, uint32_t axis);
 
-etch_expr etch_at_part(const etch_placed *placed, etch_expr expr, etch_expr number);
-etch_expr etch_part_count(const etch_placed *placed);
+etch_expr etch_at_work_share(const etch_placed *placed, etch_expr expr, etch_expr number);
+etch_expr etch_work_share_count(const etch_placed *placed);
 /* The value behind renames and identities: what is in memory. */
 etch_value *etch_value_root(etch_value *value);
 /* What a value shows or was moved from: the operand of the view or move that makes it. */

@@ -4,7 +4,7 @@
 #define ETCH_GRAPH_PLACE_PLACER_H
 
 #include "graph/place/steps.h"
-#include "graph/plan/parts.h"
+#include "graph/plan/plan_regions.h"
 
 /* A moved copy of a value, shared by the consumers of one phase in one region (R8). */
 typedef struct etch_placed_copy {
@@ -52,14 +52,14 @@ typedef struct etch_placer {
     etch_value *
         *resolved; /* of a partial result: the first copy without partial sums, which backward reads */
     etch_value_use *uses;
-    etch_requested_layout *wants;
+    etch_requested_layout *requests;
     /* by op id */
     etch_step **steps;
     /* by loop id: the forward loop's placed form */
     etch_placed_loop **loops;
     ETCH_VEC(etch_placed_copy) copies;
     ETCH_VEC(etch_token_route) routes;
-    etch_plan_parts parts;
+    etch_plan_regions plan_regions;
     /* the place in work */
     etch_placed_region *region;
     bool failed;

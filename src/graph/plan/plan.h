@@ -106,7 +106,7 @@ enum { ETCH_OFFLOAD_MASTER = 1, ETCH_OFFLOAD_MOMENTS = 2 };
 
 /* How long the copies last that level 3 gathers. */
 typedef enum etch_keep {
-    ETCH_KEEP_UNIT,       /* until the unit has computed: gathered in forward, and again in backward */
+    ETCH_KEEP_GROUP,      /* until the unit has computed: gathered in forward, and again in backward */
     ETCH_KEEP_MICROBATCH, /* from forward to backward of the same microbatch */
     ETCH_KEEP_STEP        /* for all microbatches */
 } etch_keep;
@@ -118,12 +118,12 @@ typedef struct etch_zero {
     bool whole;     /* gradients are added up whole, and reduced once a step: always so with level 1 */
     etch_keep keep; /* the rest: of level 3 */
     uint32_t
-        again; /* of `axes`: backward gathers over these only, from parts that forward leaves; 0: not said */
+        backward_axes; /* of `axes`: backward gathers over these only, from parts that forward leaves; 0: not said */
     uint64_t ahead; /* how many units ahead of what computes weights are gathered */
     const char *const
-        *units; /* loops whose iterations are gathered one by one; without any, all outermost ones */
-    const etch_span *unit_spans;
-    uint32_t unit_count;
+        *weight_groups; /* loops whose iterations are gathered one by one; without any, all outermost ones */
+    const etch_span *group_spans;
+    uint32_t group_count;
     etch_span span;
 } etch_zero;
 

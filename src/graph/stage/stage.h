@@ -6,59 +6,61 @@
 #include "graph/place/place.h"
 
 /* A link of the chain: a loop, each of whose iterations is a unit, or a block, which is one. */
-typedef struct etch_stage_entry {
+typedef struct etch_stage_segment {
     const char *name;       /* as the plan selects it */
     uint32_t selector;      /* which name of the stage line that is */
     const etch_loop *loop;  /* NULL: a block */
     etch_expr first, count; /* units: those of the entries before it; its own */
-} etch_stage_entry;
+} etch_stage_segment;
 
 /* Where a chain may be cut: before an entry, or between the iterations of a loop. What is alive there goes
  * to the next stage in one message for each microbatch; backward, cotangents go the other way. A value that
  * the loop hands on is the body's argument. */
 typedef struct etch_cut {
-    uint32_t entry;
+    uint32_t segment;
     bool inside; /* the entry's loop; else before the entry */
     ETCH_VEC(etch_value *) forward, backward;
     etch_expr forward_bytes, backward_bytes; /* of one rank and message */
 } etch_cut;
 
-typedef ETCH_VEC(etch_home) etch_homes;
+typedef ETCH_VEC(etch_position) etch_positions;
 
 /* The chain that a plan's stage line makes of the model. */
 typedef struct etch_stages {
     const etch_stage_line *line;
-    ETCH_VEC(etch_stage_entry) entries; /* in program order, at least one */
-    etch_expr units;                    /* of all entries */
-    ETCH_VEC(etch_cut) cuts;            /* along the chain */
-    uint32_t *entry_of_op;              /* by op id: the entry that it is listed in, or ETCH_NO_ENTRY */
-    etch_homes *uses; /* by tensor id of a weight: where it is used, each once, ascending; empty where each
+    ETCH_VEC(etch_stage_segment) segments; /* in program order, at least one */
+    etch_expr layers;                      /* of all entries */
+    ETCH_VEC(etch_cut) cuts;               /* along the chain */
+    uint32_t *segment_of_op;               /* by op id: the entry that it is listed in, or ETCH_NO_SEGMENT */
+    etch_positions
+        *uses; /* by tensor id of a weight: where it is used, each once, ascending; empty where each
                          iteration of a loop of the chain has its own */
 } etch_stages;
 
 /* Is it the home of a loop whose iterations are units? */
-bool etch_home_is_loop(const etch_stages *stages, etch_home home);
+bool etch_position_is_loop(const etch_stages *stages, etch_position position);
 /* The home of a loop of the chain. */
-etch_home etch_stage_home_of(const etch_placed *placed, const etch_loop *loop);
+etch_position etch_stage_position_of(const etch_placed *placed, const etch_loop *loop);
 /* Where the weights of a unit are used: NULL where there are no stages; empty for a loop of the chain, where
  * each iteration has its own. */
-const etch_homes *etch_unit_uses(const etch_placed *placed, const etch_unit *unit);
+const etch_positions *etch_weight_group_uses(const etch_placed *placed,
+                                             const etch_weight_group *weight_group);
 
 /* ---- one stage ----------------------------------------------------------------------------------------- */
 
 /* Units that a stage holds of an entry, counted from its first one. */
-typedef struct etch_stretch {
+typedef struct etch_layer_interval {
     etch_expr low, high; /* to before it */
     uint32_t chunk;      /* of the stage: whose they are */
-} etch_stretch;
+} etch_layer_interval;
 
-typedef ETCH_VEC(etch_stretch) etch_stretches;
+typedef ETCH_VEC(etch_layer_interval) etch_layer_intervals;
 
 /* What one stage holds of the chain, as numbers or as formulas. */
 typedef struct etch_stage_view {
     const etch_stages *stages;
     etch_expr (*shares)[ETCH_SIDES]; /* by entry and side: units */
-    etch_stretches *ranges;          /* by entry: where the units are, for a loop that has classes */
+    etch_layer_intervals *ranges;    /* by entry: where the units are, for a loop that has classes */
     bool *held;                      /* by entry: is there any of it? */
     bool *whole;                     /* by entry: is that all of it? */
     etch_expr *forward, *backward;   /* by cut: messages of a microbatch that the stage sends there */
@@ -67,15 +69,15 @@ typedef struct etch_stage_view {
 /* Sizes of a bound chain. */
 typedef struct etch_stage_numbers {
     uint32_t stages, chunks;
-    uint64_t units;
-    const uint64_t *entries; /* units of each entry */
-    const uint64_t *counts;  /* units of each link, or NULL: spread evenly */
+    uint64_t layers;
+    const uint64_t *segments; /* units of each entry */
+    const uint64_t *counts;   /* units of each link, or NULL: spread evenly */
 } etch_stage_numbers;
 
 /* Do they make a chain? Otherwise reports why not. */
 bool etch_stage_numbers_fit(const etch_placed *placed, const etch_stage_numbers *numbers);
 /* Units of a link: as they are counted, or spread evenly, when the first links take what is left over. */
-uint64_t etch_link_units(const etch_stage_numbers *numbers, uint64_t link);
+uint64_t etch_model_chunk_layers(const etch_stage_numbers *numbers, uint64_t model_chunk);
 const etch_stage_view *etch_stage_view_of(const etch_placed *placed, const etch_stage_numbers *numbers,
                                           uint32_t stage);
 
@@ -87,14 +89,14 @@ typedef enum etch_stage_class { ETCH_STAGE_FIRST, ETCH_STAGE_MIDDLE, ETCH_STAGE_
 const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_stage_class class,
                                              etch_expr stages, uint32_t chunks, etch_expr number);
 /* Units of a home that the stage holds. */
-etch_expr etch_stage_share(const etch_stage_view *view, etch_home home);
+etch_expr etch_stage_share(const etch_stage_view *view, etch_position position);
 /* Those of them, at the home of a loop, that are iterations of the class of `body`. */
-etch_expr etch_stage_iterations(etch_sym *sym, const etch_stage_view *view, etch_home home,
+etch_expr etch_stage_iterations(etch_sym *sym, const etch_stage_view *view, etch_position position,
                                 const etch_region *body);
 /* 1 when the stage uses a weight with these uses, else 0; 1 when it is the first stage that does; and 1 when other
  * stages use it as well. */
-etch_expr etch_stage_presence(etch_sym *sym, const etch_stage_view *view, const etch_homes *uses);
-etch_expr etch_stage_begins(etch_sym *sym, const etch_stage_view *view, const etch_homes *uses);
-etch_expr etch_stage_ties(etch_sym *sym, const etch_stage_view *view, const etch_homes *uses);
+etch_expr etch_stage_presence(etch_sym *sym, const etch_stage_view *view, const etch_positions *uses);
+etch_expr etch_stage_begins(etch_sym *sym, const etch_stage_view *view, const etch_positions *uses);
+etch_expr etch_stage_shares_weight(etch_sym *sym, const etch_stage_view *view, const etch_positions *uses);
 
 #endif

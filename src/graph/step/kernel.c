@@ -23,10 +23,10 @@ typedef struct group {
     uint32_t item;     /* where it stands */
     etch_step *anchor; /* NULL: elementwise steps only */
     etch_phase phase;
-    etch_home home;   /* steps of two stages are no kernel */
-    bool read;        /* by something that stands outside */
-    bool gathered;    /* reads weights that were gathered for it */
-    uint32_t stretch; /* of the top level: counted over its loops */
+    etch_position position; /* steps of two stages are no kernel */
+    bool read;              /* by something that stands outside */
+    bool gathered;          /* reads weights that were gathered for it */
+    uint32_t interval;      /* of the top level: counted over its loops */
     etch_kernel *kernel;
     uint32_t index; /* of the kernel */
 } group;
@@ -58,7 +58,7 @@ const char *etch_granularity_name(etch_granularity granularity)
 
 typedef struct grouping {
     etch_placed *placed;
-    uint32_t stretch; /* of the top level, at work */
+    uint32_t interval; /* of the top level, at work */
     const rule *rule;
     etch_arena *scratch;
     maker *makers;         /* by value id */
@@ -117,9 +117,9 @@ static group *group_before(const grouping *g, const etch_placed_region *region, 
             latest = from;
     }
     group *before = latest.by.group;
-    if (!before || before->phase != step->phase || before->home != step->home)
+    if (!before || before->phase != step->phase || before->position != step->position)
         return NULL;
-    bool collective = before->anchor && etch_step_role(before->anchor) == ETCH_ROLE_MOVE;
+    bool collective = before->anchor && etch_step_role(before->anchor) == ETCH_ROLE_RESHARD;
     return collective ? NULL : before;
 }
 
@@ -128,10 +128,10 @@ static group *group_before(const grouping *g, const etch_placed_region *region, 
 static bool is_free_to_take(const origin *from, const group *taker)
 {
     const group *taken = from->by.group;
-    if (taken && taken->gathered && taken->stretch != taker->stretch)
+    if (taken && taken->gathered && taken->interval != taker->interval)
         return false;
     return taken && !taken->anchor && !taken->read && !from->sharded && taken->region == taker->region &&
-           taken->phase == taker->phase && taken->home == taker->home;
+           taken->phase == taker->phase && taken->position == taker->position;
 }
 
 static void take_over_operands(const grouping *g, group *taker)
@@ -155,8 +155,8 @@ static group *group_new(const grouping *g, const etch_placed_region *region, uin
     made->region = region;
     made->item = item;
     made->phase = first->phase;
-    made->home = first->home;
-    made->stretch = g->stretch;
+    made->position = first->position;
+    made->interval = g->interval;
     return made;
 }
 
@@ -165,9 +165,9 @@ static group *group_new(const grouping *g, const etch_placed_region *region, uin
 static group *group_to_join(const grouping *g, const etch_placed_region *region, const etch_step *step,
                             etch_role role, group *open)
 {
-    if (role == ETCH_ROLE_MOVE)
+    if (role == ETCH_ROLE_RESHARD)
         return NULL;
-    if (g->rule->segment && open && open->phase == step->phase && open->home == step->home)
+    if (g->rule->segment && open && open->phase == step->phase && open->position == step->position)
         return open;
     return g->rule->operands && role == ETCH_ROLE_POINTWISE ? group_before(g, region, step) : NULL;
 }
@@ -260,7 +260,7 @@ static void group_region(grouping *g, etch_placed_region *region)
         if (step) {
             group *own = g->groups[step->id] = group_step(g, region, i, step, open);
             if (own)
-                open = etch_step_role(step) == ETCH_ROLE_MOVE ? NULL : own;
+                open = etch_step_role(step) == ETCH_ROLE_RESHARD ? NULL : own;
             continue;
         }
         open = NULL;
@@ -268,7 +268,7 @@ static void group_region(grouping *g, etch_placed_region *region)
             read_by_loop(g, etch_loop_carries(loop)->at[k].init);
         for (uint32_t b = 0; b < loop->bodies.count; b++)
             group_body(g, loop->bodies.at[b]);
-        g->stretch += !region->loop;
+        g->interval += !region->loop;
         for (uint32_t k = 0; k < etch_loop_carries(loop)->count; k++) {
             const etch_value *result = etch_loop_carries(loop)->at[k].result;
             if (result)
@@ -311,7 +311,7 @@ void etch_kernels(etch_placed *placed, etch_granularity granularity)
     group_region(&g, placed->forward);
     if (placed->backward)
         group_region(&g, placed->backward);
-    etch_travel_find(placed);
+    etch_comm_dtypes_find(placed);
     etch_kernel_io(placed, g.made_by);
 #ifndef NDEBUG
     check_order(&g, placed->forward);

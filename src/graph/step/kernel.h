@@ -3,7 +3,7 @@
 #define ETCH_GRAPH_STEP_KERNEL_H
 
 #include "graph/place/steps.h"
-#include "graph/stage/chain.h"
+#include "graph/stage/layers.h"
 #include "graph/step/step.h"
 
 /* Fills `zero_axes`. Needs `weight_of` and `stages`; called once, by `etch_place`. False after an error. */
@@ -20,8 +20,8 @@ void etch_updates(etch_placed *placed);
 /* The axes that number the stages; none without stages. */
 uint32_t etch_stage_axes(const etch_placed *placed);
 /* Bytes that a rank puts into a move; of one operand of it. */
-etch_expr etch_payload(const etch_placed *placed, const etch_step *move);
-etch_expr etch_payload_of(const etch_placed *placed, const etch_step *move, uint32_t operand);
+etch_expr etch_payload(const etch_placed *placed, const etch_step *collective);
+etch_expr etch_payload_of(const etch_placed *placed, const etch_step *collective, uint32_t operand);
 /* FLOP of one execution on one rank. */
 etch_expr etch_step_flop(const etch_placed *placed, const etch_step *step);
 etch_expr etch_step_flop_by(const etch_placed *placed, const etch_step *step, const etch_flop_rule *rule);
@@ -35,17 +35,17 @@ etch_tensor **etch_gradients_by_weight(const etch_training *training, etch_arena
 etch_expr etch_update_elements(const etch_placed *placed, const etch_tensor *weight);
 
 /* The collectives that a weight takes part in at the end of a step, in the order in which they happen. */
-typedef struct etch_ending_move {
-    etch_move move; /* ETCH_NO_MOVE: there is none in this place */
+typedef struct etch_ending_collective {
+    etch_collective collective; /* ETCH_NO_COLLECTIVE: there is none in this place */
     uint32_t axes;
     bool every_microbatch;
     etch_expr bytes; /* payload of one rank, for one copy */
-} etch_ending_move;
+} etch_ending_collective;
 
-enum { ETCH_ENDING_MOVES = 3 };
+enum { ETCH_ENDING_COLLECTIVES = 3 };
 
-void etch_ending_moves(const etch_placed *placed, const etch_tensor *weight,
-                       etch_ending_move moves[ETCH_ENDING_MOVES]);
+void etch_ending_collectives(const etch_placed *placed, const etch_tensor *weight,
+                             etch_ending_collective collectives[ETCH_ENDING_COLLECTIVES]);
 /* FLOP and bytes of the optimizer for one element of `weight`, and how many of the bytes it reads (`reads` may be NULL);
  * zero without an optimizer. */
 uint32_t etch_update_flop(const etch_training *training);

@@ -46,7 +46,7 @@ static bool see_part(local *l, const etch_flop_rule *rule)
     const etch_attrs *attrs = &l->step->op->attrs;
     const etch_training *training = l->placed->training;
     etch_sym *sym = training->graph->sym;
-    if (!l->step->part || rule->pairs != ETCH_PAIRS_EXACT || attrs->pairs)
+    if (!l->step->work_share || rule->pairs != ETCH_PAIRS_EXACT || attrs->pairs)
         return false;
     etch_expr queries = etch_training_size(training, l->counted), keys = etch_int(sym, 1), others = keys;
     for (uint32_t i = 0; i < attrs->over_count; i++) {
@@ -54,7 +54,7 @@ static bool see_part(local *l, const etch_flop_rule *rule)
         keys = etch_mul(sym, keys, size);
         others = i > 0 ? etch_mul(sym, others, size) : others;
     }
-    const etch_expr end = etch_add(sym, l->step->part, etch_int(sym, 1));
+    const etch_expr end = etch_add(sym, l->step->work_share, etch_int(sym, 1));
     const etch_expr own = etch_div(sym, queries, parts_of(l, l->counted));
     l->shown = attrs->over[0];
     l->seen = etch_div(sym, etch_add(sym, etch_sub(sym, keys, queries), etch_mul(sym, end, own)), others);
@@ -65,7 +65,7 @@ static bool see_part(local *l, const etch_flop_rule *rule)
 etch_expr etch_step_flop_by(const etch_placed *placed, const etch_step *step, const etch_flop_rule *rule)
 {
     etch_sym *sym = placed->training->graph->sym;
-    if (step->move != ETCH_NO_MOVE)
+    if (step->collective != ETCH_NO_COLLECTIVE)
         return etch_int(sym, 0);
     local here = {placed, step, etch_op_counted_queries(step->op), NULL, NULL};
     if (see_part(&here, rule))
@@ -246,7 +246,7 @@ static void fill_kernel(io *x, etch_kernel *kernel)
         read_operands(x, kernel, step);
         write_results(x, kernel, step);
     }
-    if (etch_step_role(kernel->anchor) != ETCH_ROLE_MOVE)
+    if (etch_step_role(kernel->anchor) != ETCH_ROLE_RESHARD)
         return;
     kernel->bytes = etch_payload(x->placed, kernel->anchor);
     kernel->read = etch_int(x->sym, 0);

@@ -31,8 +31,8 @@ typedef struct etch_kernel {
 /* One collective at the end of a step, of the weights of a unit: their gradients are reduced to what the
  * optimizer reads, or what it has updated is gathered. */
 typedef struct etch_bucket {
-    etch_unit *unit;
-    etch_move move; /* reduce-scatter or all-reduce of gradients, all-gather of weights */
+    etch_weight_group *weight_group;
+    etch_collective collective; /* reduce-scatter or all-reduce of gradients, all-gather of weights */
     uint32_t axes;
     bool every_microbatch;             /* else once, at the end of the step */
     etch_expr bytes;                   /* payload of one rank */
@@ -41,14 +41,14 @@ typedef struct etch_bucket {
 
 /* The optimizer's node of one unit. */
 typedef struct etch_update {
-    etch_unit *unit;
+    etch_weight_group *weight_group;
     etch_expr flop, bytes;
     ETCH_VEC(etch_tensor *) gradients;
 } etch_update;
 
 /* The dtype in which a collective sends an operand; and its payload, where a rank has so many elements of one copy. */
-etch_dtype etch_travels_as(const etch_placed *placed, const etch_step *move, uint32_t operand);
-etch_expr etch_payload_by(const etch_placed *placed, const etch_step *move, uint32_t operand,
+etch_dtype etch_comm_dtype_of(const etch_placed *placed, const etch_step *collective, uint32_t operand);
+etch_expr etch_payload_by(const etch_placed *placed, const etch_step *collective, uint32_t operand,
                           etch_expr elements);
 
 /* ---- weights that ranks hold in parts ------------------------------------------------------------------ */

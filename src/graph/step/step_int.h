@@ -8,6 +8,6 @@
  * value. */
 void etch_kernel_io(etch_placed *placed, etch_kernel *const *made_by);
 /* Says in which dtype every move sends what it moves; called before etch_kernel_io. */
-void etch_travel_find(etch_placed *placed);
+void etch_comm_dtypes_find(etch_placed *placed);
 
 #endif

@@ -74,8 +74,8 @@ etch_expr etch_update_elements(const etch_placed *placed, const etch_tensor *wei
 /* Over axes that divide the states, partial gradients become shards, and what is left partial is all-reduced
  * as shards; a gradient that is whole on such an axis is cut without a collective, before anything moves. Where
  * ranks hold gradients in parts, each microbatch adds to the parts. */
-void etch_ending_moves(const etch_placed *placed, const etch_tensor *weight,
-                       etch_ending_move moves[ETCH_ENDING_MOVES])
+void etch_ending_collectives(const etch_placed *placed, const etch_tensor *weight,
+                             etch_ending_collective collectives[ETCH_ENDING_COLLECTIVES])
 {
     const etch_training *training = placed->training;
     etch_sym *sym = training->graph->sym;
@@ -87,18 +87,20 @@ void etch_ending_moves(const etch_placed *placed, const etch_tensor *weight,
         etch_mul(sym, shard, etch_int(sym, etch_dtype_bytes(etch_dtype_or(gathered, weight->dtype))));
     const bool each = placed->plan->reduce_each;
     const uint32_t whole = zero & ~etch_zero_divides(placed, weight, ETCH_HOLDS_WEIGHT);
-    moves[0] = (etch_ending_move){
-        .move = ETCH_REDUCE_SCATTER,
+    collectives[0] = (etch_ending_collective){
+        .collective = ETCH_REDUCE_SCATTER,
         .axes = partial & zero,
         .every_microbatch = each || etch_zero_divides(placed, weight, ETCH_HOLDS_GRADIENT) != 0,
         .bytes = etch_mul(sym, of_gradient, etch_group_size(placed, partial & zero))};
-    moves[1] = (etch_ending_move){
-        .move = ETCH_ALL_REDUCE, .axes = partial & ~zero, .every_microbatch = each, .bytes = of_gradient};
-    moves[2] = (etch_ending_move){
-        .move = ETCH_ALL_GATHER, .axes = training->train.optimizer.row ? whole : 0, .bytes = of_weight};
-    for (uint32_t i = 0; i < ETCH_ENDING_MOVES; i++)
-        if (!moves[i].axes)
-            moves[i].move = ETCH_NO_MOVE;
+    collectives[1] = (etch_ending_collective){.collective = ETCH_ALL_REDUCE,
+                                              .axes = partial & ~zero,
+                                              .every_microbatch = each,
+                                              .bytes = of_gradient};
+    collectives[2] = (etch_ending_collective){
+        .collective = ETCH_ALL_GATHER, .axes = training->train.optimizer.row ? whole : 0, .bytes = of_weight};
+    for (uint32_t i = 0; i < ETCH_ENDING_COLLECTIVES; i++)
+        if (!collectives[i].axes)
+            collectives[i].collective = ETCH_NO_COLLECTIVE;
 }
 
 /* ---- units --------------------------------------------------------------------------------------------- */
@@ -121,9 +123,10 @@ typedef struct ending {
 } ending;
 
 /* Elements of the i-th weight of a unit that a rank updates, all copies. */
-static etch_expr unit_elements(const ending *e, const etch_unit *unit, uint32_t i)
+static etch_expr group_elements(const ending *e, const etch_weight_group *weight_group, uint32_t i)
 {
-    return etch_mul(e->sym, unit->copies.at[i], etch_update_elements(e->placed, unit->weights.at[i]));
+    return etch_mul(e->sym, weight_group->copies.at[i],
+                    etch_update_elements(e->placed, weight_group->weights.at[i]));
 }
 
 static etch_expr times(const ending *e, etch_expr elements, uint32_t constant)
@@ -133,51 +136,53 @@ static etch_expr times(const ending *e, etch_expr elements, uint32_t constant)
 
 /* The bucket of the unit for this move, made when it is the first of its kind: those from `first` on are the
  * unit's, in rising order of axes. */
-static etch_bucket *bucket_for(const ending *e, etch_buckets *list, uint32_t first, etch_unit *unit,
-                               const etch_ending_move *move)
+static etch_bucket *bucket_for(const ending *e, etch_buckets *list, uint32_t first,
+                               etch_weight_group *weight_group, const etch_ending_collective *collective)
 {
     uint32_t at = first;
-    while (at < list->count && list->at[at].axes < move->axes)
+    while (at < list->count && list->at[at].axes < collective->axes)
         at++;
-    if (at < list->count && list->at[at].axes == move->axes)
+    if (at < list->count && list->at[at].axes == collective->axes)
         return &list->at[at];
     ETCH_PUSH(e->arena, list, (etch_bucket){0});
     for (uint32_t i = list->count - 1; i > at; i--)
         list->at[i] = list->at[i - 1];
-    list->at[at] = (etch_bucket){.unit = unit,
-                                 .move = move->move,
-                                 .axes = move->axes,
-                                 .every_microbatch = move->every_microbatch,
+    list->at[at] = (etch_bucket){.weight_group = weight_group,
+                                 .collective = collective->collective,
+                                 .axes = collective->axes,
+                                 .every_microbatch = collective->every_microbatch,
                                  .bytes = etch_int(e->sym, 0)};
     return &list->at[at];
 }
 
 /* The collectives of a unit that are the n-th of a weight: one for each set of axes. */
-static void add_buckets(const ending *e, etch_unit *unit, uint32_t n, etch_buckets *list)
+static void add_buckets(const ending *e, etch_weight_group *weight_group, uint32_t n, etch_buckets *list)
 {
     const uint32_t first = list->count;
-    for (uint32_t i = 0; i < unit->weights.count; i++) {
-        const etch_tensor *weight = unit->weights.at[i];
-        etch_ending_move moves[ETCH_ENDING_MOVES];
+    for (uint32_t i = 0; i < weight_group->weights.count; i++) {
+        const etch_tensor *weight = weight_group->weights.at[i];
+        etch_ending_collective collectives[ETCH_ENDING_COLLECTIVES];
         if (!e->gradients[weight->id])
             continue;
-        etch_ending_moves(e->placed, weight, moves);
-        if (moves[n].move == ETCH_NO_MOVE)
+        etch_ending_collectives(e->placed, weight, collectives);
+        if (collectives[n].collective == ETCH_NO_COLLECTIVE)
             continue;
-        etch_bucket *bucket = bucket_for(e, list, first, unit, &moves[n]);
+        etch_bucket *bucket = bucket_for(e, list, first, weight_group, &collectives[n]);
         ETCH_PUSH(e->arena, &bucket->gradients, e->gradients[weight->id]);
-        bucket->bytes = etch_add(e->sym, bucket->bytes, etch_mul(e->sym, unit->copies.at[i], moves[n].bytes));
+        bucket->bytes = etch_add(e->sym, bucket->bytes,
+                                 etch_mul(e->sym, weight_group->copies.at[i], collectives[n].bytes));
     }
 }
 
-static void add_update(const ending *e, etch_unit *unit)
+static void add_update(const ending *e, etch_weight_group *weight_group)
 {
-    etch_update update = {.unit = unit, .flop = etch_int(e->sym, 0), .bytes = etch_int(e->sym, 0)};
-    for (uint32_t i = 0; i < unit->weights.count; i++) {
-        const etch_tensor *weight = unit->weights.at[i];
+    etch_update update = {
+        .weight_group = weight_group, .flop = etch_int(e->sym, 0), .bytes = etch_int(e->sym, 0)};
+    for (uint32_t i = 0; i < weight_group->weights.count; i++) {
+        const etch_tensor *weight = weight_group->weights.at[i];
         if (!e->gradients[weight->id])
             continue;
-        etch_expr elements = unit_elements(e, unit, i);
+        etch_expr elements = group_elements(e, weight_group, i);
         ETCH_PUSH(e->placed->arena, &update.gradients, e->gradients[weight->id]);
         update.flop = etch_add(e->sym, update.flop, times(e, elements, etch_update_flop(e->training)));
         update.bytes =
@@ -188,15 +193,15 @@ static void add_update(const ending *e, etch_unit *unit)
 }
 
 /* The sum of squares of a unit's gradients. */
-static void add_norm(const ending *e, etch_unit *unit)
+static void add_norm(const ending *e, etch_weight_group *weight_group)
 {
-    etch_update norm = {.unit = unit};
+    etch_update norm = {.weight_group = weight_group};
     etch_expr elements = etch_int(e->sym, 0);
-    for (uint32_t i = 0; i < unit->weights.count; i++) {
-        etch_tensor *gradient = e->gradients[unit->weights.at[i]->id];
+    for (uint32_t i = 0; i < weight_group->weights.count; i++) {
+        etch_tensor *gradient = e->gradients[weight_group->weights.at[i]->id];
         if (!gradient)
             continue;
-        elements = etch_add(e->sym, elements, unit_elements(e, unit, i));
+        elements = etch_add(e->sym, elements, group_elements(e, weight_group, i));
         ETCH_PUSH(e->arena, &norm.gradients, gradient);
     }
     norm.flop = times(e, elements, etch_clip_flop(e->training));
@@ -206,32 +211,33 @@ static void add_norm(const ending *e, etch_unit *unit)
 }
 
 /* May more than one stage use weights? What a loop of the chain declares itself is used by one iteration. */
-static bool may_be_shared(const ending *e, const etch_homes *uses)
+static bool may_be_shared(const ending *e, const etch_positions *uses)
 {
     return uses &&
-           (uses->count > 1 || (uses->count == 1 && etch_home_is_loop(e->placed->stages, uses->at[0])));
+           (uses->count > 1 || (uses->count == 1 && etch_position_is_loop(e->placed->stages, uses->at[0])));
 }
 
 /* Stages that use the same weights add up their gradients. */
-static void add_tie(const ending *e, etch_unit *unit)
+static void add_shared_reduction(const ending *e, etch_weight_group *weight_group)
 {
-    const etch_homes *uses = etch_unit_uses(e->placed, unit);
+    const etch_positions *uses = etch_weight_group_uses(e->placed, weight_group);
     const uint32_t width = etch_sync_width(e->training);
     if (!may_be_shared(e, uses))
         return;
-    etch_bucket tie = {.unit = unit,
-                       .move = ETCH_ALL_REDUCE,
-                       .axes = etch_stage_axes(e->placed),
-                       .bytes = etch_int(e->sym, 0)};
-    for (uint32_t i = 0; i < unit->weights.count; i++) {
-        etch_tensor *gradient = e->gradients[unit->weights.at[i]->id];
+    etch_bucket shared_reduction = {.weight_group = weight_group,
+                                    .collective = ETCH_ALL_REDUCE,
+                                    .axes = etch_stage_axes(e->placed),
+                                    .bytes = etch_int(e->sym, 0)};
+    for (uint32_t i = 0; i < weight_group->weights.count; i++) {
+        etch_tensor *gradient = e->gradients[weight_group->weights.at[i]->id];
         if (!gradient)
             continue;
-        ETCH_PUSH(e->arena, &tie.gradients, gradient);
-        tie.bytes = etch_add(e->sym, tie.bytes, times(e, unit_elements(e, unit, i), width));
+        ETCH_PUSH(e->arena, &shared_reduction.gradients, gradient);
+        shared_reduction.bytes =
+            etch_add(e->sym, shared_reduction.bytes, times(e, group_elements(e, weight_group, i), width));
     }
-    if (tie.gradients.count > 0)
-        ETCH_PUSH(e->arena, &e->placed->ties, tie);
+    if (shared_reduction.gradients.count > 0)
+        ETCH_PUSH(e->arena, &e->placed->shared_reductions, shared_reduction);
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------------- */
@@ -240,19 +246,19 @@ static void add_all(const ending *e)
 {
     etch_placed *placed = e->placed;
     const etch_train *train = &e->training->train;
-    for (uint32_t i = placed->units.count; i-- > 0;) {
-        add_buckets(e, placed->units.at[i], 0, &placed->buckets);
-        add_buckets(e, placed->units.at[i], 1, &placed->buckets);
-        add_tie(e, placed->units.at[i]);
+    for (uint32_t i = placed->weight_groups.count; i-- > 0;) {
+        add_buckets(e, placed->weight_groups.at[i], 0, &placed->buckets);
+        add_buckets(e, placed->weight_groups.at[i], 1, &placed->buckets);
+        add_shared_reduction(e, placed->weight_groups.at[i]);
     }
-    for (uint32_t i = 0; i < placed->units.count; i++) {
+    for (uint32_t i = 0; i < placed->weight_groups.count; i++) {
         if (train->clip)
-            add_norm(e, placed->units.at[i]);
+            add_norm(e, placed->weight_groups.at[i]);
         if (train->optimizer.row)
-            add_update(e, placed->units.at[i]);
+            add_update(e, placed->weight_groups.at[i]);
     }
-    for (uint32_t i = 0; i < placed->units.count; i++)
-        add_buckets(e, placed->units.at[i], 2, &placed->gathers);
+    for (uint32_t i = 0; i < placed->weight_groups.count; i++)
+        add_buckets(e, placed->weight_groups.at[i], 2, &placed->gathers);
 }
 
 void etch_updates(etch_placed *placed)
@@ -266,7 +272,7 @@ void etch_updates(etch_placed *placed)
         .arena = placed->arena,
         .gradients = etch_gradients_by_weight(training, scratch),
     };
-    etch_placed_units(placed);
+    etch_placed_weight_groups(placed);
     add_all(&e);
     etch_arena_free(scratch);
 }

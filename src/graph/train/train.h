@@ -30,13 +30,13 @@ typedef struct etch_train {
 
 /* Weights that are synchronised and updated together: one iteration of an outermost loop, or what lies
  * between loops. Each class of iterations has its own. */
-typedef struct etch_unit {
+typedef struct etch_weight_group {
     etch_loop *loop;   /* forward loop, or NULL */
     etch_region *body; /* of its iterations: the class; NULL without a loop */
     uint32_t segment;  /* order of first use at top level */
     ETCH_VEC(etch_tensor *) weights;
     ETCH_VEC(etch_expr) copies; /* how often each weight exists in one unit: 1, or the count of inner loops */
-} etch_unit;
+} etch_weight_group;
 
 /* A training graph: the forward region of `graph` and what was derived from it. */
 typedef struct etch_training {
@@ -44,7 +44,7 @@ typedef struct etch_training {
     etch_train train;
     etch_region *backward;             /* NULL when the model has no loss */
     ETCH_VEC(etch_tensor *) gradients; /* by order of weights; NULL where a weight has none */
-    ETCH_VEC(etch_unit *) units;
+    ETCH_VEC(etch_weight_group *) weight_groups;
 } etch_training;
 
 /* Replaces what is run again. `plan`: whose scopes it speaks of; NULL: of none. */

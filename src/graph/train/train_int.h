@@ -3,7 +3,7 @@
 #define ETCH_GRAPH_TRAIN_TRAIN_INT_H
 
 #include "graph/ir/row.h"
-#include "graph/plan/parts.h"
+#include "graph/plan/plan_regions.h"
 #include "graph/train/train.h"
 
 typedef ETCH_VEC(etch_tensor *) etch_tensor_list;
@@ -13,7 +13,7 @@ typedef struct etch_recompute_block {
     const etch_scope *scope;
     const etch_region *region;
     uint32_t first, end; /* its items */
-    bool again;          /* has been run again */
+    bool recomputed;     /* has been run again */
 } etch_recompute_block;
 
 typedef struct etch_recomputing {
@@ -25,22 +25,22 @@ typedef struct etch_recomputing {
 } etch_recomputing;
 
 /* Contributions to the cotangents of forward values, in one region. */
-typedef struct etch_cotangent_parts {
+typedef struct etch_cotangent_terms {
     etch_tensor_list *to;   /* by forward id */
     ETCH_VEC(uint32_t) ids; /* to which something was contributed */
-} etch_cotangent_parts;
+} etch_cotangent_terms;
 
 typedef struct etch_deriver {
     etch_graph *graph;
     etch_training *training;
     uint32_t forward_count;      /* tensors of the forward graph: ids below it */
     bool *needs;                 /* by forward id: does a trainable weight stand behind it? */
-    etch_cotangent_parts *parts; /* of the region in work */
+    etch_cotangent_terms *terms; /* of the region in work */
     /* Empty ones: there is one for every region that is open, not for all. */
-    ETCH_VEC(etch_cotangent_parts *) idle;
+    ETCH_VEC(etch_cotangent_terms *) idle;
     etch_loop **loop_version; /* by forward loop: its recomputed copy, or NULL */
-    etch_region **undone_by;  /* by forward loop: the body in work that undoes it */
-    etch_recomputing again;
+    etch_region **reverse_of; /* by forward loop: the body in work that undoes it */
+    etch_recomputing recomputed;
     bool failed, found_integer;
 } etch_deriver;
 

@@ -504,7 +504,7 @@ static bool read_named(etch_env *env, const etch_row *row, const etch_ast_arg *a
     const etch_keyword_info *info = find_keyword(row, arg->name.text);
     if (info)
         return read_keyword(env, info, arg, attrs);
-    uint32_t slot = etch_operands_slot(ins, arg->name.text);
+    uint32_t slot = etch_operands_index(ins, arg->name.text);
     if (slot == UINT32_MAX)
         return unknown_keyword(env, row, arg);
     if (!ins->at[slot])

@@ -1,4 +1,4 @@
-/* `zero 3 @ (nodes,gpus), unit = layer, keep = false, again = gpus, prefetch = 1, reduce = microbatch`. */
+/* `zero 3 @ (nodes,gpus), unit = layer, keep = false, backward_axes = gpus, prefetch = 1, reduce = microbatch`. */
 #include "lang/plan/plan_int.h"
 
 #include <string.h>
@@ -46,14 +46,14 @@ static void read_again(etch_plan_builder *b, const etch_ast_def *def, etch_zero 
         etch_note(diag, out->span, "these are here");
         return;
     }
-    out->again = axes.bits;
+    out->backward_axes = axes.bits;
 }
 
 static void read_keep(etch_plan_builder *b, const etch_ast_def *def, etch_zero *out)
 {
     const etch_ast_expr *value = def->value;
     if (value->kind == ETCH_AST_TRUTH)
-        out->keep = value->truth ? ETCH_KEEP_MICROBATCH : ETCH_KEEP_UNIT;
+        out->keep = value->truth ? ETCH_KEEP_MICROBATCH : ETCH_KEEP_GROUP;
     else if (is_word(value, "microbatch"))
         out->keep = ETCH_KEEP_MICROBATCH;
     else if (is_word(value, "step"))
@@ -85,21 +85,21 @@ static void read_reduce(etch_plan_builder *b, const etch_ast_def *def, etch_zero
         report(b, def, "step: zero 1 adds up whole gradients");
 }
 
-static void read_unit(etch_plan_builder *b, const etch_ast_def *def, etch_zero *out)
+static void read_group(etch_plan_builder *b, const etch_ast_def *def, etch_zero *out)
 {
     const etch_ast_names names = names_of(b, def->value);
-    const char **units = ETCH_NEW_ARRAY(b->spec->arena, names.count, const char *);
+    const char **weight_groups = ETCH_NEW_ARRAY(b->spec->arena, names.count, const char *);
     etch_span *spans = ETCH_NEW_ARRAY(b->spec->arena, names.count, etch_span);
     for (uint32_t i = 0; i < names.count; i++) {
         etch_select_loop(b->spec, names.at[i]);
-        units[i] = names.at[i].text;
+        weight_groups[i] = names.at[i].text;
         spans[i] = names.at[i].span;
     }
     if (names.count == 0)
         report(b, def, "a loop, whose iterations gather what they read: layer, (enc, dec)");
-    out->units = units;
-    out->unit_spans = spans;
-    out->unit_count = names.count;
+    out->weight_groups = weight_groups;
+    out->group_spans = spans;
+    out->group_count = names.count;
 }
 
 static const struct option {
@@ -110,7 +110,7 @@ static const struct option {
                {"keep", 3, read_keep},
                {"prefetch", 3, read_prefetch},
                {"reduce", 1, read_reduce},
-               {"unit", 3, read_unit}};
+               {"unit", 3, read_group}};
 enum { OPTION_COUNT = sizeof options / sizeof *options };
 
 const char *etch_zero_option_at(uint32_t index)
@@ -164,7 +164,7 @@ bool etch_zero_read(etch_plan_builder *b, const etch_ast_line *line, etch_zero *
     for (uint32_t i = 0; i < line->defs.count; i++)
         if (fine && !etch_plan_given_before(b, line, i))
             read_option(b, &line->defs.at[i], out);
-    if (fine && out->again && out->keep != ETCH_KEEP_UNIT)
+    if (fine && out->backward_axes && out->keep != ETCH_KEEP_GROUP)
         etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, line->span,
                    "'again' says what backward gathers, and with this 'keep' it gathers nothing");
     return fine;

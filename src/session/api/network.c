@@ -297,7 +297,7 @@ static bool read_argument(const request *r, const etch_row *row, const etch_netw
     for (uint32_t i = 0; (info = etch_keyword_at(i)) != NULL; i++)
         if ((etch_row_takes(row) & info->bit) && same_text(info->name, from->name))
             return store_keyword(r, info, from, attrs);
-    uint32_t slot = from->name ? etch_operands_slot(operands, from->name) : UINT32_MAX;
+    uint32_t slot = from->name ? etch_operands_index(operands, from->name) : UINT32_MAX;
     if (slot == UINT32_MAX)
         return refuse(r, "takes no", from->name ? from->name : "number behind its operands");
     operands->at[slot] = from->tensor;

@@ -26,7 +26,7 @@ typedef struct etch_stage_memory {
 
 /* One model under one train block and one set of values, as far as it was needed: costs of the whole job
  * need no plan, costs of one rank need it placed. */
-typedef struct etch_pipeline {
+typedef struct etch_compiled {
     const char *run;       /* as asked; NULL: the spec's choice */
     const etch_plan *plan; /* may be NULL */
     const etch_settings *settings;
@@ -37,11 +37,11 @@ typedef struct etch_pipeline {
     bool allowed, divided,
         fits; /* the values have been found to mean something: for the model, under the plan, for
                                     its stages */
-    const etch_marks *marks; /* NULL until asked for */
+    const etch_op_roles *op_roles; /* NULL until asked for */
     etch_cost_list graph_costs;
     ETCH_VEC(etch_stage_costs *) stage_costs;   /* of one rank, as far as they were asked for */
     ETCH_VEC(etch_stage_memory *) stage_memory; /* likewise */
-} etch_pipeline;
+} etch_compiled;
 
 /* The values in force with one run and plan. */
 typedef struct etch_in_force {
@@ -85,8 +85,8 @@ struct etch_session {
     etch_spec *spec;
     ETCH_VEC(etch_in_force *) in_force;
     bool warned_of_hidden; /* values that the run hides */
-    ETCH_VEC(etch_pipeline *) pipelines;
-    const etch_pipeline *latest;            /* the last one that a quantity asked for */
+    ETCH_VEC(etch_compiled *) compiled_models;
+    const etch_compiled *latest;            /* the last one that a quantity asked for */
     ETCH_VEC(etch_open_axis) open_axes;     /* since `latest` was reset */
     ETCH_VEC(etch_open_stages) open_stages; /* likewise */
     atomic_int cancel;
@@ -101,19 +101,19 @@ const etch_settings *etch_run_settings(etch_session *session, const char *run, c
 bool etch_session_plan(etch_session *session, const etch_plan **plan);
 /* The pipeline of a train block and a plan (NULL: the session's choice), built when it is new. With
  * `needs_plan` there must be a plan. NULL after a reported error. `asked` is the place in a query. */
-etch_pipeline *etch_pipeline_get(etch_session *session, const char *run, const char *plan, bool needs_plan,
+etch_compiled *etch_compiled_get(etch_session *session, const char *run, const char *plan, bool needs_plan,
                                  etch_span asked);
 /* Places the pipeline's plan. False after a reported error. */
-bool etch_pipeline_place(etch_session *session, etch_pipeline *pipeline);
+bool etch_compiled_place(etch_session *session, etch_compiled *compiled);
 /* Do the values mean something for the model and its step? Refuses what lowering would; of what has no value
  * yet, only what no value would mend. False after a reported error. */
-bool etch_pipeline_allow(etch_session *session, etch_pipeline *pipeline);
+bool etch_compiled_allow(etch_session *session, etch_compiled *compiled);
 /* The same under the plan, which is placed: also what it demands of sizes. */
-bool etch_pipeline_divide(etch_session *session, etch_pipeline *pipeline);
+bool etch_compiled_divide(etch_session *session, etch_compiled *compiled);
 /* The same, and the units of the model fit the stages. */
-bool etch_pipeline_fit(etch_session *session, etch_pipeline *pipeline);
+bool etch_compiled_fit(etch_session *session, etch_compiled *compiled);
 /* The values of a pipeline as lower takes them. `placed`: under its plan, or NULL. */
-etch_values etch_pipeline_values(etch_session *session, const etch_pipeline *pipeline,
+etch_values etch_compiled_values(etch_session *session, const etch_compiled *compiled,
                                  const etch_placed *placed);
 
 /* A stage that a quantity may be of. */
@@ -125,21 +125,21 @@ typedef struct etch_stage_item {
 
 typedef ETCH_VEC(etch_stage_item) etch_stage_list;
 /* Reports units that do not fit the stages, where all of them have values. */
-bool etch_session_stages_fit(etch_session *session, etch_pipeline *p);
+bool etch_session_stages_fit(etch_session *session, etch_compiled *p);
 /* The stages of a plan, or only the one that is `wanted`; the plan is placed. False after a reported
  * error. */
-bool etch_session_stages(etch_session *session, etch_pipeline *pipeline, const char *wanted, etch_span span,
+bool etch_session_stages(etch_session *session, etch_compiled *compiled, const char *wanted, etch_span span,
                          etch_stage_list *out);
 /* Items of one rank of a stage, in program order. */
-const etch_cost_list *etch_pipeline_stage_costs(etch_session *session, etch_pipeline *pipeline,
+const etch_cost_list *etch_compiled_stage_costs(etch_session *session, etch_compiled *compiled,
                                                 const etch_stage_view *view);
 /* Items of what one rank of a stage holds; `stage` NULL: of a call that is on any. */
-const etch_cost_list *etch_pipeline_stage_memory(etch_session *session, etch_pipeline *pipeline,
+const etch_cost_list *etch_compiled_stage_memory(etch_session *session, etch_compiled *compiled,
                                                  const etch_stage_item *stage);
-/* Values of `pipeline` put into an expression. */
-etch_expr etch_pipeline_apply(etch_session *session, const etch_pipeline *pipeline, etch_expr expr);
+/* Values of `compiled` put into an expression. */
+etch_expr etch_compiled_apply(etch_session *session, const etch_compiled *compiled, etch_expr expr);
 /* A set of mesh axes without those that are bound to 1: no collective is over these. */
-uint32_t etch_pipeline_axes(etch_session *session, const etch_pipeline *p, uint32_t axes);
+uint32_t etch_compiled_axes(etch_session *session, const etch_compiled *p, uint32_t axes);
 
 /* What nodes are called, and what is said of them. */
 typedef struct etch_style {
@@ -148,7 +148,7 @@ typedef struct etch_style {
 } etch_style;
 
 /* Lowers a placed pipeline to a job, which checks every value; nothing is written. `style` may be NULL. */
-etch_status etch_pipeline_lower(etch_session *session, etch_pipeline *pipeline, const etch_style *style,
+etch_status etch_compiled_lower(etch_session *session, etch_compiled *compiled, const etch_style *style,
                                 const etch_job **job) ETCH_MUST_CHECK;
 
 /* ---- counting conventions ------------------------------------------------------------------------------ */
@@ -158,7 +158,7 @@ etch_status etch_pipeline_lower(etch_session *session, etch_pipeline *pipeline, 
 bool etch_session_read_count(etch_session *session, const char *list, etch_count *count);
 /* The convention of a quantity: the session's, and what its arguments say. False after a reported error. */
 bool etch_quantity_count(etch_session *session, const etch_quantity *quantity, etch_count *count);
-const etch_marks *etch_pipeline_marks(etch_session *session, etch_pipeline *pipeline);
+const etch_op_roles *etch_compiled_op_roles(etch_session *session, etch_compiled *compiled);
 
 /* ---- parts of a model ---------------------------------------------------------------------------------- */
 
@@ -172,10 +172,10 @@ typedef struct etch_selected {
 
 typedef ETCH_VEC(etch_selected) etch_selection;
 /* All parts that a selector names, in program order; at least one, or false after a reported error. */
-bool etch_parts_find(etch_session *session, const etch_pipeline *pipeline, const char *selector,
-                     etch_span span, etch_selection *out);
-bool etch_part_holds(const etch_selected *part, const etch_cost *cost);
-etch_span etch_part_span(const etch_selected *part);
+bool etch_selection_find(etch_session *session, const etch_compiled *compiled, const char *selector,
+                         etch_span span, etch_selection *out);
+bool etch_selected_holds(const etch_selected *part, const etch_cost *cost);
+etch_span etch_selected_span(const etch_selected *part);
 
 /* ---- statements ---------------------------------------------------------------------------------------- */
 

@@ -170,7 +170,7 @@ static bool is_named(const etch_claim *claim, const etch_plan *plan)
 }
 
 /* The placed pipelines whose quantities a claim may speak of: of the plans that it names, and of the one in force. */
-static bool concerns(etch_session *session, const etch_claim *claim, const etch_pipeline *p)
+static bool concerns(etch_session *session, const etch_claim *claim, const etch_compiled *p)
 {
     const etch_plan *in_force =
         etch_spec_plan(session->spec, session->options.plan, false, (etch_span){0, 0});
@@ -179,7 +179,7 @@ static bool concerns(etch_session *session, const etch_claim *claim, const etch_
 
 /* Can this plan divide everything evenly at the witness? A size that the witness leaves open may be one that much
  * divides. */
-static bool plan_allows(etch_session *session, const etch_pipeline *p, const etch_settings *settings,
+static bool plan_allows(etch_session *session, const etch_compiled *p, const etch_settings *settings,
                         const etch_witness *witness)
 {
     enum { MUCH_DIVIDED = 5040 * 1024 };
@@ -206,8 +206,8 @@ static bool plan_allows(etch_session *session, const etch_pipeline *p, const etc
 static bool plans_allow(etch_session *session, const etch_claim *claim, const etch_settings *settings,
                         const etch_witness *witness)
 {
-    for (uint32_t i = 0; i < session->pipelines.count; i++) {
-        const etch_pipeline *p = session->pipelines.at[i];
+    for (uint32_t i = 0; i < session->compiled_models.count; i++) {
+        const etch_compiled *p = session->compiled_models.at[i];
         if (concerns(session, claim, p) && !plan_allows(session, p, settings, witness))
             return false;
     }
@@ -227,8 +227,8 @@ static bool speaks_of(etch_session *session, etch_expr expr, etch_expr var)
 /* Is the variable a divisor: of a size in the mesh of one of the plans, or the number of microbatches? */
 static bool is_divisor(etch_session *session, const etch_claim *claim, etch_expr var)
 {
-    for (uint32_t i = 0; i < session->pipelines.count; i++) {
-        const etch_pipeline *p = session->pipelines.at[i];
+    for (uint32_t i = 0; i < session->compiled_models.count; i++) {
+        const etch_compiled *p = session->compiled_models.at[i];
         if (!concerns(session, claim, p))
             continue;
         for (uint32_t k = 0; k < p->plan->mesh.count; k++)

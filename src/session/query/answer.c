@@ -95,7 +95,7 @@ typedef struct group {
 } group;
 typedef ETCH_VEC(group) groups;
 
-static groups group_picks(etch_session *session, const etch_pipeline *p, const etch_picks *picks,
+static groups group_picks(etch_session *session, const etch_compiled *p, const etch_picks *picks,
                           etch_breakdown by)
 {
     groups all = {0};
@@ -166,7 +166,7 @@ static groups split_terms(etch_session *session, const groups *sources, etch_exp
     return all;
 }
 
-static void explain(asking *a, const etch_pipeline *p, const etch_picks *picks, etch_expr total,
+static void explain(asking *a, const etch_compiled *p, const etch_picks *picks, etch_expr total,
                     etch_expr var)
 {
     etch_contributions all = {0};
@@ -185,7 +185,7 @@ static etch_expr tabulate(asking *a, const etch_quantity_row *row, const etch_qu
     uint32_t which;
     const bool fine =
         (a->options.by == ETCH_BY_NOTHING && !a->options.why) || check_breakdown(a, row, quantity);
-    const etch_pipeline *p = fine ? etch_quantity_pick(session, quantity, row, &shares) : NULL;
+    const etch_compiled *p = fine ? etch_quantity_pick(session, quantity, row, &shares) : NULL;
     if (!p)
         return NULL;
     etch_expr var = NULL;

@@ -66,19 +66,19 @@ typedef struct etch_share {
 typedef ETCH_VEC(etch_share) etch_shares;
 /* Fills one share for each stage that the quantity may be of; at least one. NULL after a reported error, else
  * the pipeline that they come from. */
-etch_pipeline *etch_quantity_pick(etch_session *session, const etch_quantity *quantity,
+etch_compiled *etch_quantity_pick(etch_session *session, const etch_quantity *quantity,
                                   const etch_quantity_row *row, etch_shares *out);
 /* That of the heaviest stage; with `which`, the index of it, or UINT32_MAX when it depends on values. */
 etch_expr etch_shares_most(etch_session *session, const etch_shares *shares, uint32_t *which);
 etch_expr etch_picks_sum(etch_session *session, const etch_picks *picks);
 /* Does the collective exist? One over axes of size 1 does not. Where all of its axes may be 1 or more, it is counted
  * and the axes are noted. */
-bool etch_cost_communicates(etch_session *session, const etch_pipeline *p, const etch_cost *cost);
+bool etch_cost_communicates(etch_session *session, const etch_compiled *p, const etch_cost *cost);
 /* Why there is the collective of an item, in words. `names` of tensors by id, in place of the spec's; may be NULL. */
-const etch_phrase_view *etch_cost_explain(etch_session *session, const etch_pipeline *p,
+const etch_phrase_view *etch_cost_explain(etch_session *session, const etch_compiled *p,
                                           const etch_cost *cost, const char *const *names, size_t *count);
 /* What an amount of the item is in all steps of a served model, with the values in force. */
-etch_expr etch_cost_total(etch_session *session, const etch_pipeline *p, const etch_cost *cost,
+etch_expr etch_cost_total(etch_session *session, const etch_compiled *p, const etch_cost *cost,
                           etch_expr amount);
 
 /* ---- items in tables, and what they come from ---------------------------------------------------------- */
@@ -87,9 +87,9 @@ etch_expr etch_cost_total(etch_session *session, const etch_pipeline *p, const e
 const char *etch_cost_op_name(const etch_cost *cost);
 /* What `--by layer` calls the body of a forward loop that an item runs in (NULL: none): the names of the loops from the
  * outermost in, with a number where several loops have the same, and the first iteration where they differ. */
-const char *etch_layer_label(etch_session *session, const etch_pipeline *pipeline, const etch_region *body);
+const char *etch_layer_label(etch_session *session, const etch_compiled *compiled, const etch_region *body);
 /* What a table shows for an item. */
-const char *etch_cost_label(etch_session *session, const etch_pipeline *pipeline, const etch_cost *cost,
+const char *etch_cost_label(etch_session *session, const etch_compiled *compiled, const etch_cost *cost,
                             etch_breakdown by);
 
 /* The terms of a sum, and what each of its summands has of them. */
@@ -109,10 +109,10 @@ typedef struct etch_contribution {
 
 typedef ETCH_VEC(etch_contribution) etch_contributions;
 /* In program order. */
-void etch_contributions_of(etch_session *session, const etch_pipeline *p, const etch_picks *picks,
+void etch_contributions_of(etch_session *session, const etch_compiled *p, const etch_picks *picks,
                            etch_contributions *out);
 /* Fills the terms of an answer, whose unit is set. */
-void etch_answer_why(etch_session *session, const etch_pipeline *p, const etch_contributions *from,
+void etch_answer_why(etch_session *session, const etch_compiled *p, const etch_contributions *from,
                      etch_expr total, const etch_query_options *options, etch_answer *answer);
 
 #endif

@@ -5,8 +5,8 @@
 #include "session/query/query.h"
 
 typedef struct etch_view_names {
-    const char *
-        *tensors; /* by id; unique among those of one `etch_view_home`, but for values handed on unchanged */
+    const char **
+        tensors; /* by id; unique among those of one `etch_view_naming_scope`, but for values handed on unchanged */
     const char **calls; /* by scope id; unique in the caller */
 } etch_view_names;
 
@@ -14,7 +14,7 @@ etch_view_names etch_view_name_graph(etch_arena *arena, const etch_training *tra
 
 /* The call of a module in whose terms a tensor is named: a result belongs to the caller, what is derived to where
  * it derives from. */
-const etch_scope *etch_view_home(const etch_graph *graph, const etch_tensor *tensor);
+const etch_scope *etch_view_naming_scope(const etch_graph *graph, const etch_tensor *tensor);
 /* Does the op hand its operand on as it is: an argument, a result, the only part of a gradient? */
 bool etch_view_passes(const etch_op *op);
 
@@ -33,18 +33,18 @@ typedef struct etch_shown_op {
 } etch_shown_op;
 
 /* A value of the forward pass that is kept for the backward pass. */
-typedef struct etch_shown_kept {
+typedef struct etch_shown_saved {
     const etch_tensor *tensor;
     const etch_op *reader; /* the first op that reads it */
     etch_expr times;       /* how many of them one microbatch keeps */
-} etch_shown_kept;
+} etch_shown_saved;
 
 typedef struct etch_viewing {
     etch_session *session;
     const char *selector; /* NULL: everything is shown */
     etch_arena *arena;
     etch_sym *sym;
-    etch_pipeline *p;
+    etch_compiled *p;
     const etch_graph *graph;
     etch_selection parts; /* those of tensors, else the first one; none: everything is shown */
     etch_view_names names;
@@ -52,8 +52,8 @@ typedef struct etch_viewing {
     ETCH_VEC(etch_shown_loop) loops;
     /* Indices into the report, or NONE: by id. */
     size_t *op_at, *tensor_at, *scope_at, *dim_at;
-    ETCH_VEC(etch_shown_kept) kept; /* in the order of the forward pass */
-    etch_expr *dim_vars;            /* by dim id: variables of the dims' names, for formulas over dims */
+    ETCH_VEC(etch_shown_saved) saved; /* in the order of the forward pass */
+    etch_expr *dim_vars;              /* by dim id: variables of the dims' names, for formulas over dims */
     etch_expr dim_micro;
     etch_graph_report *report;
 } etch_viewing;
@@ -69,15 +69,15 @@ void etch_view_finish(etch_viewing *v);
 
 /* The part that something is of that happens in `scope`, in a body of the forward pass (NULL: in none), and makes
  * `tensor`; NULL when it is of none. */
-const etch_selected *etch_view_part_of(const etch_viewing *v, etch_scope *scope, const etch_region *forward,
-                                       const etch_tensor *tensor);
+const etch_selected *etch_view_selected_of(const etch_viewing *v, etch_scope *scope,
+                                           const etch_region *forward, const etch_tensor *tensor);
 /* Values in force put in; and a formula over dims. */
 const char *etch_view_text(const etch_viewing *v, etch_expr value);
 const char *etch_view_dim_text(const etch_viewing *v, etch_expr value);
 /* An etch_size_fn whose data is the etch_viewing: the name of the dim, for formulas over dims. */
 etch_expr etch_view_size_by_dims(const void *viewing, const etch_dim *dim);
 
-/* Finds the ops, loops and kept values of the part, and what they mention: fills everything up to `kept`. */
+/* Finds the ops, loops and kept values of the part, and what they mention: fills everything up to `saved`. */
 void etch_view_find(etch_viewing *v);
 /* The index of the loop whose body the region is; NONE for the top level, and for what is not shown. */
 size_t etch_view_loop_at(const etch_viewing *v, const etch_region *body);

@@ -99,7 +99,7 @@ bool etch_view_passes(const etch_op *op)
     return op->edge != ETCH_NO_EDGE || (is_total(op) && op->in_count == 1);
 }
 
-const etch_scope *etch_view_home(const etch_graph *graph, const etch_tensor *tensor)
+const etch_scope *etch_view_naming_scope(const etch_graph *graph, const etch_tensor *tensor)
 {
     while (tensor->of)
         tensor = tensor->of;
@@ -202,7 +202,7 @@ static const char *name_gradient(naming *n, const etch_tensor *t, uint32_t scope
 
 static const char *name_tensor(naming *n, const etch_tensor *t)
 {
-    const uint32_t scope = etch_view_home(n->graph, t)->id;
+    const uint32_t scope = etch_view_naming_scope(n->graph, t)->id;
     const etch_op *op = t->producer;
     if (is_again(t))
         return distinct(n, scope, etch_text(n->arena, "%s.again", n->names.tensors[t->of->id]));
@@ -212,7 +212,7 @@ static const char *name_tensor(naming *n, const etch_tensor *t)
         return distinct(n, scope, etch_text(n->arena, "%s.%s", n->names.tensors[op->outs[0]->id], t->name));
     const etch_tensor *statement =
         op && op->edge != ETCH_ENTER && t->end_op == 0 ? n->statement[op->id] : NULL;
-    if (statement && statement != t && etch_view_home(n->graph, statement)->id == scope)
+    if (statement && statement != t && etch_view_naming_scope(n->graph, statement)->id == scope)
         return numbered(n, scope, statement->name);
     return distinct(n, scope, t->name);
 }

@@ -34,9 +34,9 @@ typedef struct etch_plan_viewing {
     size_t *step_at;       /* by step id: an index into the report, or NONE */
     size_t *value_at;      /* by value id: an index into the report, or NONE */
     size_t *collective_at; /* by step id, likewise */
-    bool *pin_moves;       /* by tensor id: is there a move because of its pin? */
+    bool *pin_reshards;    /* by tensor id: is there a move because of its pin? */
     ETCH_VEC(etch_view_value) values;
-    etch_telling how;
+    etch_explaining how;
     etch_placement_report *report;
 } etch_plan_viewing;
 
@@ -50,6 +50,6 @@ const size_t *etch_plan_axis_list(const etch_plan_viewing *v, uint32_t axes, siz
 const char *etch_plan_text(const etch_plan_viewing *v, etch_expr value);
 /* Over dims and mesh axes: bytes of values on one rank, payload of a collective. */
 const char *etch_plan_bytes_by_dims(const etch_plan_viewing *v, etch_value *const *values, uint32_t count);
-const char *etch_plan_payload_by_dims(const etch_plan_viewing *v, const etch_step *move);
+const char *etch_plan_payload_by_dims(const etch_plan_viewing *v, const etch_step *collective);
 
 #endif

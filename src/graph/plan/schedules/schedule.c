@@ -17,12 +17,12 @@ struct etch_schedule {
     const char *name;
     bool has_chunks;
     uint64_t (*warmup)(const etch_pipe *pipe, uint32_t stage); /* forward slots before the first pair */
-    etch_expr (*in_flight)(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr behind);
+    etch_expr (*in_flight)(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr after);
 };
 
 /* ---- the table -------------------------------------------------------------------------------------- */
 
-/* `behind`: how many stages follow. */
+/* `after`: how many stages follow. */
 
 static uint64_t warmup_gpipe(const etch_pipe *pipe, uint32_t stage)
 {
@@ -30,10 +30,10 @@ static uint64_t warmup_gpipe(const etch_pipe *pipe, uint32_t stage)
     return pipe->microbatches;
 }
 
-static etch_expr in_flight_gpipe(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr behind)
+static etch_expr in_flight_gpipe(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr after)
 {
     (void)sym;
-    (void)behind;
+    (void)after;
     return sizes->microbatches;
 }
 
@@ -43,23 +43,23 @@ static uint64_t warmup_one_f_one_b(const etch_pipe *pipe, uint32_t stage)
 }
 
 /* min(m, p - i) */
-static etch_expr in_flight_one_f_one_b(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr behind)
+static etch_expr in_flight_one_f_one_b(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr after)
 {
-    return etch_min(sym, sizes->microbatches, etch_add(sym, behind, etch_int(sym, 1)));
+    return etch_min(sym, sizes->microbatches, etch_add(sym, after, etch_int(sym, 1)));
 }
 
 static uint64_t warmup_interleaved(const etch_pipe *pipe, uint32_t stage)
 {
-    const uint64_t behind = pipe->stages - stage - 1;
-    return 2 * behind + (uint64_t)(pipe->chunks - 1) * pipe->stages;
+    const uint64_t after = pipe->stages - stage - 1;
+    return 2 * after + (uint64_t)(pipe->chunks - 1) * pipe->stages;
 }
 
 /* (v - 1) min(m, p) + min(m, 2 (p - i - 1) + 1): the published 2 (p - i - 1) + (v - 1) p + 1, at most m v, where
  * the stages divide the microbatches, and no more elsewhere. */
-static etch_expr in_flight_interleaved(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr behind)
+static etch_expr in_flight_interleaved(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr after)
 {
     const etch_expr one = etch_int(sym, 1), micro = sizes->microbatches;
-    const etch_expr first = etch_add(sym, etch_mul(sym, etch_int(sym, 2), behind), one);
+    const etch_expr first = etch_add(sym, etch_mul(sym, etch_int(sym, 2), after), one);
     return etch_add(sym,
                     etch_mul(sym, etch_sub(sym, sizes->chunks, one), etch_min(sym, micro, sizes->stages)),
                     etch_min(sym, micro, first));
@@ -102,7 +102,7 @@ bool etch_schedule_has_chunks(const etch_schedule *schedule)
 
 /* ---- slots ------------------------------------------------------------------------------------------ */
 
-uint64_t etch_slot_count(const etch_pipe *pipe)
+uint64_t etch_action_count(const etch_pipe *pipe)
 {
     return pipe->microbatches * pipe->chunks * (pipe->trains ? 2 : 1);
 }
@@ -115,41 +115,41 @@ static uint64_t filled_count(const etch_pipe *pipe)
 }
 
 /* The k-th of these slots. */
-static etch_slot filled_slot(const etch_pipe *pipe, uint64_t k, bool backward)
+static etch_action filled_action(const etch_pipe *pipe, uint64_t k, bool backward)
 {
     const uint64_t group_size = (uint64_t)pipe->stages * pipe->chunks;
     const uint64_t group = k / group_size, within = k % group_size;
     const uint32_t chunk = (uint32_t)(within / pipe->stages);
-    return (etch_slot){.backward = backward,
-                       .chunk = backward ? pipe->chunks - 1 - chunk : chunk,
-                       .microbatch = group * pipe->stages + within % pipe->stages};
+    return (etch_action){.backward = backward,
+                         .chunk = backward ? pipe->chunks - 1 - chunk : chunk,
+                         .microbatch = group * pipe->stages + within % pipe->stages};
 }
 
-typedef struct slot_list {
+typedef struct action_list {
     const etch_pipe *pipe;
-    etch_slot *at;
+    etch_action *at;
     uint64_t count;
-} slot_list;
+} action_list;
 
-static void add_slot(slot_list *list, uint64_t k, bool backward)
+static void add_action(action_list *list, uint64_t k, bool backward)
 {
-    const etch_slot slot = filled_slot(list->pipe, k, backward);
-    if (slot.microbatch < list->pipe->microbatches)
-        list->at[list->count++] = slot;
+    const etch_action action = filled_action(list->pipe, k, backward);
+    if (action.microbatch < list->pipe->microbatches)
+        list->at[list->count++] = action;
 }
 
-const etch_slot *etch_slots(etch_arena *arena, const etch_pipe *pipe, uint32_t stage)
+const etch_action *etch_actions(etch_arena *arena, const etch_pipe *pipe, uint32_t stage)
 {
     const uint64_t total = filled_count(pipe);
     uint64_t lead = pipe->trains ? pipe->schedule->warmup(pipe, stage) : total;
     if (lead > total)
         lead = total;
-    slot_list list = {pipe, ETCH_NEW_ARRAY(arena, (size_t)etch_slot_count(pipe), etch_slot), 0};
+    action_list list = {pipe, ETCH_NEW_ARRAY(arena, (size_t)etch_action_count(pipe), etch_action), 0};
     for (uint64_t k = 0; k < total + lead; k++) {
         if (k < total)
-            add_slot(&list, k, false);
+            add_action(&list, k, false);
         if (pipe->trains && k >= lead)
-            add_slot(&list, k - lead, true);
+            add_action(&list, k - lead, true);
     }
     return list.at;
 }

@@ -10,11 +10,11 @@
 
 #include "symbolic/symbolic.h"
 
-typedef struct etch_slot {
+typedef struct etch_action {
     bool backward;
     uint32_t chunk;
     uint64_t microbatch;
-} etch_slot;
+} etch_action;
 
 typedef struct etch_schedule etch_schedule;
 
@@ -44,9 +44,9 @@ typedef struct etch_pipe {
 } etch_pipe;
 
 /* How many slots each stage has. */
-uint64_t etch_slot_count(const etch_pipe *pipe);
-/* The slots of a stage in their order, `etch_slot_count` of them, in `arena`. */
-const etch_slot *etch_slots(etch_arena *arena, const etch_pipe *pipe, uint32_t stage);
+uint64_t etch_action_count(const etch_pipe *pipe);
+/* The slots of a stage in their order, `etch_action_count` of them, in `arena`. */
+const etch_action *etch_actions(etch_arena *arena, const etch_pipe *pipe, uint32_t stage);
 /* The most slots that `stage` has gone forward and not yet begun to go back at a time, which is how often it
  * holds what a chunk saves: at all times at most this many, at some time exactly. 0 without backward slots. */
 uint64_t etch_in_flight(const etch_pipe *pipe, uint32_t stage);

@@ -1,6 +1,6 @@
 /* Finding the chain: for the passes. */
-#ifndef ETCH_GRAPH_STAGE_CHAIN_H
-#define ETCH_GRAPH_STAGE_CHAIN_H
+#ifndef ETCH_GRAPH_STAGE_LAYERS_H
+#define ETCH_GRAPH_STAGE_LAYERS_H
 
 #include "graph/stage/stage.h"
 
@@ -9,6 +9,6 @@ struct etch_placer;
 /* Sets the homes of steps and loops, and `stages`, when the plan has a stage line. */
 void etch_stages_find(struct etch_placer *p);
 /* Fills `units`. */
-void etch_placed_units(etch_placed *placed);
+void etch_placed_weight_groups(etch_placed *placed);
 
 #endif

@@ -1,7 +1,7 @@
 /* Why a placement has a collective: which rule asks for it, and on whose behalf. The rules' numbers are those of
  * docs/placement.md. Part of what other rooms see of graph. */
-#ifndef ETCH_GRAPH_PLACE_CAUSE_H
-#define ETCH_GRAPH_PLACE_CAUSE_H
+#ifndef ETCH_GRAPH_PLACE_PROVENANCE_H
+#define ETCH_GRAPH_PLACE_PROVENANCE_H
 
 #include "base/base.h"
 
@@ -23,33 +23,33 @@ typedef enum etch_rule {
     ETCH_RULE_WHOLE, /* R9: a unit (an iteration of `loop`, or what is in none) reads weights that `line` divides */
     /* the end of a step, and between stages: */
     ETCH_RULE_REDUCE, /* R9: ranks that replicate `tensor` add up its gradients; `line`: they update it in parts */
-    ETCH_RULE_UPDATE, /* R9: weights that `line` has updated in parts are made whole */
-    ETCH_RULE_TIE,    /* stages that use the same weights add up their gradients */
-    ETCH_RULE_CLIP,   /* the norm of all gradients */
-    ETCH_RULE_STAGE,  /* `line`: what is alive where the chain is cut goes to the next stage */
+    ETCH_RULE_UPDATE,        /* R9: weights that `line` has updated in parts are made whole */
+    ETCH_RULE_SHARED_WEIGHT, /* stages that use the same weights add up their gradients */
+    ETCH_RULE_CLIP,          /* the norm of all gradients */
+    ETCH_RULE_STAGE,         /* `line`: what is alive where the chain is cut goes to the next stage */
     ETCH_RULE_COUNT
 } etch_rule;
 /* "operand": for programs. */
 const char *etch_rule_name(etch_rule rule);
 
 /* Fields that the rule does not speak of are NULL, `line` nowhere. */
-typedef struct etch_cause {
+typedef struct etch_provenance {
     etch_rule rule;
     const struct etch_op *op;
     const struct etch_tensor *tensor;
     const struct etch_loop *loop;
     const struct etch_scope *scope;
     const struct etch_tensor *result;
-    const struct etch_unit *unit; /* REDUCE, UPDATE, TIE: whose weights these are */
-    const struct etch_cut *cut;   /* STAGE */
-    bool every_microbatch;        /* REDUCE: of a unit and microbatch, else at the end of the step */
-    etch_span line;               /* of the plan, or of the train block */
-} etch_cause;
+    const struct etch_weight_group *weight_group; /* REDUCE, UPDATE, TIE: whose weights these are */
+    const struct etch_cut *cut;                   /* STAGE */
+    bool every_microbatch; /* REDUCE: of a unit and microbatch, else at the end of the step */
+    etch_span line;        /* of the plan, or of the train block */
+} etch_provenance;
 
-typedef enum etch_phrase_part {
+typedef enum etch_phrase_role {
     ETCH_PHRASE_MADE,  /* how the value came to be held as it is: what made it */
     ETCH_PHRASE_NEEDS, /* what asks for the collective */
     ETCH_PHRASE_LINE   /* a line of the plan behind one of the two */
-} etch_phrase_part;
+} etch_phrase_role;
 
 #endif

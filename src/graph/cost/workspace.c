@@ -13,16 +13,16 @@
 #include "graph/cost/cost_int.h"
 
 /* A region of the program, with its place in the order of all steps. */
-typedef struct stretch {
-    struct stretch *parent; /* NULL: forward, or backward, as a whole */
+typedef struct interval {
+    struct interval *parent; /* NULL: forward, or backward, as a whole */
     const etch_region *of;
     uint32_t begin, end;           /* positions, the last one included */
     uint32_t loop_begin, loop_end; /* of all bodies of the loop */
-} stretch;
+} interval;
 
 typedef struct life {
     const etch_value *value; /* NULL: not in memory, or not counted here */
-    stretch *home;           /* where it is made */
+    interval *owner;         /* where it is made */
     uint32_t birth, death;
     etch_expr each, copies; /* of one run of its home; all that are there */
     bool kept;              /* for backward: counted elsewhere */
@@ -37,10 +37,10 @@ typedef struct sweep {
     life *lives;       /* by value id */
     uint32_t position; /* of the step in work */
     bool backward;
-    bool here;                /* does the stage run what is in work? */
-    uint32_t loop_begin;      /* of the loop of the top level in work */
-    ETCH_VEC(uint32_t) units; /* where those begin whose weights are gathered */
-    ETCH_VEC(bool) on_stage;  /* by position */
+    bool here;                        /* does the stage run what is in work? */
+    uint32_t loop_begin;              /* of the loop of the top level in work */
+    ETCH_VEC(uint32_t) weight_groups; /* where those begin whose weights are gathered */
+    ETCH_VEC(bool) on_stage;          /* by position */
 } sweep;
 
 /* ---- lives -------------------------------------------------------------------------------------------------- */
@@ -52,10 +52,10 @@ static const etch_value *memory_of(const etch_value *value)
     return value;
 }
 
-static void bear(sweep *s, const etch_value *value, stretch *home, uint32_t birth)
+static void bear(sweep *s, const etch_value *value, interval *owner, uint32_t birth)
 {
     s->lives[value->id] = (life){.value = value,
-                                 .home = home,
+                                 .owner = owner,
                                  .birth = birth,
                                  .death = birth,
                                  .each = etch_int(s->sym, 1),
@@ -63,7 +63,7 @@ static void bear(sweep *s, const etch_value *value, stretch *home, uint32_t birt
                                  .on_stage = s->here};
 }
 
-static bool is_inside(const stretch *inner, const stretch *outer)
+static bool is_inside(const interval *inner, const interval *outer)
 {
     while (inner && inner != outer)
         inner = inner->parent;
@@ -71,7 +71,7 @@ static bool is_inside(const stretch *inner, const stretch *outer)
 }
 
 /* The body of `outer`'s loops that holds `inner`. */
-static const stretch *below(const stretch *inner, const stretch *outer)
+static const interval *below(const interval *inner, const interval *outer)
 {
     while (inner->parent != outer)
         inner = inner->parent;
@@ -85,22 +85,22 @@ static void lengthen(life *l, uint32_t death)
 }
 
 /* `reader` reads the value at the position in work. */
-static void read_value(sweep *s, const etch_value *value, stretch *reader)
+static void read_value(sweep *s, const etch_value *value, interval *reader)
 {
     life *l = &s->lives[memory_of(value)->id];
-    const stretch *common = l->home;
+    const interval *common = l->owner;
     if (!l->value)
         return;
     l->on_stage = l->on_stage || s->here;
-    if (is_inside(reader, l->home)) {
-        lengthen(l, reader == l->home ? s->position : below(reader, l->home)->loop_end);
+    if (is_inside(reader, l->owner)) {
+        lengthen(l, reader == l->owner ? s->position : below(reader, l->owner)->loop_end);
         return;
     }
     etch_expr copies = l->each;
     for (; common && !is_inside(reader, common); common = common->parent)
         copies = etch_mul(s->sym, copies, common->of->loop ? common->of->count : etch_int(s->sym, 1));
     l->copies = copies;
-    l->birth = below(l->home, common)->loop_begin;
+    l->birth = below(l->owner, common)->loop_begin;
     lengthen(l, reader == common || !common ? s->position : below(reader, common)->loop_end);
 }
 
@@ -110,12 +110,12 @@ static void tick(sweep *s)
     s->position++;
 }
 
-static bool runs_at(const sweep *s, etch_home home)
+static bool runs_at(const sweep *s, etch_position position)
 {
-    etch_homes one = {0};
-    if (!s->stage || home == ETCH_NO_HOME)
+    etch_positions one = {0};
+    if (!s->stage || position == ETCH_NO_POSITION)
         return true;
-    ETCH_PUSH(s->arena, &one, home);
+    ETCH_PUSH(s->arena, &one, position);
     return !etch_is_zero(etch_stage_presence(s->sym, s->stage, &one));
 }
 
@@ -124,11 +124,11 @@ static bool runs_at(const sweep *s, etch_home home)
 /* Two walks: the first gives regions their ends and values their begins, the second knows all readers. */
 typedef struct numbered {
     const etch_placed_region *region;
-    stretch *at;
+    interval *at;
 } numbered;
 typedef ETCH_VEC(numbered) numbering;
 
-static stretch *stretch_of(const numbering *all, const etch_placed_region *region)
+static interval *interval_of(const numbering *all, const etch_placed_region *region)
 {
     for (uint32_t i = 0; i < all->count; i++)
         if (all->at[i].region == region)
@@ -145,21 +145,21 @@ static const etch_gathering *gathering_of(const sweep *s, const etch_step *step)
 }
 
 /* Where the unit begins that is as many units before the one in work as weights are gathered ahead. */
-static uint32_t gathered_at(sweep *s, const stretch *here)
+static uint32_t gathered_at(sweep *s, const interval *here)
 {
     const uint64_t ahead = s->placed->plan->zero.ahead;
     const uint32_t begin = here->parent ? s->loop_begin : s->position;
-    if (s->units.count == 0 || s->units.at[s->units.count - 1] != begin)
-        ETCH_PUSH(s->arena, &s->units, begin);
-    const uint32_t last = s->units.count - 1;
-    return ahead == 0 ? s->position : s->units.at[ahead < last ? last - (uint32_t)ahead : 0];
+    if (s->weight_groups.count == 0 || s->weight_groups.at[s->weight_groups.count - 1] != begin)
+        ETCH_PUSH(s->arena, &s->weight_groups, begin);
+    const uint32_t last = s->weight_groups.count - 1;
+    return ahead == 0 ? s->position : s->weight_groups.at[ahead < last ? last - (uint32_t)ahead : 0];
 }
 
-static void bear_copies(sweep *s, const etch_step *step, const etch_gathering *g, stretch *here)
+static void bear_copies(sweep *s, const etch_step *step, const etch_gathering *g, interval *here)
 {
-    const etch_expr units = etch_int(s->sym, (int64_t)s->placed->plan->zero.ahead + 1);
-    const bool in_turn = g->lasts == ETCH_KEEP_UNIT && here->parent;
-    const etch_expr all = in_turn ? units : etch_int(s->sym, 1);
+    const etch_expr weight_groups = etch_int(s->sym, (int64_t)s->placed->plan->zero.ahead + 1);
+    const bool in_turn = g->lasts == ETCH_KEEP_GROUP && here->parent;
+    const etch_expr all = in_turn ? weight_groups : etch_int(s->sym, 1);
     const uint32_t birth = gathered_at(s, here);
     for (uint32_t k = 0; k < step->out_count; k++) {
         life *l = &s->lives[step->outs[k]->id];
@@ -170,13 +170,13 @@ static void bear_copies(sweep *s, const etch_step *step, const etch_gathering *g
     }
 }
 
-/* The gradients of a unit, whole until they are reduced: see `end_unit`. */
+/* The gradients of a unit, whole until they are reduced: see `end_group`. */
 static bool is_reduced_soon(const sweep *s, const etch_tensor *gradient)
 {
     return etch_zero_divides(s->placed, gradient->of, ETCH_HOLDS_GRADIENT) != 0;
 }
 
-static void bear_step(sweep *s, const etch_step *step, stretch *here)
+static void bear_step(sweep *s, const etch_step *step, interval *here)
 {
     const etch_gathering *g = gathering_of(s, step);
     if (step->row->stays) /* a cache, which is counted by itself */
@@ -191,28 +191,28 @@ static void bear_step(sweep *s, const etch_step *step, stretch *here)
 }
 
 /* What was gathered is there to the end of the unit, and so are its gradients, for all iterations of the loops in it. */
-static void end_unit(sweep *s, const etch_step *step, const stretch *here)
+static void end_group(sweep *s, const etch_step *step, const interval *here)
 {
     for (uint32_t k = 0; step->copies && here->parent && k < step->out_count; k++)
         lengthen(&s->lives[step->outs[k]->id], here->end);
     for (uint32_t k = 0; k < step->out_count; k++) {
         life *l = &s->lives[step->outs[k]->id];
-        const stretch *unit = here;
+        const interval *weight_group = here;
         if (!step->accumulate_into[k] || !l->value)
             continue;
-        for (; unit->parent && unit->parent->parent; unit = unit->parent) {
-            l->copies = etch_mul(s->sym, l->copies, unit->of->count);
-            l->birth = unit->loop_begin;
+        for (; weight_group->parent && weight_group->parent->parent; weight_group = weight_group->parent) {
+            l->copies = etch_mul(s->sym, l->copies, weight_group->of->count);
+            l->birth = weight_group->loop_begin;
         }
-        lengthen(l, unit->parent ? unit->end : s->position);
+        lengthen(l, weight_group->parent ? weight_group->end : s->position);
     }
 }
 
 /* Goes as deep as loops are nested. */
-static void bear_region(sweep *s, const etch_placed_region *region, stretch *parent, numbering *all)
+static void bear_region(sweep *s, const etch_placed_region *region, interval *parent, numbering *all)
 {
-    stretch *here = ETCH_NEW(s->arena, stretch);
-    *here = (stretch){.parent = parent, .of = region->of, .begin = s->position};
+    interval *here = ETCH_NEW(s->arena, interval);
+    *here = (interval){.parent = parent, .of = region->of, .begin = s->position};
     ETCH_PUSH(s->arena, all, (numbered){region, here});
     for (uint32_t i = 0; i < region->carries.count; i++)
         bear(s, region->carries.at[i].in, here, s->position);
@@ -221,7 +221,7 @@ static void bear_region(sweep *s, const etch_placed_region *region, stretch *par
         const etch_placed_loop *loop = region->items.at[i].loop;
         const uint32_t begin = s->position;
         if (!parent && s->placed->stages)
-            s->here = runs_at(s, step ? step->home : loop->home);
+            s->here = runs_at(s, step ? step->position : loop->position);
         if (step && !etch_step_shows(step)) {
             bear_step(s, step, here);
             tick(s);
@@ -231,7 +231,7 @@ static void bear_region(sweep *s, const etch_placed_region *region, stretch *par
         for (uint32_t k = 0; loop && k < loop->bodies.count; k++)
             bear_region(s, loop->bodies.at[k], here, all);
         for (uint32_t k = 0; loop && k < loop->bodies.count; k++) {
-            stretch *body = stretch_of(all, loop->bodies.at[k]);
+            interval *body = interval_of(all, loop->bodies.at[k]);
             body->loop_begin = begin;
             body->loop_end = s->position;
         }
@@ -247,16 +247,16 @@ static void bear_region(sweep *s, const etch_placed_region *region, stretch *par
 
 static void read_region(sweep *s, const etch_placed_region *region, const numbering *all)
 {
-    stretch *here = stretch_of(all, region);
+    interval *here = interval_of(all, region);
     for (uint32_t i = 0; i < region->items.count; i++) {
         const etch_step *step = region->items.at[i].step;
         const etch_placed_loop *loop = region->items.at[i].loop;
         if (!here->parent && s->placed->stages)
-            s->here = runs_at(s, step ? step->home : loop->home);
+            s->here = runs_at(s, step ? step->position : loop->position);
         for (uint32_t k = 0; step && !etch_step_shows(step) && k < step->in_count; k++)
             read_value(s, step->ins[k], here);
         if (step)
-            end_unit(s, step, here);
+            end_group(s, step, here);
         for (uint32_t k = 0; loop && k < etch_loop_carries(loop)->count; k++)
             if (etch_loop_carries(loop)->at[k].init)
                 read_value(s, etch_loop_carries(loop)->at[k].init, here);
@@ -362,7 +362,7 @@ static etch_expr most_at_a_time(const sweep *s)
     return most;
 }
 
-etch_expr etch_working_set(const etch_placed *placed, const etch_stage_view *stage)
+etch_expr etch_workspace_bytes(const etch_placed *placed, const etch_stage_view *stage)
 {
     numbering all = {0};
     sweep s = {.placed = placed,

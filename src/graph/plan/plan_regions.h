@@ -1,53 +1,56 @@
 /* The parts of a model that the scopes of a plan speak of, and what crosses their edges. */
-#ifndef ETCH_GRAPH_PLAN_PARTS_H
-#define ETCH_GRAPH_PLAN_PARTS_H
+#ifndef ETCH_GRAPH_PLAN_PLAN_REGIONS_H
+#define ETCH_GRAPH_PLAN_PLAN_REGIONS_H
 
 #include "graph/plan/plan.h"
 
 /* A part of the model that scopes of the plan speak of: a call of a module, a loop, or a statement (or a weight). */
-typedef struct etch_plan_part {
+typedef struct etch_plan_region {
     const etch_scope *call; /* one of the three */
     const etch_loop *loop;
     const etch_tensor *result;                 /* of the statement, or the weight */
-    struct etch_plan_part *outer;              /* the next one around it; NULL: none */
+    struct etch_plan_region *outer;            /* the next one around it; NULL: none */
     ETCH_VEC(const etch_override *) overrides; /* its scopes, as the plan has them: later ones overrule */
     uint32_t touched;                          /* bits of the axes whose use they change */
-} etch_plan_part;
+} etch_plan_region;
 
 /* The innermost part of each, or NULL. */
-typedef struct etch_plan_parts {
-    etch_plan_part **of_op, **of_tensor; /* by id, of the forward pass */
-    etch_plan_part **of_call, **of_loop; /* that are parts themselves */
-    etch_plan_part **around;             /* by scope id */
-} etch_plan_parts;
+typedef struct etch_plan_regions {
+    etch_plan_region **of_op, **of_tensor; /* by id, of the forward pass */
+    etch_plan_region **of_call, **of_loop; /* that are parts themselves */
+    etch_plan_region **around;             /* by scope id */
+} etch_plan_regions;
 
 /* Finds the parts that the scopes of the plan speak of. */
-void etch_plan_parts_find(const etch_graph *graph, const etch_plan *plan, etch_plan_parts *parts);
+void etch_plan_regions_find(const etch_graph *graph, const etch_plan *plan, etch_plan_regions *plan_regions);
 /* Which ops of the forward pass (by id) the scope of a plan speaks of that has this place in its list, counted from 1
- * (parts.c). */
+ * (plan_regions.c). */
 const bool *etch_plan_scope_ops(const etch_graph *graph, const etch_plan *plan, uint32_t place);
 /* The innermost part that a tensor, or the one that it derives from, is in; NULL: none. */
-const etch_plan_part *etch_part_of(const etch_plan_parts *parts, const etch_tensor *tensor);
+const etch_plan_region *etch_plan_region_of(const etch_plan_regions *plan_regions, const etch_tensor *tensor);
 /* The innermost part that the ops of a call are in; NULL: none. */
-const etch_plan_part *etch_part_around(const etch_plan_parts *parts, const etch_scope *scope);
+const etch_plan_region *etch_plan_region_around(const etch_plan_regions *plan_regions,
+                                                const etch_scope *scope);
 
 /* A value goes into parts or out of one. */
-typedef struct etch_crossing {
-    uint32_t axes;              /* bits of the axes that the parts touch; 0: nothing is asked for */
-    const etch_plan_part *to;   /* where it comes to be; NULL: in no part */
-    const etch_plan_part *part; /* which one it enters or leaves: the outermost */
+typedef struct etch_boundary {
+    uint32_t axes;                       /* bits of the axes that the parts touch; 0: nothing is asked for */
+    const etch_plan_region *to;          /* where it comes to be; NULL: in no part */
+    const etch_plan_region *plan_region; /* which one it enters or leaves: the outermost */
     bool leaves;
-} etch_crossing;
+} etch_boundary;
 
 /* What an op of the forward pass, or a copy of one, asks of an operand: as arguments and what else comes from outside enter
  * its parts, or as a result leaves its call. */
-etch_crossing etch_part_crossed(const etch_plan_parts *parts, const etch_op *op, const etch_tensor *operand);
+etch_boundary etch_boundary_of_operand(const etch_plan_regions *plan_regions, const etch_op *op,
+                                       const etch_tensor *operand);
 /* What a tensor goes to as the result of a statement, and what a loop hands on when it ends. */
-etch_crossing etch_part_left(const etch_plan_parts *parts, const etch_tensor *tensor);
-etch_crossing etch_part_of_loop_left(const etch_plan_parts *parts, const etch_loop *loop);
+etch_boundary etch_boundary_of_result(const etch_plan_regions *plan_regions, const etch_tensor *tensor);
+etch_boundary etch_boundary_of_loop(const etch_plan_regions *plan_regions, const etch_loop *loop);
 /* The axes that the map of a part (NULL: of the model) gives a dim, outermost first; NULL entry when the map does
  * not name it. */
-const etch_shard *etch_map_dim(const etch_plan *plan, const etch_plan_part *part, const etch_dim *dim);
+const etch_shard *etch_map_dim(const etch_plan *plan, const etch_plan_region *plan_region,
+                               const etch_dim *dim);
 /* The last of the lines that is of the dim: a later line overrules an earlier one; NULL: there is none. */
 const etch_shard *etch_shard_find(const etch_shard *shards, uint32_t count, const char *dim);
 
