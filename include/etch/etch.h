@@ -196,7 +196,7 @@ typedef enum etch_breakdown {
     ETCH_BY_LAYER, /* loops of the model, all iterations of a class together: layer, outer.inner; layer#2 where
                            several loops have the same name, layer[3] where the iterations that are as this one
                            differ from others; "outside loops" */
-    ETCH_BY_CLASS  /* memory: weights, grads, master, moments, activations, working, cache */
+    ETCH_BY_CLASS  /* memory: weights, grads, master, moments, activations, workspace, cache */
 } etch_breakdown;
 
 /* "op", "module", ...; "" for ETCH_BY_NOTHING; NULL behind the last. */

@@ -91,5 +91,7 @@ bool etch_spec_quantity(etch_spec *spec, const char *text, const char *source_na
  * not be evaluated have been reported and have left == NULL. */
 uint32_t etch_spec_checks(etch_spec *spec, const etch_quantities *quantities, const etch_claim **claims);
 uint32_t etch_spec_assumptions(etch_spec *spec, const etch_claim **claims);
+/* Remarks on blocks of the spec's own file that no command reads. */
+void etch_spec_remark_idle(const etch_spec *spec);
 
 #endif

@@ -209,7 +209,7 @@ class Plan:
         self.weights_in_parts = level > 2
         again = [axis for axis in axes if self.likely(0.6)]
         texts = [f"keep = {self.chance.choice(('false', 'microbatch', 'step'))}", f"prefetch = {self.chance.randint(0, 3)}",
-                 f"unit = {self.family.loops}"] if level > 2 else []
+                 f"group = {self.family.loops}"] if level > 2 else []
         texts += [f"reduce = {self.chance.choice(('microbatch', 'step'))}"] if level > 1 else []
         texts = [text for text in texts if self.likely(0.4)]
         with_again = level > 2 and self.likely(0.4) and not {"keep = microbatch", "keep = step"} & set(texts)

@@ -13,7 +13,7 @@ TOKEN = re.compile(r"""
   | (?P<mark>->|\.\.|==|!=|<=|>=|//|[-+*/^=<>|%,.:()\[\]{}@~])
 """, re.X)
 KEYWORDS = set("as assume axis check config dim dtype else etch false for if import infer mesh model module pad "
-               "parallel param pin repeat shard stage stream sweep tag train true use weight where zero".split())
+               "parallel param pin repeat shard stage sweep tag train true use weight where zero".split())
 CONTINUES = {",", "+", "-", "*", "/", "^", "="}  # a line that ends in one goes on
 
 

@@ -47,7 +47,7 @@ WAYS = {
     "z2": Way(SHARDED, 2, "", NEVER, NEVER, EACH),
     "z2_step": Way(SHARDED, 2, ", reduce = step", NEVER, NEVER, ONCE),
     "z3": Way(SHARDED, 3, "", EACH, EACH, EACH),
-    "z3_layer": Way(SHARDED, 3, ", unit = layer, keep = false, prefetch = 2, reduce = microbatch", EACH, EACH, EACH),
+    "z3_layer": Way(SHARDED, 3, ", group = layer, keep = false, prefetch = 2, reduce = microbatch", EACH, EACH, EACH),
     "z3_kept": Way(SHARDED, 3, ", keep = true", EACH, NEVER, EACH),
     "z3_always": Way(SHARDED, 3, ", keep = step, reduce = step", ONCE, NEVER, ONCE),
     "h2": Way(HYBRID, 2, "", NEVER, NEVER, EACH),

@@ -325,7 +325,6 @@ class BadInput(Case):
         plan, train = ("  shard B @ dp }", "  shard B @ dp\n  {}\n}}"), ("master = true) }", "master = true), {} }}")
         body = ("x        = x + mlp(x)", "x        = {}")
         for (old, new), what, word in ((plan, "for mlp { zero 3 @ dp }", "zero"),
-                                       (plan, "stream S @ dp", "stream"),
                                        (train, "report = loss", "report"),
                                        (train, "adapt = lora(wq)", "adapt"), (train, "save = stats", "save"),
                                        (body, "gather_sum(x)", "gather_sum"),

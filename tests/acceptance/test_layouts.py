@@ -98,7 +98,7 @@ parallel p1_hsdp {
   axis  dp = (rep, fsdp)
   shard B @ dp, K @ tp, F @ tp, V @ tp
   pin   residual [B@dp, S@tp, H]
-  zero  3 @ fsdp, unit = layer, keep = false, prefetch = 1
+  zero  3 @ fsdp, group = layer, keep = false, prefetch = 1
 }
 parallel p2_llama405b {
   mesh  [dp, pp, cp, tp]
@@ -123,7 +123,7 @@ parallel p4_usp {
 parallel p5_hpz {
   mesh  [nodes, gpus]
   shard B @ (nodes,gpus)
-  zero  3 @ (nodes,gpus), unit = layer, again = gpus
+  zero  3 @ (nodes,gpus), group = layer, again = gpus
   offload = (optimizer, master)
 }
 parallel p6_kv_replicated {

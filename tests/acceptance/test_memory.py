@@ -116,7 +116,7 @@ class States(Case):
         spec = self.write("gpt.etch", gpt(plans=PLANS))
         sizes = dict(layers=9, hidden=64, heads=4, vocab=16, positions=8, seq=2, batch=2, micro=1, dp=2)
         weights, grads = 2*(12*64*64 + 13*64), 4*(12*64*64 + 13*64)
-        most = {plan: value(spec, "memory(working)", plan=plan, sets=sizes)
+        most = {plan: value(spec, "memory(workspace)", plan=plan, sets=sizes)
                 for plan in ("zero1", "zero2", "zero3")}
         self.assertLess(most["zero1"], weights//10)
         self.assertGreaterEqual(most["zero2"], grads)
@@ -302,7 +302,7 @@ class Peak(Case):
         for plan in ("ddp", "megatron", "megatron_sp", "megatron_zero"):
             sizes = {name: size for name, size in self.SIZES.items() if plan != "ddp" or name != "tp"}
             rows, total = table(GPT, "memory(peak)", "class", plan=plan, sets=sizes)
-            self.assertEqual(["weights", "grads", "master", "moments", "activations", "working"], list(rows))
+            self.assertEqual(["weights", "grads", "master", "moments", "activations", "workspace"], list(rows))
             for what, size in rows.items():
                 self.assertEqual(size, value(GPT, f"memory({what})", plan=plan, sets=sizes), what)
             self.assertEqual(total, sum(rows.values()))
@@ -327,17 +327,17 @@ parallel kept {
         sizes = dict(layers=2, hidden=16, heads=4, vocab=32, positions=64, seq=64, batch=2, micro=1, dp=1)
         layer = value(spec, "rank_saved(of = layer)", plan="kept", sets=sizes)
         inputs = value(spec, "rank_saved(of = layer)", plan="again", sets=sizes)
-        working = value(spec, "memory(working)", plan="again", sets=sizes)
+        working = value(spec, "memory(workspace)", plan="again", sets=sizes)
         self.assertGreaterEqual(working, layer - inputs)
         self.assertLess(working, 2 * layer)
-        self.assertLess(value(spec, "memory(working)", plan="kept", sets=sizes), working)
+        self.assertLess(value(spec, "memory(workspace)", plan="kept", sets=sizes), working)
 
     def test_served(self):
         """Weights, caches, and what the forward pass works on."""
         serve = MODELS / "serve.etch"
         done = succeed("query", serve, "memory(peak, run = decode)", "--plan", "split", "--by", "class", "-q")
         labels = [line.split()[0] for line in done.out.splitlines()]
-        self.assertEqual(["weights", "working", "cache", "total"], labels)
+        self.assertEqual(["weights", "workspace", "cache", "total"], labels)
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ parallel p {
 parallel full {
   mesh  [dp = 2, pp = 2]
   shard B @ dp
-  zero  3 @ dp, keep = «keep|microbatch», prefetch = «prefetch|1», reduce = «zero_reduce|microbatch», unit = «loop|layer»
+  zero  3 @ dp, keep = «keep|microbatch», prefetch = «prefetch|1», reduce = «zero_reduce|microbatch», group = «loop|layer»
   stage (embed, layer, last) @ pp, schedule = interleaved(virtual = «count|2»)
   keep = «gathers|gathers»
 }

@@ -77,7 +77,7 @@ class Exceptions:
 
 
 class Renamed:
-    """Words of the baseline that are others now; in texts and names of what was said, not in commands."""
+    """Words of the baseline that are others now; in commands, texts and names of what was said."""
 
     def __init__(self, path):
         self.words = {old: new for _, (old, new) in rows(path, 2)}
@@ -169,7 +169,7 @@ def main():
         sys.exit("no command of the baseline is chosen")
     count, excepted = 0, 0
     with concurrent.futures.ProcessPoolExecutor(chosen.jobs) as pool:
-        pairs = [(command, renamed(old[command])) for command in commands]
+        pairs = [(renamed(command), renamed(old[command])) for command in commands]
         for command, found in zip(commands, pool.map(functools.partial(work, program), pairs, chunksize=16)):
             left = [line for line in found if not exceptions.have(f"{command}: {line[0]}")]
             excepted += len(found) - len(left)

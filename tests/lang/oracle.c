@@ -134,7 +134,7 @@ static const struct keyword {
     {"dim", DIM},       {"dtype", DTYPE},   {"else", ELSE},     {"etch", ETCH},         {"false", FALSE_},
     {"for", FOR},       {"if", IF},         {"import", IMPORT}, {"infer", INFER},       {"mesh", MESH},
     {"model", MODEL},   {"module", MODULE}, {"pad", PAD},       {"parallel", PARALLEL}, {"param", PARAM},
-    {"pin", PIN},       {"repeat", REPEAT}, {"shard", SHARD},   {"stage", STAGE},       {"stream", STREAM},
+    {"pin", PIN},       {"repeat", REPEAT}, {"shard", SHARD},   {"stage", STAGE},
     {"sweep", SWEEP},   {"tag", TAG},       {"train", TRAIN},   {"true", TRUE_},        {"use", USE},
     {"weight", WEIGHT}, {"where", WHERE},   {"zero", ZERO},
 };

@@ -17,7 +17,7 @@ const char *etch_memory_name(etch_memory memory)
     static const char *const names[] = {
         [ETCH_MEMORY_WEIGHTS] = "weights",         [ETCH_MEMORY_GRADS] = "grads",
         [ETCH_MEMORY_MASTER] = "master",           [ETCH_MEMORY_MOMENTS] = "moments",
-        [ETCH_MEMORY_ACTIVATIONS] = "activations", [ETCH_MEMORY_WORKSPACE] = "working"};
+        [ETCH_MEMORY_ACTIVATIONS] = "activations", [ETCH_MEMORY_WORKSPACE] = "workspace"};
     return (unsigned)memory < ETCH_MEMORY_COUNT ? names[memory] : NULL;
 }
 
@@ -207,7 +207,7 @@ void etch_placed_memory(const etch_placed *placed, const etch_stage_view *stage,
         list_weight(&l, graph->weights.at[i]);
     if (placed->backward)
         list_saved(&l);
-    const etch_cost working = {
+    const etch_cost workspace = {
         .measure = ETCH_HELD,
         .memory = ETCH_MEMORY_WORKSPACE,
         .each = etch_workspace_bytes(placed, l.stage),
@@ -215,5 +215,5 @@ void etch_placed_memory(const etch_placed *placed, const etch_stage_view *stage,
         .scope = graph->scopes.at[0],
         .span = placed->plan->span,
     };
-    push(&l, working);
+    push(&l, workspace);
 }

@@ -314,9 +314,6 @@ static void refuse_pad_in_scope(etch_plan_builder *b, const etch_ast_line *line)
 static void read_common(etch_plan_builder *b, const etch_ast_line *line, uint32_t place)
 {
     switch (line->kind) {
-    case ETCH_AST_STREAM:
-        refuse(b, line->span, "'stream' in a plan");
-        break;
     case ETCH_AST_PAD:
         if (place > 0)
             refuse_pad_in_scope(b, line);
@@ -425,8 +422,6 @@ static bool has_refused(const etch_ast_lines *lines, bool in_scope)
 {
     for (uint32_t i = 0; i < lines->count; i++)
         switch (lines->at[i].kind) {
-        case ETCH_AST_STREAM:
-            return true;
         case ETCH_AST_DTYPES:
             if (in_scope || has_class_without_meaning(&lines->at[i].defs))
                 return true;

@@ -1,4 +1,4 @@
-/* `zero 3 @ (nodes,gpus), unit = layer, keep = false, backward_axes = gpus, prefetch = 1, reduce = microbatch`. */
+/* `zero 3 @ (nodes,gpus), group = layer, keep = false, again = gpus, prefetch = 1, reduce = microbatch`. */
 #include "lang/plan/plan_int.h"
 
 #include <string.h>
@@ -67,7 +67,7 @@ static void read_prefetch(etch_plan_builder *b, const etch_ast_def *def, etch_ze
     enum { MOST_DIGITS = 9 };
     const etch_ast_expr *value = def->value;
     if (value->kind != ETCH_AST_INTEGER || strlen(value->name.text) > MOST_DIGITS) {
-        report(b, def, "a number: how many units ahead weights are gathered");
+        report(b, def, "a number: how many groups ahead weights are gathered");
         return;
     }
     out->ahead = 0;
@@ -88,6 +88,11 @@ static void read_reduce(etch_plan_builder *b, const etch_ast_def *def, etch_zero
 static void read_group(etch_plan_builder *b, const etch_ast_def *def, etch_zero *out)
 {
     const etch_ast_names names = names_of(b, def->value);
+    if (out->weight_groups) {
+        etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->name.span,
+                   "'group' and 'unit', its old name, are one option");
+        return;
+    }
     const char **weight_groups = ETCH_NEW_ARRAY(b->spec->arena, names.count, const char *);
     etch_span *spans = ETCH_NEW_ARRAY(b->spec->arena, names.count, etch_span);
     for (uint32_t i = 0; i < names.count; i++) {
@@ -105,12 +110,14 @@ static void read_group(etch_plan_builder *b, const etch_ast_def *def, etch_zero 
 static const struct option {
     const char *name;
     uint32_t level; /* the least that it means something for */
+    const char *now; /* of an old name: the one that took its place */
     void (*read)(etch_plan_builder *b, const etch_ast_def *def, etch_zero *out);
-} options[] = {{"again", 3, read_again},
-               {"keep", 3, read_keep},
-               {"prefetch", 3, read_prefetch},
-               {"reduce", 1, read_reduce},
-               {"unit", 3, read_group}};
+} options[] = {{"again", 3, NULL, read_again},
+               {"group", 3, NULL, read_group},
+               {"keep", 3, NULL, read_keep},
+               {"prefetch", 3, NULL, read_prefetch},
+               {"reduce", 1, NULL, read_reduce},
+               {"unit", 3, "group", read_group}};
 enum { OPTION_COUNT = sizeof options / sizeof *options };
 
 const char *etch_zero_option_at(uint32_t index)
@@ -131,17 +138,23 @@ static void read_option(etch_plan_builder *b, const etch_ast_def *def, etch_zero
     const struct option *option = option_named(def->name.text);
     if (!option) {
         const char *names[OPTION_COUNT];
+        uint32_t count = 0;
         for (uint32_t i = 0; i < OPTION_COUNT; i++)
-            names[i] = options[i].name;
+            if (!options[i].now)
+                names[count++] = options[i].name;
         etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->name.span,
                                      "a zero line has no option '%s'", def->name.text);
-        etch_suggest_name(diag, def->name.text, names, OPTION_COUNT);
+        etch_suggest_name(diag, def->name.text, names, count);
     } else if (out->level < option->level) {
         etch_diag *diag = etch_error(b->spec->diags, ETCH_E_PLAN_OPTION, def->name.span,
                                      "'%s' speaks of weights that are gathered, and zero %u divides none",
                                      option->name, out->level);
         etch_help(diag, "zero 3 divides the weights, too");
     } else {
+        if (option->now)
+            etch_remark(b->spec->diags, ETCH_E_OLD_WORD, def->name.span,
+                        "'%s' of a zero line is called '%s' now; the old word is understood until etch 0.2",
+                        option->name, option->now);
         option->read(b, def, out);
     }
 }

@@ -163,7 +163,6 @@ typedef enum etch_ast_line_kind {
     ETCH_AST_MESH,    /* defs: axes, outermost first, each with a size or none */
     ETCH_AST_AXIS,    /* places: a name for a product of axes */
     ETCH_AST_SHARD,   /* places: dim @ axes */
-    ETCH_AST_STREAM,  /* places: one */
     ETCH_AST_PIN,     /* what[0], shape */
     ETCH_AST_PAD,     /* defs */
     ETCH_AST_DTYPES,  /* defs */

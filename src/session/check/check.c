@@ -335,6 +335,7 @@ static etch_status check(void *data)
     const uint32_t errors = etch_error_count(session->diags);
     c->report = ETCH_NEW(session->arena, etch_check_report);
     list_names(session, c->report);
+    etch_spec_remark_idle(session->spec);
     const etch_settings *settings =
         etch_session_plan(session, &plan) ? etch_session_settings(session, plan) : NULL;
     if (settings) {
