@@ -68,8 +68,8 @@ typedef struct etch_session_options {
 
 #define ETCH_MEMORY_LIMIT ((size_t)4 << 30)
 
-/* Granularities; NULL behind the last.
- *   kernel  a product, attention, norm, ..., with the chains of elementwise ops before or behind it
+/* Granularities; NULL after the last.
+ *   kernel  a product, attention, norm, ..., with the chains of elementwise ops before or after it
  *   op      each op that does anything
  *   block   all work of a phase between two collectives, or between one and the end of a loop's iteration
  * FLOP and communication are the same in all of them. What stays inside a node is not read from memory nor
@@ -90,7 +90,7 @@ ETCH_API void etch_session_cancel(etch_session *session);
 
 /* ---- messages --------------------------------------------------------------------------------------- */
 
-/* A range of characters. Lines and columns count from 1, columns in characters; the end is behind the last
+/* A range of characters. Lines and columns count from 1, columns in characters; the end is after the last
  * one. */
 typedef struct etch_location {
     const char *path; /* as it was given or written in an import; NULL: nowhere in a file */
@@ -199,7 +199,7 @@ typedef enum etch_breakdown {
     ETCH_BY_CLASS  /* memory: weights, grads, master, moments, activations, workspace, cache */
 } etch_breakdown;
 
-/* "op", "module", ...; "" for ETCH_BY_NOTHING; NULL behind the last. */
+/* "op", "module", ...; "" for ETCH_BY_NOTHING; NULL after the last. */
 ETCH_API const char *etch_breakdown_name(etch_breakdown by);
 
 typedef struct etch_amount {
@@ -219,7 +219,7 @@ typedef struct etch_row_amount {
 typedef struct etch_phrase_view {
     const char
         *part; /* "made": how the tensor came to be held as it is; "needed": what asks for the collective;
-                         "plan": a line of the plan behind one of the two */
+                         "plan": a line of the plan after one of the two */
     const char *text;
     bool of_plan;           /* `location` is a line of the plan */
     etch_location location; /* in a spec */
@@ -308,7 +308,7 @@ typedef struct etch_pipeline_report {
     const char *model, *plan, *config; /* config may be NULL */
     const char *schedule;              /* "one_f_one_b" */
     bool trains;                       /* false: forward slots only */
-    uint32_t chunks; /* of each stage; chunk c of stage s is link c*stages + s of the chain */
+    uint32_t chunks; /* of each stage; chunk c of stage s is model chunk c*stages + s of the chain */
     uint64_t microbatches;
     uint64_t time;              /* end of the last slot */
     const char *bubble;         /* time that a stage waits, as a fraction of the time that it works: "3/8" */
@@ -339,7 +339,7 @@ typedef struct etch_query_options {
 ETCH_API etch_status etch_session_query_with(etch_session *session, const char *expression,
                                              const etch_query_options *options, const etch_answer **answer);
 
-/* "plain", "latex", "c", "python", "json"; "expanded", "factored", "relative"; NULL behind the last. */
+/* "plain", "latex", "c", "python", "json"; "expanded", "factored", "relative"; NULL after the last. */
 ETCH_API const char *etch_notation_name(etch_notation notation);
 ETCH_API const char *etch_form_name(etch_form form);
 
@@ -400,8 +400,8 @@ typedef struct etch_view_op {
     etch_location location;
 } etch_view_op;
 
-/* A value that iterations hand on: the first gets `init` (NONE: zeros) as `in`, each next one `out` of the one before
- * it, and what comes behind the loop `out` of the last, as `result`. */
+/* A loop-carried value: the first gets `init` (NONE: zeros) as `in`, each next one `out` of the one before
+ * it, and what comes after the loop `out` of the last, as `result`. */
 typedef struct etch_view_carry {
     size_t init, in, out, result;
 } etch_view_carry;
@@ -523,14 +523,14 @@ typedef struct etch_output_options {
                           joined by commas; NULL: nothing */
 } etch_output_options;
 
-/* What nodes can be called; NULL behind the last.
+/* What nodes can be called; NULL after the last.
  *   short  phase, microbatch, loops, the innermost modules and the tensor: "F0.layer3.attention.q"
  *   full   also Chakra's type, the stage and all modules:
  *          "COMP_NODE.forward.mb0.stage0.layer3.llama.block.attention.q"
  *   none   nothing */
 ETCH_API const char *etch_naming_at(size_t i);
 
-/* Attributes that nodes can have for people and their scripts; NULL behind the last. A node has those that
+/* Attributes that nodes can have for people and their scripts; NULL after the last. A node has those that
  * mean something of it.
  *   phase       string_val  forward, recompute, backward, sync, optimizer
  *   layer       int64_val   iteration of the outermost loop that the node is in

@@ -48,7 +48,7 @@ typedef struct etch_tensor etch_tensor;
 typedef struct etch_network_model {
     const char *name; /* as queries, train blocks and plans call it */
     void (*build)(etch_network *network, void *data);
-    void *data; /* handed on to `build` */
+    void *data; /* carried on to `build` */
 } etch_network_model;
 
 /* ---- dims ------------------------------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ ETCH_API etch_tensor *etch_network_rename(etch_network *network, etch_tensor *x,
 typedef struct etch_network_argument {
     const char
         *name; /* a keyword ("over", "dot", "causal"), or the name of an optional operand; NULL: the number
-                               that stands behind the operands (scale, dropout) */
+                               that stands after the operands (scale, dropout) */
     etch_dim *const *dims; /* over, dot, ... */
     size_t dim_count;
     const char *number;  /* causal ("1"), window, ...: an expression over params; dtype: its name */

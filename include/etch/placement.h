@@ -39,7 +39,7 @@ typedef struct etch_view_shard {
  * one tensor. */
 typedef struct etch_view_value {
     size_t tensor;     /* of the graph */
-    const char *place; /* "[B@dp,S@(cp,tp),H]", and " partial over tp" behind it */
+    const char *place; /* "[B@dp,S@(cp,tp),H]", and " partial over tp" after it */
     const etch_view_shard *shards;
     size_t shard_count;
     const size_t *partial; /* the axes over which it is a partial sum */
@@ -47,9 +47,9 @@ typedef struct etch_view_value {
     const size_t *parts; /* of weights: the axes whose ranks hold flat parts of what `shards` leave a rank */
     size_t part_count;
     const char *bytes, *bytes_by_dims; /* on one rank, of one microbatch and iteration */
-    size_t step;                       /* that makes it; NONE: weights, inputs, what loops hand on */
+    size_t step;                       /* that makes it; NONE: weights, inputs, what a loop carries */
     /* What says where it is. "map": the plan's lines, of weights and inputs. "zero": the zero line, of weights that
-     * ranks hold in flat parts. "pin": a pin. "loop": the plan's lines, of what iterations hand on. "scope": a
+     * ranks hold in flat parts. "pin": a pin. "loop": the plan's lines, of what a loop carries. "scope": a
      * collective or slice at the edge of a call. "moved": as an op needs it. "inferred": the op that makes it. The first
      * five are stated, the others follow. */
     const char *source;
@@ -69,7 +69,7 @@ typedef struct etch_view_step {
     etch_location location;
 } etch_view_step;
 
-/* A value that iterations hand on, as in `etch_view_carry`, but of values. */
+/* A loop-carried value, as in `etch_view_carry`, but of values. */
 typedef struct etch_view_handed {
     size_t loop;
     size_t init, in, out, result; /* `init` NONE: zeros */

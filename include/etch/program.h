@@ -38,7 +38,7 @@ ETCH_API void etch_program_free(etch_program *program);
 /* The formulas that it computes, in the order in which they were given. */
 ETCH_API size_t etch_program_formulas(const etch_program *program);
 
-/* How many variables there are, and the name of each, in order of declaration; NULL behind the last. Names
+/* How many variables there are, and the name of each, in order of declaration; NULL after the last. Names
  * live as long as the program. */
 ETCH_API size_t etch_program_variables(const etch_program *program);
 ETCH_API const char *etch_program_variable(const etch_program *program, size_t index);

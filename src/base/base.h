@@ -1,4 +1,4 @@
-/* The door of base: memory, text, sources, diagnostics, threads. Every other room stands on it.
+/* The header of base: memory, text, sources, diagnostics, threads. Every other room stands on it.
  *
  * Memory. A session owns one `etch_mem`, the account of everything it allocates, with a limit. Arenas draw
  * chunks from it. An allocation never returns NULL: when memory runs out or the limit is reached, control
@@ -180,7 +180,7 @@ etch_status etch_read_file(etch_arena *arena, const char *path, size_t limit, ch
 /* ---- threads ------------------------------------------------------------------------------------------- */
 
 /* Calls work(data, i) for every i in 0..count-1 on up to `threads` threads, the caller's among them, and
- * waits. Returns the status of the smallest i whose status is not ETCH_OK; items behind it may not run. */
+ * waits. Returns the status of the smallest i whose status is not ETCH_OK; items after it may not run. */
 etch_status etch_parallel(unsigned threads, size_t count, etch_status (*work)(void *data, size_t i),
                           void *data) ETCH_MUST_CHECK;
 

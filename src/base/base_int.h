@@ -1,4 +1,4 @@
-/* What the files of base share about sources and diagnostics. */
+/* Declarations that the files of base share about sources and diagnostics. */
 #ifndef ETCH_BASE_INT_H
 #define ETCH_BASE_INT_H
 

@@ -1,7 +1,7 @@
-/* The door of chakra: the numbers and names of Chakra's schema (package ChakraProtoMsg), and what
+/* The header of chakra: the numbers and names of Chakra's schema (package ChakraProtoMsg), and what
  * simulators read of a trace. It is all that writing a trace and reading one have in common.
  *
- * A trace file is messages, each behind its length as a varint: one GlobalMetadata, then Nodes. */
+ * A trace file is messages, each after its length as a varint: one GlobalMetadata, then Nodes. */
 #ifndef ETCH_CHAKRA_H
 #define ETCH_CHAKRA_H
 
@@ -43,7 +43,7 @@ typedef enum etch_chakra_io_field {
 
 typedef enum etch_chakra_attr_field {
     ETCH_FIELD_ATTR_NAME = 1,
-    ETCH_FIELD_ATTR_DOC = 2 /* the numbers behind it are kinds of values: etch_chakra_kind */
+    ETCH_FIELD_ATTR_DOC = 2 /* the numbers after it are kinds of values: etch_chakra_kind */
 } etch_chakra_attr_field;
 
 /* ---- node types and collectives ------------------------------------------------------------------------ */
@@ -105,7 +105,7 @@ typedef enum etch_chakra_scalar {
     ETCH_SCALAR_BYTES
 } etch_chakra_scalar;
 
-/* The number of a kind is its field in AttributeProto: odd ones hold one value, the even one behind it a
+/* The number of a kind is its field in AttributeProto: odd ones hold one value, the even one after it a
  * message whose field 1 is the list of them. */
 typedef enum etch_chakra_kind {
     ETCH_KIND_NONE = 0,

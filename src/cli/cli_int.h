@@ -1,4 +1,4 @@
-/* What the files of the program share: the table of commands, parsed arguments, output. The program uses
+/* Declarations that the files of the program share: the table of commands, parsed arguments, output. The program uses
  * nothing of etch but its public headers. */
 #ifndef ETCH_CLI_INT_H
 #define ETCH_CLI_INT_H
@@ -33,7 +33,7 @@ struct cli_command;
 /* The command line, taken apart. Texts belong to argv. */
 typedef struct cli_arguments {
     const struct cli_command *command; /* NULL: none was given */
-    const char *words[CLI_MAX_WORDS];  /* behind the command */
+    const char *words[CLI_MAX_WORDS];  /* after the command */
     int word_count;
     etch_session_options session; /* all but `spec`; `sets` has room for every word of the command line */
     etch_output_options output;
@@ -55,7 +55,7 @@ typedef struct cli_arguments {
 typedef struct cli_command {
     const char *name;
     unsigned bit;        /* its own: which options it takes, see options.c */
-    const char *words;   /* what stands behind the command, for usage: "SPEC EXPR" */
+    const char *words;   /* what stands after the command, for usage: "SPEC EXPR" */
     int least, most;     /* how many words */
     const char *summary; /* one line */
     const char *details; /* paragraphs for `etch help COMMAND` */
@@ -75,7 +75,7 @@ enum {
     CLI_EVERY = CLI_SPEC | CLI_HELP | CLI_VERIFY | CLI_DUMP | CLI_ASSEMBLE
 };
 
-/* The i-th command, NULL behind the last. */
+/* The i-th command, NULL after the last. */
 const cli_command *cli_command_at(size_t i);
 const cli_command *cli_command_of(const char *name);
 
@@ -105,7 +105,7 @@ typedef struct cli_option {
     const char *help; /* lines */
     unsigned commands;
 } cli_option;
-/* False behind the last. */
+/* False after the last. */
 bool cli_option_at(size_t i, cli_option *option);
 /* Prints the options that one of the commands takes, or only those that `all` of them take. */
 void cli_print_options(unsigned commands, bool all);

@@ -88,7 +88,7 @@ static void draw_tensor(drawing *d, size_t index, size_t depth)
     fputs("\"]\n", stdout);
 }
 
-/* What stands at the beginning of a module or loop: what is declared there, what iterations hand on. */
+/* What stands at the beginning of a module or loop: what is declared there, what a loop carries. */
 static void draw_beginning(drawing *d, size_t depth, char section)
 {
     const cli_step *step = &d->way.steps[depth];

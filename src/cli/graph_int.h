@@ -1,4 +1,4 @@
-/* What the files that print a graph share: where its ops stand, and names as seen from there. */
+/* Declarations that the files that print a graph share: where its ops stand, and names as seen from there. */
 #ifndef ETCH_CLI_GRAPH_INT_H
 #define ETCH_CLI_GRAPH_INT_H
 
@@ -17,7 +17,7 @@ typedef struct cli_way {
     cli_step *steps, *next;
     size_t depth, next_depth;
     size_t common; /* steps that both begin with */
-    size_t *first; /* by module, and behind them by loop: the first tensor that is declared there */
+    size_t *first; /* by module, and after them by loop: the first tensor that is declared there */
     size_t *later; /* by tensor: the next one of the same place */
 } cli_way;
 

@@ -121,7 +121,7 @@ static void print_module(printer *p, size_t index, size_t depth, bool forward)
     end_line_at(p, &m->location);
 }
 
-/* What an iteration hands on, of whatever class it is. */
+/* What an iteration carries on, of whatever class it is. */
 static void put_handed_on(printer *p, const etch_view_loop *loop, size_t carry)
 {
     bool any = false;
@@ -249,7 +249,7 @@ static void print_op(printer *p, const etch_view_op *op)
     putchar('\n');
 }
 
-/* Arguments and results stand beside the call that they are of; gradients that are handed on, where something is done
+/* Arguments and results stand beside the call that they are of; gradients that are carried on, where something is done
  * with them. */
 static bool is_silent(const printer *p, const etch_view_op *op)
 {

@@ -456,7 +456,7 @@ static cli_exit refuse_command(const char *name)
     return cli_usage_error(NULL, "unknown command '%s'", name);
 }
 
-/* The command, or a word behind it. */
+/* The command, or a word after it. */
 static cli_exit add_word(cli_arguments *a, const char *word)
 {
     if (!a->command) {

@@ -108,7 +108,7 @@ static bool same_stage(const etch_placement_report *r, size_t a, size_t b)
     return true;
 }
 
-/* The stage behind the last one that is like `first`. */
+/* The stage after the last one that is like `first`. */
 static size_t stages_alike(const etch_placement_report *r, size_t first)
 {
     size_t end = first + 1;
@@ -232,7 +232,7 @@ static const char *bytes_of(const etch_view_collective *c)
     return is_number(c->bytes) || !c->bytes_by_dims ? c->bytes : c->bytes_by_dims;
 }
 
-/* The place of what asks for it; where it has none, that of the last line behind it. */
+/* The place of what asks for it; where it has none, that of the last line after it. */
 static const etch_location *asks(const etch_view_collective *c)
 {
     const etch_location *line = NULL;
@@ -491,7 +491,7 @@ static void go_to_step(printer *p, const etch_view_step *s)
     p->module = s->module;
 }
 
-/* Values that loops hand on have no step: they are told where they are read first. */
+/* Loop-carried values have no step: they are told where they are read first. */
 static void print_handed(printer *p, const etch_view_step *s)
 {
     for (size_t i = 0; i < s->in_count; i++) {

@@ -1,7 +1,7 @@
-/* The door of emit: writes a lowered job as Chakra traces into a folder.
+/* The header of emit: writes a lowered job as Chakra traces into a folder.
  *
  * A finished folder holds
- *   <name>.<rank>.et   a trace for each rank: a GlobalMetadata message and the nodes, each behind its length
+ *   <name>.<rank>.et   a trace for each rank: a GlobalMetadata message and the nodes, each after its length
  *                      as a varint, in the canonical encoding (fields in the order of their numbers, shortest
  *                      varints, defaults left out)
  *   comm_group.json    group id -> ranks in ring order. Without groups it is the empty object, from which

@@ -43,7 +43,7 @@ static const head heads[ETCH_ATTRIBUTE_COUNT + ETCH_ANNOTATION_COUNT] = {ETCH_CH
 typedef unsigned attribute;
 #define ANNOTATION(i) ((attribute)ETCH_ATTRIBUTE_COUNT + (i))
 
-/* GlobalMetadata with its version, behind its length. */
+/* GlobalMetadata with its version, after its length. */
 enum { VERSION_BYTES = sizeof(ETCH_CHAKRA_VERSION) - 1, METADATA_BYTES = VERSION_BYTES + 3 };
 
 _Static_assert((int)ETCH_NODE_COMP == (int)ETCH_TYPE_COMP &&

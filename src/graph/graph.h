@@ -1,4 +1,4 @@
-/* The door of graph: the op table, forward graphs with named dimensions, and what is derived from them.
+/* The header of graph: the op table, forward graphs with named dimensions, and what is derived from them.
  *
  *     builder -> forward graph -> etch_train_derive -> training graph
  *             -> etch_place -> placed graph, its kernels and costs

@@ -367,7 +367,7 @@ static void collect(const binder *b, etch_settings *out)
     *out = (etch_settings){list.at, list.count, b->hidden.at, b->hidden.count};
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ------------------------------------------------------------------------------------------ */
 
 const char *etch_spec_config(const etch_spec *spec, const char *config)
 {

@@ -1,4 +1,4 @@
-/* The door of lang: the only room that knows syntax. Reads a spec and what it imports, and turns models,
+/* The header of lang: the only room that knows syntax. Reads a spec and what it imports, and turns models,
  * train blocks and plans into what graph works on; evaluates expressions of the language over params,
  * dims, mesh axes and quantities. */
 #ifndef ETCH_LANG_H
@@ -12,7 +12,7 @@
 /* An expression over params and sizes of dims. NULL after an error. */
 etch_expr etch_site_value(etch_site *site, const char *text);
 
-/* What is to be read. */
+/* The files to be read. */
 typedef struct etch_spec_source {
     const char *path;
     const char *text; /* NULL: that of the file at `path`; else `path` is its name in messages */
@@ -49,7 +49,7 @@ const char *etch_spec_config(const etch_spec *spec, const char *config);
 /* ---- expressions --------------------------------------------------------------------------------------- */
 
 /* A quantity in an expression, as written: comm(step, op = all_reduce, axis = (dp,tp), of = block). */
-/* What a quantity says of its counting convention: `count = megatron`, or an item as `causal = full`. */
+/* The counting convention of a quantity: `count = megatron`, or an item as `causal = full`. */
 typedef struct etch_count_word {
     const char *item; /* NULL: a preset */
     const char *value;

@@ -1,4 +1,4 @@
-/* What must hold of values: one list for traces, which have all of them, and for formulas, which may leave
+/* Conditions on values: one list for traces, which have all of them, and for formulas, which may leave
  * some open. A value that is open is refused only when no number would do. */
 #include "lower/lower_int.h"
 
@@ -23,7 +23,7 @@ void etch_check_given(etch_bound *b)
 
 /* ---- sizes --------------------------------------------------------------------------------------------- */
 
-/* What a number must be. */
+/* The values that a number may have. */
 typedef struct condition {
     int64_t least;
     bool above;    /* more than `least` */
@@ -107,7 +107,7 @@ static void check_dims(etch_bound *b)
     }
 }
 
-/* What the numbers of a call may be. */
+/* The values that the numbers of a call may have. */
 static const condition conditions[] = {
     [ETCH_COUNT] = {.least = 1},
     [ETCH_COUNT_OR_NONE] = {.least = 0},
@@ -232,7 +232,7 @@ static bool check_mesh(etch_bound *b, etch_extent *extent)
     return known;
 }
 
-/* Counts of units that the plan gives, and the shape of the pipeline. */
+/* Counts of layers that the plan gives, and the shape of the pipeline. */
 static void check_stages(etch_bound *b, etch_extent *extent)
 {
     const etch_stage_line *line = b->from->placed->plan->stage;
@@ -356,7 +356,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* What the sizes of all requirements with this divisor have in common; 0 when one of them is too large for
+/* The common divisor of the sizes of all requirements with this divisor; 0 when one of them is too large for
  * it. */
 static int64_t common_size(etch_bound *b, etch_expr divisor)
 {

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* ---- counts and cells ---------------------------------------------------------------------------------- */
+/* ---- counts and registers ---------------------------------------------------------------------------------- */
 
 static uint32_t digits(uint64_t number)
 {
@@ -73,7 +73,7 @@ static void count_weight_tasks(counting *c, const etch_weight_tasks *list)
     }
 }
 
-/* Parents of one unit of a task that is sent in pieces: the piece that ends within it, and the one that goes on,
+/* Parents of one weight group of a task that is sent in pieces: the piece that ends within it, and the one that goes on,
  * wait for the same. */
 static etch_total most_parents(const counting *c, const etch_weight_tasks *list, uint32_t stream)
 {

@@ -73,7 +73,7 @@ static etch_repeat *reverse_of(const etch_body *backward, const etch_loop *loop)
     return NULL;
 }
 
-/* The bucket of a loop's weights stands behind each iteration that completes it. */
+/* The bucket of a loop's weights stands after each iteration that completes it. */
 static void place_bucket(etch_outliner *o, etch_weight_task *bucket, const etch_weight_group *weight_group)
 {
     if (!weight_group->loop)
@@ -90,7 +90,7 @@ static void read_gradient(etch_outliner *o, etch_task *task, const etch_tensor *
     ETCH_PUSH(o->arena, &task->gradients, o->gradient_index[gradient->id]);
 }
 
-/* The units of the chain that use the weights. */
+/* The weight groups of the chain that use the weights. */
 static void set_uses(etch_outliner *o, etch_weight_task *task, const etch_weight_group *weight_group)
 {
     const etch_positions *uses = etch_is_cut(o) ? etch_weight_group_uses(o->placed, weight_group) : NULL;
@@ -127,7 +127,7 @@ static void set_end_work(etch_outliner *o, etch_weight_task *u, const etch_updat
         read_gradient(o, &u->task, work->gradients.at[g]);
 }
 
-/* The collective of a bucket, once for each unit; NULL when its axes have one rank each. `what`: what the
+/* The collective of a bucket, once for each weight group; NULL when its axes have one rank each. `what`: what the
  * bucket holds. */
 static etch_weight_task *new_collective(etch_outliner *o, const etch_bucket *bucket, const char *what)
 {

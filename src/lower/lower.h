@@ -1,4 +1,4 @@
-/* The door of lower: from a placed training graph and one binding to the programs of the ranks.
+/* The header of lower: from a placed training graph and one binding to the programs of the ranks.
  *
  * Ranks whose program is equal up to group ids form a class; a class has one program. A job is everything
  * that emission needs: it holds no expression any more, only numbers, and is not written to again (any
@@ -36,7 +36,7 @@ typedef struct etch_node {
     uint8_t collective; /* COLL: etch_comm_type */
 } etch_node;
 
-/* What may be said of a node beside what simulators read: X(enumerator, name, is its value a text?). A node
+/* Annotations of a node, which simulators do not read: X(enumerator, name, is its value a text?). A node
  * has those that mean something of it: no microbatch at the end of a step, no layer outside of loops. */
 #define ETCH_ANNOTATIONS(X)                                                                   \
     X(PHASE, "phase", true)            /* forward, recompute, backward, sync, optimizer */    \
@@ -64,7 +64,7 @@ typedef struct etch_annotated {
     etch_annotation_value value[ETCH_ANNOTATION_COUNT];
 } etch_annotated;
 
-/* What nodes are called. */
+/* How nodes are named. */
 typedef enum etch_naming {
     ETCH_NAMES_SHORT, /* "F0.layer3.attention.q": phase and microbatch, loops, modules, tensor */
     ETCH_NAMES_FULL,  /* "COMP_NODE.forward.mb0.stage0.layer3.llama.block.attention.q": also Chakra's type,
@@ -180,7 +180,7 @@ typedef struct etch_values {
 
 /* Do the values, which may leave variables open, mean something? Otherwise reports, in the words of
  * `etch_lower`, what it refuses whatever is given besides: sizes that are no integers or too small, broken
- * assumptions, demands of a plan. What only traces cannot have, as more ranks than they number, is not
+ * assumptions, requirements of a plan. What only traces cannot have, as more ranks than they number, is not
  * asked. */
 bool etch_values_check(etch_arena *scratch, etch_sym *sym, etch_diags *diags, const etch_values *values);
 

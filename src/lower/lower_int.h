@@ -97,7 +97,7 @@ void etch_check_requirements(etch_bound *bound);
 /* Whom a collective joins: the ranks that differ in some mesh axes only; or, where stages are listed, those
  * of these stages that are alike in all else. */
 typedef struct etch_group_set {
-    uint32_t axes;          /* wide axes, at least one */
+    uint32_t axes;          /* axes larger than 1, at least one */
     const uint32_t *stages; /* ascending; NULL: the axes alone say it */
     uint32_t stage_count;
 } etch_group_set;
@@ -111,14 +111,14 @@ void etch_families_number(etch_arena *arena, etch_job *job);
 
 /* ---- outline.c: the program before it is unrolled ------------------------------------------------------ */
 
-/* Where the maker of a value is looked up: a body keeps its cells once for each time that it runs in a
+/* Where the maker of a value is looked up: a body keeps its registers once for each time that it runs in a
  * microbatch. */
 typedef struct etch_register {
     const struct etch_body *body; /* NULL: no node makes it */
     uint32_t index;
 } etch_register;
 
-/* What becomes one node each time it runs. */
+/* A task becomes one node each time it runs. */
 typedef struct etch_task {
     const etch_kernel *kernel; /* NULL: belongs to the end of the step */
     uint64_t flop, bytes;      /* exact, before the least values of a trace */
@@ -131,7 +131,7 @@ typedef struct etch_task {
     uint32_t tally;       /* collective: row of the totals */
     uint16_t family;      /* collective */
     uint8_t type, collective; /* as in etch_node */
-    bool gathers;             /* puts weights together: issued before its unit begins */
+    bool gathers;             /* puts weights together: issued before its weight group begins */
     bool once;                /* for the first microbatch only */
     etch_phase phase;
     const char *name; /* what follows microbatch and loops */
@@ -140,7 +140,7 @@ typedef struct etch_task {
     const char *module;  /* in the job's arena; NULL: not asked for, or of none */
 } etch_task;
 
-/* Units of the chain that stages cut, or iterations, from `first` to before `end`. */
+/* Layers of the chain that stages cut, or iterations, from `first` to before `end`. */
 typedef struct etch_bound_interval {
     uint64_t first, end;
 } etch_bound_interval;
@@ -148,14 +148,14 @@ typedef struct etch_bound_interval {
 /* Which iterations of a loop are of which class. */
 typedef struct etch_classes etch_classes;
 
-/* A task of the end of a step, run once for each unit of weights: an iteration of the loop, or all there
+/* A task of the end of a step, run once for each weight group: an iteration of the loop, or all there
  * is. */
 typedef struct etch_weight_task {
     etch_task task;
     uint64_t weight_groups;
-    const etch_classes *classes; /* of these units it runs those of a class; NULL: all */
+    const etch_classes *classes; /* of these layers it runs those of a class; NULL: all */
     uint32_t class;
-    bool staged;           /* its iterations are units of the chain: those of uses[0] */
+    bool staged;           /* its iterations are layers of the chain: those of uses[0] */
     bool every_microbatch; /* else at the end of the step */
     bool anew;             /* of every microbatch: the next one does not add to the same memory */
     etch_bound_interval
@@ -178,15 +178,15 @@ typedef struct etch_stream {
     uint32_t name_length;
 } etch_stream;
 
-/* A value that iterations hand on, as seen around the loop. */
+/* A loop-carried value, as seen around the loop. */
 typedef struct etch_loop_value {
     etch_register init;
-    uint32_t result; /* slot of the body around the loop */
+    uint32_t result; /* index in the body's registers around the loop */
 } etch_loop_value;
 
 /* The same, as a body of the loop sees it. */
 typedef struct etch_loop_value_in {
-    uint32_t in; /* slot of the body */
+    uint32_t in; /* index in the body's registers */
     etch_register out;
 } etch_loop_value_in;
 
@@ -208,11 +208,11 @@ typedef struct etch_body_item {
     etch_task *task; /* one of the two */
     etch_repeat *repeat;
     /* of the top level */
-    etch_bound_interval layers; /* with which units of the chain it runs */
-    bool staged;                /* a loop whose iterations are these units */
+    etch_bound_interval layers; /* with which layers of the chain it runs */
+    bool staged;                /* a loop whose iterations are these layers */
 } etch_body_item;
 
-/* What a region of the placed graph does. Its n-th run in a microbatch is counted over the loops around
+/* The outline of a region of the placed graph. Its n-th run in a microbatch is counted over the loops around
  * it, outermost first, by the forward order of their iterations: so a backward body finds what the forward
  * body of the same iterations made. */
 typedef struct etch_body {
@@ -222,10 +222,10 @@ typedef struct etch_body {
     uint32_t class;                 /* of these iterations */
     uint32_t depth;                 /* loops around it */
     uint64_t runs; /* in one microbatch; those of other classes have numbers, too. 0: it never runs */
-    uint32_t register_count; /* cells of one run */
+    uint32_t register_count; /* registers of one run */
     uint64_t first_register;
-    etch_loop_value_in *taken;    /* by value that its loop hands on */
-    etch_weight_tasks after_each; /* of the backward body: when the step ends, behind each iteration */
+    etch_loop_value_in *taken;    /* by loop-carried value */
+    etch_weight_tasks after_each; /* of the backward body: when the step ends, after each iteration */
 } etch_body;
 
 /* The accumulator of a weight's gradient: a copy for each iteration of the forward loops around the
@@ -238,17 +238,17 @@ typedef struct etch_gradient {
     ETCH_VEC(uint32_t) adders; /* parts of the backward body that add to it, ascending */
 } etch_gradient;
 
-/* Collectives of one kind over the same wide axes. */
+/* Collectives of one kind over the same axes larger than 1. */
 typedef struct etch_tally {
     uint8_t collective;
     uint32_t axes;
 } etch_tally;
 
-/* What a message carries of one value: where its maker is kept. A value that a loop hands on goes into the
+/* The register of the node that makes a value of a message. A loop-carried value goes into the
  * first iteration of the receiver. */
 typedef struct etch_passed_value {
     etch_register reg;         /* of the top level; or */
-    const etch_repeat *repeat; /* what this loop hands on */
+    const etch_repeat *repeat; /* what this loop carries on */
     uint32_t carry;
 } etch_passed_value;
 
@@ -258,13 +258,13 @@ typedef struct etch_chunk_message {
     uint64_t bytes;
 } etch_chunk_message;
 
-/* The chain of units over the stages. Link c*stage_count + s is chunk c of stage s. */
+/* The chain of layers over the stages. Model chunk c*stage_count + s is chunk c of stage s. */
 typedef struct etch_model_chunks {
     const etch_schedule *schedule;
     uint32_t stage_count, chunk_count;
     bool reduce_last;
-    etch_bound_interval *intervals;         /* by link */
-    etch_chunk_message *forward, *backward; /* by link: between it and the next, either way */
+    etch_bound_interval *intervals;         /* by model chunk */
+    etch_chunk_message *forward, *backward; /* by model chunk: between it and the next, either way */
     int64_t *rank_of; /* by stage: its rank less that of stage 0, other coordinates alike */
 } etch_model_chunks;
 
@@ -287,7 +287,7 @@ typedef struct etch_outline {
     etch_weight_tasks buckets, shared_reductions, norms, updates, gathers;
     bool gathers_weights;          /* there are tasks that do */
     uint64_t ahead;                /* how many units before its own a gather is issued */
-    ETCH_VEC(etch_stream) streams; /* of the plan's buckets; none where each unit has its own */
+    ETCH_VEC(etch_stream) streams; /* of the plan's buckets; none where each weight group has its own */
     etch_task *norm, *norm_reduce; /* of clipping; NULL: none. The norm's numbers are those of `norms` */
     ETCH_VEC(etch_tally) tallies;  /* by collective, then axes; only what runs */
     etch_size *sizes;              /* by stage */
@@ -308,8 +308,8 @@ typedef struct etch_outliner {
     etch_bound *bound;
     const etch_extent *extent;
     etch_outline *outline;
-    etch_register *made_by;   /* by step id: the task's cell; body NULL: a step that is no node */
-    etch_register *carried;   /* by value id: of values that loops hand on */
+    etch_register *made_by;   /* by step id: the task's register; body NULL: a step that is no node */
+    etch_register *carried;   /* by value id: of loop-carried values */
     uint32_t *gradient_index; /* by tensor id of a gradient */
     etch_status status;       /* of the first thing that was reported */
 } etch_outliner;
@@ -321,7 +321,7 @@ uint8_t etch_collective_of(etch_collective collective);
 /* FLOP or bytes (`what`) of a node; reports what they cannot be. `kernel` is NULL at the end of the step. */
 uint64_t etch_task_number(etch_outliner *o, etch_expr expr, const char *what, const etch_kernel *kernel,
                           const char *name);
-/* The cell of what makes `value`, as a task in `reader` finds it; body NULL: no node does. */
+/* The register of what makes `value`, as a task in `reader` finds it; body NULL: no node does. */
 etch_register etch_register_of(etch_outliner *o, const etch_value *value, const etch_body *reader);
 /* Reports, once, that `what` makes a program too long. */
 void etch_too_many_nodes(etch_outliner *o, etch_span span, const char *what);
@@ -338,17 +338,17 @@ etch_bound_interval etch_overlap(etch_bound_interval a, etch_bound_interval b); 
 
 /* ---- model_chunks.c ------------------------------------------------------------------------------------------- */
 
-/* The windows of the stages; reports a chain that they cannot share. */
+/* The layers of the stages; reports a chain that they cannot share. */
 void etch_model_chunks_make(etch_outliner *o);
-/* What goes between them, once bodies are linked. */
+/* Fills in the messages between the stages, once bodies are linked. */
 void etch_chunk_messages(etch_outliner *o);
-/* Is there more than one stage? Else one holds everything, which is one unit. */
+/* Is there more than one stage? Else one holds everything, which is one weight group. */
 bool etch_is_cut(const etch_outliner *o);
-/* The units of a home. */
+/* The layers of a stage position. */
 etch_bound_interval etch_layers_at(etch_outliner *o, etch_position position);
 uint32_t etch_model_chunk_count(const etch_model_chunks *model_chunks);
 bool etch_stage_holds(const etch_model_chunks *model_chunks, uint32_t stage, etch_bound_interval layers);
-/* How many of these units, which are a loop's, the stage holds of a class, in all its chunks. */
+/* How many of these layers, which are a loop's, the stage holds of a class, in all its chunks. */
 uint64_t etch_stage_members(const etch_model_chunks *model_chunks, uint32_t stage, etch_bound_interval layers,
                             const etch_classes *classes, uint32_t class);
 /* Does the stage hold weights of the task? */
@@ -365,7 +365,7 @@ void etch_end_tasks(etch_outliner *o);
 
 /* Gives the tasks of buckets and gathers their streams, where the plan wants that. */
 void etch_streams_make(etch_outliner *o);
-/* What the stage sends in a stream, and in how many pieces. */
+/* The bytes that the stage sends in a stream, and the number of pieces. */
 etch_total etch_stream_bytes(const etch_outline *outline, uint32_t stage, uint32_t stream);
 etch_total etch_stream_pieces(const etch_outline *outline, uint32_t stage, uint32_t stream);
 /* Units of the task that the stage holds; is `weight_group` one of them? */
@@ -388,7 +388,7 @@ typedef struct etch_stream_piece {
     uint32_t member_count;
 } etch_stream_piece;
 
-/* What a stage has of its streams while it is unrolled: tasks are added as they are complete, and pieces taken until
+/* The streams of a stage while it is unrolled: tasks are added as they are complete, and pieces taken until
  * there is none. */
 typedef struct etch_flows etch_flows;
 etch_flows *etch_flows_new(etch_arena *arena, const etch_outline *outline, uint32_t stage);
@@ -399,9 +399,9 @@ bool etch_flows_next(etch_flows *flows, etch_stream_piece *piece);
 
 /* Rows of the totals: which collectives run, and the row of each. */
 void etch_outline_tally(etch_outliner *o);
-/* Places the cells. */
+/* Places the registers. */
 void etch_outline_registers(etch_outliner *o);
-/* What unrolling a stage will need; reports a program that is too long. */
+/* The size of a stage's program; reports a program that is too long. */
 etch_size etch_outline_count(etch_outliner *o, uint32_t stage);
 
 /* ---- names.c ------------------------------------------------------------------------------------------- */
@@ -417,13 +417,13 @@ const char *etch_loop_label(etch_arena *arena, const etch_loop *loop, uint32_t *
 
 /* ---- prefetch.c ---------------------------------------------------------------------------------------- */
 
-/* Counts the units of weights that a stage works through: to be told of everything that runs, in order. */
+/* Counts the weight groups that a stage works through: to be told of everything that runs, in order. */
 typedef struct etch_weight_group_count {
     uint64_t number; /* of the unit at work, from 1 on */
-    bool begins;     /* the next task of the top level is of another unit */
+    bool begins;     /* the next task of the top level is of another weight group */
     bool computes;   /* the unit at work has done more than gather */
 } etch_weight_group_count;
-/* A slot begins, or a loop of the top level has ended. */
+/* An action begins, or a loop of the top level has ended. */
 void etch_weight_groups_begin_interval(etch_weight_group_count *weight_groups);
 void etch_weight_groups_iteration(etch_weight_group_count *weight_groups);
 void etch_weight_groups_task(etch_weight_group_count *weight_groups, const etch_task *task);
@@ -436,11 +436,11 @@ typedef struct etch_gather_run {
     uint32_t id; /* of its node; ETCH_NO_NODE: not issued yet */
 } etch_gather_run;
 typedef ETCH_VEC(etch_gather_run) etch_gather_runs;
-/* Those of a stage with these slots, in order. */
+/* Those of a stage with these actions, in order. */
 void etch_gather_runs_find(etch_arena *arena, const etch_outline *outline, uint32_t stage,
                            const etch_action *actions, uint64_t action_count, etch_gather_runs *runs);
 
-/* The iterations of a loop that run in a chunk: those of its units, when they are units. */
+/* The iterations of a loop that run in a chunk: those of its units, when they are layers. */
 etch_bound_interval etch_item_iterations(const etch_body_item *item, etch_bound_interval chunk);
 const etch_body *etch_body_at(const etch_repeat *repeat, uint64_t iteration);
 

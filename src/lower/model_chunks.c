@@ -1,4 +1,4 @@
-/* The chain of units in numbers: which of them each stage holds, and what goes from one to the next. */
+/* The chain of layers in numbers: which of them each stage holds, and what goes from one to the next. */
 #include "lower/lower_int.h"
 
 /* ---- questions ------------------------------------------------------------------------------------------ */
@@ -90,7 +90,7 @@ static void cut_chain(etch_outliner *o, etch_model_chunks *model_chunks)
     }
 }
 
-/* One stage holds everything: one unit, whatever the plan would cut. */
+/* One stage holds everything: one layer, whatever the plan would cut. */
 static const etch_bound_interval everything = {0, 1};
 
 static void hold_all(etch_outliner *o, etch_model_chunks *model_chunks)
@@ -125,7 +125,7 @@ etch_bound_interval etch_layers_at(etch_outliner *o, etch_position position)
 
 /* ---- messages ------------------------------------------------------------------------------------------- */
 
-/* The cut that stands before unit `at`. */
+/* The cut that stands before layer `at`. */
 static const etch_cut *cut_before(etch_outliner *o, uint64_t at)
 {
     const etch_stages *stages = o->placed->stages;

@@ -159,7 +159,7 @@ static const char *tensor_of(const etch_step *step)
     return name ? name : etch_row_name(step->row);
 }
 
-/* The tensor behind all modules. */
+/* The tensor under all modules. */
 static const char *full_path_of(const naming *n, const etch_step *step)
 {
     const char *path = tensor_of(step);
@@ -170,7 +170,7 @@ static const char *full_path_of(const naming *n, const etch_step *step)
     return path;
 }
 
-/* The tensor, behind as many of the innermost modules as there is room for. */
+/* The tensor, under as many of the innermost modules as there is room for. */
 static const char *path_of(const naming *n, const etch_step *step, const etch_scope *around)
 {
     const char *modules[MOST_MODULES];

@@ -1,11 +1,11 @@
 /* The placed graph in numbers: regions become bodies, kernels become tasks, and what a kernel reads
- * becomes the cell that will hold its maker. A collective over axes of one rank each is no task: its
+ * becomes the register that will hold its maker. A collective over axes of one rank each is no task: its
  * result is its operand. */
 #include "lower/lower_int.h"
 
 /* ---- bodies -------------------------------------------------------------------------------------------- */
 
-/* The task of a kernel and the cell of its body that keeps its node; none for a collective that moves
+/* The task of a kernel and the register of its body that keeps its node; none for a collective that moves
  * nothing. */
 static void add_task(etch_outliner *o, etch_body *body, const etch_kernel *kernel)
 {

@@ -1,11 +1,11 @@
-/* Gathers of weights: which ones a stage runs, in the order of the units that need them. A gather is issued
- * earlier than its unit begins, behind the first node of a unit before; so they are known before they are met. */
+/* Gathers of weights: which ones a stage runs, in the order of the weight groups that need them. A gather is issued
+ * earlier than its weight group begins, after the first node of a weight group before; so they are known before they are met. */
 #include "lower/lower_int.h"
 
-/* ---- units ---------------------------------------------------------------------------------------------- */
+/* ---- weight groups ---------------------------------------------------------------------------------------------- */
 
-/* As weights are gathered: an iteration of a loop of the top level; a stretch of tasks between such loops, cut
- * where something is gathered behind what has computed. */
+/* As weights are gathered: an iteration of a loop of the top level; an interval of tasks between such loops, cut
+ * where something is gathered after what has computed. */
 void etch_weight_groups_begin_interval(etch_weight_group_count *weight_groups)
 {
     weight_groups->begins = true;
@@ -51,7 +51,7 @@ typedef struct walker {
     const etch_outline *outline;
     etch_weight_group_count weight_groups;
     uint64_t microbatch;
-    bool *seen; /* by cell: what is gathered once a step has been */
+    bool *seen; /* by register: what is gathered once a step has been */
     etch_gather_runs *runs;
 } walker;
 

@@ -1,4 +1,4 @@
-/* Buckets of a given size: what the units of a stage reduce, or gather, over the same axes is one stream of bytes,
+/* Buckets of a given size: what the weight groups of a stage reduce, or gather, over the same axes is one stream of bytes,
  * in the order in which it is complete, and is sent in pieces. */
 #include "lower/lower_int.h"
 
@@ -35,7 +35,7 @@ static uint64_t limit_of(const etch_outliner *o, const etch_task *task, uint64_t
     return bucket >= ranks ? bucket / ranks : 1;
 }
 
-/* "grads.dp.all_reduce": what the tasks of all units have in common. */
+/* "grads.dp.all_reduce": what the tasks of all weight groups have in common. */
 static const char *name_of(const etch_outliner *o, const etch_task *task)
 {
     const char *what = task->collective == ETCH_COMM_ALL_GATHER ? "weights" : "grads";
@@ -70,7 +70,7 @@ void etch_streams_make(etch_outliner *o)
         etch_lower_require(o->arena, etch_to_u64(etch_bound_value(o->bound, plan->bucket), &bucket));
     for (uint32_t k = 0; k < 2; k++)
         for (uint32_t i = 0; i < lists[k]->count; i++)
-            if (!lists[k]->at[i]->every_microbatch) /* else it goes out with its unit */
+            if (!lists[k]->at[i]->every_microbatch) /* else it goes out with its weight group */
                 lists[k]->at[i]->stream = 1 + stream_of(o, &lists[k]->at[i]->task, bucket);
 }
 
@@ -96,7 +96,7 @@ etch_total etch_stream_pieces(const etch_outline *outline, uint32_t stage, uint3
 
 typedef ETCH_VEC(etch_due) due_list;
 
-/* What is on its way in the pieces of a stream. */
+/* Tasks that wait for the next piece of a stream. */
 typedef struct flow {
     const etch_stream *stream;
     etch_total to_come; /* bytes that no task has brought yet */
@@ -135,7 +135,7 @@ static bool reads_alike(const etch_task *a, const etch_task *b)
     return false;
 }
 
-/* Are the same gradients still to be reduce-scattered? Shards are reduced behind that. */
+/* Are the same gradients still to be reduce-scattered? Shards are reduced after that. */
 static bool is_held(const etch_flows *flows, const flow *f, const etch_due *due)
 {
     for (uint32_t s = 0; s < flows->count; s++) {

@@ -1,4 +1,4 @@
-/* What the parts of an outline share: numbers of tasks, the cells that keep nodes, limits. */
+/* Functions that the passes over an outline share: numbers of tasks, the registers that keep nodes, limits. */
 #include "lower/lower_int.h"
 
 #include <inttypes.h>
@@ -126,7 +126,7 @@ uint8_t etch_collective_of(etch_collective collective)
     return 0;
 }
 
-/* The cell of what makes `value`, as a task in `reader` finds it: behind views, and collectives that move
+/* The register of what makes `value`, as a task in `reader` finds it: under views, and collectives that move
  * nothing. */
 etch_register etch_register_of(etch_outliner *o, const etch_value *value, const etch_body *reader)
 {

@@ -1,8 +1,8 @@
 /* The program of a stage: every run of every task, in issue order, with the nodes that it waits for.
  *
  * A node waits for the makers of what it reads, and for those that hold the order: a collective or a send for
- * the one before it; a node that waits for nothing in its stretch, which is a slot or an iteration in it, for
- * the last computation before the stretch; a receive for the first computation of the slot before the one
+ * the one before it; a node that waits for nothing in its interval, which is an action or an iteration in it, for
+ * the last computation before the interval; a receive for the first computation of the action before the one
  * that needs it. A node that adds into a gradient waits for the one that did so before, so that the last of
  * them stands for all. */
 #include "lower/unroll_int.h"
@@ -43,7 +43,7 @@ static void run_task(etch_unroller *u, const etch_task *task, const etch_body *b
 
 /* ---- gathers of weights -------------------------------------------------------------------------------- */
 
-/* Behind `trigger`, the first node of a unit before; when there is none, behind all that has computed. The part
+/* Behind `trigger`, the first node of a unit before; when there is none, after all that has computed. The part
  * that backward gathers from is there since forward gathered: that communication is earlier. */
 static void issue_gather(etch_unroller *u, etch_gather_run *run, uint32_t trigger)
 {
@@ -112,7 +112,7 @@ static uint32_t last_adder(const etch_unroller *u, const etch_weight_task *bucke
     return last;
 }
 
-/* Buckets of the top level stand at the end of the stretch between loops that completes them. */
+/* Buckets of the top level stand at the end of the interval between loops that completes them. */
 static void place_buckets(etch_unroller *u)
 {
     const etch_body *backward = u->outline->backward;
@@ -134,7 +134,7 @@ static void place_buckets(etch_unroller *u)
 
 static void run_body(etch_unroller *u, const etch_body *body);
 
-/* Buckets follow what completes them, but let the message of the slot go first: the stage before waits for
+/* Buckets follow what completes them, but let the message of the action go first: the stage before waits for
  * it. */
 static void run_due(etch_unroller *u)
 {
@@ -153,7 +153,7 @@ static bool does_nothing(const etch_repeat *repeat)
 }
 
 /* Iterations hand values on: what the last one left goes into the next, and the loop's result is what the
- * last of all left. What the first iteration of a chunk is handed has come with a message. */
+ * last of all left. What the first iteration of a chunk carries in has come with a message. */
 static void run_repeat(etch_unroller *u, const etch_body_item *item, const etch_body *around)
 {
     const etch_repeat *repeat = item->repeat;
@@ -225,7 +225,7 @@ static bool is_complete_now(const etch_unroller *u, const etch_body_item *item)
     return true;
 }
 
-/* What stands behind a part of the backward body. */
+/* Buckets that follow an item of the backward body. */
 static void add_due(etch_unroller *u, uint32_t item_index, const etch_body_item *item)
 {
     const bool last = u->ending && is_complete(u, item), now = is_complete_now(u, item);
@@ -261,12 +261,12 @@ static void run_body(etch_unroller *u, const etch_body *body)
 
 /* ---- messages ------------------------------------------------------------------------------------------ */
 
-/* A message of the slot at work, between `model_chunk` and the one behind it. */
+/* A message of the action at work, between `model_chunk` and the one after it. */
 typedef struct passing {
     const etch_chunk_message *message;
     etch_action action;
     uint32_t model_chunk; /* the earlier of the two */
-    uint32_t other;       /* the link that it comes from or goes to */
+    uint32_t other;       /* the model chunk that it comes from or goes to */
 } passing;
 
 static uint32_t peer_of(etch_unroller *u, uint32_t other_stage)
@@ -308,7 +308,7 @@ static void set_message(etch_unroller *u, uint32_t id, const passing *p)
                            p->action.backward);
 }
 
-/* The cell of a value that a message brings. */
+/* The register of a value that a message brings. */
 static uint32_t *arrival_of(etch_unroller *u, const etch_passed_value *wire)
 {
     if (!wire->repeat)
@@ -326,7 +326,7 @@ static uint32_t *arrival_of(etch_unroller *u, const etch_passed_value *wire)
     return register_at(u, body, body->taken[wire->carry].in);
 }
 
-/* A receive is posted while the slot before is at work: it waits for that slot's first computation. */
+/* A receive is posted while the action before is at work: it waits for that slot's first computation. */
 static void receive(etch_unroller *u, const passing *p)
 {
     char name[ETCH_MESSAGE_NAME];
@@ -356,12 +356,12 @@ static void send(etch_unroller *u, const passing *p)
     set_message(u, etch_unroll_issue(u, &task, first_dep), p);
 }
 
-/* What comes in before the slot, or goes out after it. */
+/* The message that comes in before the action, or goes out after it. */
 static passing passing_of(const etch_unroller *u, etch_action action, bool out)
 {
     const etch_model_chunks *model_chunks = &u->outline->model_chunks;
     const uint32_t model_chunk = action.chunk * model_chunks->stage_count + u->stage;
-    const bool later = out != action.backward; /* the other link is the one behind this one */
+    const bool later = out != action.backward; /* the other model chunk is the one behind this one */
     passing p = {.action = action,
                  .model_chunk = later ? model_chunk : model_chunk - 1,
                  .other = later ? model_chunk + 1 : model_chunk - 1};

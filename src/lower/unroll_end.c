@@ -1,7 +1,7 @@
 /* The end of a step, and what gradients need before it: reductions, the norm, updates, gathers. */
 #include "lower/unroll_int.h"
 
-/* The first cell of a gradient's copies in one unit. */
+/* The first register of a gradient's copies in one weight group. */
 static uint64_t group_gradients(const etch_gradient *gradient, uint64_t weight_group)
 {
     return gradient->first_register + weight_group * gradient->group_copies;
@@ -20,7 +20,7 @@ static void wait_for_gradients(etch_unroller *u, const etch_weight_task *weight_
     }
 }
 
-/* What makes a task's gradients from now on. The next microbatch makes them anew where each adds to the part of a
+/* Notes the node that makes a task's gradients from now on. The next microbatch makes them anew where each adds to the part of a
  * rank. */
 static void make_gradients(etch_unroller *u, const etch_weight_task *weight_task, uint64_t weight_group,
                            uint32_t id)
@@ -88,7 +88,7 @@ static bool is_of_class(const etch_weight_task *task, uint64_t weight_group)
     return etch_class_at(task->classes, weight_group) == task->class;
 }
 
-/* Calls `run` for the units of the task that the stage holds. */
+/* Calls `run` for the weight groups of the task that the stage holds. */
 static void each_unit(etch_unroller *u, const etch_weight_task *task,
                       void (*run)(etch_unroller *u, const etch_weight_task *task, uint64_t weight_group))
 {
@@ -116,7 +116,7 @@ static void run_groups(etch_unroller *u, const etch_weight_tasks *list)
         each_unit(u, list->at[i], etch_unroll_weight_task);
 }
 
-/* What is sent in pieces is reduced in the order in which the backward pass has made it: the units that were used
+/* Gradients that are sent in pieces are reduced in the order in which the backward pass has made it: the weight groups that were used
  * last come first. */
 static void run_backwards(etch_unroller *u, const etch_weight_task *task)
 {
@@ -140,7 +140,7 @@ void etch_unroll_reduce_last(etch_unroller *u)
     }
 }
 
-/* Adds a unit's work to the norm, which is counted up in the last of the nodes. */
+/* Adds a weight group's work to the norm, which is counted up in the last of the nodes. */
 static void add_to_norm(etch_unroller *u, const etch_weight_task *weight_task, uint64_t weight_group)
 {
     etch_task *norm = u->norm;

@@ -1,4 +1,4 @@
-/* What the files that unroll an outline share: one rank's program in the making. */
+/* Declarations that the files that unroll an outline share: one rank's program in the making. */
 #ifndef ETCH_LOWER_UNROLL_INT_H
 #define ETCH_LOWER_UNROLL_INT_H
 
@@ -6,7 +6,7 @@
 
 enum { ETCH_PREFIX_BYTES = ETCH_FULL_NAME + (ETCH_LOOP_DEPTH + 1) * (ETCH_LOOP_NAME + 24) };
 
-/* What one microbatch in flight through one chunk has made: cells of all bodies. */
+/* Registers of all bodies for one microbatch in flight through one chunk. */
 typedef struct etch_frame {
     uint32_t *registers;
     bool taken;
@@ -50,30 +50,30 @@ typedef struct etch_unroller {
     uint32_t node_count, dep_count, name_bytes;
     ETCH_VEC(etch_frame) frames;
     uint32_t *registers;      /* of the frame at work */
-    uint32_t *gradients;      /* makers of gradients, by cell */
+    uint32_t *gradients;      /* makers of gradients, by register */
     uint32_t *reduced;        /* by the same: what added the last microbatch to the part of a rank */
     etch_gather_runs gathers; /* of weights, in the order of the units that need them */
     uint32_t gathers_issued, gathers_met;
-    uint32_t *kept; /* by cell: what was gathered for all microbatches */
+    uint32_t *kept; /* by register: what was gathered for all microbatches */
     etch_weight_group_count weight_groups;
     uint64_t group_begun;     /* the last unit that has a node, counted by `weight_groups` */
-    etch_weight_tasks *after; /* by part of the backward body: buckets that stand behind it */
+    etch_weight_tasks *after; /* by part of the backward body: buckets that stand after it */
     ETCH_VEC(etch_due) due;   /* buckets that are complete and not issued yet */
     etch_flows *flows;
-    uint64_t *left;                    /* by chunk: backward slots still to run */
+    uint64_t *left;                    /* by chunk: backward actions still to run */
     uint64_t run[ETCH_LOOP_DEPTH + 2]; /* by depth: the run at work of the body at that depth */
     etch_prefix prefix;
-    uint32_t interval_first;  /* first node of the stretch */
+    uint32_t interval_first;  /* first node of the interval */
     uint32_t before_interval; /* last computation before it */
-    uint32_t action_comp;     /* first computation of the slot at work, or of the last one that had any */
-    bool action_computes;     /* the slot at work has had one */
+    uint32_t action_comp;     /* first computation of the action at work, or of the last one that had any */
+    bool action_computes;     /* the action at work has had one */
     uint32_t last_comp, last_comm;
     uint32_t comp_count;
     uint32_t window_comps[ETCH_COMP_WINDOW]; /* the last computations, by their count */
     etch_reach *reaches;                     /* by node */
     uint32_t late_comm, late_recv;           /* computations that wait for the latest of these so far */
     uint32_t ahead_comm,
-        ahead_recv;   /* those of them that may end after the last computation before the stretch */
+        ahead_recv;   /* those of them that may end after the last computation before the interval */
     etch_task *norm;  /* while it is counted up */
     uint32_t clipped; /* makes the norm of all gradients */
     bool ending;      /* the last microbatch goes back through the chunk */
@@ -93,7 +93,7 @@ void etch_unroll_fill(etch_unroller *u, uint32_t id, const etch_task *task, uint
 void etch_unroll_reach(etch_unroller *u, uint32_t id, const etch_node *node);
 /* Issues the node of a task whose parents from `first_dep` on have been recorded. Returns its id. */
 uint32_t etch_unroll_issue(etch_unroller *u, const etch_task *task, uint32_t first_dep);
-/* What follows is a stretch of its own: nodes that wait for nothing in it wait for what comes before it. That is
+/* The next nodes are an interval of their own: nodes that wait for nothing in it wait for what comes before it. That is
  * its last computation, and one that may end still later, because it waits for communication and the last one
  * does not. */
 void etch_unroll_begin_interval(etch_unroller *u);

@@ -191,7 +191,7 @@ uint32_t etch_unroll_issue(etch_unroller *u, const etch_task *task, uint32_t fir
 {
     bool communicates = task->type != ETCH_NODE_COMP;
     uint32_t id = u->node_count++;
-    bool inside = false; /* waits for a node of its stretch */
+    bool inside = false; /* waits for a node of its interval */
     for (uint32_t i = first_dep; i < u->dep_count; i++)
         inside = inside || u->deps[i] >= u->interval_first;
     if (communicates && u->last_comm != ETCH_NO_NODE) {

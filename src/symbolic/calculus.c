@@ -265,7 +265,7 @@ etch_expr sym_relax(etch_sym *sym, etch_expr a, const sym_atom *var)
     return relaxed(&r, a);
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ------------------------------------------------------------------------------------------ */
 
 etch_expr etch_diff(etch_sym *sym, etch_expr a, etch_expr var, bool *piecewise)
 {

@@ -262,7 +262,7 @@ static etch_expr undominated_terms(etch_sym *sym, etch_expr a)
     return sym_terms_finish(sym, out);
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ------------------------------------------------------------------------------------------ */
 
 bool etch_degree(etch_sym *sym, etch_expr a, etch_expr var, int64_t *low, int64_t *high)
 {

@@ -246,7 +246,7 @@ const sym_mono *sym_powers_of(etch_expr a)
     return mono->count ? mono : NULL;
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ------------------------------------------------------------------------------------------ */
 
 etch_expr etch_pow2(etch_sym *sym, etch_expr a)
 {

@@ -226,7 +226,7 @@ void sym_mark_vars(etch_sym *sym, etch_expr a, bool *seen)
     mark_vars(sym, a, seen, &visited);
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ------------------------------------------------------------------------------------------ */
 
 uint32_t etch_vars_of(etch_sym *sym, etch_expr a, const etch_expr **vars)
 {

@@ -187,7 +187,7 @@ etch_expr sym_sum(etch_sym *sym, etch_expr count, sym_atom *var, etch_expr body)
     return sum;
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ------------------------------------------------------------------------------------------ */
 
 etch_expr etch_index(etch_sym *sym, uint32_t level)
 {

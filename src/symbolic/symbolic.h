@@ -1,4 +1,4 @@
-/* The door of symbolic: exact expressions over named parameters.
+/* The header of symbolic: exact expressions over named parameters.
  *
  * An expression is an interned, immutable, canonical sparse Laurent polynomial over the rationals. Its
  * atoms are variables and interned opaque applications: floor(R), max{...}, pow2(x), 1/(sum). Equal canonical forms

@@ -333,7 +333,7 @@ static void print_phases(const etch_summary *s, etch_buf *out)
         print_table(&t, out);
 }
 
-/* Decimal ids in their order, other names behind them. */
+/* Decimal ids in their order, other names after them. */
 static int compare_groups(etch_trace_text a, etch_trace_text b)
 {
     if (a.length != b.length)

@@ -1,4 +1,4 @@
-/* A trace file as a stream of messages: each stands behind its length. */
+/* A trace file as a stream of messages: each stands after its length. */
 #define _POSIX_C_SOURCE 200809L
 
 #include "trace/trace_int.h"

@@ -73,7 +73,7 @@ typedef struct etch_dump_way {
     void (*begin)(etch_dump *dump); /* a file */
     void (*metadata)(etch_dump *dump, const etch_trace_metadata *metadata);
     void (*node)(etch_dump *dump, const etch_trace_node *node);
-    void (*finish)(etch_dump *dump); /* behind all files */
+    void (*finish)(etch_dump *dump); /* after all files */
 } etch_dump_way;
 
 extern const etch_dump_way etch_dump_as_summary; /* dump_summary.c */

@@ -38,7 +38,7 @@ typedef struct reading {
     etch_trace_node node;
     ETCH_VEC(uint64_t) data_deps;
     ETCH_VEC(uint64_t) ctrl_deps;
-    etch_buf tail; /* attributes and raw bytes, which go behind the other fields */
+    etch_buf tail; /* attributes and raw bytes, which go after the other fields */
     ETCH_VEC(etch_trace_value) values;
     etch_buf body;
     etch_encoder encoder;

@@ -1,4 +1,4 @@
-/* The door of trace: reads Chakra traces, whoever wrote them.
+/* The header of trace: reads Chakra traces, whoever wrote them.
  *
  * It shares the tables of the schema (chakra/chakra.h) with what writes traces, and nothing else. */
 #ifndef ETCH_TRACE_H
@@ -95,7 +95,7 @@ void etch_trace_close(etch_trace_reader *reader); /* NULL is allowed */
 
 /* Valid until the first call of `etch_trace_next`. */
 const etch_trace_metadata *etch_trace_head(const etch_trace_reader *reader);
-/* The next node, valid until the next call; `*node` is NULL behind the last one. Errors as above; the reader
+/* The next node, valid until the next call; `*node` is NULL after the last one. Errors as above; the reader
  * can then only be closed. */
 etch_status etch_trace_next(etch_trace_reader *reader, const etch_trace_node **node,
                             etch_trace_error *error) ETCH_MUST_CHECK;

@@ -198,7 +198,7 @@ static etch_status run_ranks(verifying *v)
     return ETCH_OK;
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ------------------------------------------------------------------------------------------ */
 
 static etch_status read_ranks(verifying *v)
 {

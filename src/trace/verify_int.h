@@ -217,7 +217,7 @@ bool etch_mail_take(etch_mail *mail, const etch_mail_key *key, etch_mail_end end
  * when memory is out. */
 bool etch_mail_put(etch_mail *mail, const etch_mail_key *key, etch_mail_end end, uint32_t node,
                    bool *alone) ETCH_MUST_CHECK;
-/* Visits everything that waits: `*at` is 0 at first; false behind the last. */
+/* Visits everything that waits: `*at` is 0 at first; false after the last. */
 bool etch_mail_next(const etch_mail *mail, uint32_t *at, etch_mail_key *key, etch_mail_end *end,
                     uint32_t *node);
 void etch_mail_free(etch_mail *mail);

@@ -293,7 +293,7 @@ static void wrong(etch_arena *arena)
          "E0430 a.etch:4:71 'group' of a zero line is a loop, whose iterations gather what they read: layer, "
          "(enc, dec)\n"},
         {"mesh [a]\nzero 3 @ a, unit = layer, group = layer", NULL,
-         "E0440 a.etch:4:13 'unit' of a zero line is called 'group' now; the old word is understood until etch "
+         "remark E0440 a.etch:4:13 'unit' of a zero line is called 'group' now; the old word is understood until etch "
          "0.2\n"
          "E0430 a.etch:4:27 'group' and 'unit', its old name, are one option\n"},
         {"mesh [a, b]\nzero 3 @ a, again = b, group = core", NULL,

@@ -4,7 +4,7 @@
  * too. Weights that are made of others (sums with adapters, casts) hand the question on. */
 #include "graph/cost/cost_int.h"
 
-/* What a dispatch routes: each token uses `share` of what the dim `experts` of weights has. */
+/* The tokens that a dispatch routes: each token uses `share` of what the dim `experts` of weights has. */
 typedef struct routing {
     const etch_dim *experts, *slots;
     etch_expr share;

@@ -188,7 +188,7 @@ typedef struct ending {
     etch_expr shared;   /* and those that other stages hold as well */
 } ending;
 
-/* What `row` does with the weight: `constant` for each element. */
+/* The FLOP that `row` takes for the weight: `constant` for each element. */
 static etch_cost item_of_weight(const listing *l, etch_measure measure, const ending *e, const etch_row *row,
                                 uint32_t constant)
 {
@@ -232,7 +232,7 @@ static void list_ending_traffic(const listing *l, const ending *e)
 
 /* ---- communication ------------------------------------------------------------------------------------- */
 
-/* What a ring over `n` ranks sends for a payload of one byte. */
+/* The bytes that a ring over `n` ranks sends for a payload of one byte. */
 static etch_expr ring_share(etch_sym *sym, etch_collective collective, etch_expr n)
 {
     etch_expr hops = etch_sub(sym, n, etch_int(sym, 1));
@@ -350,7 +350,7 @@ static etch_cost item_of_step(const listing *l, etch_measure measure, const etch
     };
 }
 
-/* What microbatches write is there together. */
+/* Caches of all microbatches are there together. */
 static void list_cache(const listing *l, const etch_step *step, place at)
 {
     etch_cost item = item_of_step(l, ETCH_CACHED, step, at);
@@ -482,7 +482,7 @@ static void list_ending(const listing *l, ending *e)
     list_ending_traffic(l, e);
 }
 
-/* Copies of a unit's weights on the stage, and how many of them it shares with other stages. */
+/* Copies of a weight group's weights on the stage, and how many of them it shares with other stages. */
 typedef struct holding {
     etch_expr copies, counted, shared; /* all; those whose norm it counts; those that others hold as well */
 } holding;
@@ -528,7 +528,7 @@ static void list_endings(const listing *l)
         list_group(l, weight_groups[i]);
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ------------------------------------------------------------------------------------------ */
 
 void etch_graph_costs(const etch_training *training, etch_cost_list *out)
 {

@@ -1,4 +1,4 @@
-/* Costs: what a step computes, moves and keeps, as lists of items. Part of what other rooms see of graph. */
+/* Costs: what a step computes, moves and keeps, as lists of items. Part of what other modules see of graph. */
 #ifndef ETCH_GRAPH_COST_COST_H
 #define ETCH_GRAPH_COST_COST_H
 
@@ -8,10 +8,10 @@
 
 /* ---- what backward keeps ------------------------------------------------------------------------------- */
 
-/* A value of the forward pass that is kept until backward, or what is run again there, has read it: what is in memory,
+/* A value of the forward pass that is kept until backward, or what is recomputed there, has read it: what is in memory,
  * whatever it is called, once. Weights and inputs are there anyway. */
 typedef struct etch_saved {
-    const etch_tensor *tensor; /* behind renames, slices and what passes in and out of modules */
+    const etch_tensor *tensor; /* under renames, slices and what passes in and out of modules */
     const etch_region *body;   /* of the innermost loop whose iterations keep one each; NULL: kept once */
     etch_expr elements;        /* of one, of one microbatch */
     uint32_t width;            /* bytes of an element */
@@ -23,14 +23,14 @@ typedef ETCH_VEC(etch_saved) etch_saved_list;
 /* All of them, in the order of the forward pass. Empty without a backward pass. */
 void etch_graph_saved(const etch_training *training, etch_saved_list *out);
 
-/* What one rank keeps of the forward pass of one microbatch until backward, or what is run again there, has read it: each
+/* Values of the forward pass of one microbatch that one rank saves until backward, or what is recomputed there, has read it: each
  * value as that reads it, a shard or a copy that forward has gathered. `stage`: what it keeps of it there; NULL: there is
  * one. As `etch_graph_saved`, with elements of the rank; `times` is of the stage. */
 void etch_placed_saved(const etch_placed *placed, const etch_stage_view *stage, etch_saved_list *out);
 
 /* ---- items --------------------------------------------------------------------------------------------- */
 
-/* What a cost item counts. */
+/* The quantity that a cost item counts. */
 typedef enum etch_measure {
     ETCH_PARAMS,      /* elements */
     ETCH_ACTIVE,      /* of them, those that one token uses */
@@ -46,7 +46,7 @@ typedef enum etch_measure {
     ETCH_HELD         /* bytes that one rank holds, see etch_memory */
 } etch_measure;
 
-/* What bytes that a rank holds are of. */
+/* Classes of the bytes that a rank holds. */
 typedef enum etch_memory {
     ETCH_MEMORY_WEIGHTS,
     ETCH_MEMORY_GRADS,
@@ -76,7 +76,7 @@ typedef struct etch_cost {
     etch_scope *scope;
     const etch_op *op;     /* flops; NULL: of the step's end */
     const etch_step *step; /* rank_flops: of an op; comm, wire: the collective, NULL at the end of a step */
-    etch_provenance provenance; /* comm, wire: why; the same for all weights of a unit that take part */
+    etch_provenance provenance; /* comm, wire: why; the same for all weights of a weight group that take part */
     const etch_loop *loop;      /* innermost forward loop that it runs in, or NULL */
     const etch_region *body;    /* the body of that loop */
     const etch_tensor *tensor;  /* the tensor it computes, or keeps, for tags and names */
@@ -106,7 +106,7 @@ void etch_placed_memory(const etch_placed *placed, const etch_stage_view *stage,
 
 /* ---- conventions (count.h) ----------------------------------------------------------------------------- */
 
-/* What ops are to conventions: which give the logits, choose experts, ... */
+/* The roles of ops for counting conventions: which give the logits, choose experts, ... */
 typedef struct etch_op_roles etch_op_roles;
 const etch_op_roles *etch_op_roles_of(const etch_training *training, etch_arena *arena);
 /* Is known what the convention needs: which dim is the tokens of a sequence, when only the last one is to count? */

@@ -1,4 +1,4 @@
-/* What the files of cost share: items, counting conventions (count.c, op_roles.c), and what backward keeps: the count
+/* Declarations that the files of cost share: items, counting conventions (count.c, op_roles.c), and saved values: the count
  * (saved.c), one rank's part of it (rank_saved.c), and which of it lies on a stage (saved_stage.c). */
 #ifndef ETCH_GRAPH_COST_COST_INT_H
 #define ETCH_GRAPH_COST_COST_INT_H
@@ -8,9 +8,9 @@
 
 /* ---- items --------------------------------------------------------------------------------------------- */
 
-/* What a kept value is as an item. */
+/* The item of a saved value. */
 etch_cost etch_cost_of_saved(etch_sym *sym, etch_measure measure, const etch_saved *saved);
-/* What there is for a weight: `each` for one copy, of `times` copies. */
+/* The item of a weight: `each` for one copy, of `times` copies. */
 etch_cost etch_cost_of_weight(etch_measure measure, const etch_tensor *weight, etch_expr each,
                               etch_expr times);
 /* The most bytes that a rank of a stage (NULL: of all) holds at a time beside states and what is kept. */
@@ -20,7 +20,7 @@ etch_expr *etch_active_shares(const etch_graph *graph, etch_arena *arena);
 
 /* ---- op_roles.c ------------------------------------------------------------------------------------------- */
 
-/* What an op is to a convention beside what its row says. */
+/* The roles of an op for a counting convention, beside its row. */
 typedef enum etch_op_role_bit {
     ETCH_OP_ROUTER = 1 << 0, /* a product that chooses experts */
     ETCH_OP_LOGITS = 1 << 1, /* a product whose result, element by element, the loss or the caller reads */
@@ -45,7 +45,7 @@ typedef struct etch_saved_stage etch_saved_stage;
 etch_saved_stage *etch_saved_stage_new(const etch_placed *placed, const etch_stage_view *view);
 /* Notes that the value is read at `position`, unless that is ETCH_NO_POSITION; is that new? */
 bool etch_saved_stage_note(etch_saved_stage *stage, const etch_tensor *place, etch_position position);
-/* The home of the first or the last iteration of the loop of the top level around `body`, of forward or run again. */
+/* The stage position of the first or the last iteration of the loop of the top level around `body`, of forward or recomputed. */
 etch_position etch_saved_stage_side(const etch_saved_stage *stage, const etch_region *body, etch_side side);
 /* How many of the values at this place there are: one for each iteration of the loops around it, of those that the stage
  * runs; at top level 1 where the stage reads it, else 0. */
@@ -53,33 +53,33 @@ etch_expr etch_saved_stage_times(const etch_saved_stage *stage, etch_sym *sym, c
 /* How often the stage runs the first or the last iteration of the loop with this body. */
 etch_expr etch_saved_stage_ends(const etch_saved_stage *stage, etch_sym *sym, const etch_region *body,
                                 etch_side side);
-/* In how many stretches of iterations the stage runs the loop: what enters one was made by another stage. */
+/* In how many intervals of iterations the stage runs the loop: what enters one was made by another stage. */
 etch_expr etch_saved_stage_intervals(const etch_saved_stage *stage, etch_sym *sym, const etch_region *body);
-/* How the values of a training graph are handed on from iteration to iteration. */
+/* How the values of a training graph are carried on from iteration to iteration. */
 typedef struct etch_saved_ways etch_saved_ways;
 etch_saved_ways *etch_saved_ways_new(const etch_training *training);
-/* What enters an iteration as this tensor; NULL: nothing does. */
+/* The loop-carried value that enters an iteration as this tensor; NULL: nothing does. */
 const etch_carry *etch_saved_carry_in(const etch_saved_ways *w, const etch_tensor *tensor);
 const etch_loop *etch_saved_loop_of(const etch_carry *carry);
 /* The same value in another class of iterations. */
 const etch_carry *etch_saved_in_class(const etch_carry *carry, uint32_t class);
-/* What an iteration hands on: made in it, or what has entered it as this or another value, or older than the loop. */
+/* The tensor that an iteration carries out: made in it, or one that has entered it as this or another value, or one that is older than the loop. */
 const etch_tensor *etch_saved_carried_out(etch_saved_ways *w, const etch_carry *carry);
-/* Does an iteration hand on what has entered it? Does every iteration? */
+/* Does an iteration carry on what has entered it? Does every iteration? */
 bool etch_saved_is_invariant(etch_saved_ways *w, const etch_carry *carry);
 bool etch_saved_is_forwarded(etch_saved_ways *w, const etch_carry *carry);
-/* Does each iteration make what it hands on? Does an iteration of any class? */
+/* Does each iteration make what it carries on? Does an iteration of any class? */
 bool etch_saved_is_produced(etch_saved_ways *w, const etch_carry *carry);
 bool etch_saved_some_produce(etch_saved_ways *w, const etch_carry *carry);
-/* Another value, of which this one is the version before: the iterations make that and hand on here what it was. NULL
+/* Another value, of which this one is the version before: the iterations make that and carry on here what it was. NULL
  * for others. */
 const etch_carry *etch_saved_ahead_of(etch_saved_ways *w, const etch_carry *carry);
-/* The value in memory. What a loop hands on untouched is what entered it. */
+/* The value in memory. What a loop carries untouched is what entered it. */
 const etch_tensor *etch_saved_place_of(etch_saved_ways *w, const etch_tensor *tensor);
 
 /* ---- saved.c ------------------------------------------------------------------------------------------- */
 
-/* A value of the forward pass, or of what is run again, that is read by a later phase. */
+/* A value of the forward pass, or of what is recomputed, that is read by a later phase. */
 typedef struct etch_reading {
     const etch_tensor *tensor;
     const etch_op *reader;
@@ -92,7 +92,7 @@ typedef struct etch_readings {
     const etch_placed *placed;  /* whose ranks those are; NULL: of the whole job */
 } etch_readings;
 
-/* What is kept for these reads. */
+/* Fills in the values that are saved for these reads. */
 void etch_saved_for(const etch_training *training, const etch_readings *readings, etch_saved_stage *stage,
                     etch_saved_list *out);
 

@@ -1,5 +1,4 @@
-/* Counting conventions: what of the work counts as FLOP. Programs and papers differ; the items are where. Part of
- * what other rooms see of graph. */
+/* Counting conventions: what of the work counts as FLOP. Programs and papers differ; the items are where. Part of what other modules see of graph. */
 #ifndef ETCH_GRAPH_COST_COUNT_H
 #define ETCH_GRAPH_COST_COUNT_H
 

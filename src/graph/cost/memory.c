@@ -1,4 +1,4 @@
-/* What one rank holds, as lists of items: weights and what belongs to them, and what is kept for backward. */
+/* The memory of one rank, as lists of items: weights, gradients, states, and saved values. */
 #include "graph/cost/cost_int.h"
 
 typedef struct listing {
@@ -187,7 +187,7 @@ static void list_saved(const listing *l)
     }
 }
 
-/* ---- the door ----------------------------------------------------------------------------------------------- */
+/* ---- the entry points ----------------------------------------------------------------------------------------------- */
 
 void etch_placed_memory(const etch_placed *placed, const etch_stage_view *stage,
                         const etch_stage_place *place, etch_cost_list *out)

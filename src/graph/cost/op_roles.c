@@ -1,17 +1,17 @@
-/* What ops are to counting conventions, told by how they are connected: the products that give the logits, those that
+/* Roles of ops for counting conventions, found by how they are connected: the products that give the logits, those that
  * choose experts, the norms between two projections, and the dims of tokens. */
 #include "graph/cost/cost_int.h"
 
 #include <string.h>
 
-/* What becomes of a tensor. */
+/* The roles of a tensor's readers. */
 typedef struct result_roles {
     bool read;      /* something reads it */
     bool elsewhere; /* something reads it that is no product with a weight, nor a view */
     bool decides;   /* the loss or the caller reads it, through elementwise ops */
     bool chooses;   /* an op chooses by it, or by what other ops than products make of it */
     bool masked;    /* scores, before or behind a mask that is an op of its own */
-    bool projected; /* a product with a weight made it: itself, or behind views */
+    bool projected; /* a product with a weight made it: itself, or under views */
     bool weight;    /* a weight, or a view of one */
 } result_roles;
 
@@ -115,7 +115,7 @@ static result_roles roles_of_results(const marking *m, const etch_op *op)
     return all;
 }
 
-/* What the op says of its operands: their readers have been seen. */
+/* Notes the roles of the op's operands: their readers have been seen. */
 static void pass_backward(const marking *m, const etch_op *op)
 {
     const result_roles result = roles_of_results(m, op);
@@ -144,7 +144,7 @@ static void pass_backward(const marking *m, const etch_op *op)
         role(m, op, ETCH_OP_LATENT_NORM);
 }
 
-/* What a body hands on is read by whoever reads what comes out of the loop, and by the next iteration. */
+/* A loop-carried value is read by whoever reads what comes out of the loop, and by the next iteration. */
 static void leave_body(const marking *m, const etch_region *body)
 {
     for (uint32_t i = 0; i < body->carries.count; i++) {
@@ -195,7 +195,7 @@ static bool made_by(const etch_tensor *tensor, const etch_op *op)
                                              : tensor->producer == op;
 }
 
-/* What a tag says of the ops of a statement. */
+/* The roles that a tag gives to the ops of a statement. */
 static const struct {
     const char *tag;
     bool (*of)(const etch_op *op);
@@ -229,7 +229,7 @@ static void find_tagged(const marking *m)
     }
 }
 
-/* ---- the door -------------------------------------------------------------------------------------------- */
+/* ---- the entry points -------------------------------------------------------------------------------------------- */
 
 const etch_op_roles *etch_op_roles_of(const etch_training *training, etch_arena *arena)
 {

@@ -1,8 +1,8 @@
-/* What one rank keeps of the forward pass for the backward pass.
+/* Values of the forward pass that one rank saves for the backward pass.
  *
  * requires: a placed graph. provides: the values that backward reads, as they lie on a rank.
  *
- * Values that lie alike are counted together, by the rules for the whole graph (saved.c): what a loop hands on it holds
+ * Values that lie alike are counted together, by the rules for the whole graph (saved.c): what a loop carries it holds
  * alike in all iterations, so that its chains are whole. The same value in another placement is other memory. A copy is
  * kept where backward reads it itself; where a move of backward reads what it was made of, that is kept. */
 #include "graph/cost/cost_int.h"
@@ -15,7 +15,7 @@ typedef struct layout {
     etch_readings readings;
 } layout;
 
-/* A copy that is no link of a chain that a loop hands on. */
+/* A copy that is no link of a chain that a loop carries on. */
 typedef struct unowned_copy {
     const etch_value *value;
     const etch_op *reader;
@@ -27,7 +27,7 @@ typedef struct reading {
     etch_sym *sym;
     etch_arena *arena;
     uint32_t axes;
-    bool *backward;             /* by value id: made by the backward pass, or run again in it */
+    bool *backward;             /* by value id: made by the backward pass, or recomputed in it */
     bool *carried_on;           /* by value id: enters a loop of the forward pass, or the next iteration */
     const etch_region **region; /* by value id: of the forward pass, where a step makes it */
     ETCH_VEC(layout) layouts;
@@ -61,7 +61,7 @@ static void find_makers(reading *r, const etch_placed_region *region, bool backw
         carry_on(r, region->carries.at[k].out);
 }
 
-/* What is in memory when the value is read: behind views, and behind what backward itself has moved. */
+/* The value in memory when this one is read: under views, and before collectives of backward itself. */
 static const etch_value *memory_of(const reading *r, const etch_value *value)
 {
     while (etch_step_shows(value->step) ||
@@ -84,7 +84,7 @@ static layout *layout_of(reading *r, const etch_state *place)
     return &r->layouts.at[r->layouts.count - 1];
 }
 
-/* A copy that no loop hands on is memory of its own, once for each time that it is made. A weight is there anyway,
+/* A copy that no loop carries on is memory of its own, once for each time that it is made. A weight is there anyway,
  * wherever it is gathered, and so is a rank's own shard of an input. */
 static bool is_unowned(const reading *r, const etch_value *value)
 {

@@ -1,4 +1,4 @@
-/* What the backward pass keeps of the forward pass.
+/* Values of the forward pass that are saved for the backward pass.
  *
  * requires: a training graph. provides: the values that are read again, each once, with the op that needs it.
  *
@@ -10,7 +10,7 @@
  *
  * Where iterations are not alike, a chain is counted exactly when every class that changes the value reads what enters
  * it, or none does. Else a value that one class reads when it has made it, and another when it enters, counts twice; so
- * does an older value that one hands on and another reads when it enters. */
+ * does an older value that one carries on and another reads when it enters. */
 #include <stdlib.h>
 
 #include "graph/cost/cost_int.h"
@@ -52,7 +52,7 @@ static void note_at(keeping *k, const etch_tensor *tensor, const etch_op *reader
     k->changed = true;
 }
 
-/* What `chain` begins or ends with, or hands on: with one of its iterations. */
+/* The value that `chain` begins or ends with, or carries on: with one of its iterations. */
 static void note(keeping *k, const etch_carry *chain, const etch_tensor *tensor, const etch_op *reader)
 {
     const etch_side side = tensor == chain->result ? ETCH_LAST_OF : ETCH_FIRST_OF;
@@ -110,7 +110,7 @@ static void note_class(keeping *k, const etch_carry *c)
         note(k, c, c->out, in);
 }
 
-/* What is run again makes nothing that is kept, but may hand on what is: older values, which an iteration of another
+/* A recomputed iteration makes nothing that is saved, but may carry on what is: older values, which an iteration of another
  * class reads when they enter it, or whatever reads what leaves the loop. */
 static void note_again(keeping *k, const etch_carry *c)
 {
@@ -149,7 +149,7 @@ static void note_chain(keeping *k, const etch_carry *c)
 }
 
 /* Whoever reads what enters every iteration reads what enters the loop; whoever reads what every iteration makes reads
- * what leaves it. Loops that are run again read what enters them likewise. */
+ * what leaves it. Loops that are recomputed read what enters them likewise. */
 static void note_ends(keeping *k, const etch_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
@@ -279,7 +279,7 @@ static void count_chain(keeping *k, const etch_carry *c)
             k->item[c->result->id] = k->item[out->id];
     } else {
         k->item[out->id] = k->item[c->in->id];
-        if (k->reader[out->id]) /* of a stretch, the last is made here and enters an iteration elsewhere */
+        if (k->reader[out->id]) /* of an interval, the last is made here and enters an iteration elsewhere */
             take_off(k, item, etch_sub(k->sym, ends_of(k, c, ETCH_LAST_OF), intervals));
     }
     claim(k, c->in, c, etch_saved_place_of(k->ways, c->init));
@@ -359,7 +359,7 @@ static void count_loops(keeping *k, const etch_region *region)
     }
 }
 
-/* ---- the door --------------------------------------------------------------------------------------- */
+/* ---- the entry points --------------------------------------------------------------------------------------- */
 
 static int by_tensor(const void *a, const void *b)
 {

@@ -1,14 +1,14 @@
-/* What is in memory beside weights, their gradients and states, and what is kept for backward, while the passes of a
+/* The workspace: memory beside weights, their gradients and states, and saved values, while the passes of a
  * microbatch run: the most at a time.
  *
- * requires: a placed graph. provides: the size of the largest working set of one rank, as a formula.
+ * requires: a placed graph. provides: the size of the largest workspace of one rank, as a formula.
  *
  * A value is there from the step that makes it to the last step that reads it, in the order of the program. Views are the
  * memory that they show; results that are added into gradients in place are none. What iterations of a loop make for
- * another loop, as a layer that is run again does for its gradient, is there for all of them. What forward keeps for
+ * another loop, as a layer that is recomputed does for its gradient, is there for all of them. What forward keeps for
  * backward is counted with the activations, and not here.
  *
- * Where ranks hold weights in parts, copies of a unit's weights are there from when they are gathered, ahead of the unit, to its
+ * Where ranks hold weights in parts, copies of a weight group's weights are there from when they are gathered, ahead of the weight group, to its
  * end, and so are its gradients, from when they are made, where each microbatch reduces them. */
 #include "graph/cost/cost_int.h"
 
@@ -24,7 +24,7 @@ typedef struct life {
     const etch_value *value; /* NULL: not in memory, or not counted here */
     interval *owner;         /* where it is made */
     uint32_t birth, death;
-    etch_expr each, copies; /* of one run of its home; all that are there */
+    etch_expr each, copies; /* of one run of the region that makes it; all that are there */
     bool kept;              /* for backward: counted elsewhere */
     bool on_stage;          /* something there makes or reads it */
 } life;
@@ -144,7 +144,7 @@ static const etch_gathering *gathering_of(const sweep *s, const etch_step *step)
     return NULL;
 }
 
-/* Where the unit begins that is as many units before the one in work as weights are gathered ahead. */
+/* Where the weight group begins that is as many weight groups before the one in work as weights are gathered ahead. */
 static uint32_t gathered_at(sweep *s, const interval *here)
 {
     const uint64_t ahead = s->placed->plan->zero.ahead;
@@ -170,7 +170,7 @@ static void bear_copies(sweep *s, const etch_step *step, const etch_gathering *g
     }
 }
 
-/* The gradients of a unit, whole until they are reduced: see `end_group`. */
+/* The gradients of a weight group, whole until they are reduced: see `end_group`. */
 static bool is_reduced_soon(const sweep *s, const etch_tensor *gradient)
 {
     return etch_zero_divides(s->placed, gradient->of, ETCH_HOLDS_GRADIENT) != 0;
@@ -190,7 +190,7 @@ static void bear_step(sweep *s, const etch_step *step, interval *here)
             bear(s, step->outs[k], here, s->position);
 }
 
-/* What was gathered is there to the end of the unit, and so are its gradients, for all iterations of the loops in it. */
+/* Gathered copies are there to the end of the weight group, and so are its gradients, for all iterations of the loops in it. */
 static void end_group(sweep *s, const etch_step *step, const interval *here)
 {
     for (uint32_t k = 0; step->copies && here->parent && k < step->out_count; k++)
@@ -295,7 +295,7 @@ static void keep_read(sweep *s, const etch_placed_region *region)
     }
 }
 
-/* What iterations hand on is kept where what enters them is, but for the last, which may not be. */
+/* The loop-carried values of iterations are saved where those that enter them are, but for the last, which may not be. */
 static void keep_chains(sweep *s, const etch_placed_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {

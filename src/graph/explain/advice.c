@@ -1,4 +1,4 @@
-/* What a plan could say where its demands are not met. */
+/* Advice where the requirements of a plan are not met. */
 #include <string.h>
 
 #include "graph/explain/explain.h"

@@ -13,7 +13,7 @@ static void put_indent(const dump *d, uint32_t depth)
         etch_buf_puts(d->out, "  ");
 }
 
-/* "q[B@dp,S,K@tp,D]", with "+tp" behind it where it is partial, and "/dp" where ranks hold flat parts. */
+/* "q[B@dp,S,K@tp,D]", with "+tp" after it where it is partial, and "/dp" where ranks hold flat parts. */
 static void put_value(const dump *d, const etch_value *value)
 {
     const etch_tensor *t = value->tensor;

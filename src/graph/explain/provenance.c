@@ -1,5 +1,5 @@
 /* Why collectives are there, in words. What a placement knows of a collective is its cause and the values before and
- * behind it; from these follow what made the value so, what needs it otherwise, and the lines of the plan behind
+ * after it; from these follow what made the value so, what needs it otherwise, and the lines of the plan behind
  * both. */
 #include <string.h>
 
@@ -183,7 +183,7 @@ static void explain_as(const explainer *t, etch_phrase_role role, etch_span span
               (etch_phrase){.role = role, .of_plan = role == ETCH_PHRASE_LINE, .text = text, .span = span});
 }
 
-/* What a line of the plan asks for by itself. */
+/* Layouts that a line of the plan asks for by itself. */
 static void explain_by_plan(const explainer *t, etch_phrase_role role, etch_span line, const char *text)
 {
     ETCH_PUSH(t->arena, t->out,
@@ -261,7 +261,7 @@ static const etch_dim *before_view(const etch_op *op, const etch_dim *dim)
     return dim && dim != ETCH_PARTIAL ? etch_op_dim_before(op, dim) : dim;
 }
 
-/* The value that first was as `value` is on `axis`, behind views, moves over other axes and what lets partial sums
+/* The value that first was as `value` is on `axis`, under views, moves over other axes and what lets partial sums
  * through; `dim` becomes what it is divided along there. */
 static etch_value *first_so(etch_value *value, uint32_t axis, etch_state *dim)
 {

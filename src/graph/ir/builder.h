@@ -1,4 +1,4 @@
-/* Building a forward graph, one checked call at a time. Part of what other rooms see of graph.
+/* Building a forward graph, one checked call at a time. Part of what other modules see of graph.
  *
  * Errors go to the diagnostics of the graph; a builder call that reports one returns NULL, and NULL operands are taken
  * silently (result NULL), so that one mistake gives one message. */

@@ -105,7 +105,7 @@ etch_expr etch_class_count(etch_sym *sym, const etch_region *body, etch_expr low
 
 /* ---- loops of the derived passes ------------------------------------------------------------------------ */
 
-/* What the body undoes or repeats. */
+/* The body that this one reverses or repeats. */
 const etch_region *etch_forward_body(const etch_region *body)
 {
     if (body->loop->forward)

@@ -26,18 +26,18 @@ bool etch_dtype_is_real(etch_dtype dtype);
 /* An etch_dtype plus one; 0: not said. */
 typedef uint32_t etch_dtype_said;
 
-/* What travels: numbers, and where blocks of them share a scale, an f32 for each block. */
+/* The dtype of communication: numbers, and where blocks of them share a scale, an f32 for each block. */
 typedef struct etch_comm_dtype {
     etch_dtype_said dtype;
     uint32_t block; /* elements; 0: there are no scales */
 } etch_comm_dtype;
 
-/* What each class of tensors has. Classes behind the first four follow another one unless they are said. */
+/* The dtypes of the classes of tensors. Classes after the first four follow another one unless they are said. */
 typedef struct etch_dtypes {
     etch_dtype act, weights, grads, optim;
     etch_dtype_said master;  /* the optimizer's own copy of the weights; follows `optim` */
     etch_dtype_said moments; /* what else the optimizer keeps; follows `optim` */
-    /* What travels in a collective; follows what the tensor has. */
+    /* The dtype that a collective sends; it follows the tensor's unless it is said. */
     etch_dtype_said grads_comm, weights_comm; /* gradients and weights among the ranks that share them */
     etch_comm_dtype dispatch, combine;        /* slots of tokens on the way to their experts, and back */
 } etch_dtypes;
@@ -66,7 +66,7 @@ etch_dtypes etch_dtypes_changed(etch_dtypes dtypes, const etch_precision *precis
 /* Do both change the dtypes of tensors alike? Either may be NULL. */
 bool etch_precision_is_same(const etch_precision *a, const etch_precision *b);
 
-/* What is said, or else `usual`. */
+/* The dtype that is said, or else `usual`. */
 etch_dtype etch_dtype_or(etch_dtype_said said, etch_dtype usual);
 
 #endif

@@ -1,4 +1,4 @@
-/* Graphs: dims, tensors, ops, loops, and simple questions about them. Part of what other rooms see of graph.
+/* Graphs: dims, tensors, ops, loops, and simple questions about them. Part of what other modules see of graph.
  *
  * A graph is symbolic and knows no loop count: a loop is a count, and one body for each class of iterations
  * that are alike. */
@@ -97,7 +97,7 @@ typedef struct etch_tensor {
     etch_span span;
 } etch_tensor;
 
-/* What an op says beside its operands. Unused fields are zero. */
+/* The attributes of an op beside its operands. Unused fields are zero. */
 typedef struct etch_attrs {
     etch_dim **over;
     uint32_t over_count;
@@ -143,7 +143,7 @@ enum { ETCH_MAX_OPERANDS = 16 };
 
 typedef struct etch_operands {
     etch_tensor *at[ETCH_MAX_OPERANDS];
-    const char *names[ETCH_MAX_OPERANDS]; /* NULL behind the last name of a row that takes any number */
+    const char *names[ETCH_MAX_OPERANDS]; /* NULL after the last name of a row that takes any number */
     uint32_t least, most;                 /* operands that must be given, and all */
 } etch_operands;
 
@@ -171,7 +171,7 @@ typedef struct etch_op {
 
 /* ---- loops --------------------------------------------------------------------------------------------- */
 
-/* A value that iterations hand on: body(in) -> out; `init` enters the first iteration, `result` leaves the
+/* A loop-carried value: body(in) -> out; `init` enters the first iteration, `result` leaves the
  * last. These two are the loop's, the same in all of its bodies; each body has its own `in` and `out`. */
 typedef struct etch_carry {
     etch_tensor *init; /* NULL: starts as zeros */
@@ -200,7 +200,7 @@ typedef struct etch_loop {
     const etch_pattern *pattern;           /* NULL: one class */
     struct etch_loop
         *forward; /* backward loop: the forward loop that it undoes, in reverse order of iterations */
-    struct etch_loop *repeats; /* copy made by recomputation: the forward loop that it runs again */
+    struct etch_loop *repeats; /* copy made by recomputation: the forward loop that it recomputes */
     uint32_t id;
     etch_span span;
 } etch_loop;
@@ -220,7 +220,7 @@ typedef struct etch_region {
     ETCH_VEC(etch_carry) carries;
 } etch_region;
 
-/* What enters and leaves a loop: the carries of its first body, as `init` and `result` are those of all. */
+/* The loop-carried values of a loop: the carries of its first body, as `init` and `result` are those of all. */
 #define etch_loop_carries(loop) (&(loop)->bodies.at[0]->carries)
 
 typedef struct etch_graph {
@@ -257,9 +257,9 @@ bool etch_covers(const etch_tensor *a, const etch_tensor *b);
 const char *etch_dims_text(etch_arena *arena, etch_dim *const *dims, uint32_t count);
 /* Has it this tag? */
 bool etch_has_tag(const etch_tensor *tensor, const char *tag);
-/* What the attributes of a renaming say, as a spec writes it: "S->S', (N,P)->M". */
+/* A renaming as text, as a spec writes it: "S->S', (N,P)->M". */
 const char *etch_renaming_text(etch_arena *arena, const etch_attrs *attrs);
-/* What names select. Is the scope a call of the module at the end of `path` (`length` characters: "block.attention"), and
+/* Selection by names. Is the scope a call of the module at the end of `path` (`length` characters: "block.attention"), and
  * are its callers those before? */
 bool etch_scope_is_called(const etch_scope *scope, const char *path, size_t length);
 /* Is it `outer`, or a call inside of it? */

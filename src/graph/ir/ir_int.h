@@ -1,4 +1,4 @@
-/* What the files of ir share: calls in the making, and the rules of their shapes. */
+/* Declarations that the files of ir share: calls in the making, and the rules of their shapes. */
 #ifndef ETCH_GRAPH_IR_IR_INT_H
 #define ETCH_GRAPH_IR_IR_INT_H
 

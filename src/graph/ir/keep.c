@@ -1,4 +1,4 @@
-/* What is left of a forward graph when only some results are asked for.
+/* The smaller forward graph that gives the requested results only.
  *
  * requires: a checked forward graph from which nothing was derived. provides: the same without ops, loops and
  * carried values that neither the results nor the caches need. */
@@ -50,7 +50,7 @@ static bool loop_acts(const etch_loop *loop)
     return false;
 }
 
-/* Is the i-th value that iterations hand on needed, behind the loop or in an iteration of any class? */
+/* Is the i-th loop-carried value needed, after the loop or in an iteration of any class? */
 static bool carry_is_needed(const keeper *k, const etch_loop *loop, uint32_t i)
 {
     bool needed = k->needed[etch_loop_carries(loop)->at[i].result->id];
@@ -69,7 +69,7 @@ static bool loop_is_needed(const keeper *k, const etch_loop *loop)
 
 static void mark_region(keeper *k, const etch_region *region);
 
-/* What an iteration needs of the one before it is needed of each. True when that was not known yet. */
+/* A value that an iteration needs of the one before it is needed of each. True when that was not known yet. */
 static bool mark_carried(keeper *k, const etch_loop *loop)
 {
     bool changed = false;

@@ -586,7 +586,7 @@ static const etch_row rows[] = {
      .help = "gradients of q, k, v, sink and bias: five products, the first of them the scores again"},
 
     /* state-space scan in one kernel, chunk by chunk. Forward: products c b and those with u over pairs in a chunk;
-     * the state that a chunk adds and what the state before it gives, at each position; states handed on. Backward
+     * the state that a chunk adds and what the state before it gives, at each position; states carried on. Backward
      * computes the products c b and the states again; each other product has two gradients, and so has handing
      * on. The decays are not counted, like what is between the products of an attention. */
     {.name = "ssd",

@@ -1,4 +1,4 @@
-/* What a row of the op table says, and what the passes ask of ops. The passes read rows; they know no op by name. */
+/* Rows of the op table, and the questions that passes ask of ops. The passes read rows; they know no op by name. */
 #ifndef ETCH_GRAPH_IR_ROW_H
 #define ETCH_GRAPH_IR_ROW_H
 
@@ -38,11 +38,11 @@ typedef enum etch_shape {
     ETCH_SHAPE_SCAN, /* of operand 0, by the rules of a state-space scan (shape_scan.c) */
     ETCH_SHAPE_WINDOW, /* declared dims, those along `over` shorter by the stride; else those of the operands less
                      the window */
-    ETCH_SHAPE_PADDED, /* operand 0 with `over` replaced by the dim `to`, which may be longer: zeros behind it */
+    ETCH_SHAPE_PADDED, /* operand 0 with `over` replaced by the dim `to`, which may be longer: zeros after it */
     ETCH_SHAPE_TARGETS /* derived rows: result i has the dims of the operand that it is the gradient of */
 } etch_shape;
 
-/* What a dim is to an op: decides along which dims an axis may divide the work. */
+/* The use that an op makes of a dim: decides along which dims an axis may divide the work. */
 typedef enum etch_factor {
     ETCH_FACTOR_PASS,  /* independent: results are sharded on it, or partial where they lack it */
     ETCH_FACTOR_WHOLE, /* needed as a whole: its shards are gathered */
@@ -74,7 +74,7 @@ typedef enum etch_basis {
                     the value width */
 } etch_basis;
 
-/* What an op is about, where conventions of counting FLOP differ. */
+/* The family of an op, where conventions of counting FLOP differ. */
 typedef enum etch_op_family {
     ETCH_FAMILY_NONE,
     ETCH_FAMILY_NORM,   /* normalises operand 0 */
@@ -90,7 +90,7 @@ typedef enum etch_touch {
     ETCH_TOUCH_ROWS_WRITTEN /* result 0: as many elements as operand 0 has (rows that are added to) */
 } etch_touch;
 
-/* What the builder, the derivation and the placement make by themselves: each use has one row. */
+/* Ops that the builder, the derivation and the placement make by themselves: each use has one row. */
 typedef enum etch_use {
     ETCH_USE_NONE,
     ETCH_USE_PRODUCT,      /* a * b */
@@ -196,7 +196,7 @@ uint32_t etch_op_index(const etch_op *op, uint32_t slot);
 etch_factor etch_op_factor(const etch_op *op, const etch_dim *dim);
 /* The role of an op: ETCH_ROLE_PRODUCT decided. */
 etch_role etch_op_role(const etch_op *op);
-/* What a view's operand calls a dim of its result, and the other way round. */
+/* The dim of a view's operand that a dim of its result is, and the other way round. */
 const etch_dim *etch_op_dim_before(const etch_op *op, const etch_dim *dim);
 const etch_dim *etch_op_dim_after(const etch_op *op, const etch_dim *dim);
 /* Where the op links dims: the dim that those of operands and results that lack `dim` have in its place; else
@@ -214,7 +214,7 @@ bool etch_op_is_even(const etch_op *op, const etch_dim *dim);
 /* The query dim of an attention whose pairs are counted for all queries together (a mask, or `pairs`); NULL
  * where every query sees every key. */
 const etch_dim *etch_op_counted_queries(const etch_op *op);
-/* The tensor behind views: ops that route alike have the same one as indices. */
+/* The tensor under views: ops that route alike have the same one as indices. */
 const etch_tensor *etch_route_root(const etch_tensor *indices);
 
 /* How a convention counts an op. All zero: as its row says. */

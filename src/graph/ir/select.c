@@ -1,4 +1,4 @@
-/* What names select in a graph: calls of modules by a path (attention, block.attention), loops, tags, and tensors as
+/* Selection by names in a graph: calls of modules by a path (attention, block.attention), loops, tags, and tensors as
  * module.tensor. */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Shape rules of ops that put tensors side by side along a dim (concat), take one apart (split), or add zeros
- * behind it (pad). They fill the op's map: the dim of each part -> the dim of the whole. */
+ * after it (pad). They fill the op's map: the dim of each part -> the dim of the whole. */
 #include "graph/ir/ir_int.h"
 
 static const char *list_text(const etch_call *call, etch_dim *const *dims, uint32_t count)
@@ -7,7 +7,7 @@ static const char *list_text(const etch_call *call, etch_dim *const *dims, uint3
     return etch_dims_text(call->graph->arena, dims, count);
 }
 
-/* What the parts have in all. */
+/* The elements of all parts together. */
 static etch_expr sum_of(const etch_call *call, etch_dim *const *parts, uint32_t count)
 {
     etch_sym *sym = call->graph->sym;

@@ -1,4 +1,4 @@
-/* The op table as other rooms see it: rows, and the keywords of calls. Part of what other rooms see of graph; what a row says is
+/* The op table as other modules see it: rows, and the keywords of calls. Part of what other modules see of graph; what a row says is
  * in row.h. */
 #ifndef ETCH_GRAPH_IR_TABLE_H
 #define ETCH_GRAPH_IR_TABLE_H
@@ -19,7 +19,7 @@ typedef struct etch_table {
 /* The table of the product. */
 const etch_table *etch_table_builtin(void);
 
-/* What a spec may say in a call beside the operands: `over = X`. Optional operands are given by their names,
+/* Keywords of a call beside the operands: `over = X`. Optional operands are given by their names,
  * too (`sink = s`). */
 typedef enum etch_keyword {
     ETCH_KW_OVER = 1 << 0,    /* dims that the op works along */
@@ -33,7 +33,7 @@ typedef enum etch_keyword {
     ETCH_KW_KERNEL = 1 << 8,  /* dims of the window that slides along `over` */
     ETCH_KW_STRIDE = 1 << 9,  /* steps of that window along every dim of `over` */
     ETCH_KW_SIZE = 1 << 10,   /* elements of that window along every dim of `over`, where no tensor has it */
-    ETCH_KW_STATE = 1 << 11,  /* dims of the state that a scan hands on */
+    ETCH_KW_STATE = 1 << 11,  /* dims of the state that a scan carries on */
     ETCH_KW_CHUNK = 1 << 12,  /* positions that a scan computes at once */
     ETCH_KW_SLOTS = 1 << 13,  /* the dim of an expert's tokens */
     ETCH_KW_GROUPS = 1 << 14, /* groups of experts that routing chooses among first; 0: none */
@@ -51,7 +51,7 @@ typedef enum etch_keyword_kind {
     ETCH_KIND_DTYPE   /* the name of a dtype */
 } etch_keyword_kind;
 
-/* What a number of a call may be. */
+/* The values that a number of a call may have. */
 typedef enum etch_number_range {
     ETCH_ANY_NUMBER,
     ETCH_COUNT,         /* a whole number, 1 or more */
@@ -80,7 +80,7 @@ const etch_row *etch_row_named(const etch_table *table, const char *name);
 const char *etch_row_name(const etch_row *row);
 /* Keywords that a call takes, and those that it cannot do without: bits of etch_keyword. */
 unsigned etch_row_takes(const etch_row *row);
-/* What the positional number of a call may be. */
+/* The values that the positional number of a call may have. */
 etch_number_range etch_row_number(const etch_row *row);
 unsigned etch_row_needs(const etch_row *row);
 /* Fewest and most operands. A row whose last operand is called `x...` takes any number of them, up to

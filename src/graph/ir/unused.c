@@ -1,7 +1,7 @@
 /* Weights that make no difference: nothing reads them, or only what no result of the model depends on. */
 #include "graph/ir/ir_int.h"
 
-/* What enters an iteration, or leaves the last one. */
+/* A loop-carried value: as it enters an iteration, or leaves the last one. */
 typedef struct carried {
     const etch_loop *loop; /* NULL: neither */
     uint32_t carry;

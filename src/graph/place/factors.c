@@ -98,7 +98,7 @@ static bool has_result_dims(const etch_op *op, const etch_tensor *operand)
     return true;
 }
 
-/* Is the only partial operand summed down, with nothing but what is smaller? Then its summands are added behind the op, in a
+/* Is the only partial operand summed down, with nothing but what is smaller? Then its summands are added after the op, in a
  * smaller tensor: rows of tables when they are pooled. */
 static bool sums_later(const etch_placing *pl, uint32_t axis)
 {
@@ -258,7 +258,7 @@ static bool is_divided(const etch_placing *pl, uint32_t axis, etch_state dim)
 }
 
 /* An axis does not divide work because the result is wanted divided, where one outside of it joins the dim later: the
- * result is cut behind that one. */
+ * result is cut after that one. */
 static uint32_t deferred(const etch_placer *p, const etch_placing *pl)
 {
     const etch_requested_layout *requested = &p->requests[pl->op->outs[0]->id];

@@ -1,4 +1,4 @@
-/* What a plan says of a tensor: maps of scopes, pins, and the requirements on sizes that follow. */
+/* The lines of a plan about a tensor: maps of scopes, pins, and the requirements on sizes that follow. */
 #include <string.h>
 
 #include "graph/place/place_int.h"

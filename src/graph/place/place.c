@@ -235,7 +235,7 @@ static void gather_inner(etch_placer *p, etch_placing *pl)
                          (etch_provenance){ETCH_RULE_MERGE, .op = op});
 }
 
-/* What comes into parts of the model that the plan has scopes for, or leaves a call, goes to where their maps have
+/* Values that come into regions that the plan has scopes for, or leave a call, go to where their maps have
  * it. */
 static void cross_parts(etch_placer *p, etch_placing *pl)
 {
@@ -425,7 +425,7 @@ static etch_value *value_or_constant(etch_placer *p, etch_tensor *tensor, const 
     return value_for(p, tensor, phase);
 }
 
-/* `held`: by value that the loop hands on. */
+/* `held`: by loop-carried value. */
 static void place_body(etch_placer *p, etch_placed_region *placed, etch_state (*held)[ETCH_MAX_AXES],
                        etch_phase phase)
 {
@@ -440,7 +440,7 @@ static void place_body(etch_placer *p, etch_placed_region *placed, etch_state (*
     }
 }
 
-/* Is the value that a loop hands on held as a pin says? */
+/* Is the value that a loop carries on held as a pin says? */
 static bool is_pinned(etch_placer *p, const etch_loop *loop, uint32_t i)
 {
     etch_state place[ETCH_MAX_AXES];
@@ -451,7 +451,7 @@ static bool is_pinned(etch_placer *p, const etch_loop *loop, uint32_t i)
     return carry->init && etch_map_pin(p, carry->init, place);
 }
 
-/* What a loop that the plan has a scope for hands on goes back to where the map around it has it. */
+/* The loop-carried values of a loop that the plan has a scope for go back to where the map around it has it. */
 static void leave_loop(etch_placer *p, const etch_loop *loop, etch_phase phase)
 {
     const etch_boundary left = etch_boundary_of_loop(&p->plan_regions, loop);

@@ -1,12 +1,11 @@
-/* Placed graphs: how ranks hold each tensor, and the collectives where two placements differ. Part of what other rooms
- * see of graph. */
+/* Placed graphs: how ranks hold each tensor, and the collectives where two placements differ. Part of what other modules see of graph. */
 #ifndef ETCH_GRAPH_PLACE_PLACE_H
 #define ETCH_GRAPH_PLACE_PLACE_H
 
 #include "graph/place/provenance.h"
 #include "graph/train/train.h"
 
-/* What later passes make of a placed graph; their headers (graph/stage, graph/step) say more. */
+/* Products of later passes over a placed graph; their headers (graph/stage, graph/step) say more. */
 typedef struct etch_stages etch_stages;
 typedef struct etch_kernel etch_kernel;
 typedef struct etch_gathering etch_gathering;
@@ -31,8 +30,8 @@ typedef struct etch_value {
     uint32_t id;
 } etch_value;
 
-/* Where in the chain of units something of the top level runs: with a block, with the first or the last
- * iteration of a loop, or with all of them. Along the chain homes grow. */
+/* Where in the chain of layers something of the top level runs: with a block, with the first or the last
+ * iteration of a loop, or with all of them. Along the chain stage positions grow. */
 typedef uint32_t etch_position;
 #define ETCH_NO_POSITION UINT32_MAX
 #define ETCH_NO_SEGMENT UINT32_MAX
@@ -56,13 +55,13 @@ static inline etch_side etch_position_side(etch_position position)
     return (etch_side)(position % ETCH_SIDES);
 }
 
-/* An op as one placement runs it, or a move between placements. */
+/* An op as one placement runs it, or a reshard between placements. */
 typedef struct etch_step {
     etch_op *op;         /* NULL for a collective of the step's end (gradient bucket, clip) */
-    const etch_row *row; /* of the op; the move's row for moves */
+    const etch_row *row; /* of the op; the collective's row for reshards */
     etch_collective collective;
-    uint32_t axes;                    /* move: bit i for mesh axis i */
-    etch_dtype comm_dtype;            /* move: dtype of what is sent, */
+    uint32_t axes;                    /* of a reshard: bit i for mesh axis i */
+    etch_dtype comm_dtype;            /* of a reshard: dtype of what is sent, */
     uint32_t block;                   /* and how many elements share a scale that is sent as well; 0: none */
     etch_state factor[ETCH_MAX_AXES]; /* which dim each axis divides the work along */
     etch_expr
@@ -72,7 +71,7 @@ typedef struct etch_step {
     etch_tensor **accumulate_into; /* by result: the gradient that it is added into in place, or NULL */
     etch_phase phase;
     etch_scope *scope;
-    etch_provenance provenance; /* move: why it is there */
+    etch_provenance provenance; /* of a reshard: why it is there */
     const etch_expr
         *copies;     /* of several weights that are gathered at once, by operand: how often one run finds
                                 each; NULL for all else */
@@ -104,7 +103,7 @@ typedef struct etch_placed_loop {
     ETCH_VEC(etch_placed_region *) bodies; /* by class, as those of the loop */
     struct etch_placed_loop *forward;
     etch_position
-        position; /* of the top level: ETCH_ALL_OF an entry that is this loop, or where all of it runs */
+        position; /* of the top level: ETCH_ALL_OF a segment that is this loop, or where all of it runs */
 } etch_placed_loop;
 
 /* `divisor` must divide `size` when the plan is bound. */
@@ -129,15 +128,15 @@ typedef struct etch_placed {
      * optimizer states are divided. */
     uint32_t *sync_axes, *zero_axes;
     etch_gatherings
-        gatherings; /* of weights that ranks hold in parts; in the order of forward, then backward */
+        gatherings; /* of weights that ranks hold in shards; in the order of forward, then backward */
     ETCH_VEC(etch_weight_group *)
     weight_groups;                  /* those of the training graph, apart where their weights are in different
                                     stages */
-    etch_buckets buckets;           /* reductions; order of units: last used first */
-    ETCH_VEC(etch_update) updates;  /* order of units: first used first */
+    etch_buckets buckets;           /* reductions; order of weight groups: last used first */
+    ETCH_VEC(etch_update) updates;  /* order of weight groups: first used first */
     etch_buckets gathers;           /* of weights that were updated in shards; order of updates */
     etch_buckets shared_reductions; /* sums over the stages that use the same weights, after `buckets` */
-    ETCH_VEC(etch_update) norms;    /* clipping: sums of squares, by units; none without it */
+    ETCH_VEC(etch_update) norms;    /* clipping: sums of squares, by weight groups; none without it */
     ETCH_VEC(etch_requirement) requirements;
     uint32_t uneven_axes; /* the coordinates on these say how much work a rank has: see etch_at_work_share */
     uint32_t value_count, step_count;
@@ -161,9 +160,9 @@ etch_expr etch_coordinate(etch_sym *sym, uint32_t axis);
 
 etch_expr etch_at_work_share(const etch_placed *placed, etch_expr expr, etch_expr number);
 etch_expr etch_work_share_count(const etch_placed *placed);
-/* The value behind renames and identities: what is in memory. */
+/* The value under renames and identities: what is in memory. */
 etch_value *etch_value_root(etch_value *value);
-/* What a value shows or was moved from: the operand of the view or move that makes it. */
+/* The value that this one is a view of, or was resharded from: the operand of the view or move that makes it. */
 etch_value *etch_value_before(const etch_value *value);
 /* The axes of a bit set as a user writes them: "tp", "(dp,tp)", or the name that the plan gives to this product. */
 const char *etch_axes_label(const etch_placed *placed, uint32_t axes);

@@ -13,13 +13,13 @@ typedef struct etch_placed_copy {
     etch_phase phase;
 } etch_placed_copy;
 
-/* What a result is wanted as: a state for every axis. */
+/* The layout requested of a result: a state for every axis. */
 typedef struct etch_requested_layout {
     bool known; /* something is asked of it */
     etch_state place[ETCH_MAX_AXES];
 } etch_requested_layout;
 
-/* The i-th value that a loop hands on; loop NULL: none. */
+/* The i-th loop-carried value; loop NULL: none. */
 typedef struct etch_loop_carried {
     const etch_loop *loop;
     uint32_t i;

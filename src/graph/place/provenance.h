@@ -1,5 +1,5 @@
 /* Why a placement has a collective: which rule asks for it, and on whose behalf. The rules' numbers are those of
- * docs/placement.md. Part of what other rooms see of graph. */
+ * docs/placement.md. Part of what other modules see of graph. */
 #ifndef ETCH_GRAPH_PLACE_PROVENANCE_H
 #define ETCH_GRAPH_PLACE_PROVENANCE_H
 
@@ -20,7 +20,7 @@ typedef enum etch_rule {
     ETCH_RULE_TOTAL,     /* R6: parts of the cotangent of `tensor` are held differently, and are added */
     ETCH_RULE_SUMMAND,   /* R6: `tensor` is a partial sum, whose summands all have the whole cotangent */
     ETCH_RULE_WEIGHT,    /* R9: `tensor` is the gradient of a weight, and goes to where the weight is */
-    ETCH_RULE_WHOLE, /* R9: a unit (an iteration of `loop`, or what is in none) reads weights that `line` divides */
+    ETCH_RULE_WHOLE, /* R9: a weight group (an iteration of `loop`, or what is in none) reads weights that `line` divides */
     /* the end of a step, and between stages: */
     ETCH_RULE_REDUCE, /* R9: ranks that replicate `tensor` add up its gradients; `line`: they update it in parts */
     ETCH_RULE_UPDATE,        /* R9: weights that `line` has updated in parts are made whole */
@@ -42,14 +42,14 @@ typedef struct etch_provenance {
     const struct etch_tensor *result;
     const struct etch_weight_group *weight_group; /* REDUCE, UPDATE, TIE: whose weights these are */
     const struct etch_cut *cut;                   /* STAGE */
-    bool every_microbatch; /* REDUCE: of a unit and microbatch, else at the end of the step */
+    bool every_microbatch; /* REDUCE: of a weight group and microbatch, else at the end of the step */
     etch_span line;        /* of the plan, or of the train block */
 } etch_provenance;
 
 typedef enum etch_phrase_role {
     ETCH_PHRASE_MADE,  /* how the value came to be held as it is: what made it */
     ETCH_PHRASE_NEEDS, /* what asks for the collective */
-    ETCH_PHRASE_LINE   /* a line of the plan behind one of the two */
+    ETCH_PHRASE_LINE   /* a line of the plan after one of the two */
 } etch_phrase_role;
 
 #endif

@@ -1,4 +1,4 @@
-/* What results are wanted as (R3): looked up before a region is placed, last op first, so that every demand
+/* The requested layouts of results (R3): found before a region is placed, last op first, so that every demand
  * below is known. */
 #include <string.h>
 

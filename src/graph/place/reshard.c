@@ -194,7 +194,7 @@ static etch_value *reshard_once(etch_placer *p, etch_value *value, const etch_st
     return step->outs[0];
 }
 
-/* What an iteration of the body undoes or repeats; NULL: nothing. */
+/* The iteration that one of the body reverses or repeats; NULL: nothing. */
 static const etch_region *region_before(const etch_region *body)
 {
     const etch_loop *loop = body->loop->forward ? body->loop->forward : body->loop->repeats;
@@ -228,7 +228,7 @@ static bool is_kept(const etch_placer *p, const etch_placed_copy *c, etch_phase 
            is_brought(p, c) && is_before(p, c);
 }
 
-/* What a value was before collectives moved it: all that come from one are copies of each other. */
+/* The value before collectives moved it: all that come from one are copies of each other. */
 static const etch_value *unmoved(const etch_placer *p, const etch_value *value)
 {
     while (value->step && value->step->collective != ETCH_NO_COLLECTIVE &&
@@ -278,7 +278,7 @@ static bool is_on_the_way(const etch_placer *p, const etch_value *value, const e
     return order_collectives(p, held->place, goal, order);
 }
 
-/* What is nearest to `goal` of a value and its copies that are there. */
+/* The copy of a value that needs the fewest collectives to reach `goal`, or the value itself. */
 static etch_value *nearest(const etch_placer *p, etch_value *value, const etch_state *goal, etch_phase phase)
 {
     etch_value *best = value;

@@ -1,4 +1,4 @@
-/* Plans as data: meshes, shards, pins, scopes, stages, ZeRO. Part of what other rooms see of graph. */
+/* Plans as data: meshes, shards, pins, scopes, stages, ZeRO. Part of what other modules see of graph. */
 #ifndef ETCH_GRAPH_PLAN_PLAN_H
 #define ETCH_GRAPH_PLAN_PLAN_H
 
@@ -46,7 +46,7 @@ typedef struct etch_product {
     etch_span span;
 } etch_product;
 
-/* What has no effect: a line of a plan without meaning yet, as long as its axes are 1; what a plan of an imported file
+/* A line without effect: a line of a plan without meaning yet, as long as its axes are 1; what a plan of an imported file
  * speaks of and the spec lacks. */
 typedef struct etch_pending {
     const char *text; /* "zero 3 @ dp", as written; "dim A" */
@@ -54,7 +54,7 @@ typedef struct etch_pending {
     etch_span span;
 } etch_pending;
 
-/* `stage (embed, layer, head) @ pp, schedule = one_f_one_b`: the model is a chain of units, the iterations of
+/* `stage (embed, layer, head) @ pp, schedule = one_f_one_b`: the model is a chain of layers, the iterations of
  * the loops and the blocks that are listed, and stages take consecutive ones. */
 typedef struct etch_stage_line {
     const char *const *selectors; /* loops, tags, modules */
@@ -86,19 +86,19 @@ typedef struct etch_rank_count {
     etch_span span;
 } etch_rank_count;
 
-/* What one collective reduces of the gradients, and gathers of the weights that follow from them. */
+/* The share of the gradients that one collective reduces, and of the updated weights that one gathers. */
 typedef enum etch_bucketing {
     ETCH_BUCKET_BY_LAYER, /* those of a unit */
     ETCH_BUCKET_BY_STEP,  /* all over the same axes */
     ETCH_BUCKET_BY_SIZE   /* so many bytes */
 } etch_bucketing;
 
-/* What of the optimizer's states is kept in the memory of the host instead of the device's. */
+/* States of the optimizer that are kept in the memory of the host instead of the device's. */
 enum { ETCH_OFFLOAD_MASTER = 1, ETCH_OFFLOAD_MOMENTS = 2 };
 
 /* ---- ZeRO ---------------------------------------------------------------------------------------------- */
 
-/* What ranks hold in parts that they would hold alike.
+/* ZeRO: ranks hold shards of that which they would hold alike.
  *
  * Level 1 divides the states of the optimizer, level 2 gradients as well, level 3 (FSDP) the weights, too. Of
  * each weight it divides what a rank holds under the plan's shards: laid out flat, padded to equal parts, among
@@ -129,7 +129,7 @@ typedef struct etch_zero {
 
 /* ---- the plan ------------------------------------------------------------------------------------------ */
 
-/* What is run again in backward instead of being kept: loops, by their iterations; modules; tags and module.tensor,
+/* Selectors of what backward recomputes instead of reading it from memory: loops, by their iterations; modules; tags and module.tensor,
  * whose statements make their values again. */
 typedef struct etch_recompute {
     ETCH_VEC(const char *) selectors;

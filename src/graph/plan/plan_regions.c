@@ -1,14 +1,14 @@
-/* The parts of a model that the scopes of a plan speak of: calls of modules, loops, statements. They are nested, as
+/* The regions of a model that the scopes of a plan speak of: calls of modules, loops, statements. They are nested, as
  * the program is; two selectors may choose the same one. Found once, before anything is placed.
  *
- * requires: a training graph and a plan. provides: for each op and tensor of the forward pass the innermost part
- * that it is in, for each part the axes whose use its scopes change. */
+ * requires: a training graph and a plan. provides: for each op and tensor of the forward pass the innermost region
+ * that it is in, for each region the axes whose use its scopes change. */
 #include <string.h>
 
 #include "graph/ir/row.h"
 #include "graph/plan/plan_regions.h"
 
-/* A part while the others are looked for: which forward ops it has. */
+/* A region while the others are looked for: which forward ops it has. */
 typedef struct area {
     etch_plan_region plan_region;
     bool *has; /* by op id */
@@ -74,7 +74,7 @@ static bool is_same(const etch_plan_region *a, const etch_plan_region *b)
     return a->call == b->call && a->loop == b->loop && a->result == b->result;
 }
 
-/* The index of the part among the areas, a new one unless it was chosen before. */
+/* The index of the region among the areas, a new one unless it was chosen before. */
 static uint32_t area_of(finder *f, etch_plan_region plan_region)
 {
     const etch_graph *graph = f->graph;
@@ -130,7 +130,7 @@ static void choose(finder *f, const char *selector, index_list *out)
 
 /* ---- nesting -------------------------------------------------------------------------------------------- */
 
-/* Of parts that have the same ops the loop is outside, then the statement, then the call that is all of it. */
+/* Of regions that have the same ops the loop is outside, then the statement, then the call that is all of it. */
 static uint32_t depth_of(const etch_plan_region *plan_region)
 {
     return plan_region->loop ? 0 : plan_region->result ? 1 : 2;
@@ -153,7 +153,7 @@ static bool has_weight(const area *a, const etch_tensor *weight)
     return a->plan_region.result == weight || a->only_reader[weight->id];
 }
 
-/* Does one part hold the other? They are equal or nested or apart. */
+/* Does one region hold the other? They are equal or nested or apart. */
 static bool holds(const finder *f, const area *outer, const area *inner)
 {
     if (outer == inner)
@@ -169,7 +169,7 @@ static bool holds(const finder *f, const area *outer, const area *inner)
     return false;
 }
 
-/* The part itself when it is in none. */
+/* The region itself when it is in none. */
 static etch_plan_region *deeper(const finder *f, etch_plan_region *plan_region, area *other)
 {
     if (other->plan_region.overrides.count == 0)
@@ -178,7 +178,7 @@ static etch_plan_region *deeper(const finder *f, etch_plan_region *plan_region, 
     return !now || holds(f, now, other) ? &other->plan_region : plan_region;
 }
 
-/* ---- what is in which part ------------------------------------------------------------------------------ */
+/* ---- what is in which region ------------------------------------------------------------------------------ */
 
 static void place_ops(const finder *f, const etch_plan_regions *plan_regions, const etch_region *region)
 {
@@ -313,7 +313,7 @@ static void find_areas(finder *f)
         add_override(f, &plan->overrides.at[i], &chosen[i]);
 }
 
-/* The entry that the part's own scopes give, or NULL. */
+/* The entry that the region's own scopes give, or NULL. */
 static const etch_shard *own_entry(const etch_plan_region *plan_region, const char *dim)
 {
     for (uint32_t i = plan_region->overrides.count; i-- > 0;) {
@@ -336,7 +336,7 @@ const etch_shard *etch_map_dim(const etch_plan *plan, const etch_plan_region *pl
     return etch_shard_find(plan->shards.at, plan->shards.count, dim->name);
 }
 
-/* Axes that the scopes of a part put a dim on, or take it from. */
+/* Axes that the scopes of a region put a dim on, or take it from. */
 static uint32_t touched_by(const etch_plan *plan, const etch_plan_region *plan_region)
 {
     uint32_t bits = 0;

@@ -6,9 +6,9 @@
 
 struct etch_placer;
 
-/* Sets the homes of steps and loops, and `stages`, when the plan has a stage line. */
+/* Sets the stage positions of steps and loops, and `stages`, when the plan has a stage line. */
 void etch_stages_find(struct etch_placer *p);
-/* Fills `units`. */
+/* Fills `layers`. */
 void etch_placed_weight_groups(etch_placed *placed);
 
 #endif

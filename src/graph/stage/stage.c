@@ -1,10 +1,10 @@
-/* Stages: a placed graph as a chain of units that may be cut between any two.
+/* Stages: a placed graph as a chain of layers that may be cut between any two.
  *
- * requires: placed regions, before kernels are made. provides: the entries of the chain, the home of every
+ * requires: placed regions, before kernels are made. provides: the segments of the chain, the stage position of every
  * step and loop of the top level, what is alive where the chain may be cut, where weights are used.
  *
- * What the plan lists is at home where it is listed. Everything else of the forward pass runs where its last
- * operand that has a home is made; with none, where its first consumer runs. What is derived runs where its
+ * What the plan lists is at stage position where it is listed. Everything else of the forward pass runs where its last
+ * operand that has a stage position is made; with none, where its first consumer runs. What is derived runs where its
  * forward op does; sums of cotangents where the last part of them arrives. A value crosses a cut as its
  * producer left it, but never as a partial sum: the move that resolves one, or that a pin asks for, runs with
  * the producer, every other move with its first consumer. */
@@ -16,7 +16,7 @@ typedef struct staging {
     etch_placer *p;
     etch_placed *placed;
     etch_stages *stages;
-    bool backward; /* along the backward pass, where homes fall */
+    bool backward; /* along the backward pass, where stage positions fall */
     /* by value id */
     etch_position *made_at; /* where it is made; ETCH_NO_POSITION: it can be had anywhere */
     etch_position *first;   /* its first reader in the region in work */
@@ -24,7 +24,7 @@ typedef struct staging {
     bool *made_backward;
 } staging;
 
-/* Its first unit: with all of an entry that is a loop, each of its iterations would do what is done once. */
+/* Its first layer: with all of a segment that is a loop, each of its iterations would do what is done once. */
 static const etch_position chain_begin = ETCH_FIRST_OF;
 
 bool etch_position_is_loop(const etch_stages *stages, etch_position position)
@@ -33,7 +33,7 @@ bool etch_position_is_loop(const etch_stages *stages, etch_position position)
            stages->segments.at[etch_position_segment(position)].loop;
 }
 
-/* ---- homes ---------------------------------------------------------------------------------------------- */
+/* ---- stage positions ---------------------------------------------------------------------------------------------- */
 
 static bool is_view(const etch_step *step)
 {
@@ -80,7 +80,7 @@ static etch_position loop_end(const staging *s, etch_position position)
 
 typedef void read_visitor(void *data, etch_value *value, etch_position at);
 
-/* What the body of a loop reads, at any depth. What it makes itself has no home, so that reading it says
+/* Values that the body of a loop reads, at any depth. Those that it makes itself have no stage position, so that reading it says
  * nothing. Goes as deep as loops are nested. */
 static void visit_body(const etch_placed_region *region, etch_position at, read_visitor *visit, void *data)
 {
@@ -99,7 +99,7 @@ static void visit_body(const etch_placed_region *region, etch_position at, read_
         visit(data, region->carries.at[k].out, at);
 }
 
-/* What a loop of the top level reads: the values that it begins with at `begin`, all else at `body`. */
+/* Values that a loop of the top level reads: the values that it begins with at `begin`, all else at `body`. */
 static void visit_loop(const etch_placed_loop *loop, etch_position begin, etch_position body,
                        read_visitor *visit, void *data)
 {
@@ -110,7 +110,7 @@ static void visit_loop(const etch_placed_loop *loop, etch_position begin, etch_p
         visit_body(loop->bodies.at[k], body, visit, data);
 }
 
-/* ---- homes ---------------------------------------------------------------------------------------------- */
+/* ---- stage positions ---------------------------------------------------------------------------------------------- */
 
 static etch_position loop_position(const etch_stages *stages, const etch_loop *loop)
 {
@@ -192,7 +192,7 @@ static void note_first(void *data, etch_value *value, etch_position at)
     *first = earlier(s, *first, at);
 }
 
-/* What has no home yet gets that of its first reader. Items are gone through from the last on. */
+/* Values without a stage position get that of their first reader. Items are gone through from the last on. */
 static void settle_step(staging *s, etch_step *step)
 {
     if (is_view(step)) {
@@ -243,7 +243,7 @@ static void set_positions(staging *s, const etch_placed_region *region, bool bac
 
 /* ---- what is alive at a cut ---------------------------------------------------------------------------- */
 
-/* `last` is kept in the order of the chain: for a value of the forward pass the greatest home that reads it,
+/* `last` is kept in the order of the chain: for a value of the forward pass the greatest stage position that reads it,
  * in either pass; for one of the backward pass the least. `s->backward` is that of the value. */
 static void note_last(void *data, etch_value *value, etch_position at)
 {
@@ -269,7 +269,7 @@ static void note_reads(staging *s, const etch_placed_region *region, bool backwa
     }
 }
 
-/* Is a value that is made at `made` and read last at `last` alive where the chain is cut between the homes
+/* Is a value that is made at `made` and read last at `last` alive where the chain is cut between the stage positions
  * `before` and `after`? */
 static bool is_alive(const staging *s, etch_position made, etch_position last, etch_position before,
                      etch_position after)
@@ -291,7 +291,7 @@ static const etch_placed_loop *placed_loop_at(const etch_placed_region *region, 
 
 typedef ETCH_VEC(etch_value *) value_list;
 
-/* Each once: a loop may hand on what is alive around it as well. */
+/* Each once: a loop may carry on what is alive around it as well. */
 static void add_alive(const staging *s, value_list *list, etch_value *value, etch_position before,
                       etch_position after)
 {
@@ -444,7 +444,7 @@ static const etch_loop *outermost_loop(const etch_region *region)
     return loop;
 }
 
-/* The home of what nothing reads: of its loop, or where the chain begins. */
+/* The stage position of what nothing reads: of its loop, or where the chain begins. */
 static etch_position unread_position(const staging *s, const etch_tensor *weight)
 {
     const etch_loop *loop = outermost_loop(weight->region);
@@ -498,7 +498,7 @@ static bool same_uses(const etch_positions *a, const etch_positions *b)
     return a->count == b->count && (a->count == 0 || memcmp(a->at, b->at, a->count * sizeof *a->at) == 0);
 }
 
-/* The unit for weights with these uses among those made of one unit, from `first` on. */
+/* The weight group for weights with these uses among those made of one group, from `first` on. */
 static etch_weight_group *share_of_group(etch_placed *placed, uint32_t first, const etch_weight_group *whole,
                                          const etch_positions *uses)
 {
@@ -532,7 +532,7 @@ void etch_placed_weight_groups(etch_placed *placed)
     }
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------- */
+/* ---- the segment points ------------------------------------------------------------------------------------------- */
 
 static etch_position *no_positions(const staging *s)
 {

@@ -1,24 +1,22 @@
-/* Stages: the chain that a plan's stage line makes of the model, and what one stage holds of it. Part of what other
- * rooms see of graph. */
+/* Stages: the chain that a plan's stage line makes of the model, and what one stage holds of it. Part of what other modules see of graph. */
 #ifndef ETCH_GRAPH_STAGE_STAGE_H
 #define ETCH_GRAPH_STAGE_STAGE_H
 
 #include "graph/place/place.h"
 
-/* A link of the chain: a loop, each of whose iterations is a unit, or a block, which is one. */
+/* A segment of the chain of layers: a loop, each of whose iterations is a layer, or a block, which is one. */
 typedef struct etch_stage_segment {
     const char *name;       /* as the plan selects it */
     uint32_t selector;      /* which name of the stage line that is */
     const etch_loop *loop;  /* NULL: a block */
-    etch_expr first, count; /* units: those of the entries before it; its own */
+    etch_expr first, count; /* layers: those of the segments before it; its own */
 } etch_stage_segment;
 
-/* Where a chain may be cut: before an entry, or between the iterations of a loop. What is alive there goes
- * to the next stage in one message for each microbatch; backward, cotangents go the other way. A value that
- * the loop hands on is the body's argument. */
+/* Where a chain may be cut: before a segment, or between the iterations of a loop. What is alive there goes
+ * to the next stage in one message for each microbatch; backward, cotangents go the other way. A loop-carried value is the body's argument. */
 typedef struct etch_cut {
     uint32_t segment;
-    bool inside; /* the entry's loop; else before the entry */
+    bool inside; /* the segment's loop; else before the segment */
     ETCH_VEC(etch_value *) forward, backward;
     etch_expr forward_bytes, backward_bytes; /* of one rank and message */
 } etch_cut;
@@ -29,26 +27,26 @@ typedef ETCH_VEC(etch_position) etch_positions;
 typedef struct etch_stages {
     const etch_stage_line *line;
     ETCH_VEC(etch_stage_segment) segments; /* in program order, at least one */
-    etch_expr layers;                      /* of all entries */
+    etch_expr layers;                      /* of all segments */
     ETCH_VEC(etch_cut) cuts;               /* along the chain */
-    uint32_t *segment_of_op;               /* by op id: the entry that it is listed in, or ETCH_NO_SEGMENT */
+    uint32_t *segment_of_op;               /* by op id: the segment that it is listed in, or ETCH_NO_SEGMENT */
     etch_positions
         *uses; /* by tensor id of a weight: where it is used, each once, ascending; empty where each
                          iteration of a loop of the chain has its own */
 } etch_stages;
 
-/* Is it the home of a loop whose iterations are units? */
+/* Is it the stage position of a loop whose iterations are layers? */
 bool etch_position_is_loop(const etch_stages *stages, etch_position position);
-/* The home of a loop of the chain. */
+/* The stage position of a loop of the chain. */
 etch_position etch_stage_position_of(const etch_placed *placed, const etch_loop *loop);
-/* Where the weights of a unit are used: NULL where there are no stages; empty for a loop of the chain, where
+/* Where the weights of a weight group are used: NULL where there are no stages; empty for a loop of the chain, where
  * each iteration has its own. */
 const etch_positions *etch_weight_group_uses(const etch_placed *placed,
                                              const etch_weight_group *weight_group);
 
 /* ---- one stage ----------------------------------------------------------------------------------------- */
 
-/* Units that a stage holds of an entry, counted from its first one. */
+/* Layers that a stage holds of a segment, counted from its first one. */
 typedef struct etch_layer_interval {
     etch_expr low, high; /* to before it */
     uint32_t chunk;      /* of the stage: whose they are */
@@ -56,13 +54,13 @@ typedef struct etch_layer_interval {
 
 typedef ETCH_VEC(etch_layer_interval) etch_layer_intervals;
 
-/* What one stage holds of the chain, as numbers or as formulas. */
+/* The layers that one stage holds, as numbers or as formulas. */
 typedef struct etch_stage_view {
     const etch_stages *stages;
-    etch_expr (*shares)[ETCH_SIDES]; /* by entry and side: units */
-    etch_layer_intervals *ranges;    /* by entry: where the units are, for a loop that has classes */
-    bool *held;                      /* by entry: is there any of it? */
-    bool *whole;                     /* by entry: is that all of it? */
+    etch_expr (*shares)[ETCH_SIDES]; /* by segment and side: layers */
+    etch_layer_intervals *ranges;    /* by segment: where the layers are, for a loop that has classes */
+    bool *held;                      /* by segment: is there any of it? */
+    bool *whole;                     /* by segment: is that all of it? */
     etch_expr *forward, *backward;   /* by cut: messages of a microbatch that the stage sends there */
 } etch_stage_view;
 
@@ -70,27 +68,27 @@ typedef struct etch_stage_view {
 typedef struct etch_stage_numbers {
     uint32_t stages, chunks;
     uint64_t layers;
-    const uint64_t *segments; /* units of each entry */
-    const uint64_t *counts;   /* units of each link, or NULL: spread evenly */
+    const uint64_t *segments; /* layers of each segment */
+    const uint64_t *counts;   /* layers of each model chunk, or NULL: spread evenly */
 } etch_stage_numbers;
 
 /* Do they make a chain? Otherwise reports why not. */
 bool etch_stage_numbers_fit(const etch_placed *placed, const etch_stage_numbers *numbers);
-/* Units of a link: as they are counted, or spread evenly, when the first links take what is left over. */
+/* Layers of a model chunk: as they are counted, or spread evenly, when the first model chunks take what is left over. */
 uint64_t etch_model_chunk_layers(const etch_stage_numbers *numbers, uint64_t model_chunk);
 const etch_stage_view *etch_stage_view_of(const etch_placed *placed, const etch_stage_numbers *numbers,
                                           uint32_t stage);
 
 /* Stages that differ in kind. Formulas hold from two stages on, where the first one holds what comes before
- * the loop of the chain and some of its iterations, and the last one what comes behind it and some. */
+ * the loop of the chain and some of its iterations, and the last one what comes after it and some. */
 typedef enum etch_stage_class { ETCH_STAGE_FIRST, ETCH_STAGE_MIDDLE, ETCH_STAGE_LAST } etch_stage_class;
 
-/* `number`: of a middle stage. NULL when the chain has not exactly one loop, or the plan counts units. */
+/* `number`: of a middle stage. NULL when the chain has not exactly one loop, or the plan counts layers. */
 const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_stage_class class,
                                              etch_expr stages, uint32_t chunks, etch_expr number);
-/* Units of a home that the stage holds. */
+/* Layers of a stage position that the stage holds. */
 etch_expr etch_stage_share(const etch_stage_view *view, etch_position position);
-/* Those of them, at the home of a loop, that are iterations of the class of `body`. */
+/* Those of them, at the stage position of a loop, that are iterations of the class of `body`. */
 etch_expr etch_stage_iterations(etch_sym *sym, const etch_stage_view *view, etch_position position,
                                 const etch_region *body);
 /* 1 when the stage uses a weight with these uses, else 0; 1 when it is the first stage that does; and 1 when other

@@ -1,9 +1,9 @@
-/* The chain that a stage line lists: which parts of the forward pass are its units.
+/* The chain that a stage line lists: which parts of the forward pass are its layers.
  *
  * A name selects a loop, all calls of a module (by a path: those of its callers), or the statements whose result has the
  * tag or is the tensor. A
  * statement is everything that it takes to compute its result: norm and product of z = norm(x) * head. What
- * several names select is of the unit that comes first. */
+ * several names select is of the layer that comes first. */
 #include <string.h>
 
 #include "graph/stage/stage_int.h"
@@ -12,7 +12,7 @@ typedef struct selecting {
     etch_placer *p;
     etch_stages *stages;
     bool **stated; /* by name of the line, then op id: is the op of a statement that it selects? */
-    bool *found;   /* by name of the line: it is a unit */
+    bool *found;   /* by name of the line: it is a layer */
 } selecting;
 
 static const char *name_at(const selecting *s, uint32_t k)
@@ -50,7 +50,7 @@ static bool item_is_selected(const selecting *s, const etch_item *item, uint32_t
     return item->op ? op_is_selected(s, item->op, k) : strcmp(item->loop->name, name_at(s, k)) == 0;
 }
 
-/* ---- units ---------------------------------------------------------------------------------------------- */
+/* ---- layers ---------------------------------------------------------------------------------------------- */
 
 static uint32_t entry_of(const selecting *s, const etch_item *item)
 {
@@ -60,7 +60,7 @@ static uint32_t entry_of(const selecting *s, const etch_item *item)
     return ETCH_NO_SEGMENT;
 }
 
-/* Begins a unit, or the units of a loop, if the item is the first of one. */
+/* Begins a layer, or the layers of a loop, if the item is the first of one. */
 static void add_entry(const selecting *s, const etch_item *item)
 {
     etch_sym *sym = s->p->sym;
@@ -79,7 +79,7 @@ static void add_entry(const selecting *s, const etch_item *item)
     }
 }
 
-/* The entries, in the order in which the program comes to them. */
+/* The segments, in the order in which the program comes to them. */
 static void find_entries(const selecting *s)
 {
     const etch_region *forward = s->p->graph->forward;
@@ -96,7 +96,7 @@ static void find_entries(const selecting *s)
     }
 }
 
-/* ---- names that are no units ---------------------------------------------------------------------------- */
+/* ---- names that are no layers ---------------------------------------------------------------------------- */
 
 static bool region_selects(const selecting *s, const etch_region *region, uint32_t k)
 {
@@ -111,7 +111,7 @@ static bool region_selects(const selecting *s, const etch_region *region, uint32
     return false;
 }
 
-/* The unit that has what the name selects; NULL when nothing outside loops is selected. */
+/* The layer that has what the name selects; NULL when nothing outside loops is selected. */
 static const char *unit_with(const selecting *s, uint32_t k)
 {
     const etch_region *forward = s->p->graph->forward;
@@ -121,7 +121,7 @@ static const char *unit_with(const selecting *s, uint32_t k)
     return NULL;
 }
 
-/* What is listed and is no link of the chain. A name that the model does not have at all may be one of
+/* Names that are listed and are no segment of the chain. A name that the model does not have at all may be one of
  * another model that shares the plan. */
 static void check_names(const selecting *s)
 {

@@ -113,11 +113,11 @@ static uint64_t overlap(window a, window b)
     return first < end ? end - first : 0;
 }
 
-/* The units of a link. */
+/* The layers of a model chunk. */
 static window window_of(const etch_stage_numbers *n, uint64_t model_chunk)
 {
     const uint64_t model_chunks = model_chunk_count(n),
-                   more = n->layers % model_chunks; /* links with one unit more */
+                   more = n->layers % model_chunks; /* model chunks with one layer more */
     window w = {model_chunk * (n->layers / model_chunks) + (model_chunk < more ? model_chunk : more), 0};
     if (n->counts) {
         w.first = 0;
@@ -128,7 +128,7 @@ static window window_of(const etch_stage_numbers *n, uint64_t model_chunk)
     return w;
 }
 
-/* The units of a home. */
+/* The layers of a stage position. */
 static window window_at(const etch_stage_numbers *n, uint32_t segment, etch_side side)
 {
     window w = {0, 0};
@@ -143,7 +143,7 @@ static window window_at(const etch_stage_numbers *n, uint32_t segment, etch_side
     return w;
 }
 
-/* Notes which units of an entry a link holds. */
+/* Notes which layers of a segment a model chunk holds. */
 static void add_range(const viewing *v, uint32_t segment, window of_entry, window held, uint32_t chunk)
 {
     const uint64_t count = overlap(held, of_entry);
@@ -209,7 +209,7 @@ static uint32_t only_loop(const etch_stages *stages)
     return count == 1 ? loop : UINT32_MAX;
 }
 
-/* Units of all chunks of stage number `stage`. */
+/* Layers of all chunks of stage number `stage`. */
 static etch_expr units_of_stage(const viewing *v, etch_expr stages, uint32_t chunks, etch_expr stage)
 {
     etch_sym *sym = v->sym;
@@ -222,13 +222,13 @@ static etch_expr units_of_stage(const viewing *v, etch_expr stages, uint32_t chu
     return sum;
 }
 
-/* The first unit of a link, as they are spread evenly. */
+/* The first layer of a model chunk, as they are spread evenly. */
 static etch_expr first_unit(const viewing *v, etch_expr model_chunks, etch_expr model_chunk)
 {
     etch_sym *sym = v->sym;
     etch_expr least = etch_floor_div(sym, v->stages->layers, model_chunks);
     etch_expr more =
-        etch_sub(sym, v->stages->layers, etch_mul(sym, model_chunks, least)); /* links with one more */
+        etch_sub(sym, v->stages->layers, etch_mul(sym, model_chunks, least)); /* model chunks with one more */
     return etch_add(sym, etch_mul(sym, model_chunk, least), etch_min(sym, model_chunk, more));
 }
 

@@ -37,7 +37,7 @@ static void send_as(etch_step *collective, etch_comm_dtype comm_dtype)
     collective->block = comm_dtype.block;
 }
 
-/* What takes tokens out of slots reads what has come back from experts. */
+/* An op that takes tokens out of capacity slots reads the results of the experts. */
 static void mark_return(const etch_step *step, const etch_dtypes *dtypes)
 {
     const etch_value *value = step->ins[0];

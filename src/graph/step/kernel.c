@@ -7,7 +7,7 @@
  * operand; where a collective or a loop makes it, or nothing in the region does, the step begins a kernel
  * without an anchor, which the first anchor that reads it takes over. By op, every step is a kernel. By block,
  * a step joins the one before it, as long as no collective and no loop is between them, and the last product,
- * norm, ... is the anchor. Phases stay apart: what is run again is no kernel of backward.
+ * norm, ... is the anchor. Phases stay apart: what is recomputed is no kernel of backward.
  *
  * A kernel stands in the order of its region where its anchor stands, or its first step while it has none.
  * Everything that a kernel reads then stands before it: an anchor reads what stands before the anchor; a
@@ -31,14 +31,14 @@ typedef struct group {
     uint32_t index; /* of the kernel */
 } group;
 
-/* What makes a value: a group, a loop, or nothing that runs (region NULL). */
+/* The producer of a value: a group, a loop, or nothing that runs (region NULL). */
 typedef struct maker {
     const etch_placed_region *region;
     group *group;  /* NULL: a loop */
     uint32_t item; /* of the loop */
 } maker;
 
-/* What a granularity lets a step join. */
+/* The steps that a granularity lets a step join. */
 typedef struct rule {
     const char *name;
     bool operands; /* an elementwise step: the maker of its latest operand, or the anchor that reads it */
@@ -160,7 +160,7 @@ static group *group_new(const grouping *g, const etch_placed_region *region, uin
     return made;
 }
 
-/* The group that a step joins, or NULL. `open`: the group of the step before it in the region; NULL behind a
+/* The group that a step joins, or NULL. `open`: the group of the step before it in the region; NULL after a
  * collective or a loop. */
 static group *group_to_join(const grouping *g, const etch_placed_region *region, const etch_step *step,
                             etch_role role, group *open)

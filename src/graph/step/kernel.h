@@ -8,7 +8,7 @@
 
 /* Fills `zero_axes`. Needs `weight_of` and `stages`; called once, by `etch_place`. False after an error. */
 bool etch_zero_find(etch_placed *placed);
-/* Where ranks hold weights in parts: puts gathers in front of what reads them. Needs `zero_axes`; called once, by
+/* Where ranks hold weights in parts: puts gathers before what reads them. Needs `zero_axes`; called once, by
  * `etch_place`, before kernels are made. */
 void etch_shard_weights(etch_placed *placed);
 /* Groups the steps of every region into kernels, in issue order, and fills what they read, write and cost.

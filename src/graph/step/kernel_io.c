@@ -1,4 +1,4 @@
-/* What kernels read, write and compute. A value that only its own kernel reads is never in memory; a value
+/* Reads, writes and FLOP of kernels. A value that only its own kernel reads is never in memory; a value
  * that anything else reads is written once, and every kernel that reads it reads it once. */
 #include "graph/step/step_int.h"
 

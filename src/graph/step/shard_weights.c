@@ -1,12 +1,12 @@
-/* Weights that ranks hold in parts (ZeRO-3, FSDP): gathers in front of what reads them.
+/* Weights that ranks hold in parts (ZeRO-3, FSDP): gathers before what reads them.
  *
- * requires: placed regions whose steps read weights whole, homes, zero_axes. provides: the same regions with
+ * requires: placed regions whose steps read weights whole, stage positions, zero_axes. provides: the same regions with
  * gathers, and steps that read their copies; placed->gatherings.
  *
- * A unit is an iteration of an outermost loop, or what lies between two of them and runs in one stage. Where it
- * begins there is one all-gather for each set of axes, of all weights that the unit reads. Backward has units of
+ * a weight group is an iteration of an outermost loop, or what lies between two of them and runs in one stage. Where it
+ * begins there is one all-gather for each set of axes, of all weights that the weight group reads. Backward has weight groups of
  * its own, which gather again, unless copies last longer: what they read, and the weights whose gradients they
- * make. Units have copies of their own; only what iterations of a loop share is gathered once, in front of the
+ * make. Units have copies of their own; only what iterations of a loop share is gathered once, before the
  * loop, where copies last and there is one stage. */
 #include "graph/step/step_int.h"
 
@@ -29,7 +29,7 @@ typedef struct wanted {
 typedef struct weight_group {
     uint32_t interval; /* of the top level: counted over its loops */
     etch_position position;
-    uint32_t first; /* item in front of which it gathers */
+    uint32_t first; /* item before which it gathers */
     ETCH_VEC(wanted) wants;
     ETCH_VEC(gathered_copy) copies;
 } weight_group;
@@ -105,9 +105,9 @@ static etch_value *set_result(etch_step *step, uint32_t result, etch_value *valu
     return step->outs[result] = value;
 }
 
-/* ---- what units read ----------------------------------------------------------------------------------- */
+/* ---- what weight groups read ----------------------------------------------------------------------------------- */
 
-/* Are copies of the weight made once, for all that reads it? Else each unit has its own. */
+/* Are copies of the weight made once, for all that reads it? Else each weight group has its own. */
 static bool is_common(const sharder *s, const etch_tensor *weight)
 {
     return s->zero->keep != ETCH_KEEP_GROUP && !s->placed->stages && s->shared[weight->id];
@@ -131,7 +131,7 @@ static void want_inits(const sharder *s, weight_group *u, const etch_placed_loop
             want(s, u, etch_loop_carries(loop)->at[i].init, etch_loop_phase(loop->loop));
 }
 
-/* A unit is gathered as a whole: backward's has all weights whose gradients it makes, read or not, as the flat
+/* a weight group is gathered as a whole: backward's has all weights whose gradients it makes, read or not, as the flat
  * parameters of FSDP. */
 static void want_step(const sharder *s, weight_group *u, const etch_step *step)
 {
@@ -159,7 +159,7 @@ static void want_body(const sharder *s, weight_group *u, const etch_placed_regio
         want(s, u, body->carries.at[k].out, etch_loop_phase(body->loop->loop));
 }
 
-/* Leaves of what the unit wants that which is common, or that which is not. */
+/* Leaves of what the weight group wants that which is common, or that which is not. */
 static void leave(const sharder *s, weight_group *u, uint32_t from, bool common)
 {
     uint32_t left = from;
@@ -171,7 +171,7 @@ static void leave(const sharder *s, weight_group *u, uint32_t from, bool common)
 
 /* ---- copies -------------------------------------------------------------------------------------------- */
 
-/* The forward copy that a unit finds. */
+/* The forward copy that a weight group finds. */
 static const gathered_copy *kept_copy(const sharder *s, const etch_tensor *weight, const etch_region *body,
                                       etch_position position)
 {
@@ -191,7 +191,7 @@ static uint32_t axes_of(const sharder *s, const etch_tensor *weight)
     return s->backward && s->zero->backward_axes ? axes & s->zero->backward_axes : axes;
 }
 
-/* How often one run of the unit finds the weight: once for each iteration of the loops inside the unit. */
+/* How often one run of the weight group finds the weight: once for each iteration of the loops inside the weight group. */
 static etch_expr copies_of(const sharder *s, const etch_tensor *weight)
 {
     etch_sym *sym = s->placed->training->graph->sym;
@@ -249,7 +249,7 @@ static void note_gather(sharder *s, weight_group *u, const etch_placed_region *r
     ETCH_PUSH(s->arena, &s->placed->gatherings, g);
 }
 
-/* One collective for what the unit gathers over `axes`. */
+/* One collective for what the weight group gathers over `axes`. */
 static void add_gather(sharder *s, weight_group *u, const etch_placed_region *region, uint32_t axes)
 {
     uint32_t count = 0, first = UINT32_MAX;
@@ -284,7 +284,7 @@ static void add_gather(sharder *s, weight_group *u, const etch_placed_region *re
     note_gather(s, u, region, gather);
 }
 
-/* The least set of axes above `axes` that the unit gathers over; 0: none. */
+/* The least set of axes above `axes` that the weight group gathers over; 0: none. */
 static uint32_t next_axes(const weight_group *u, uint32_t axes)
 {
     uint32_t next = 0;
@@ -321,7 +321,7 @@ static etch_value *whole_copy(const sharder *s, const weight_group *u, const etc
     return kept_copy(s, weight, NULL, 0)->whole; /* a common one */
 }
 
-/* The same value of the unit's copy. Views are made anew, in front of what reads them. */
+/* The same value of the weight group's copy. Views are made anew, before what reads them. */
 static etch_value *seen_by(sharder *s, const weight_group *u, etch_value *value)
 {
     const etch_value *weight = weight_under_views(s, value);
@@ -378,7 +378,7 @@ static void set_items(const sharder *s, etch_placed_region *region)
 
 /* ---- regions ------------------------------------------------------------------------------------------- */
 
-/* `begins`: the region is a unit; else it is inside of one. Goes as deep as loops are nested. */
+/* `begins`: the region is a weight group; else it is inside of one. Goes as deep as loops are nested. */
 static void shard_body(sharder *s, weight_group *u, etch_placed_region *body, bool begins)
 {
     const item_list outer = s->items;
@@ -420,7 +420,7 @@ static void shard_loop(sharder *s, const weight_group *u, etch_placed_loop *loop
 
 typedef ETCH_VEC(weight_group) group_list;
 
-/* The unit of the top level that runs in the stretch, with this part of the chain. */
+/* The weight group of the top level that runs in the interval, with this part of the chain. */
 static uint32_t group_at(const sharder *s, group_list *weight_groups, uint32_t interval,
                          etch_position position, uint32_t item)
 {
@@ -482,7 +482,7 @@ static void shard_top(sharder *s, etch_placed_region *region)
     set_items(s, region);
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ------------------------------------------------------------------------------------------ */
 
 /* Finds the weights of the top level that iterations of loops read. */
 static void find_shared(sharder *s, const etch_placed_region *region)

@@ -1,5 +1,4 @@
-/* What a step runs: kernels, the weights that are gathered for them, and what its end reduces and updates. Part of
- * what other rooms see of graph. */
+/* The contents of a step: kernels, the weights that are gathered for them, and what its end reduces and updates. Part of what other modules see of graph. */
 #ifndef ETCH_GRAPH_STEP_STEP_H
 #define ETCH_GRAPH_STEP_STEP_H
 
@@ -28,7 +27,7 @@ typedef struct etch_kernel {
     uint32_t item;                 /* place in the order of the region: index among its items */
 } etch_kernel;
 
-/* One collective at the end of a step, of the weights of a unit: their gradients are reduced to what the
+/* One collective at the end of a step, of the weights of a weight group: their gradients are reduced to what the
  * optimizer reads, or what it has updated is gathered. */
 typedef struct etch_bucket {
     etch_weight_group *weight_group;
@@ -39,7 +38,7 @@ typedef struct etch_bucket {
     ETCH_VEC(etch_tensor *) gradients; /* of the weights */
 } etch_bucket;
 
-/* The optimizer's node of one unit. */
+/* The optimizer's node of one weight group. */
 typedef struct etch_update {
     etch_weight_group *weight_group;
     etch_expr flop, bytes;
@@ -51,9 +50,9 @@ etch_dtype etch_comm_dtype_of(const etch_placed *placed, const etch_step *collec
 etch_expr etch_payload_by(const etch_placed *placed, const etch_step *collective, uint32_t operand,
                           etch_expr elements);
 
-/* ---- weights that ranks hold in parts ------------------------------------------------------------------ */
+/* ---- weights that ranks hold in shards ------------------------------------------------------------------ */
 
-/* What a rank holds of a weight from step to step. */
+/* The memory that a rank holds for a weight from step to step. */
 typedef enum etch_holding {
     ETCH_HOLDS_STATES,   /* the optimizer's, master weights among them */
     ETCH_HOLDS_GRADIENT, /* the sum over the microbatches so far */
@@ -67,9 +66,9 @@ uint32_t etch_zero_divides(const struct etch_placed *placed, const struct etch_t
 etch_expr etch_held_elements(const struct etch_placed *placed, const struct etch_tensor *weight,
                              etch_holding what);
 
-/* One all-gather of the weights that a unit of level 3 reads: a unit is an iteration of an outermost loop, or what
- * lies between loops and in one stage. It stands where the unit begins; lowering may issue it up to
- * `plan->zero.ahead` units earlier. Copies live until the unit has computed, unless `lasts` says more. */
+/* One all-gather of the weights that a weight group of level 3 reads: a weight group is an iteration of an outermost loop, or what
+ * lies between loops and in one stage. It stands where the weight group begins; lowering may issue it up to
+ * `plan->zero.ahead` weight groups earlier. Copies live until the weight group has computed, unless `lasts` says more. */
 typedef struct etch_gathering {
     struct etch_step *step; /* its operands are the parts, its results the copies */
     etch_keep lasts;

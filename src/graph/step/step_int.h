@@ -1,4 +1,4 @@
-/* What the files of step share. */
+/* Declarations that the files of step share. */
 #ifndef ETCH_GRAPH_STEP_STEP_INT_H
 #define ETCH_GRAPH_STEP_STEP_INT_H
 

@@ -1,4 +1,4 @@
-/* The end of a step: reduction of gradients, clipping norm, optimizer, gathering of weights, by units. */
+/* The end of a step: reduction of gradients, clipping norm, optimizer, gathering of weights, by weight groups. */
 #include "graph/step/step_int.h"
 
 /* ---- one element --------------------------------------------------------------------------------------- */
@@ -103,7 +103,7 @@ void etch_ending_collectives(const etch_placed *placed, const etch_tensor *weigh
             collectives[i].collective = ETCH_NO_COLLECTIVE;
 }
 
-/* ---- units --------------------------------------------------------------------------------------------- */
+/* ---- weight groups --------------------------------------------------------------------------------------------- */
 
 etch_tensor **etch_gradients_by_weight(const etch_training *training, etch_arena *arena)
 {
@@ -122,7 +122,7 @@ typedef struct ending {
     etch_tensor **gradients; /* by weight */
 } ending;
 
-/* Elements of the i-th weight of a unit that a rank updates, all copies. */
+/* Elements of the i-th weight of a weight group that a rank updates, all copies. */
 static etch_expr group_elements(const ending *e, const etch_weight_group *weight_group, uint32_t i)
 {
     return etch_mul(e->sym, weight_group->copies.at[i],
@@ -134,8 +134,8 @@ static etch_expr times(const ending *e, etch_expr elements, uint32_t constant)
     return etch_mul(e->sym, elements, etch_int(e->sym, constant));
 }
 
-/* The bucket of the unit for this move, made when it is the first of its kind: those from `first` on are the
- * unit's, in rising order of axes. */
+/* The bucket of the weight group for this move, made when it is the first of its kind: those from `first` on are the
+ * weight group's, in rising order of axes. */
 static etch_bucket *bucket_for(const ending *e, etch_buckets *list, uint32_t first,
                                etch_weight_group *weight_group, const etch_ending_collective *collective)
 {
@@ -155,7 +155,7 @@ static etch_bucket *bucket_for(const ending *e, etch_buckets *list, uint32_t fir
     return &list->at[at];
 }
 
-/* The collectives of a unit that are the n-th of a weight: one for each set of axes. */
+/* The collectives of a weight group that are the n-th of a weight: one for each set of axes. */
 static void add_buckets(const ending *e, etch_weight_group *weight_group, uint32_t n, etch_buckets *list)
 {
     const uint32_t first = list->count;
@@ -192,7 +192,7 @@ static void add_update(const ending *e, etch_weight_group *weight_group)
         ETCH_PUSH(e->placed->arena, &e->placed->updates, update);
 }
 
-/* The sum of squares of a unit's gradients. */
+/* The sum of squares of a weight group's gradients. */
 static void add_norm(const ending *e, etch_weight_group *weight_group)
 {
     etch_update norm = {.weight_group = weight_group};

@@ -1,6 +1,6 @@
 /* Derivation of the backward pass.
  *
- * requires: a checked forward graph. provides: the backward region, gradients, units.
+ * requires: a checked forward graph. provides: the backward region, gradients, weight groups.
  *
  * Reverse mode over regions. Contributions to the cotangent of a value are collected while its consumers are
  * undone; when its producer is reached they become one op `add_cotangents`, and placement decides how they
@@ -69,7 +69,7 @@ static bool mark_carry(etch_deriver *d, const etch_loop *loop, uint32_t i)
     return true;
 }
 
-/* A value that an iteration hands on needs one when its first or any later version does, of any class. */
+/* A loop-carried value needs one when its first or any later version does, of any class. */
 static void mark_loop(etch_deriver *d, const etch_loop *loop)
 {
     bool changed = true;
@@ -447,13 +447,13 @@ static etch_tensor *backward_carry(etch_deriver *d, etch_region *back, etch_tens
 typedef struct undoing {
     const etch_loop *loop;
     etch_loop *back;
-    etch_tensor **inits;          /* by value that the loop hands on: the cotangent of its result, or NULL */
+    etch_tensor **inits;          /* by loop-carried value: the cotangent of its result, or NULL */
     etch_cotangent_terms **terms; /* by class */
 } undoing;
 
 typedef ETCH_VEC(uint32_t) ids_list;
 
-/* What follows adds to the contributions of a class, in its backward body. */
+/* Makes the terms of a class, in its backward body, those that contributions are added to. */
 static etch_region *enter_class(etch_deriver *d, const undoing *u, uint32_t class)
 {
     d->terms = u->terms[class];
@@ -602,7 +602,7 @@ static void derive_region(etch_deriver *d, const etch_region *forward, etch_regi
     }
 }
 
-/* ---- units ------------------------------------------------------------------------------------------ */
+/* ---- weight groups ------------------------------------------------------------------------------------------ */
 
 /* `body`: of an outermost loop, or NULL. */
 static etch_weight_group *group_at(etch_training *training, uint32_t segment, etch_region *body)
@@ -618,7 +618,7 @@ static etch_weight_group *group_at(etch_training *training, uint32_t segment, et
     return weight_group;
 }
 
-/* How often a weight exists in one unit: once for each iteration of the loops around its declaration inside
+/* How often a weight exists in one weight group: once for each iteration of the loops around its declaration inside
  * the outermost one. */
 static etch_expr copies_in_group(etch_sym *sym, const etch_tensor *weight)
 {
@@ -677,7 +677,7 @@ static void sort_groups(etch_training *training)
         }
 }
 
-/* ---- the door --------------------------------------------------------------------------------------- */
+/* ---- the entry points --------------------------------------------------------------------------------------- */
 
 static void make_gradients(etch_deriver *d)
 {

@@ -3,9 +3,9 @@
  * requires: a checked forward graph, called by the derivation in the order in which it undoes ops. provides: copies of
  * forward ops in the backward region, of phase `recompute`.
  *
- * A loop, or a call of a module, is run again as a whole from what enters it, right before the first of its ops is
- * undone; what it hands on stays kept where later ops read it. A statement that is chosen by a tag or as module.tensor
- * keeps nothing of what it makes, its result included: an op of it is run again when one of its values is first read.
+ * A loop, or a call of a module, is recomputed as a whole from what enters it, right before the first of its ops is
+ * undone; what it carries on stays kept where later ops read it. A statement that is chosen by a tag or as module.tensor
+ * keeps nothing of what it makes, its result included: an op of it is recomputed when one of its values is first read.
  * Something chosen inside of something chosen is run once more for each. */
 #include <stdlib.h>
 #include <string.h>
@@ -164,7 +164,7 @@ static bool find_statements(etch_deriver *d, const char *path, const bool *withi
     return found;
 }
 
-/* What is not kept is not kept under other names either. */
+/* A value that is not saved is not saved under other names either. */
 static void drop_results(etch_deriver *d, const bool *op_dropped)
 {
     for (uint32_t i = 0; i < d->forward_count; i++) {
@@ -266,7 +266,7 @@ static void clone_op(etch_deriver *d, const etch_op *op, etch_region *into)
 static void clone_items(etch_deriver *d, const etch_region *region, uint32_t first, uint32_t end,
                         etch_region *into);
 
-/* `inits`: of the values that the loop hands on. */
+/* `inits`: of the loop-carried values. */
 static void clone_body(etch_deriver *d, const etch_region *body, etch_tensor *const *inits, etch_region *copy)
 {
     etch_graph *g = d->graph;
@@ -303,7 +303,7 @@ static void clone_loop(etch_deriver *d, const etch_loop *loop, etch_region *into
     }
 }
 
-/* Copies items of a forward region to the end of `into`: everything is run again, also what nobody reads. */
+/* Copies items of a forward region to the end of `into`: everything is recomputed, also what nobody reads. */
 static void clone_items(etch_deriver *d, const etch_region *region, uint32_t first, uint32_t end,
                         etch_region *into)
 {
@@ -484,7 +484,7 @@ static void note_made(const sifting *s, const etch_region *region)
     }
 }
 
-/* What spoke of a copy that was left out speaks of what it was a copy of. */
+/* Readers of a copy that was left out read its original. */
 static void point_back(const sifting *s, const etch_graph *graph, const etch_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {

@@ -1,4 +1,4 @@
-/* Training graphs: the backward pass, recomputation, gradients. Part of what other rooms see of graph. */
+/* Training graphs: the backward pass, recomputation, gradients. Part of what other modules see of graph. */
 #ifndef ETCH_GRAPH_TRAIN_TRAIN_H
 #define ETCH_GRAPH_TRAIN_TRAIN_H
 
@@ -35,7 +35,7 @@ typedef struct etch_weight_group {
     etch_region *body; /* of its iterations: the class; NULL without a loop */
     uint32_t segment;  /* order of first use at top level */
     ETCH_VEC(etch_tensor *) weights;
-    ETCH_VEC(etch_expr) copies; /* how often each weight exists in one unit: 1, or the count of inner loops */
+    ETCH_VEC(etch_expr) copies; /* how often each weight exists in one weight group: 1, or the count of inner loops */
 } etch_weight_group;
 
 /* A training graph: the forward region of `graph` and what was derived from it. */
@@ -47,9 +47,9 @@ typedef struct etch_training {
     ETCH_VEC(etch_weight_group *) weight_groups;
 } etch_training;
 
-/* Replaces what is run again. `plan`: whose scopes it speaks of; NULL: of none. */
+/* Replaces what is recomputed. `plan`: whose scopes it speaks of; NULL: of none. */
 void etch_train_recompute(etch_train *train, const etch_recompute *recompute, const struct etch_plan *plan);
-/* Derives backward, recomputation and the units. A graph may be trained in several ways, one after the other. NULL after an error (no loss, an op that has no gradient).
+/* Derives backward, recomputation and the weight groups. A graph may be trained in several ways, one after the other. NULL after an error (no loss, an op that has no gradient).
  */
 etch_training *etch_train_derive(etch_graph *graph, const etch_train *train);
 /* Size of a dim inside the graph: of one microbatch for the batch dim. */

@@ -1,4 +1,4 @@
-/* What loading and binding ask of models: those that programs build, options of train and infer blocks. */
+/* Questions of loading and binding about models: those that programs build, options of train and infer blocks. */
 #ifndef ETCH_LANG_MODEL_BLOCKS_H
 #define ETCH_LANG_MODEL_BLOCKS_H
 

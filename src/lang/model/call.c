@@ -559,7 +559,7 @@ static bool call_row(etch_env *env, const etch_row *row, const etch_ast_expr *ca
     return out[0] != NULL;
 }
 
-/* ---- the door --------------------------------------------------------------------------------------- */
+/* ---- the entry points --------------------------------------------------------------------------------------- */
 
 static bool unknown_function(etch_env *env, const etch_ast_expr *call)
 {

@@ -41,8 +41,8 @@ struct etch_turn {
     const char *name;
     etch_expr count;
     ETCH_VEC(etch_expr) breaks;
-    /* What facts say of a break, as bits: the breaks that are not behind it; and whether it is at the start or
-     * before it, at the end or behind it. */
+    /* What facts say of a break, as bits: the breaks that are not after it; and whether it is at the start or
+     * before it, at the end or after it. */
     uint32_t reaches[MOST_BREAKS], at_start, at_end;
     uint32_t period;
     ETCH_VEC(index_test) tests;
@@ -112,7 +112,7 @@ static void find_intervals(etch_turn *t)
         add_intervals(t, 0, 0);
 }
 
-/* May the stretch have an iteration with this residue? */
+/* May the interval have an iteration with this residue? */
 static bool has_residue(const etch_turn *t, const interval *s, uint32_t residue)
 {
     int64_t first, end;

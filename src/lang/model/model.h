@@ -1,4 +1,4 @@
-/* Models of a spec, and those that programs build. Part of what other rooms see of lang. */
+/* Models of a spec, and those that programs build. Part of what other modules see of lang. */
 #ifndef ETCH_LANG_MODEL_MODEL_H
 #define ETCH_LANG_MODEL_MODEL_H
 

@@ -1,4 +1,4 @@
-/* What the files that elaborate models share: the environment of a module body. */
+/* Declarations that the files that elaborate models share: the environment of a module body. */
 #ifndef ETCH_LANG_MODEL_MODEL_INT_H
 #define ETCH_LANG_MODEL_MODEL_INT_H
 
@@ -114,7 +114,7 @@ etch_truth etch_env_decide(etch_env *env, const etch_ast_expr *test);
 /* The elaboration of one loop. */
 typedef struct etch_turn etch_turn;
 
-/* Names of the values that a loop hands on. */
+/* Names of the loop-carried values. */
 typedef ETCH_VEC(const char *) etch_carried;
 
 /* Does the test of a branch speak of the index of a loop? Then this decides it, for the class of iterations

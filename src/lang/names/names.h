@@ -1,4 +1,4 @@
-/* What a spec names: params, their settings, lists of names. Part of what other rooms see of lang. */
+/* The names of a spec: params, their settings, lists of names. Part of what other modules see of lang. */
 #ifndef ETCH_LANG_NAMES_NAMES_H
 #define ETCH_LANG_NAMES_NAMES_H
 

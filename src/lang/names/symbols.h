@@ -110,7 +110,7 @@ void etch_unknown_name(etch_spec *spec, const etch_namespace *space, const char 
 
 /* ---- steps of loading, in this order ------------------------------------------------------------------- */
 
-/* What all files of a spec declare. Each plan is placed where a spec is checked. */
+/* The declarations of all files of a spec. Each plan is placed where a spec is checked. */
 enum { ETCH_SPEC_NAMES = 100000, ETCH_SPEC_PLANS = 500 };
 /* Fills spaces and symbols. Nothing, after a reported error, when there are too many. */
 void etch_names_collect(etch_spec *spec);

@@ -1,4 +1,4 @@
-/* What plans say beside placement: options with a value. */
+/* Lines of plans beside placement: options with a value. */
 #include "lang/plan/plan_int.h"
 
 #include <string.h>

@@ -138,7 +138,7 @@ static bool is_option(const etch_ast_def *def, const char *name)
     return strcmp(def->name.text, name) == 0;
 }
 
-/* What is run again under this plan, whatever the train block says. */
+/* What is recomputed under this plan, whatever the train block says. */
 static void read_recompute(etch_plan_builder *b, const etch_ast_def *def, uint32_t place)
 {
     if (etch_plan_is_first(b, def, place ? b->scope_recompute : b->plan_recompute))
@@ -467,7 +467,7 @@ static bool refuse_own_meshes(etch_plan_builder *b, const etch_ast_lines *lines,
     return found;
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ------------------------------------------------------------------------------------------ */
 
 static const etch_plan *build(etch_spec *spec, const etch_symbol *symbol)
 {

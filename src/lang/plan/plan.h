@@ -1,4 +1,4 @@
-/* Plans of a spec. Part of what other rooms see of lang. */
+/* Plans of a spec. Part of what other modules see of lang. */
 #ifndef ETCH_LANG_PLAN_PLAN_H
 #define ETCH_LANG_PLAN_PLAN_H
 

@@ -1,4 +1,4 @@
-/* What the files that build plans share: the mesh of the plan at hand, and names that plans may select. */
+/* Declarations that the files that build plans share: the mesh of the plan at hand, and names that plans may select. */
 #ifndef ETCH_LANG_PLAN_PLAN_INT_H
 #define ETCH_LANG_PLAN_PLAN_INT_H
 
@@ -58,7 +58,7 @@ void etch_plan_read_ranks(etch_plan_builder *b, const etch_ast_def *def);
 
 /* ---- stage.c ---- */
 
-/* What a stage line on these axes says. What is wrong is reported, and is left at its default. */
+/* Reads a stage line on these axes. What is wrong is reported, and is left at its default. */
 const etch_stage_line *etch_stage_read(etch_plan_builder *b, const etch_ast_line *line,
                                        const etch_axis_list *axes);
 
@@ -70,7 +70,7 @@ const char *etch_stage_option_at(uint32_t index);
 
 /* ---- zero.c ---- */
 
-/* What a zero line says. What is wrong is reported; false when there is no line to speak of. */
+/* Reads a zero line. What is wrong is reported; false when there is no line to speak of. */
 bool etch_zero_read(etch_plan_builder *b, const etch_ast_line *line, etch_zero *out);
 /* Its options by index; NULL past the end. */
 const char *etch_zero_option_at(uint32_t index);

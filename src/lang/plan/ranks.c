@@ -1,4 +1,4 @@
-/* What a plan says of its ranks as a whole: `order = (tp, dp)`, how they are numbered, and `ranks = 64`, how many
+/* Lines of a plan about its ranks as a whole: `order = (tp, dp)`, how they are numbered, and `ranks = 64`, how many
  * there are. */
 #include "lang/plan/plan_int.h"
 

@@ -1,4 +1,4 @@
-/* What a plan may select: dims, tags, tensors, modules. */
+/* Names that a plan may select: dims, tags, tensors, modules. */
 #include "lang/plan/plan_int.h"
 
 #include <string.h>

@@ -535,7 +535,7 @@ static const char *home_of(unsigned starts)
                                      : "in a 'sweep' block";
 }
 
-/* Is a name with `next` behind it meant as a keyword? */
+/* Is a name with `next` after it meant as a keyword? */
 static bool is_headword(unsigned lines, etch_token_kind next)
 {
     if (lines != ETCH_LINE_BODY) {

@@ -1,4 +1,4 @@
-/* What the parts of the parser share. Recursive descent; expressions by binding power.
+/* Declarations that the files of the parser share. Recursive descent; expressions by binding power.
  *
  * Errors. The first error of a statement is reported and puts the parser into panic: the current token
  * becomes PANIC, which no rule accepts, so every rule on the way out returns without reading or

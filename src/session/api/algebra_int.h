@@ -1,4 +1,4 @@
-/* What the files behind etch/expr.h share: algebras, and requests that run under their guard.
+/* Declarations that the files behind etch/expr.h share: algebras, and requests that run under their guard.
  *
  *     algebra.c        algebras: guard, failures, freezing, forks; variables and facts
  *     algebra_make.c   making formulas, calculus

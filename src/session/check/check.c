@@ -317,7 +317,7 @@ static void check_claims(checking *c, const etch_settings *in_force)
     etch_remark_open(session);
 }
 
-/* ---- the door --------------------------------------------------------------------------------------- */
+/* ---- the entry points --------------------------------------------------------------------------------------- */
 
 static void list_names(const etch_session *session, etch_check_report *report)
 {

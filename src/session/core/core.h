@@ -17,7 +17,7 @@ typedef struct etch_stage_costs {
     etch_cost_list costs;
 } etch_stage_costs;
 
-/* What a rank of a stage holds. Unlike costs, it depends on the number of the stage. */
+/* The memory of a rank of a stage. Unlike costs, it depends on the number of the stage. */
 typedef struct etch_stage_memory {
     const etch_stage_view *view;
     etch_stage_place place;
@@ -59,14 +59,14 @@ typedef struct etch_open_axis {
     etch_expr size;
 } etch_open_axis;
 
-/* What a formula takes the stages of a plan to be. */
+/* An assumption of a formula about the stages of a plan. */
 typedef struct etch_open_stages {
     const char *text;  /* "pp > 1 stages" */
     etch_expr in_form; /* not 0 where it holds */
     const etch_plan *plan;
 } etch_open_stages;
 
-/* What the formulas of one request may cost: see etch_sym_limits. Of all that the baseline asks, the largest needs some 200
+/* The limit of what the formulas of one request cost: see etch_sym_limits. Of all that the baseline asks, the largest needs some 200
  * million: half a second to two, by what is counted. */
 enum { ETCH_REQUEST_OPERATIONS = 250000000 };
 
@@ -141,7 +141,7 @@ etch_expr etch_compiled_apply(etch_session *session, const etch_compiled *compil
 /* A set of mesh axes without those that are bound to 1: no collective is over these. */
 uint32_t etch_compiled_axes(etch_session *session, const etch_compiled *p, uint32_t axes);
 
-/* What nodes are called, and what is said of them. */
+/* How nodes are named and annotated. */
 typedef struct etch_style {
     etch_naming naming;
     unsigned annotations; /* bits 1 << etch_annotation */
@@ -179,7 +179,7 @@ etch_span etch_selected_span(const etch_selected *part);
 
 /* ---- statements ---------------------------------------------------------------------------------------- */
 
-/* What became of a statement with the values in force. */
+/* The verdict on a statement with the values in force. */
 typedef struct etch_judgement {
     etch_truth truth;
     etch_claim claim;         /* with the values */

@@ -139,7 +139,7 @@ static void add_result(etch_output_report *report, const etch_emit_result *resul
     report->bytes = result->bytes;
 }
 
-/* ---- the door --------------------------------------------------------------------------------------- */
+/* ---- the entry points --------------------------------------------------------------------------------------- */
 
 static etch_status refuse_ranks(etch_session *session, const char *text)
 {

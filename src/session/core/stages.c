@@ -167,7 +167,7 @@ static void add_numbered(const choosing *c, uint32_t chunks, const char *wanted,
               chunks, wanted, etch_int(c->session->sym, (int64_t)number));
 }
 
-/* What formulas hold for; `least`: stages that there must be more of. */
+/* The stages that formulas hold for; `least`: stages that there must be more of. */
 static const char *condition(const choosing *c, uint64_t least)
 {
     uint64_t stages;
@@ -237,7 +237,7 @@ static void add_classes(const choosing *c, const char *wanted)
         note_open_stages(c, (uint32_t)chunks, least > 1 ? least : 1);
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------- */
+/* ---- the entry points ------------------------------------------------------------------------------------------- */
 
 static bool report_no_stage(const choosing *c, const char *wanted, etch_span span, const char *stages)
 {

@@ -69,7 +69,7 @@ static etch_expr find_variable(const asking *a, const char *name, const etch_pla
     return NULL;
 }
 
-/* What is asked of a value. `var` is NULL when it is the value itself. */
+/* A question about a value. `var` is NULL when it is the value itself. */
 static etch_expr transform(asking *a, etch_expr value, etch_expr var)
 {
     if (!var)

@@ -1,4 +1,4 @@
-/* What `memory(C)` may be asked of: classes of what a rank holds. */
+/* The classes of memory that `memory(C)` may be asked of. */
 #include "session/query/query.h"
 
 #include <string.h>

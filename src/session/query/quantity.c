@@ -313,7 +313,7 @@ bool etch_cost_communicates(etch_session *session, const etch_compiled *p, const
     return open != 0;
 }
 
-/* What an item that counts is once. */
+/* The amount of an item that counts, once. */
 static etch_expr amount_of(etch_sym *sym, const filter *f, const etch_cost *cost)
 {
     return f->row->only == ETCH_ONLY_READ      ? cost->read

@@ -30,7 +30,7 @@ const etch_quantity_row *etch_quantity_row_of(const char *name);
 void etch_quantity_describe_all(etch_buf *out);
 bool etch_quantity_of_rank(const etch_quantity_row *row);
 
-/* What `memory` may be asked of. */
+/* A class of memory that `memory` may be asked of. */
 typedef struct etch_memory_class {
     const char *name;
     unsigned held; /* bits 1 << etch_memory */
@@ -43,9 +43,9 @@ typedef struct etch_memory_class {
 const etch_memory_class *etch_memory_class_at(size_t index);
 /* NULL after a reported error. */
 const etch_memory_class *etch_memory_class_of(etch_session *session, const etch_quantity *quantity);
-/* What `--by class` calls what an item holds. */
+/* The name that `--by class` gives to the memory of an item. */
 const char *etch_memory_label(const etch_cost *cost);
-/* What session gives to lang for evaluating expressions. */
+/* The quantities that session gives to lang for evaluating expressions. */
 etch_quantities etch_session_quantities(etch_session *session);
 
 /* One item of a quantity, and how often it counts. */
@@ -77,7 +77,7 @@ bool etch_cost_communicates(etch_session *session, const etch_compiled *p, const
 /* Why there is the collective of an item, in words. `names` of tensors by id, in place of the spec's; may be NULL. */
 const etch_phrase_view *etch_cost_explain(etch_session *session, const etch_compiled *p,
                                           const etch_cost *cost, const char *const *names, size_t *count);
-/* What an amount of the item is in all steps of a served model, with the values in force. */
+/* The amount of the item in all steps of a served model, with the values in force. */
 etch_expr etch_cost_total(etch_session *session, const etch_compiled *p, const etch_cost *cost,
                           etch_expr amount);
 
@@ -85,10 +85,10 @@ etch_expr etch_cost_total(etch_session *session, const etch_compiled *p, const e
 
 /* The op's name, of a move the collective's. */
 const char *etch_cost_op_name(const etch_cost *cost);
-/* What `--by layer` calls the body of a forward loop that an item runs in (NULL: none): the names of the loops from the
+/* The name that `--by layer` gives to the body of a forward loop that an item runs in (NULL: none): the names of the loops from the
  * outermost in, with a number where several loops have the same, and the first iteration where they differ. */
 const char *etch_layer_label(etch_session *session, const etch_compiled *compiled, const etch_region *body);
-/* What a table shows for an item. */
+/* The label that a table shows for an item. */
 const char *etch_cost_label(etch_session *session, const etch_compiled *compiled, const etch_cost *cost,
                             etch_breakdown by);
 
@@ -101,7 +101,7 @@ typedef struct etch_terms {
 
 etch_terms etch_terms_of(etch_session *session, etch_expr total, const etch_expr *summands, uint32_t count);
 
-/* What one place of the spec, by one op in one phase, adds to a quantity. */
+/* The contribution of one place of the spec, by one op in one phase, to a quantity. */
 typedef struct etch_contribution {
     const etch_cost *cost; /* one of its items */
     etch_expr sum;

@@ -458,7 +458,7 @@ static void add_totals(etch_viewing *v)
     v->report->total_count = list.count;
 }
 
-/* ---- the door --------------------------------------------------------------------------------------- */
+/* ---- the entry points --------------------------------------------------------------------------------------- */
 
 /* Of several calls the first one; of several loops the first one, all classes of its iterations; all tensors. */
 static void keep_first(etch_viewing *v)

@@ -1,4 +1,4 @@
-/* What the files that show a graph share: names that tell its tensors, dims and calls of modules apart. */
+/* Declarations that the files that show a graph share: names that tell its tensors, dims and calls of modules apart. */
 #ifndef ETCH_SESSION_VIEW_GRAPH_INT_H
 #define ETCH_SESSION_VIEW_GRAPH_INT_H
 
@@ -6,7 +6,7 @@
 
 typedef struct etch_view_names {
     const char **
-        tensors; /* by id; unique among those of one `etch_view_naming_scope`, but for values handed on unchanged */
+        tensors; /* by id; unique among those of one `etch_view_naming_scope`, but for values carried on unchanged */
     const char **calls; /* by scope id; unique in the caller */
 } etch_view_names;
 
@@ -81,7 +81,7 @@ etch_expr etch_view_size_by_dims(const void *viewing, const etch_dim *dim);
 void etch_view_find(etch_viewing *v);
 /* The index of the loop whose body the region is; NONE for the top level, and for what is not shown. */
 size_t etch_view_loop_at(const etch_viewing *v, const etch_region *body);
-/* The call in which a loop stands: that of the values which it hands on, else of its first op. */
+/* The call in which a loop stands: that of the values which it carries on, else of its first op. */
 const etch_scope *etch_view_loop_scope(const etch_viewing *v, const etch_shown_loop *shown);
 const etch_scope *etch_view_scope(const etch_viewing *v, const etch_scope *scope); /* the model's for NULL */
 

@@ -15,7 +15,7 @@ typedef struct naming {
     const etch_graph *graph;
     etch_view_names names;
     const etch_tensor **statement; /* by op id: the result of the innermost statement that it belongs to */
-    const etch_tensor **handed;    /* by tensor id: what a backward loop's gradient is of, that it hands on */
+    const etch_tensor **handed;    /* by tensor id: what a backward loop's gradient is of, that it carries on */
     bool *is_summand;              /* by tensor id: one of several parts of a gradient */
     use *uses;                     /* a hash table with open addresses */
     uint32_t use_mask;
@@ -122,7 +122,7 @@ static void find_statements(naming *n)
     }
 }
 
-/* What enters an iteration backwards is the gradient of what the forward iteration hands on; what leaves the loop is
+/* What enters an iteration backwards is the gradient of what the forward iteration carries on; what leaves the loop is
  * that of what entered it. */
 static void find_handed(naming *n, const etch_region *region);
 

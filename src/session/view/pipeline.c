@@ -2,7 +2,7 @@
  * equally long. */
 #include "session/query/query.h"
 
-/* Of the picture: stages times units of time. */
+/* Of the picture: stages times weight groups of time. */
 enum { MOST_CELLS = 1 << 20, FORWARD_TIME = 1, BACKWARD_TIME = 2 };
 
 typedef struct showing {

@@ -35,7 +35,7 @@ static void mention_step(etch_plan_viewing *v, const etch_step *step)
     }
 }
 
-/* Where a gradient is handed on as it is, the value is that of another tensor. */
+/* Where a gradient is carried on as it is, the value is that of another tensor. */
 static void add_carry(etch_plan_viewing *v, const etch_placed_carry *carry, size_t loop)
 {
     const etch_value *ends[] = {carry->init, carry->in, carry->out, carry->result};

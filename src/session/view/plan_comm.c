@@ -5,14 +5,14 @@
 
 /* ---- finding -------------------------------------------------------------------------------------------- */
 
-/* Does one collective take what several units have? */
+/* Does one collective take what several weight groups have? */
 static bool spans_groups(const etch_plan_viewing *v, const etch_cost *cost)
 {
     return v->placed->plan->bucketing != ETCH_BUCKET_BY_LAYER && !cost->provenance.every_microbatch &&
            (cost->provenance.rule == ETCH_RULE_REDUCE || cost->provenance.rule == ETCH_RULE_UPDATE);
 }
 
-/* Items of one collective: of one step, of the weights of one unit or of all, of one cut. */
+/* Items of one collective: of one step, of the weights of one weight group or of all, of one cut. */
 static bool same_collective(const etch_plan_viewing *v, const etch_cost *a, const etch_cost *b)
 {
     if (spans_groups(v, a))
@@ -52,7 +52,7 @@ static etch_shown_collective *add_collective(etch_plan_viewing *v, const etch_co
     return &v->collectives.at[v->collectives.count - 1];
 }
 
-/* How often one unit has the weight of an item. */
+/* How often one weight group has the weight of an item. */
 static etch_expr copies_of(const etch_plan_viewing *v, const etch_cost *cost)
 {
     const etch_weight_group *weight_group = cost->provenance.weight_group;
@@ -163,7 +163,7 @@ static void copy_stage(etch_plan_viewing *v, uint32_t from, uint32_t to)
     }
 }
 
-/* Of what several units have together: how many collectives take it, and how much each. */
+/* Of what several weight groups have together: how many collectives take it, and how much each. */
 static void count_buckets(etch_plan_viewing *v, etch_shown_collective *row)
 {
     etch_sym *sym = v->view.sym;

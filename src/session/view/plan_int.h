@@ -1,4 +1,4 @@
-/* What the files that show a placement share. */
+/* Declarations that the files that show a placement share. */
 #ifndef ETCH_SESSION_VIEW_PLAN_INT_H
 #define ETCH_SESSION_VIEW_PLAN_INT_H
 
@@ -15,7 +15,7 @@ typedef struct etch_shown_carry {
     size_t loop;
 } etch_shown_carry;
 
-/* A collective as all stages together have it: a step, or what the weights of a unit, or a cut, have in common. */
+/* A collective as all stages together have it: a step, or what the weights of a weight group, or a cut, have in common. */
 typedef struct etch_shown_collective {
     const etch_cost *cost;           /* one of its items */
     uint32_t stage;                  /* the first that has it */

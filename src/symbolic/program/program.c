@@ -159,7 +159,7 @@ static etch_program *assemble(const etch_operations *o, uint32_t registers, uint
     return program;
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ------------------------------------------------------------------------------------------ */
 
 typedef struct compilation {
     const etch_sym *sym;

@@ -472,7 +472,7 @@ static etch_expr parse_sum(parser *p)
     return terms.count ? etch_sum(p->sym, terms.count, terms.at) : first;
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ------------------------------------------------------------------------------------------ */
 
 etch_expr etch_expr_read(etch_sym *sym, const char *text, size_t length, etch_notation notation,
                          size_t *error_at)

@@ -621,7 +621,7 @@ void sym_print_definition(sym_printer *p, const sym_atom *atom)
         print_opaque(p, atom, true);
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ------------------------------------------------------------------------------------------ */
 
 /* Gives an empty buffer about the room that the text will take: growing copies. */
 static void reserve(etch_expr a, etch_buf *out)

@@ -1,7 +1,7 @@
 /* Pipeline schedules.
  *
- * All of them are one pattern (Narayanan et al. 2021, arXiv 2104.04473): a stage takes its forward slots in one
- * order and its backward slots in another; some forward slots come first (the warmup), then forward and
+ * All of them are one pattern (Narayanan et al. 2021, arXiv 2104.04473): a stage takes its forward actions in one
+ * order and its backward actions in another; some forward actions come first (the warmup), then forward and
  * backward take turns, then the rest goes backward. They differ in the length of the warmup.
  *
  * With chunks, microbatches go in groups of p: the first group through chunk 0, then through chunk 1, and so
@@ -16,7 +16,7 @@
 struct etch_schedule {
     const char *name;
     bool has_chunks;
-    uint64_t (*warmup)(const etch_pipe *pipe, uint32_t stage); /* forward slots before the first pair */
+    uint64_t (*warmup)(const etch_pipe *pipe, uint32_t stage); /* forward actions before the first pair */
     etch_expr (*in_flight)(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr after);
 };
 
@@ -114,7 +114,7 @@ static uint64_t filled_count(const etch_pipe *pipe)
     return groups * pipe->stages * pipe->chunks;
 }
 
-/* The k-th of these slots. */
+/* The k-th of these actions. */
 static etch_action filled_action(const etch_pipe *pipe, uint64_t k, bool backward)
 {
     const uint64_t group_size = (uint64_t)pipe->stages * pipe->chunks;
@@ -179,7 +179,7 @@ etch_expr etch_in_flight_formula(etch_sym *sym, const etch_schedule *schedule, c
     return schedule->in_flight(sym, sizes, etch_sub(sym, sizes->stages, following));
 }
 
-/* Forward slots take chunk c for the p slots from cp on of every pv, backward slots from (v - 1 - c)p on, and w + 1 slots
+/* Forward slots take chunk c for the p slots from cp on of every pv, backward actions from (v - 1 - c)p on, and w + 1 slots
  * later, w the warmup. So what is under way of a chunk rises by p in a window of p slots and falls in another; how these
  * overlap depends on 2c + 1 against v, and on the stage only where one of them ends in the other. */
 etch_expr etch_chunk_in_flight_formula(etch_sym *sym, const etch_schedule *schedule,

@@ -1,8 +1,8 @@
-/* Part of what other rooms see of graph: pipeline schedules as data.
+/* Part of what other modules see of graph: pipeline schedules as data.
  *
- * A pipeline of p stages holds v chunks of the model in each; chunk c of stage s is link c*p + s of the chain
- * that every microbatch runs through, forward from link 0 and backward from the last. A slot is what a stage
- * does without pause: one microbatch through one chunk in one direction. A schedule is the order of the slots
+ * A pipeline of p stages holds v chunks of the model in each; chunk c of stage s is model chunk c*p + s of the chain
+ * that every microbatch runs through, forward from link 0 and backward from the last. An action is what a stage
+ * does without pause: one microbatch through one chunk in one direction. A schedule is the order of the actions
  * of each stage; it says nothing of time. No order here ever stalls: a stage that does its slots in turn,
  * each as soon as what it needs is there, comes to the end, however long slots and messages take. */
 #ifndef ETCH_GRAPH_PLAN_SCHEDULE_H
@@ -40,20 +40,20 @@ typedef struct etch_pipe {
     uint32_t stages;
     uint32_t chunks; /* of each stage: 1 unless the schedule has chunks */
     uint64_t microbatches;
-    bool trains; /* false: forward slots only */
+    bool trains; /* false: forward actions only */
 } etch_pipe;
 
 /* How many slots each stage has. */
 uint64_t etch_action_count(const etch_pipe *pipe);
-/* The slots of a stage in their order, `etch_action_count` of them, in `arena`. */
+/* The actions of a stage in their order, `etch_action_count` of them, in `arena`. */
 const etch_action *etch_actions(etch_arena *arena, const etch_pipe *pipe, uint32_t stage);
 /* The most slots that `stage` has gone forward and not yet begun to go back at a time, which is how often it
- * holds what a chunk saves: at all times at most this many, at some time exactly. 0 without backward slots. */
+ * holds what a chunk saves: at all times at most this many, at some time exactly. 0 without backward actions. */
 uint64_t etch_in_flight(const etch_pipe *pipe, uint32_t stage);
 
 /* ---- formulas --------------------------------------------------------------------------------------- */
 
-/* What formulas speak of: variables, constants, anything. */
+/* The sizes that formulas speak of: variables, constants, anything. */
 typedef struct etch_pipe_sizes {
     etch_expr stages, chunks, microbatches;
 } etch_pipe_sizes;
@@ -66,8 +66,8 @@ etch_expr etch_in_flight_formula(etch_sym *sym, const etch_schedule *schedule, c
 etch_expr etch_chunk_in_flight_formula(etch_sym *sym, const etch_schedule *schedule,
                                        const etch_pipe_sizes *sizes, uint32_t chunks, uint32_t chunk,
                                        etch_expr stage);
-/* Time in which a stage waits, as a fraction of the time in which it works, when all forward slots take
- * equally long, all backward slots too, and messages no time. With more than one chunk it holds when the
+/* Time in which a stage waits, as a fraction of the time in which it works, when all forward actions take
+ * equally long, all backward actions too, and messages no time. With more than one chunk it holds when the
  * stages divide the microbatches, and is less than the truth otherwise. */
 etch_expr etch_bubble_formula(etch_sym *sym, const etch_schedule *schedule, const etch_pipe_sizes *sizes);
 
