@@ -109,10 +109,13 @@ typedef struct etch_span {
 } etch_span;
 
 typedef struct etch_source {
-    const char *path; /* as the user wrote it */
-    const char *text; /* `length` bytes, NUL-terminated after them */
+    /* as the user wrote it */
+    const char *path;
+    /* `length` bytes, NUL-terminated after them */
+    const char *text;
     uint32_t length;
-    uint32_t base; /* offset of the first byte in spans; the first source starts at 1 */
+    /* offset of the first byte in spans; the first source starts at 1 */
+    uint32_t base;
 } etch_source;
 
 /* Codes, one row each in diag.def: enumerator, number, title. */
@@ -126,7 +129,8 @@ typedef enum etch_code {
 typedef enum etch_severity { ETCH_ERROR, ETCH_WARNING, ETCH_REMARK } etch_severity;
 
 typedef struct etch_label {
-    etch_span span; /* may be nowhere for a plain note */
+    /* may be nowhere for a plain note */
+    etch_span span;
     const char *message;
     struct etch_label *next;
 } etch_label;
@@ -135,8 +139,10 @@ typedef struct etch_diag {
     etch_severity severity;
     etch_code code;
     etch_span span;
-    const char *message; /* one line, no full stop */
-    etch_label *notes;   /* in the order they were added */
+    /* one line, no full stop */
+    const char *message;
+    /* in the order they were added */
+    etch_label *notes;
     etch_label *helps;
     struct etch_diag *next;
     struct etch_diags *owner;
@@ -192,8 +198,8 @@ typedef struct etch_interval {
 } etch_interval;
 typedef ETCH_VEC(etch_interval) etch_intervals;
 
-/* Reads a list as users write it, "0,2,8-15", in any order, into the empty `out`: intervals in rising order, none
- * touching the next. False when the text is no list. */
+/* Reads a list as users write it, "0,2,8-15", in any order, into the empty `out`: intervals in rising order,
+ * none touching the next. False when the text is no list. */
 bool etch_intervals_read(etch_arena *arena, const char *text, etch_intervals *out);
 bool etch_intervals_hold(const etch_intervals *intervals, uint32_t number);
 

@@ -1,5 +1,5 @@
-/* A placement for Graphviz: a node for each step, collectives apart from ops by shape, colour and what they cost; a
- * cluster for each module and loop, and for the end of the step. */
+/* A placement for Graphviz: a node for each step, collectives apart from ops by shape, colour and what they
+ * cost; a cluster for each module and loop, and for the end of the step. */
 #include "graph_int.h"
 
 #include <stdio.h>
@@ -10,10 +10,14 @@ typedef struct drawing {
     const etch_placement_report *report;
     const etch_graph_report *graph;
     cli_way way;
-    bool *is_drawn;     /* by value without a step: has it a node? */
-    bool *has_gradient; /* by tensor: has its gradient a node? */
-    size_t *result; /* by value: what leaves the last iteration of the loop that it is a result of, or NONE */
-    size_t *gradient_of; /* by tensor: the gradient of a weight, or NONE */
+    /* by value without a step: has it a node? */
+    bool *is_drawn;
+    /* by tensor: has its gradient a node? */
+    bool *has_gradient;
+    /* by value: what leaves the last iteration of the loop that it is a result of, or NONE */
+    size_t *result;
+    /* by tensor: the gradient of a weight, or NONE */
+    size_t *gradient_of;
 } drawing;
 
 static bool begin(drawing *d, const etch_placement_report *report)
@@ -69,7 +73,7 @@ static size_t drawn(const drawing *d, size_t value)
     }
 }
 
-/* ---- text ----------------------------------------------------------------------------------------------- */
+/* ---- text ---------------------------------------------------------------------------------------------- */
 
 static void put_value(const drawing *d, size_t index)
 {
@@ -93,7 +97,7 @@ static void put_collective(const drawing *d, size_t index)
         }
 }
 
-/* ---- nodes ---------------------------------------------------------------------------------------------- */
+/* ---- nodes --------------------------------------------------------------------------------------------- */
 
 /* What no step makes. */
 static void draw_source(drawing *d, size_t value, size_t depth)
@@ -208,7 +212,7 @@ static void draw_rest(drawing *d)
     }
 }
 
-/* ---- edges ---------------------------------------------------------------------------------------------- */
+/* ---- edges --------------------------------------------------------------------------------------------- */
 
 static void put_end(const drawing *d, size_t value)
 {

@@ -1,5 +1,5 @@
-/* A placement for programs. Dims, tensors, loops and modules are those of `etch show` without a plan; values, steps and
- * collectives refer to them, and to each other, by their index. */
+/* A placement for programs. Dims, tensors, loops and modules are those of `etch show` without a plan; values,
+ * steps and collectives refer to them, and to each other, by their index. */
 #include "graph_int.h"
 
 static json_t *axis_json(const etch_view_axis *axis, bool *failed)

@@ -8,8 +8,10 @@
 #include <string.h>
 
 enum {
-    CHUNK_BYTES = 1 << 20, /* large enough for fast writing, small enough to stay in a cache */
-    LEAST_PER_BLANK = 45   /* bytes: of a collective 64 for one, of a message 90 for two */
+    /* large enough for fast writing, small enough to stay in a cache */
+    CHUNK_BYTES = 1 << 20,
+    /* bytes: of a collective 64 for one, of a message 90 for two */
+    LEAST_PER_BLANK = 45
 };
 
 enum { WIRE_VARINT, WIRE_BYTES = 2 };
@@ -28,7 +30,8 @@ enum {
  * simulators read. */
 typedef struct head {
     const char *name;
-    uint8_t length; /* of the name */
+    /* of the name */
+    uint8_t length;
     uint16_t tag;
 } head;
 #define IS_TEXT(kind) ((kind) == ETCH_KIND_STRING || (kind) == ETCH_KIND_STRING_LIST)

@@ -11,7 +11,8 @@
 
 enum {
     FORMAT_VERSION = 1,
-    MANIFEST_LIMIT = 64 << 20 /* a larger file is none of ours */
+    /* a larger file is none of ours */
+    MANIFEST_LIMIT = 64 << 20
 };
 
 /* ---- writing ------------------------------------------------------------------------------------------- */

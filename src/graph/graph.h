@@ -3,9 +3,9 @@
  *     builder -> forward graph -> etch_train_derive -> training graph
  *             -> etch_place -> placed graph, its kernels and costs
  *
- * Sizes are those of the whole job, except the dim that `accumulate` names: inside a training graph it is the size of
- * one microbatch (see `etch_training_size`). Graphs live in the arena that they were made with and are not changed once
- * the next stage has begun. Errors go to the diagnostics of the graph. */
+ * Sizes are those of the whole job, except the dim that `accumulate` names: inside a training graph it is the
+ * size of one microbatch (see `etch_training_size`). Graphs live in the arena that they were made with and
+ * are not changed once the next stage has begun. Errors go to the diagnostics of the graph. */
 #ifndef ETCH_GRAPH_H
 #define ETCH_GRAPH_H
 

@@ -10,7 +10,8 @@ etch_bound_interval etch_overlap(etch_bound_interval a, etch_bound_interval b)
 /* Iterations from `first` to before `end`. */
 typedef struct segment {
     uint64_t first, end;
-    const uint32_t *class_of; /* by residue */
+    /* by residue */
+    const uint32_t *class_of;
 } segment;
 
 struct etch_classes {

@@ -26,9 +26,12 @@ void etch_check_given(etch_bound *b)
 /* The values that a number may have. */
 typedef struct condition {
     int64_t least;
-    bool above;    /* more than `least` */
-    bool fraction; /* may be no integer */
-    bool share;    /* and at most 1 */
+    /* more than `least` */
+    bool above;
+    /* may be no integer */
+    bool fraction;
+    /* and at most 1 */
+    bool share;
 } condition;
 
 static const char *low_text(etch_bound *b, const condition *c)

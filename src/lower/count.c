@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* ---- counts and registers ---------------------------------------------------------------------------------- */
+/* ---- counts and registers ------------------------------------------------------------------------------ */
 
 static uint32_t digits(uint64_t number)
 {
@@ -19,7 +19,8 @@ typedef struct counting {
     const etch_outliner *o;
     const etch_model_chunks *model_chunks;
     uint32_t stage;
-    uint32_t more_name; /* bytes that a full name has and a short one has not */
+    /* bytes that a full name has and a short one has not */
+    uint32_t more_name;
     etch_total nodes, deps, names;
 } counting;
 
@@ -73,8 +74,8 @@ static void count_weight_tasks(counting *c, const etch_weight_tasks *list)
     }
 }
 
-/* Parents of one weight group of a task that is sent in pieces: the piece that ends within it, and the one that goes on,
- * wait for the same. */
+/* Parents of one weight group of a task that is sent in pieces: the piece that ends within it, and the one
+ * that goes on, wait for the same. */
 static etch_total most_parents(const counting *c, const etch_weight_tasks *list, uint32_t stream)
 {
     etch_total most = 0;

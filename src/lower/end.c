@@ -127,8 +127,8 @@ static void set_end_work(etch_outliner *o, etch_weight_task *u, const etch_updat
         read_gradient(o, &u->task, work->gradients.at[g]);
 }
 
-/* The collective of a bucket, once for each weight group; NULL when its axes have one rank each. `what`: what the
- * bucket holds. */
+/* The collective of a bucket, once for each weight group; NULL when its axes have one rank each. `what`: what
+ * the bucket holds. */
 static etch_weight_task *new_collective(etch_outliner *o, const etch_bucket *bucket, const char *what)
 {
     uint32_t axes = bucket->axes & o->extent->larger_axes;

@@ -161,7 +161,7 @@ void etch_families_make(etch_arena *arena, const etch_placed *placed, const etch
     job->family_count = made;
 }
 
-/* ---- numbering them ------------------------------------------------------------------------------------- */
+/* ---- numbering them ------------------------------------------------------------------------------------ */
 
 static bool program_uses(const etch_class_program *program, uint32_t family)
 {

@@ -7,9 +7,11 @@ typedef struct lowering {
     etch_arena *arena;
     const etch_lower_options *options;
     etch_job *job;
-    etch_class_program *programs; /* of the job */
+    /* of the job */
+    etch_class_program *programs;
     etch_stage_total *totals;
-    uint64_t nodes; /* of one rank, at most, once they are counted */
+    /* of one rank, at most, once they are counted */
+    uint64_t nodes;
 } lowering;
 
 static const char *copy_name(etch_arena *arena, const char *name)

@@ -6,13 +6,17 @@
 #include "lower/lower.h"
 
 enum {
-    ETCH_LEAST_PAYLOAD = 64, /* bytes: simulators loop or reject below */
-    ETCH_SCALAR_BYTES = 4,   /* the f32 that clipping reduces */
+    /* bytes: simulators loop or reject below */
+    ETCH_LEAST_PAYLOAD = 64,
+    /* the f32 that clipping reduces */
+    ETCH_SCALAR_BYTES = 4,
     ETCH_LOOP_DEPTH = 64,
-    ETCH_LOOP_NAME = 16, /* most bytes of a loop's name, and of what follows it, in the name of a node */
+    /* most bytes of a loop's name, and of what follows it, in the name of a node */
+    ETCH_LOOP_NAME = 16,
     ETCH_TASK_NAME = 40,
     ETCH_MESSAGE_NAME = 48,
-    ETCH_FULL_NAME = 64 /* bytes of a full name beside its path, at most: type, phase, "mb", stage */
+    /* bytes of a full name beside its path, at most: type, phase, "mb", stage */
+    ETCH_FULL_NAME = 64
 };
 
 /* Ids of nodes are below these. */
@@ -42,8 +46,10 @@ typedef struct etch_bound {
     etch_sym *sym;
     etch_diags *diags;
     const etch_values *from;
-    etch_expr *vars, *values;  /* as they are given, and put into one another */
-    etch_bound_entry *entries; /* open addressing; capacity is a power of two */
+    /* as they are given, and put into one another */
+    etch_expr *vars, *values;
+    /* open addressing; capacity is a power of two */
+    etch_bound_entry *entries;
     size_t entry_count, capacity;
     ETCH_VEC(etch_missing_value) missing;
 } etch_bound;
@@ -52,10 +58,13 @@ typedef struct etch_bound {
 typedef struct etch_extent {
     uint32_t axis_count;
     uint32_t axis_size[ETCH_MAX_AXES];
-    uint32_t larger_axes; /* bits of the axes of more than one rank */
+    /* bits of the axes of more than one rank */
+    uint32_t larger_axes;
     uint32_t rank_count;
-    uint64_t micro;                    /* microbatches of a step */
-    uint32_t stage_count, chunk_count; /* of a pipeline; each stage holds the chunks */
+    /* microbatches of a step */
+    uint64_t micro;
+    /* of a pipeline; each stage holds the chunks */
+    uint32_t stage_count, chunk_count;
 } etch_extent;
 
 /* Looks at everything that lowering reads of values for a placed graph: what is missing, assumptions, sizes,
@@ -97,8 +106,10 @@ void etch_check_requirements(etch_bound *bound);
 /* Whom a collective joins: the ranks that differ in some mesh axes only; or, where stages are listed, those
  * of these stages that are alike in all else. */
 typedef struct etch_group_set {
-    uint32_t axes;          /* axes larger than 1, at least one */
-    const uint32_t *stages; /* ascending; NULL: the axes alone say it */
+    /* axes larger than 1, at least one */
+    uint32_t axes;
+    /* ascending; NULL: the axes alone say it */
+    const uint32_t *stages;
     uint32_t stage_count;
 } etch_group_set;
 
@@ -114,30 +125,45 @@ void etch_families_number(etch_arena *arena, etch_job *job);
 /* Where the maker of a value is looked up: a body keeps its registers once for each time that it runs in a
  * microbatch. */
 typedef struct etch_register {
-    const struct etch_body *body; /* NULL: no node makes it */
+    /* NULL: no node makes it */
+    const struct etch_body *body;
     uint32_t index;
 } etch_register;
 
 /* A task becomes one node each time it runs. */
 typedef struct etch_task {
-    const etch_kernel *kernel; /* NULL: belongs to the end of the step */
-    uint64_t flop, bytes;      /* exact, before the least values of a trace */
-    etch_register *reads;      /* what it reads, of a kernel */
+    /* NULL: belongs to the end of the step */
+    const etch_kernel *kernel;
+    /* exact, before the least values of a trace */
+    uint64_t flop, bytes;
+    /* what it reads, of a kernel */
+    etch_register *reads;
     uint32_t read_count;
+    /* those that it adds into in place; at the end of the step: those that it reads */
     ETCH_VEC(uint32_t)
-    gradients;            /* those that it adds into in place; at the end of the step: those that it reads */
-    uint32_t index;       /* of its body: where its node is kept */
-    etch_group_set group; /* collective */
-    uint32_t tally;       /* collective: row of the totals */
-    uint16_t family;      /* collective */
-    uint8_t type, collective; /* as in etch_node */
-    bool gathers;             /* puts weights together: issued before its weight group begins */
-    bool once;                /* for the first microbatch only */
+    gradients;
+    /* of its body: where its node is kept */
+    uint32_t index;
+    /* collective */
+    etch_group_set group;
+    /* collective: row of the totals */
+    uint32_t tally;
+    /* collective */
+    uint16_t family;
+    /* as in etch_node */
+    uint8_t type, collective;
+    /* puts weights together: issued before its weight group begins */
+    bool gathers;
+    /* for the first microbatch only */
+    bool once;
     etch_phase phase;
-    const char *name; /* what follows microbatch and loops */
+    /* what follows microbatch and loops */
+    const char *name;
     uint32_t name_length;
-    const char *op_type; /* static */
-    const char *module;  /* in the job's arena; NULL: not asked for, or of none */
+    /* static */
+    const char *op_type;
+    /* in the job's arena; NULL: not asked for, or of none */
+    const char *module;
 } etch_task;
 
 /* Layers of the chain that stages cut, or iterations, from `first` to before `end`. */
@@ -153,18 +179,23 @@ typedef struct etch_classes etch_classes;
 typedef struct etch_weight_task {
     etch_task task;
     uint64_t weight_groups;
-    const etch_classes *classes; /* of these layers it runs those of a class; NULL: all */
+    /* of these layers it runs those of a class; NULL: all */
+    const etch_classes *classes;
     uint32_t class;
-    bool staged;           /* its iterations are layers of the chain: those of uses[0] */
-    bool every_microbatch; /* else at the end of the step */
-    bool anew;             /* of every microbatch: the next one does not add to the same memory */
-    etch_bound_interval
-        *uses; /* where the weights are used: stages that hold none of it do not run the task */
+    /* its iterations are layers of the chain: those of uses[0] */
+    bool staged;
+    /* else at the end of the step */
+    bool every_microbatch;
+    /* of every microbatch: the next one does not add to the same memory */
+    bool anew;
+    /* where the weights are used: stages that hold none of it do not run the task */
+    etch_bound_interval *uses;
     uint32_t use_count;
-    const char *loop_name; /* NULL: no loop */
+    /* NULL: no loop */
+    const char *loop_name;
     uint32_t loop_name_length;
-    uint32_t
-        stream; /* its collectives go into this one of the outline's streams, plus one; 0: they are nodes */
+    /* its collectives go into this one of the outline's streams, plus one; 0: they are nodes */
+    uint32_t stream;
 } etch_weight_task;
 
 typedef ETCH_VEC(etch_weight_task *) etch_weight_tasks;
@@ -173,7 +204,8 @@ typedef ETCH_VEC(etch_weight_task *) etch_weight_tasks;
 typedef struct etch_stream {
     uint8_t collective;
     uint32_t axes;
-    uint64_t limit; /* bytes of a piece, but the last one; at least 1 */
+    /* bytes of a piece, but the last one; at least 1 */
+    uint64_t limit;
     const char *name;
     uint32_t name_length;
 } etch_stream;
@@ -181,61 +213,83 @@ typedef struct etch_stream {
 /* A loop-carried value, as seen around the loop. */
 typedef struct etch_loop_value {
     etch_register init;
-    uint32_t result; /* index in the body's registers around the loop */
+    /* index in the body's registers around the loop */
+    uint32_t result;
 } etch_loop_value;
 
 /* The same, as a body of the loop sees it. */
 typedef struct etch_loop_value_in {
-    uint32_t in; /* index in the body's registers */
+    /* index in the body's registers */
+    uint32_t in;
     etch_register out;
 } etch_loop_value_in;
 
 typedef struct etch_repeat {
     const etch_placed_loop *loop;
-    struct etch_body **bodies; /* by class */
+    /* by class */
+    struct etch_body **bodies;
     uint32_t body_count;
-    const etch_classes *classes; /* NULL: one */
+    /* NULL: one */
+    const etch_classes *classes;
     uint64_t count;
-    bool reverse; /* it undoes a loop: iterations in falling order */
+    /* it undoes a loop: iterations in falling order */
+    bool reverse;
     etch_loop_value *carried;
-    uint32_t *carrying; /* makers on the way from one iteration to the next */
+    /* makers on the way from one iteration to the next */
+    uint32_t *carrying;
     uint32_t carried_count;
     const char *name;
     uint32_t name_length;
 } etch_repeat;
 
 typedef struct etch_body_item {
-    etch_task *task; /* one of the two */
+    /* one of the two */
+    etch_task *task;
     etch_repeat *repeat;
     /* of the top level */
-    etch_bound_interval layers; /* with which layers of the chain it runs */
-    bool staged;                /* a loop whose iterations are these layers */
+    /* with which layers of the chain it runs */
+    etch_bound_interval layers;
+    /* a loop whose iterations are these layers */
+    bool staged;
 } etch_body_item;
 
 /* The outline of a region of the placed graph. Its n-th run in a microbatch is counted over the loops around
  * it, outermost first, by the forward order of their iterations: so a backward body finds what the forward
  * body of the same iterations made. */
 typedef struct etch_body {
-    ETCH_VEC(etch_body_item) items; /* in issue order */
-    struct etch_body *parent;       /* NULL: top level */
-    const etch_repeat *repeat;      /* whose iteration it is; NULL: top level */
-    uint32_t class;                 /* of these iterations */
-    uint32_t depth;                 /* loops around it */
-    uint64_t runs; /* in one microbatch; those of other classes have numbers, too. 0: it never runs */
-    uint32_t register_count; /* registers of one run */
+    /* in issue order */
+    ETCH_VEC(etch_body_item) items;
+    /* NULL: top level */
+    struct etch_body *parent;
+    /* whose iteration it is; NULL: top level */
+    const etch_repeat *repeat;
+    /* of these iterations */
+    uint32_t class;
+    /* loops around it */
+    uint32_t depth;
+    /* in one microbatch; those of other classes have numbers, too. 0: it never runs */
+    uint64_t runs;
+    /* registers of one run */
+    uint32_t register_count;
     uint64_t first_register;
-    etch_loop_value_in *taken;    /* by loop-carried value */
-    etch_weight_tasks after_each; /* of the backward body: when the step ends, after each iteration */
+    /* by loop-carried value */
+    etch_loop_value_in *taken;
+    /* of the backward body: when the step ends, after each iteration */
+    etch_weight_tasks after_each;
 } etch_body;
 
 /* The accumulator of a weight's gradient: a copy for each iteration of the forward loops around the
  * weight. */
 typedef struct etch_gradient {
-    uint32_t depth;        /* loops around the weight */
-    uint64_t copies;       /* over all of them */
-    uint64_t group_copies; /* over those inside the outermost one */
+    /* loops around the weight */
+    uint32_t depth;
+    /* over all of them */
+    uint64_t copies;
+    /* over those inside the outermost one */
+    uint64_t group_copies;
     uint64_t first_register;
-    ETCH_VEC(uint32_t) adders; /* parts of the backward body that add to it, ascending */
+    /* parts of the backward body that add to it, ascending */
+    ETCH_VEC(uint32_t) adders;
 } etch_gradient;
 
 /* Collectives of one kind over the same axes larger than 1. */
@@ -247,14 +301,17 @@ typedef struct etch_tally {
 /* The register of the node that makes a value of a message. A loop-carried value goes into the
  * first iteration of the receiver. */
 typedef struct etch_passed_value {
-    etch_register reg;         /* of the top level; or */
-    const etch_repeat *repeat; /* what this loop carries on */
+    /* of the top level; or */
+    etch_register reg;
+    /* what this loop carries on */
+    const etch_repeat *repeat;
     uint32_t carry;
 } etch_passed_value;
 
 typedef struct etch_chunk_message {
     etch_passed_value *wires;
-    uint32_t wire_count; /* 0: nothing goes this way, and no message */
+    /* 0: nothing goes this way, and no message */
+    uint32_t wire_count;
     uint64_t bytes;
 } etch_chunk_message;
 
@@ -263,34 +320,48 @@ typedef struct etch_model_chunks {
     const etch_schedule *schedule;
     uint32_t stage_count, chunk_count;
     bool reduce_last;
-    etch_bound_interval *intervals;         /* by model chunk */
-    etch_chunk_message *forward, *backward; /* by model chunk: between it and the next, either way */
-    int64_t *rank_of; /* by stage: its rank less that of stage 0, other coordinates alike */
+    /* by model chunk */
+    etch_bound_interval *intervals;
+    /* by model chunk: between it and the next, either way */
+    etch_chunk_message *forward, *backward;
+    /* by stage: its rank less that of stage 0, other coordinates alike */
+    int64_t *rank_of;
 } etch_model_chunks;
 
 /* How large the program of a stage is. */
 typedef struct etch_size {
-    uint64_t nodes;            /* exact */
-    uint64_t deps, name_bytes; /* at most */
+    /* exact */
+    uint64_t nodes;
+    /* at most */
+    uint64_t deps, name_bytes;
 } etch_size;
 
 typedef struct etch_outline {
     etch_naming naming;
     unsigned annotations;
-    etch_arena *texts;             /* of the job: for those of annotations */
-    etch_body *forward, *backward; /* backward may be NULL */
+    /* of the job: for those of annotations */
+    etch_arena *texts;
+    /* backward may be NULL */
+    etch_body *forward, *backward;
     etch_model_chunks model_chunks;
     uint64_t micro;
-    uint64_t register_count; /* of one microbatch */
+    /* of one microbatch */
+    uint64_t register_count;
     ETCH_VEC(etch_gradient) gradients;
     uint64_t gradient_registers;
     etch_weight_tasks buckets, shared_reductions, norms, updates, gathers;
-    bool gathers_weights;          /* there are tasks that do */
-    uint64_t ahead;                /* how many units before its own a gather is issued */
-    ETCH_VEC(etch_stream) streams; /* of the plan's buckets; none where each weight group has its own */
-    etch_task *norm, *norm_reduce; /* of clipping; NULL: none. The norm's numbers are those of `norms` */
-    ETCH_VEC(etch_tally) tallies;  /* by collective, then axes; only what runs */
-    etch_size *sizes;              /* by stage */
+    /* there are tasks that do */
+    bool gathers_weights;
+    /* how many units before its own a gather is issued */
+    uint64_t ahead;
+    /* of the plan's buckets; none where each weight group has its own */
+    ETCH_VEC(etch_stream) streams;
+    /* of clipping; NULL: none. The norm's numbers are those of `norms` */
+    etch_task *norm, *norm_reduce;
+    /* by collective, then axes; only what runs */
+    ETCH_VEC(etch_tally) tallies;
+    /* by stage */
+    etch_size *sizes;
 } etch_outline;
 
 /* The outline under a binding, without families; naming, annotations and texts have been set. ETCH_EINPUT and
@@ -302,19 +373,24 @@ void etch_outline_each(const etch_outline *outline, void (*visit)(void *data, et
 
 /* An outline in the making. */
 typedef struct etch_outliner {
-    etch_arena *arena; /* scratch */
+    /* scratch */
+    etch_arena *arena;
     const etch_placed *placed;
     const etch_graph *graph;
     etch_bound *bound;
     const etch_extent *extent;
     etch_outline *outline;
-    etch_register *made_by;   /* by step id: the task's register; body NULL: a step that is no node */
-    etch_register *carried;   /* by value id: of loop-carried values */
-    uint32_t *gradient_index; /* by tensor id of a gradient */
-    etch_status status;       /* of the first thing that was reported */
+    /* by step id: the task's register; body NULL: a step that is no node */
+    etch_register *made_by;
+    /* by value id: of loop-carried values */
+    etch_register *carried;
+    /* by tensor id of a gradient */
+    uint32_t *gradient_index;
+    /* of the first thing that was reported */
+    etch_status status;
 } etch_outliner;
 
-/* ---- tasks.c: what the parts of an outline share ---------------------------------------------------------- */
+/* ---- tasks.c: what the parts of an outline share ------------------------------------------------------- */
 
 /* The collective of a move, as in etch_node. */
 uint8_t etch_collective_of(etch_collective collective);
@@ -336,7 +412,7 @@ uint32_t etch_class_at(const etch_classes *classes, uint64_t iteration);
 uint64_t etch_class_members(const etch_classes *classes, uint32_t class, etch_bound_interval held);
 etch_bound_interval etch_overlap(etch_bound_interval a, etch_bound_interval b); /* first == end: none */
 
-/* ---- model_chunks.c ------------------------------------------------------------------------------------------- */
+/* ---- model_chunks.c ------------------------------------------------------------------------------------ */
 
 /* The layers of the stages; reports a chain that they cannot share. */
 void etch_model_chunks_make(etch_outliner *o);
@@ -380,11 +456,13 @@ typedef struct etch_due {
     uint64_t weight_group;
 } etch_due;
 
-/* Bytes of a stream that are sent at once, and what they are of; the first and the last in part, it may be. */
+/* Bytes of a stream that are sent at once, and what they are of; the first and the last in part, it may
+ * be. */
 typedef struct etch_stream_piece {
     const etch_stream *stream;
     uint64_t number, bytes;
-    const etch_due *members; /* until the next call */
+    /* until the next call */
+    const etch_due *members;
     uint32_t member_count;
 } etch_stream_piece;
 
@@ -419,9 +497,12 @@ const char *etch_loop_label(etch_arena *arena, const etch_loop *loop, uint32_t *
 
 /* Counts the weight groups that a stage works through: to be told of everything that runs, in order. */
 typedef struct etch_weight_group_count {
-    uint64_t number; /* of the unit at work, from 1 on */
-    bool begins;     /* the next task of the top level is of another weight group */
-    bool computes;   /* the unit at work has done more than gather */
+    /* of the unit at work, from 1 on */
+    uint64_t number;
+    /* the next task of the top level is of another weight group */
+    bool begins;
+    /* the unit at work has done more than gather */
+    bool computes;
 } etch_weight_group_count;
 /* An action begins, or a loop of the top level has ended. */
 void etch_weight_groups_begin_interval(etch_weight_group_count *weight_groups);
@@ -431,9 +512,11 @@ void etch_weight_groups_task(etch_weight_group_count *weight_groups, const etch_
 /* One run of a gather. */
 typedef struct etch_gather_run {
     const etch_task *task;
-    const etch_repeat *repeat; /* NULL: at the top level */
+    /* NULL: at the top level */
+    const etch_repeat *repeat;
     uint64_t iteration, microbatch, weight_group;
-    uint32_t id; /* of its node; ETCH_NO_NODE: not issued yet */
+    /* of its node; ETCH_NO_NODE: not issued yet */
+    uint32_t id;
 } etch_gather_run;
 typedef ETCH_VEC(etch_gather_run) etch_gather_runs;
 /* Those of a stage with these actions, in order. */
@@ -456,8 +539,10 @@ const char *etch_type_word(uint8_t type);
 
 typedef struct etch_sums {
     etch_total flop, padded_flop, bytes, padded_bytes;
-    etch_comm_total *comm;      /* by tally; label not set */
-    etch_comm_total send, recv; /* messages */
+    /* by tally; label not set */
+    etch_comm_total *comm;
+    /* messages */
+    etch_comm_total send, recv;
 } etch_sums;
 
 /* The program of a stage, in `arena`, and its sums. */

@@ -1,7 +1,7 @@
 /* The chain of layers in numbers: which of them each stage holds, and what goes from one to the next. */
 #include "lower/lower_int.h"
 
-/* ---- questions ------------------------------------------------------------------------------------------ */
+/* ---- questions ----------------------------------------------------------------------------------------- */
 
 uint32_t etch_model_chunk_count(const etch_model_chunks *model_chunks)
 {
@@ -42,7 +42,7 @@ bool etch_weight_task_runs(const etch_model_chunks *model_chunks, uint32_t stage
     return false;
 }
 
-/* ---- windows -------------------------------------------------------------------------------------------- */
+/* ---- windows ------------------------------------------------------------------------------------------- */
 
 static uint64_t bound_number(etch_outliner *o, etch_expr expr)
 {
@@ -123,7 +123,7 @@ etch_bound_interval etch_layers_at(etch_outliner *o, etch_position position)
     return layers;
 }
 
-/* ---- messages ------------------------------------------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------------------------------------ */
 
 /* The cut that stands before layer `at`. */
 static const etch_cut *cut_before(etch_outliner *o, uint64_t at)
@@ -185,7 +185,7 @@ void etch_chunk_messages(etch_outliner *o)
     }
 }
 
-/* ---- the chain ------------------------------------------------------------------------------------------ */
+/* ---- the chain ----------------------------------------------------------------------------------------- */
 
 /* The coordinates of stages, as steps between ranks. */
 static void set_rank_steps(etch_outliner *o, etch_model_chunks *model_chunks)

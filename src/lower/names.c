@@ -63,8 +63,9 @@ typedef struct naming {
     etch_arena *arena;
     const etch_placed *placed;
     const etch_outline *outline;
-    const char **labels; /* by scope id: the module, numbered when its caller calls it more than once, in
-                            each class of iterations anew */
+    /* by scope id: the module, numbered when its caller calls it more than once, in each class of iterations
+     * anew */
+    const char **labels;
 } naming;
 
 static uint32_t parent_id(const etch_scope *scope)
@@ -135,8 +136,8 @@ static const etch_scope *common_scope(const etch_scope *a, const etch_scope *b)
 
 /* ---- tasks --------------------------------------------------------------------------------------------- */
 
-/* The innermost scope around all kernels of a region, or of all bodies of a loop, without those of the loops in
- * them. */
+/* The innermost scope around all kernels of a region, or of all bodies of a loop, without those of the loops
+ * in them. */
 static const etch_scope *scope_around(const etch_placed_region *region)
 {
     const etch_scope *around = NULL;
@@ -195,8 +196,8 @@ static const char *path_of(const naming *n, const etch_step *step, const etch_sc
     return path.text;
 }
 
-/* Of weights that are gathered at once: as at the end of a step, what lies between loops is known by the first
- * of them. */
+/* Of weights that are gathered at once: as at the end of a step, what lies between loops is known by the
+ * first of them. */
 static const char *gather_of(const naming *n, const etch_body *body, const etch_step *gather)
 {
     uint32_t length;

@@ -1,11 +1,12 @@
-/* Gathers of weights: which ones a stage runs, in the order of the weight groups that need them. A gather is issued
- * earlier than its weight group begins, after the first node of a weight group before; so they are known before they are met. */
+/* Gathers of weights: which ones a stage runs, in the order of the weight groups that need them. A gather is
+ * issued earlier than its weight group begins, after the first node of a weight group before; so they are
+ * known before they are met. */
 #include "lower/lower_int.h"
 
-/* ---- weight groups ---------------------------------------------------------------------------------------------- */
+/* ---- weight groups ------------------------------------------------------------------------------------- */
 
-/* As weights are gathered: an iteration of a loop of the top level; an interval of tasks between such loops, cut
- * where something is gathered after what has computed. */
+/* As weights are gathered: an iteration of a loop of the top level; an interval of tasks between such loops,
+ * cut where something is gathered after what has computed. */
 void etch_weight_groups_begin_interval(etch_weight_group_count *weight_groups)
 {
     weight_groups->begins = true;
@@ -27,7 +28,7 @@ void etch_weight_groups_task(etch_weight_group_count *weight_groups, const etch_
     weight_groups->computes = weight_groups->computes || !task->gathers;
 }
 
-/* ---- parts of a chunk ----------------------------------------------------------------------------------- */
+/* ---- parts of a chunk ---------------------------------------------------------------------------------- */
 
 etch_bound_interval etch_item_iterations(const etch_body_item *item, etch_bound_interval chunk)
 {
@@ -44,14 +45,15 @@ const etch_body *etch_body_at(const etch_repeat *repeat, uint64_t iteration)
     return repeat->bodies[etch_class_at(repeat->classes, iteration)];
 }
 
-/* ---- the walk ------------------------------------------------------------------------------------------- */
+/* ---- the walk ------------------------------------------------------------------------------------------ */
 
 typedef struct walker {
     etch_arena *arena;
     const etch_outline *outline;
     etch_weight_group_count weight_groups;
     uint64_t microbatch;
-    bool *seen; /* by register: what is gathered once a step has been */
+    /* by register: what is gathered once a step has been */
+    bool *seen;
     etch_gather_runs *runs;
 } walker;
 

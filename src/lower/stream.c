@@ -1,5 +1,5 @@
-/* Buckets of a given size: what the weight groups of a stage reduce, or gather, over the same axes is one stream of bytes,
- * in the order in which it is complete, and is sent in pieces. */
+/* Buckets of a given size: what the weight groups of a stage reduce, or gather, over the same axes is one
+ * stream of bytes, in the order in which it is complete, and is sent in pieces. */
 #include "lower/lower_int.h"
 
 #include <string.h>
@@ -99,19 +99,26 @@ typedef ETCH_VEC(etch_due) due_list;
 /* Tasks that wait for the next piece of a stream. */
 typedef struct flow {
     const etch_stream *stream;
-    etch_total to_come; /* bytes that no task has brought yet */
-    etch_total pending; /* bytes that are there and not sent yet: */
-    due_list members;   /* of these tasks, from `first` on */
+    /* bytes that no task has brought yet */
+    etch_total to_come;
+    /* bytes that are there and not sent yet: */
+    etch_total pending;
+    /* of these tasks, from `first` on */
+    due_list members;
     uint32_t first;
-    uint64_t first_left; /* bytes of that one */
-    uint64_t sent;       /* pieces */
-    due_list held;       /* tasks, from `next_held` on, whose gradients another stream has not sent yet */
+    /* bytes of that one */
+    uint64_t first_left;
+    /* pieces */
+    uint64_t sent;
+    /* tasks, from `next_held` on, whose gradients another stream has not sent yet */
+    due_list held;
     uint32_t next_held;
 } flow;
 
 struct etch_flows {
     etch_arena *arena;
-    flow *at; /* by stream */
+    /* by stream */
+    flow *at;
     uint32_t count;
 };
 

@@ -1,4 +1,5 @@
-/* Functions that the passes over an outline share: numbers of tasks, the registers that keep nodes, limits. */
+/* Functions that the passes over an outline share: numbers of tasks, the registers that keep nodes,
+ * limits. */
 #include "lower/lower_int.h"
 
 #include <inttypes.h>

@@ -1,10 +1,10 @@
 /* The program of a stage: every run of every task, in issue order, with the nodes that it waits for.
  *
  * A node waits for the makers of what it reads, and for those that hold the order: a collective or a send for
- * the one before it; a node that waits for nothing in its interval, which is an action or an iteration in it, for
- * the last computation before the interval; a receive for the first computation of the action before the one
- * that needs it. A node that adds into a gradient waits for the one that did so before, so that the last of
- * them stands for all. */
+ * the one before it; a node that waits for nothing in its interval, which is an action or an iteration in it,
+ * for the last computation before the interval; a receive for the first computation of the action before the
+ * one that needs it. A node that adds into a gradient waits for the one that did so before, so that the last
+ * of them stands for all. */
 #include "lower/unroll_int.h"
 
 #include <stdio.h>
@@ -43,8 +43,8 @@ static void run_task(etch_unroller *u, const etch_task *task, const etch_body *b
 
 /* ---- gathers of weights -------------------------------------------------------------------------------- */
 
-/* Behind `trigger`, the first node of a unit before; when there is none, after all that has computed. The part
- * that backward gathers from is there since forward gathered: that communication is earlier. */
+/* Behind `trigger`, the first node of a unit before; when there is none, after all that has computed. The
+ * part that backward gathers from is there since forward gathered: that communication is earlier. */
 static void issue_gather(etch_unroller *u, etch_gather_run *run, uint32_t trigger)
 {
     const etch_prefix outer = u->prefix;
@@ -211,8 +211,8 @@ static bool is_complete(const etch_unroller *u, const etch_body_item *item)
     return true;
 }
 
-/* Has the part run for the last time on the stage for the microbatch at work? Backward goes through the chunks in
- * falling order. */
+/* Has the part run for the last time on the stage for the microbatch at work? Backward goes through the
+ * chunks in falling order. */
 static bool is_complete_now(const etch_unroller *u, const etch_body_item *item)
 {
     const etch_model_chunks *model_chunks = &u->outline->model_chunks;
@@ -265,8 +265,10 @@ static void run_body(etch_unroller *u, const etch_body *body)
 typedef struct passing {
     const etch_chunk_message *message;
     etch_action action;
-    uint32_t model_chunk; /* the earlier of the two */
-    uint32_t other;       /* the model chunk that it comes from or goes to */
+    /* the earlier of the two */
+    uint32_t model_chunk;
+    /* the model chunk that it comes from or goes to */
+    uint32_t other;
 } passing;
 
 static uint32_t peer_of(etch_unroller *u, uint32_t other_stage)
@@ -374,8 +376,8 @@ static passing passing_of(const etch_unroller *u, etch_action action, bool out)
 
 /* ---- slots --------------------------------------------------------------------------------------------- */
 
-/* Forgets what the chunk at work may have made in these runs of a body: of the iterations that are units only its
- * own. Goes as deep as loops are nested. */
+/* Forgets what the chunk at work may have made in these runs of a body: of the iterations that are units only
+ * its own. Goes as deep as loops are nested. */
 static void clear_registers(const etch_unroller *u, uint32_t *registers, const etch_body *body,
                             etch_bound_interval runs)
 {

@@ -20,8 +20,8 @@ static void wait_for_gradients(etch_unroller *u, const etch_weight_task *weight_
     }
 }
 
-/* Notes the node that makes a task's gradients from now on. The next microbatch makes them anew where each adds to the part of a
- * rank. */
+/* Notes the node that makes a task's gradients from now on. The next microbatch makes them anew where each
+ * adds to the part of a rank. */
 static void make_gradients(etch_unroller *u, const etch_weight_task *weight_task, uint64_t weight_group,
                            uint32_t id)
 {
@@ -36,8 +36,8 @@ static void make_gradients(etch_unroller *u, const etch_weight_task *weight_task
     }
 }
 
-/* A piece of a stream waits for all that it is of, and is their maker as far as it has them: the last piece of a
- * task stands for those before it. */
+/* A piece of a stream waits for all that it is of, and is their maker as far as it has them: the last piece
+ * of a task stands for those before it. */
 static void send_piece(etch_unroller *u, const etch_stream_piece *piece)
 {
     const etch_prefix outer = u->prefix;
@@ -116,8 +116,8 @@ static void run_groups(etch_unroller *u, const etch_weight_tasks *list)
         each_unit(u, list->at[i], etch_unroll_weight_task);
 }
 
-/* Gradients that are sent in pieces are reduced in the order in which the backward pass has made it: the weight groups that were used
- * last come first. */
+/* Gradients that are sent in pieces are reduced in the order in which the backward pass has made it: the
+ * weight groups that were used last come first. */
 static void run_backwards(etch_unroller *u, const etch_weight_task *task)
 {
     const etch_model_chunks *model_chunks = &u->outline->model_chunks;

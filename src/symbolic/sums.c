@@ -14,9 +14,12 @@
 #include "symbolic/symbolic_int.h"
 
 enum {
-    UNROLLED = 64,          /* terms of a sum that are written out */
-    MOST_LOOPED = 10000000, /* values that are added up when no variable is left */
-    HIGHEST_POWER = 100     /* of the index, in closed form */
+    /* terms of a sum that are written out */
+    UNROLLED = 64,
+    /* values that are added up when no variable is left */
+    MOST_LOOPED = 10000000,
+    /* of the index, in closed form */
+    HIGHEST_POWER = 100
 };
 
 /* ---- what is inside ------------------------------------------------------------------------------------ */
@@ -187,7 +190,7 @@ etch_expr sym_sum(etch_sym *sym, etch_expr count, sym_atom *var, etch_expr body)
     return sum;
 }
 
-/* ---- the entry points ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 etch_expr etch_index(etch_sym *sym, uint32_t level)
 {

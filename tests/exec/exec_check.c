@@ -179,8 +179,9 @@ static bool has_inner_classes(const etch_region *region)
     return false;
 }
 
-/* Has the first rank read in the backward pass of a microbatch what it is said to keep for it? Loops of several classes
- * may be said to keep more; those inside loops, whose values are moved when they enter, are not held to anything. */
+/* Has the first rank read in the backward pass of a microbatch what it is said to keep for it? Loops of
+ * several classes may be said to keep more; those inside loops, whose values are moved when they enter, are
+ * not held to anything. */
 static const char *check_rank_saved(const exec_ranks *ranks)
 {
     const etch_placed *placed = ranks->placed;

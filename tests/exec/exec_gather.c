@@ -1,6 +1,6 @@
 /* Weights that ranks hold in parts: a part is a range of the elements that a rank has of the weight under the
- * plan's shards, laid out flat, with zeros behind the last. Gathers put together what the ranks of a group hold,
- * nothing else; what they make is forgotten when the unit ends that it was gathered for. */
+ * plan's shards, laid out flat, with zeros behind the last. Gathers put together what the ranks of a group
+ * hold, nothing else; what they make is forgotten when the unit ends that it was gathered for. */
 #include "exec_ranks.h"
 
 #include "graph/step/kernel.h"

@@ -23,7 +23,7 @@ typedef struct search {
     exec_findings *out;
 } search;
 
-/* ---- who reads what ------------------------------------------------------------------------------------- */
+/* ---- who reads what ------------------------------------------------------------------------------------ */
 
 static void add_reader(search *s, const etch_value *value, const etch_step *step)
 {
@@ -70,7 +70,7 @@ static bool is_added(const etch_step *step, const etch_value *value)
     return false;
 }
 
-/* ---- places --------------------------------------------------------------------------------------------- */
+/* ---- places -------------------------------------------------------------------------------------------- */
 
 static bool is_at(const search *s, const etch_value *a, const etch_state *b)
 {
@@ -118,7 +118,7 @@ static bool is_statistic(const search *s, const etch_step *step)
     return is_at(s, step->ins[0], step->outs[0]->place);
 }
 
-/* ---- twice ---------------------------------------------------------------------------------------------- */
+/* ---- twice --------------------------------------------------------------------------------------------- */
 
 /* The value that a chain of moves begins with. */
 static const etch_value *origin(const etch_value *value)
@@ -174,7 +174,7 @@ static void find_twice(search *s)
         }
 }
 
-/* ---- one move and its reader ---------------------------------------------------------------------------- */
+/* ---- one move and its reader --------------------------------------------------------------------------- */
 
 static bool is_row(const etch_step *step, const char *const *names)
 {
@@ -203,7 +203,8 @@ static bool is_cut(const search *s, const etch_value *value, uint32_t axes)
     return cuts > 0;
 }
 
-/* Its summands could go through the step, which makes less of them, or is summed up over the same axes again. */
+/* Its summands could go through the step, which makes less of them, or is summed up over the same axes
+ * again. */
 static bool could_wait(const search *s, const etch_step *move, const etch_step *step)
 {
     static const char *const each[] = {"cast",    "einsum",      "sum",     "scale",   "rope",
@@ -264,7 +265,7 @@ static void find_in_move(search *s, const etch_step *step)
         find(s, EXEC_EARLY, step, next);
 }
 
-/* ---- the door ------------------------------------------------------------------------------------------- */
+/* ---- the door ------------------------------------------------------------------------------------------ */
 
 void exec_find_waste(const etch_placed *placed, exec_findings *out)
 {

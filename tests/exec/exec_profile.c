@@ -45,7 +45,8 @@ static void set_count(etch_count *count, etch_count_item item, const char *value
         count->at[item]++;
 }
 
-/* What becomes of an item under a convention that differs from the work as executed wherever rows say what one needs. */
+/* What becomes of an item under a convention that differs from the work as executed wherever rows say what
+ * one needs. */
 static void write_count(const etch_training *training, const etch_op_roles *marks, const etch_cost *cost,
                         etch_buf *out)
 {

@@ -24,8 +24,8 @@ uint32_t exec_roll(exec_dice *dice, uint32_t sides)
     return (uint32_t)(exec_mix(dice->state, 0) % sides);
 }
 
-/* What statements may use: in a module, what has entered it, and what it makes. Values of an ended loop or module are
- * forgotten. */
+/* What statements may use: in a module, what has entered it, and what it makes. Values of an ended loop or
+ * module are forgotten. */
 typedef struct scene {
     exec_model *m;
     exec_dice *dice;

@@ -152,7 +152,7 @@ static void check_value(exec_ranks *ranks, const etch_step *step, const etch_val
                 etch_text(ranks->values.arena, "%s: %s %s", step_text(ranks, step), role, tensor->name));
 }
 
-/* ---- what backward reads of forward ---------------------------------------------------------------------- */
+/* ---- what backward reads of forward -------------------------------------------------------------------- */
 
 /* It is there anyway. */
 static bool is_shard_of_input(const etch_step *step)

@@ -1,5 +1,5 @@
-/* The tests of the op table can fail: each column of each row is changed in a copy of the table, and what the tests
- * of that row say must change. */
+/* The tests of the op table can fail: each column of each row is changed in a copy of the table, and what the
+ * tests of that row say must change. */
 #define _POSIX_C_SOURCE 200809L
 #include "exec_check.h"
 #include "exec_profile.h"
@@ -93,7 +93,8 @@ static bool is_of_step(const etch_row *row)
            row->updates;
 }
 
-/* A row that backward alone has: it divides its work as its forward op does, and partial sums pass as that says. */
+/* A row that backward alone has: it divides its work as its forward op does, and partial sums pass as that
+ * says. */
 static bool is_derived(const etch_row *row)
 {
     return row->shape == ETCH_SHAPE_TARGETS;
@@ -641,7 +642,8 @@ static bool is_noticed(etch_arena *arena, const trial *t)
             _exit(2);
         for (int file = 3; file < 256; file++) /* what Check is told there is not told of this process */
             close(file);
-        /* Of its own time: a busy machine is no mistake. An alarm would reach Check, which kills the whole group. */
+        /* Of its own time: a busy machine is no mistake. An alarm would reach Check, which kills the whole
+         * group. */
         if (setrlimit(RLIMIT_CPU, &(struct rlimit){600, 600}) != 0)
             _exit(2);
         _exit(run_trial(arena, t) ? 1 : 0);

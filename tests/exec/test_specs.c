@@ -1,5 +1,5 @@
-/* The text of a random model and plan is that model and that plan: what a failure prints reproduces it, and what
- * the language makes of a text is what the builder makes of the same calls. */
+/* The text of a random model and plan is that model and that plan: what a failure prints reproduces it, and
+ * what the language makes of a text is what the builder makes of the same calls. */
 #include "exec_env.h"
 #include "exec_random.h"
 #include "exec_spec.h"

@@ -1,5 +1,5 @@
-/* Rows that only this test has, with gradients, costs and factors: they compile, differentiate, shard and run with
- * nothing else changed. */
+/* Rows that only this test has, with gradients, costs and factors: they compile, differentiate, shard and run
+ * with nothing else changed. */
 #include "exec_cases.h"
 #include "exec_check.h"
 #include "suite.h"

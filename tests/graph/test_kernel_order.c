@@ -1,5 +1,5 @@
-/* Kernels of every granularity run in issue order: random models under random plans are "run" with nothing but what earlier
- * kernels wrote. */
+/* Kernels of every granularity run in issue order: random models under random plans are "run" with nothing
+ * but what earlier kernels wrote. */
 #include "sample.h"
 #include "suite.h"
 

@@ -9,7 +9,7 @@
 enum { PP = 2 }; /* the axis of the stages, behind DP and TP */
 static const etch_span nowhere = {0, 0};
 
-/* ---- a model in stages ---------------------------------------------------------------------------------- */
+/* ---- a model in stages --------------------------------------------------------------------------------- */
 
 /* An embedding, loop layer { x = x + mlp(x) }, a norm, the loss. `tied`: the head is the embedding. */
 static sample *decoder(etch_arena *arena, bool tied)
@@ -65,7 +65,7 @@ static const char *text(const etch_placed *placed, etch_expr expr)
     return etch_expr_text(placed->training->graph->sym, expr);
 }
 
-/* ---- the chain ------------------------------------------------------------------------------------------ */
+/* ---- the chain ----------------------------------------------------------------------------------------- */
 
 static void chain_in_program_order(etch_arena *arena)
 {
@@ -127,9 +127,10 @@ START_TEST(test_homes)
 }
 END_TEST
 
-/* ---- what is alive -------------------------------------------------------------------------------------- */
+/* ---- what is alive ------------------------------------------------------------------------------------- */
 
-/* Between any two units the residual of a rank's 32 tokens, in 2 bytes: 32 * 32 * 2; backward its cotangent. */
+/* Between any two units the residual of a rank's 32 tokens, in 2 bytes: 32 * 32 * 2; backward its
+ * cotangent. */
 static void residual_at_every_cut(etch_arena *arena)
 {
     const etch_placed *placed = placed_decoder(arena, false);
@@ -152,7 +153,7 @@ START_TEST(test_residual)
 }
 END_TEST
 
-/* ---- weights -------------------------------------------------------------------------------------------- */
+/* ---- weights ------------------------------------------------------------------------------------------- */
 
 static const etch_positions *uses_of(const etch_placed *placed, const char *name)
 {
@@ -216,7 +217,7 @@ START_TEST(test_weight_of_a_loop)
 }
 END_TEST
 
-/* ---- views ---------------------------------------------------------------------------------------------- */
+/* ---- views --------------------------------------------------------------------------------------------- */
 
 enum { MOST_STAGES = 5, MOST_LAYERS = 13 };
 
@@ -308,7 +309,7 @@ START_TEST(test_shares)
 }
 END_TEST
 
-/* ---- what makes no chain -------------------------------------------------------------------------------- */
+/* ---- what makes no chain ------------------------------------------------------------------------------- */
 
 static void chains_that_cannot_be(etch_arena *arena)
 {

@@ -38,7 +38,8 @@ static void add_stage(const spec_scene *s, const etch_plan *plan, etch_buf *out)
     etch_buf_puts(out, line->count_count ? "]" : "");
 }
 
-/* The plan as text: one line for the mesh, for shards, each pin, scope, pending line, for ZeRO, for stages. */
+/* The plan as text: one line for the mesh, for shards, each pin, scope, pending line, for ZeRO, for
+ * stages. */
 static void add_zero(const etch_zero *zero, etch_buf *out)
 {
     static const char *const keeps[] = {"unit", "microbatch", "step"};
@@ -293,7 +294,8 @@ static void wrong(etch_arena *arena)
          "E0430 a.etch:4:71 'group' of a zero line is a loop, whose iterations gather what they read: layer, "
          "(enc, dec)\n"},
         {"mesh [a]\nzero 3 @ a, unit = layer, group = layer", NULL,
-         "remark E0440 a.etch:4:13 'unit' of a zero line is called 'group' now; the old word is understood until etch "
+         "remark E0440 a.etch:4:13 'unit' of a zero line is called 'group' now; the old word is understood "
+         "until etch "
          "0.2\n"
          "E0430 a.etch:4:27 'group' and 'unit', its old name, are one option\n"},
         {"mesh [a, b]\nzero 3 @ a, again = b, group = core", NULL,
@@ -337,11 +339,11 @@ static void wrong(etch_arena *arena)
          "E0430 a.etch:4:29 offload lists what the optimizer keeps in the memory of the host\n"
          "  help did you mean 'master'?\n" OFFLOAD
          "E0430 a.etch:4:36 offload lists what the optimizer keeps in the memory of the host\n" OFFLOAD},
-        {"mesh [a]\npin r []\npad K = 128\nfor core { dtype act = f8 }\nfor core { keep = none "
+        {"mesh [a]\n# nothing\npad K = 128\nfor core { dtype act = f8 }\nfor core { keep = none "
          "}\naccumulate = (B, 4)",
          NULL,
-         "E0420 a.etch:6:12 'dtype' in a scope" LATER
-         "E0420 a.etch:7:12 'keep' in a scope" LATER "E0420 a.etch:8:1 'accumulate' in a plan" LATER},
+         "E0420 a.etch:6:12 'dtype' in a scope" LATER "E0420 a.etch:7:12 'keep' in a scope" LATER
+         "E0420 a.etch:8:1 'accumulate' in a plan" LATER},
         {"mesh [a]\ndtype act = f32, master = none\ndtype gemm = f8, moments = i8, master = f32", NULL,
          "E0244 a.etch:5:7 the dtype of 'gemm'" LATER
          "E0216 a.etch:5:28 i8 is no dtype of real numbers, which moments are\n"

@@ -1,8 +1,8 @@
 """Inputs at the limits of docs/limits.md: for each limit one just below it, and one just above.
 
-`CASES` is by the name of the constant. An input is a size, from which `files` makes texts by name, and `arguments` what
-the program is run with in a folder that holds them. tests/acceptance/test_limits.py asks what comes of them,
-bench/limits.py how much time and memory it takes.
+`CASES` is by the name of the constant. An input is a size, from which `files` makes texts by name, and
+`arguments` what the program is run with in a folder that holds them. tests/acceptance/test_limits.py asks
+what comes of them, bench/limits.py how much time and memory it takes.
 """
 
 import dataclasses
@@ -85,12 +85,14 @@ def statements(count):
 
 def conditions(count):
     """Each stands for one iteration: two breaks, of which neighbours share one."""
-    body = "repeat 1000 as i {\n" + "".join(f"if i < {k + 1} {{ x = silu(x) }}\n" for k in range(count)) + "}\n"
+    body = "repeat 1000 as i {\n" + "".join(f"if i < {k + 1} {{ x = silu(x) }}\n"
+                                            for k in range(count)) + "}\n"
     return MODEL.format(modules="", body=body)
 
 
 def nested_conditions(count):
-    """Breaks whose order is not known, each inside the one before it: two to the power of `count` stretches."""
+    """Breaks whose order is not known, each inside the one before it: two to the power of `count`
+    stretches."""
     names = ", ".join(f"n{k}" for k in range(count))
     body = "".join(f"if i < n{k} {{\n" for k in range(count)) + "x = silu(x)\n" + "}\n" * count
     return MODEL.replace("batch, hidden", "batch, hidden, " + names, 1).format(
@@ -108,7 +110,8 @@ def classes(count):
 
 
 def dims(count):
-    return HEAD + "".join(f"dim D{i} = {f'D{i + 1} + 1' if i < count - 1 else 'batch'}\n" for i in range(count))
+    return HEAD + "".join(f"dim D{i} = {f'D{i + 1} + 1' if i < count - 1 else 'batch'}\n"
+                          for i in range(count))
 
 
 def values(count):
@@ -144,7 +147,8 @@ def lowered(**sets):
     """Lowers without writing, `sets` given by functions of the size."""
     def arguments(size):
         given = {"batch": lambda n: 4, "hidden": lambda n: 4, "dp": lambda n: 1, **sets}
-        return ["lower", "s.etch", "-n", "--set", ",".join(f"{name}={of(size)}" for name, of in given.items())]
+        return ["lower", "s.etch", "-n", "--set",
+                ",".join(f"{name}={of(size)}" for name, of in given.items())]
     return arguments
 
 
@@ -217,7 +221,8 @@ def fractions(count):
     return "+".join(f"1/(v{i}+a)" for i in range(count))
 
 
-# Limits that no input of the program shows alone, or none that is small enough: the test that does, by its name.
+# Limits that no input of the program shows alone, or none that is small enough: the test that does, by its
+# name.
 ELSEWHERE = {
     "MAX_ERRORS": "tests/acceptance/test_limits.py test_errors",
     "nesting": "tests/symbolic/test_limits.c too_deep_a_bracket",
@@ -227,13 +232,15 @@ ELSEWHERE = {
     "ETCH_MEMORY_LIMIT": "tests/session/test_api.c a_memory_limit_ends_a_call_and_not_the_process",
 }
 
-# Limits without inputs: they take gigabytes of files, or stand behind another one that nobody passes before them.
+# Limits without inputs: they take gigabytes of files, or stand behind another one that nobody passes before
+# them.
 UNTESTED = {
     "TOTAL_LIMIT": "2 GiB of specs",
     "ETCH_RANK_NODE_LIMIT": "a trace of 5 GB",
     "ETCH_RANK_DEP_LIMIT": "a trace of 5 GB",
     "MOST_BYTES": "2 GiB of different programs",
-    "MOST_ADDED": "the program counts fewer operations, see ETCH_REQUEST_OPERATIONS; only the library reaches it",
+    "MOST_ADDED": "the program counts fewer operations, see ETCH_REQUEST_OPERATIONS; only the library "
+                  "reaches it",
     "MAX_INSTRUCTIONS": "formulas of gigabytes; only programs of the library are compiled",
     "MAX_LOOPS": "only programs of the library are compiled",
 }
@@ -259,23 +266,27 @@ CASES = {
     "ETCH_MAX_AXES": Limit(16, 17, "E0422", **spec(axes)),
     "terms": Limit(17, 18, "E0904", status=4, **formula(fractions, lambda n: n)),
     "exponent": Limit(1000000, 1000001, "E0904", status=4, **formula(lambda n: f"a^{n}")),
-    "digits": Limit(99999, 102000, "E0904", status=4, **formula(lambda n: f"(10^{n // 2})*(10^{n - n // 2})*7/(a+b)")),
+    "digits": Limit(99999, 102000, "E0904", status=4,
+                    **formula(lambda n: f"(10^{n // 2})*(10^{n - n // 2})*7/(a+b)")),
     "depth": Limit(100, 101, "E0904", status=4,
                    files=lambda n: {"s.etch": "etch 1\nparam a\ndim E0 = a\n" + "".join(
                        f"dim E{i + 1} = (E{i} + 1)//2*a\n" for i in range(n))},
                    arguments=lambda n: ["query", "s.etch", f"E{n}"]),
     "ETCH_REQUEST_OPERATIONS": Limit(70, 160, "E0904", status=4,
                         **formula(lambda n: "+".join(f"1/(a+{i + 1})" for i in range(n)))),
-    "MOST_LISTED": Limit(100, 300, "E0904", status=4, **formula(lambda n: f"({'+'.join(f'v{i}' for i in range(n))})^3",
-                                                               lambda n: n)),
+    "MOST_LISTED": Limit(100, 300, "E0904", status=4,
+                         **formula(lambda n: f"({'+'.join(f'v{i}' for i in range(n))})^3",
+                                  lambda n: n)),
     "MOST_HASHED": Limit(60, 70, "E0904", status=4, **formula(lambda n: f"(a+b+v0+v1)^{n}", 2)),
     "ETCH_SYM_MAX_WORK": Limit(9, 10, "E0904", status=4, **dict(
-        formula(fractions, lambda n: n), arguments=lambda n: ["query", "s.etch", fractions(n), "--format", "json"])),
+        formula(fractions, lambda n: n),
+        arguments=lambda n: ["query", "s.etch", fractions(n), "--format", "json"])),
     "ETCH_MOST_NODES": Limit(262143, 262144, "E0710", status=0, severity="warning", **dict(
         spec(trained()), arguments=lowered(layers=lambda n: n))),  # four nodes a layer, and two
     "ETCH_MOST_GROUP_ID": Limit(2145, 2146, "E0711", status=0, severity="warning", **dict(
         spec(trained("[dp, tp]", "; shard H @ tp")),
-        arguments=lowered(dp=lambda n: n, tp=lambda n: 2, batch=lambda n: 4 * n, hidden=lambda n: 8))),  # and two more
+        # and two more
+        arguments=lowered(dp=lambda n: n, tp=lambda n: 2, batch=lambda n: 4 * n, hidden=lambda n: 8))),
     "ETCH_LOOP_DEPTH": Limit(64, 65, "E0913", status=4,
                              files=lambda n: {"s.etch": loops(n).replace("repeat 2", "repeat 1") +
                                               "parallel p { mesh [dp]; shard B @ dp }\n"},
@@ -283,7 +294,8 @@ CASES = {
     "ETCH_MAX_RANKS": Limit(2**20, 2**20 + 1, "E0910", status=4, **dict(
         spec(trained()), arguments=lowered(dp=lambda n: n, batch=lambda n: n))),
     "MOST_RANKS": Limit(2**20, 2**20 + 1, "E0930", status=4, below_status=1, below_code="E0803",
-                        files=lambda n: {f"t/t.{n - 1}.et": trace(node())}, arguments=lambda n: ["verify", "t"]),
+                        files=lambda n: {f"t/t.{n - 1}.et": trace(node())},
+                        arguments=lambda n: ["verify", "t"]),
     "ETCH_TRACE_MESSAGE_LIMIT": Limit(16 << 20, (16 << 20) + 1, "E0802", **traced(
         lambda n: filled(n))),
     "ETCH_TRACE_ATTR_LIMIT": Limit(4096, 4097, "E0802", **traced(
@@ -292,10 +304,12 @@ CASES = {
         lambda n: attribute(b"x", text(10, whole(1, 7) * (n - 3))))),
     "ETCH_TRACE_DEP_LIMIT": Limit(2**20, 2**20 + 1, "E0802", below_status=1, below_code="E0813", **traced(
         lambda n: whole(5, 0) * (n - 1))),
-    "FILE_LIMIT": Limit(64 << 20, (64 << 20) + 1, "E0801", status=3, files=groups, arguments=lambda n: ["verify", "t"]),
+    "FILE_LIMIT": Limit(64 << 20, (64 << 20) + 1, "E0801", status=3, files=groups,
+                        arguments=lambda n: ["verify", "t"]),
     "GROUP_FILE_LIMIT": Limit(48 << 20, (48 << 20) + 1, "E0891", status=3, nightly=True, files=groups,
                               arguments=lambda n: ["dump", "t", "--text"]),
-    "ETCH_MOST_STAGES": Limit(2**20, 2**20 + 1, "E0521", below_status=4, below_code="E0919", **cut(stages="SIZE", micro="8")),
+    "ETCH_MOST_STAGES": Limit(2**20, 2**20 + 1, "E0521", below_status=4, below_code="E0919",
+                              **cut(stages="SIZE", micro="8")),
     "ETCH_MOST_CHUNKS": Limit(2**20, 2**20 + 1, "E0521", below_status=4, below_code="E0919",
                               **cut(stages="2", chunks="SIZE", micro="8")),
     "ETCH_MOST_MICROBATCHES": Limit(2**32, 2**32 + 1, "E0521", below_status=4, below_code="E0919",

@@ -14,8 +14,10 @@ typedef struct actives {
     const etch_graph *graph;
     etch_arena *arena;
     ETCH_VEC(routing) routings;
-    bool *made_of_weights; /* by tensor id */
-    etch_expr *share;      /* by tensor id: NULL as long as nothing reads it */
+    /* by tensor id */
+    bool *made_of_weights;
+    /* by tensor id: NULL as long as nothing reads it */
+    etch_expr *share;
 } actives;
 
 static void add_routing(actives *a, const etch_op *op)

@@ -3,19 +3,24 @@
 
 typedef struct listing {
     const etch_training *training;
-    const etch_placed *placed;    /* NULL: costs of the graph itself */
-    const etch_stage_view *stage; /* NULL: everything is on one stage */
+    /* NULL: costs of the graph itself */
+    const etch_placed *placed;
+    /* NULL: everything is on one stage */
+    const etch_stage_view *stage;
     etch_sym *sym;
     etch_arena *arena;
-    etch_tensor **gradients; /* by weight */
+    /* by weight */
+    etch_tensor **gradients;
     const bool *weight_gradients;
     etch_cost_list *out;
 } listing;
 
 /* Where a region's items run. */
 typedef struct place {
-    etch_expr runs;          /* executions per microbatch: the product of the loops around it */
-    const etch_region *body; /* innermost of the forward pass, or NULL */
+    /* executions per microbatch: the product of the loops around it */
+    etch_expr runs;
+    /* innermost of the forward pass, or NULL */
+    const etch_region *body;
 } place;
 
 static place place_inside(const listing *l, place outer, const etch_region *body)
@@ -104,8 +109,8 @@ static void list_region(const listing *l, const etch_region *region, place at)
     }
 }
 
-/* A value belongs to the module that needs it, where that keeps one for each of its own calls; else to the module
- * that makes it. */
+/* A value belongs to the module that needs it, where that keeps one for each of its own calls; else to the
+ * module that makes it. */
 etch_cost etch_cost_of_saved(etch_sym *sym, etch_measure measure, const etch_saved *s)
 {
     const etch_op *reader = forward_op(s->reader);
@@ -182,10 +187,14 @@ static void list_params(const listing *l)
 typedef struct ending {
     const etch_weight_group *weight_group;
     const etch_tensor *weight;
-    etch_expr elements; /* of one copy: in the graph, or those that one rank updates */
-    etch_expr copies;   /* of the whole model, or those of the stage; */
-    etch_expr counted;  /* of them, those whose norm is taken here; */
-    etch_expr shared;   /* and those that other stages hold as well */
+    /* of one copy: in the graph, or those that one rank updates */
+    etch_expr elements;
+    /* of the whole model, or those of the stage; */
+    etch_expr copies;
+    /* of them, those whose norm is taken here; */
+    etch_expr counted;
+    /* and those that other stages hold as well */
+    etch_expr shared;
 } ending;
 
 /* The FLOP that `row` takes for the weight: `constant` for each element. */
@@ -484,7 +493,8 @@ static void list_ending(const listing *l, ending *e)
 
 /* Copies of a weight group's weights on the stage, and how many of them it shares with other stages. */
 typedef struct holding {
-    etch_expr copies, counted, shared; /* all; those whose norm it counts; those that others hold as well */
+    /* all; those whose norm it counts; those that others hold as well */
+    etch_expr copies, counted, shared;
 } holding;
 
 static holding holding_of(const listing *l, const etch_weight_group *weight_group)
@@ -528,7 +538,7 @@ static void list_endings(const listing *l)
         list_group(l, weight_groups[i]);
 }
 
-/* ---- the entry points ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 void etch_graph_costs(const etch_training *training, etch_cost_list *out)
 {

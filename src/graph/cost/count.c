@@ -1,10 +1,10 @@
-/* Counting conventions: one table of what they may say, one of the presets with their sources. Nothing of an outside
- * program's bookkeeping stands anywhere else. */
+/* Counting conventions: one table of what they may say, one of the presets with their sources. Nothing of an
+ * outside program's bookkeeping stands anywhere else. */
 #include "graph/cost/cost_int.h"
 
 #include <string.h>
 
-/* ---- items ----------------------------------------------------------------------------------------------- */
+/* ---- items --------------------------------------------------------------------------------------------- */
 
 enum { MOST_VALUES = 4 };
 enum { CAUSAL_EXACT, CAUSAL_HALF, CAUSAL_FULL };
@@ -15,8 +15,10 @@ enum { LOGITS_ALL, LOGITS_LAST, LOGITS_NO };
 
 typedef struct item_row {
     const char *name;
-    const char *values[MOST_VALUES]; /* the first is that of execution */
-    const char *help;                /* lines */
+    /* the first is that of execution */
+    const char *values[MOST_VALUES];
+    /* lines */
+    const char *help;
 } item_row;
 
 static const item_row items[ETCH_COUNT_ITEMS] = {
@@ -51,10 +53,10 @@ static const item_row items[ETCH_COUNT_ITEMS] = {
                            "each sequence, or not at all"},
 };
 
-/* ---- presets --------------------------------------------------------------------------------------------- */
+/* ---- presets ------------------------------------------------------------------------------------------- */
 
-/* A term of an outside program's bookkeeping: FLOP for each element of what ops of this kind normalise, in place of
- * those that their rows say. */
+/* A term of an outside program's bookkeeping: FLOP for each element of what ops of this kind normalise, in
+ * place of those that their rows say. */
 typedef struct term_row {
     const char *name;
     etch_op_role_bit role;
@@ -65,8 +67,10 @@ typedef struct term_row {
 struct etch_count_preset {
     const char *name;
     unsigned char at[ETCH_COUNT_ITEMS];
-    const term_row *terms; /* ends with a row without a name; NULL: none */
-    const char *source;    /* lines */
+    /* ends with a row without a name; NULL: none */
+    const term_row *terms;
+    /* lines */
+    const char *source;
 };
 
 static const term_row megatron_terms[] = {
@@ -101,7 +105,7 @@ static const etch_count_preset presets[] = {
 };
 enum { PRESET_COUNT = sizeof presets / sizeof *presets };
 
-/* ---- names ----------------------------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------------------------------------- */
 
 const char *etch_count_item_name(size_t item)
 {
@@ -140,7 +144,7 @@ const char *etch_count_text(etch_arena *arena, const etch_count *count)
     return out.text;
 }
 
-/* ---- listings -------------------------------------------------------------------------------------------- */
+/* ---- listings ------------------------------------------------------------------------------------------ */
 
 /* Lines of text, all but the first behind a margin. */
 static void put_lines(etch_buf *out, int margin, const char *text)
@@ -194,13 +198,14 @@ void etch_count_describe(etch_buf *out)
         describe_preset(out, &presets[i]);
 }
 
-/* ---- one item of work ------------------------------------------------------------------------------------ */
+/* ---- one item of work ---------------------------------------------------------------------------------- */
 
 typedef struct judging {
     const etch_count *count;
     const etch_op_roles *roles;
     const etch_cost *item;
-    unsigned role; /* of the forward op that the item comes from */
+    /* of the forward op that the item comes from */
+    unsigned role;
     etch_flop_rule rule;
 } judging;
 

@@ -3,12 +3,14 @@
 
 typedef struct listing {
     const etch_placed *placed;
-    const etch_stage_view *stage; /* NULL: everything is on one stage */
+    /* NULL: everything is on one stage */
+    const etch_stage_view *stage;
     const etch_stage_place *place;
     const etch_training *training;
     etch_sym *sym;
     etch_arena *arena;
-    etch_tensor **gradients; /* by weight; NULL: nothing is trained */
+    /* by weight; NULL: nothing is trained */
+    etch_tensor **gradients;
     etch_cost_list *out;
 } listing;
 
@@ -27,7 +29,7 @@ static void push(const listing *l, etch_cost item)
         ETCH_PUSH(l->arena, l->out, item);
 }
 
-/* ---- weights ------------------------------------------------------------------------------------------------ */
+/* ---- weights ------------------------------------------------------------------------------------------- */
 
 /* Elements that a rank holds of one copy of the weight, its gradient, or the optimizer's states of it. */
 static etch_expr held_elements(const listing *l, const etch_tensor *weight, etch_memory memory)
@@ -91,7 +93,7 @@ static void list_weight(const listing *l, const etch_tensor *weight)
         push_held(l, weight, copies, ETCH_MEMORY_MOMENTS, etch_moment_bytes(l->training));
 }
 
-/* ---- what is kept for backward ------------------------------------------------------------------------------ */
+/* ---- what is kept for backward ------------------------------------------------------------------------- */
 
 static etch_pipe_sizes sizes_of(const listing *l)
 {
@@ -127,8 +129,8 @@ static const etch_region *layer_of(const listing *l, const etch_region *body)
     return body && etch_stage_position_of(l->placed, body->loop) != ETCH_NO_POSITION ? body : NULL;
 }
 
-/* All that is under way in chunks, as if each held as many iterations as the one with the fewest, and for each chunk what
- * it holds more, as often as that is under way at most. */
+/* All that is under way in chunks, as if each held as many iterations as the one with the fewest, and for
+ * each chunk what it holds more, as often as that is under way at most. */
 static etch_expr under_way_of_layer(const listing *l, const etch_region *layer)
 {
     const etch_pipe_sizes sizes = sizes_of(l);
@@ -187,7 +189,7 @@ static void list_saved(const listing *l)
     }
 }
 
-/* ---- the entry points ----------------------------------------------------------------------------------------------- */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 void etch_placed_memory(const etch_placed *placed, const etch_stage_view *stage,
                         const etch_stage_place *place, etch_cost_list *out)

@@ -1,24 +1,32 @@
-/* Roles of ops for counting conventions, found by how they are connected: the products that give the logits, those that
- * choose experts, the norms between two projections, and the dims of tokens. */
+/* Roles of ops for counting conventions, found by how they are connected: the products that give the logits,
+ * those that choose experts, the norms between two projections, and the dims of tokens. */
 #include "graph/cost/cost_int.h"
 
 #include <string.h>
 
 /* The roles of a tensor's readers. */
 typedef struct result_roles {
-    bool read;      /* something reads it */
-    bool elsewhere; /* something reads it that is no product with a weight, nor a view */
-    bool decides;   /* the loss or the caller reads it, through elementwise ops */
-    bool chooses;   /* an op chooses by it, or by what other ops than products make of it */
-    bool masked;    /* scores, before or behind a mask that is an op of its own */
-    bool projected; /* a product with a weight made it: itself, or under views */
-    bool weight;    /* a weight, or a view of one */
+    /* something reads it */
+    bool read;
+    /* something reads it that is no product with a weight, nor a view */
+    bool elsewhere;
+    /* the loss or the caller reads it, through elementwise ops */
+    bool decides;
+    /* an op chooses by it, or by what other ops than products make of it */
+    bool chooses;
+    /* scores, before or behind a mask that is an op of its own */
+    bool masked;
+    /* a product with a weight made it: itself, or under views */
+    bool projected;
+    /* a weight, or a view of one */
+    bool weight;
 } result_roles;
 
 typedef struct marking {
     const etch_graph *graph;
     etch_op_roles *roles;
-    result_roles *of; /* by tensor id */
+    /* by tensor id */
+    result_roles *of;
 } marking;
 
 static bool is_projection(const marking *m, const etch_op *op)
@@ -43,7 +51,7 @@ static bool is_elementwise(const etch_op *op)
     return etch_op_role(op) == ETCH_ROLE_POINTWISE || etch_op_is_view(op);
 }
 
-/* ---- along the program: where values come from ---------------------------------------------------------- */
+/* ---- along the program: where values come from --------------------------------------------------------- */
 
 static void note_sequence(const marking *m, const etch_dim *dim)
 {
@@ -53,7 +61,8 @@ static void note_sequence(const marking *m, const etch_dim *dim)
     m->roles->has_sequence = true;
 }
 
-/* Tokens are the queries of an attention, and dims that stand in one activation beside a renaming of theirs: scores. */
+/* Tokens are the queries of an attention, and dims that stand in one activation beside a renaming of theirs:
+ * scores. */
 static void find_sequence(const marking *m, const etch_op *op)
 {
     const etch_tensor *result = op->outs[0];
@@ -98,7 +107,7 @@ static void walk_forward(const marking *m, const etch_region *region)
     }
 }
 
-/* ---- against the program: where values go --------------------------------------------------------------- */
+/* ---- against the program: where values go -------------------------------------------------------------- */
 
 /* Of all results of an op together. */
 static result_roles roles_of_results(const marking *m, const etch_op *op)
@@ -181,7 +190,7 @@ static void walk_backward(const marking *m, const etch_region *region)
     }
 }
 
-/* ---- tags ------------------------------------------------------------------------------------------------ */
+/* ---- tags ---------------------------------------------------------------------------------------------- */
 
 static bool is_norm(const etch_op *op)
 {
@@ -229,7 +238,7 @@ static void find_tagged(const marking *m)
     }
 }
 
-/* ---- the entry points -------------------------------------------------------------------------------------------- */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 const etch_op_roles *etch_op_roles_of(const etch_training *training, etch_arena *arena)
 {

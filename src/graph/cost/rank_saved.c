@@ -2,9 +2,10 @@
  *
  * requires: a placed graph. provides: the values that backward reads, as they lie on a rank.
  *
- * Values that lie alike are counted together, by the rules for the whole graph (saved.c): what a loop carries it holds
- * alike in all iterations, so that its chains are whole. The same value in another placement is other memory. A copy is
- * kept where backward reads it itself; where a move of backward reads what it was made of, that is kept. */
+ * Values that lie alike are counted together, by the rules for the whole graph (saved.c): what a loop carries
+ * it holds alike in all iterations, so that its chains are whole. The same value in another placement is
+ * other memory. A copy is kept where backward reads it itself; where a move of backward reads what it was
+ * made of, that is kept. */
 #include "graph/cost/cost_int.h"
 
 #include <string.h>
@@ -27,9 +28,12 @@ typedef struct reading {
     etch_sym *sym;
     etch_arena *arena;
     uint32_t axes;
-    bool *backward;             /* by value id: made by the backward pass, or recomputed in it */
-    bool *carried_on;           /* by value id: enters a loop of the forward pass, or the next iteration */
-    const etch_region **region; /* by value id: of the forward pass, where a step makes it */
+    /* by value id: made by the backward pass, or recomputed in it */
+    bool *backward;
+    /* by value id: enters a loop of the forward pass, or the next iteration */
+    bool *carried_on;
+    /* by value id: of the forward pass, where a step makes it */
+    const etch_region **region;
     ETCH_VEC(layout) layouts;
     ETCH_VEC(unowned_copy) unowned;
 } reading;
@@ -84,8 +88,8 @@ static layout *layout_of(reading *r, const etch_state *place)
     return &r->layouts.at[r->layouts.count - 1];
 }
 
-/* A copy that no loop carries on is memory of its own, once for each time that it is made. A weight is there anyway,
- * wherever it is gathered, and so is a rank's own shard of an input. */
+/* A copy that no loop carries on is memory of its own, once for each time that it is made. A weight is there
+ * anyway, wherever it is gathered, and so is a rank's own shard of an input. */
 static bool is_unowned(const reading *r, const etch_value *value)
 {
     const bool made = value->step && value->step->collective != ETCH_NO_COLLECTIVE && !r->backward[value->id];

@@ -2,15 +2,15 @@
  *
  * requires: a training graph. provides: the values that are read again, each once, with the op that needs it.
  *
- * Nothing is typed in: what an op's gradient reads follows from its row, and so does what is kept. A value is where it
- * is in memory: views (renames, slices, the edges of modules) are looked through. A loop hands a value on from
- * iteration to iteration: what enters one iteration is what the one before has made. Such a chain of n iterations has
- * n + 1 places, the first of which came from outside and the last of which leaves; either may belong to another chain
- * as well, and is counted there or here, not twice.
+ * Nothing is typed in: what an op's gradient reads follows from its row, and so does what is kept. A value is
+ * where it is in memory: views (renames, slices, the edges of modules) are looked through. A loop hands a
+ * value on from iteration to iteration: what enters one iteration is what the one before has made. Such a
+ * chain of n iterations has n + 1 places, the first of which came from outside and the last of which leaves;
+ * either may belong to another chain as well, and is counted there or here, not twice.
  *
- * Where iterations are not alike, a chain is counted exactly when every class that changes the value reads what enters
- * it, or none does. Else a value that one class reads when it has made it, and another when it enters, counts twice; so
- * does an older value that one carries on and another reads when it enters. */
+ * Where iterations are not alike, a chain is counted exactly when every class that changes the value reads
+ * what enters it, or none does. Else a value that one class reads when it has made it, and another when it
+ * enters, counts twice; so does an older value that one carries on and another reads when it enters. */
 #include <stdlib.h>
 
 #include "graph/cost/cost_int.h"
@@ -19,14 +19,19 @@ typedef struct keeping {
     const etch_training *training;
     etch_sym *sym;
     etch_arena *arena;
-    uint32_t count; /* tensors */
+    /* tensors */
+    uint32_t count;
     etch_saved_ways *ways;
-    const etch_op *
-        *reader;    /* by tensor id: the first op that reads the value in backward; NULL: nothing does */
-    uint32_t *item; /* by tensor id: 1 + the item that counts the value; 0: none does yet */
-    etch_saved_stage *stage;   /* whose part is counted; NULL: all of it */
-    etch_expr shards;          /* of which one is counted, of each value */
-    const etch_placed *placed; /* as ranks of it hold them; NULL: as the model does */
+    /* by tensor id: the first op that reads the value in backward; NULL: nothing does */
+    const etch_op **reader;
+    /* by tensor id: 1 + the item that counts the value; 0: none does yet */
+    uint32_t *item;
+    /* whose part is counted; NULL: all of it */
+    etch_saved_stage *stage;
+    /* of which one is counted, of each value */
+    etch_expr shards;
+    /* as ranks of it hold them; NULL: as the model does */
+    const etch_placed *placed;
     bool changed;
     etch_saved_list all;
 } keeping;
@@ -110,8 +115,8 @@ static void note_class(keeping *k, const etch_carry *c)
         note(k, c, c->out, in);
 }
 
-/* A recomputed iteration makes nothing that is saved, but may carry on what is: older values, which an iteration of another
- * class reads when they enter it, or whatever reads what leaves the loop. */
+/* A recomputed iteration makes nothing that is saved, but may carry on what is: older values, which an
+ * iteration of another class reads when they enter it, or whatever reads what leaves the loop. */
 static void note_again(keeping *k, const etch_carry *c)
 {
     const uint32_t begin = first_class(k->sym, etch_saved_loop_of(c));
@@ -124,8 +129,8 @@ static void note_again(keeping *k, const etch_carry *c)
         note(k, c, c->init, reader);
 }
 
-/* The version before leaves the loop: the last but one of those that the iterations make, which is what enters the last
- * of them. */
+/* The version before leaves the loop: the last but one of those that the iterations make, which is what
+ * enters the last of them. */
 static void note_behind(keeping *k, const etch_carry *c, const etch_carry *ahead)
 {
     const etch_op *in = k->reader[ahead->in->id],
@@ -148,8 +153,8 @@ static void note_chain(keeping *k, const etch_carry *c)
         note_behind(k, c, ahead);
 }
 
-/* Whoever reads what enters every iteration reads what enters the loop; whoever reads what every iteration makes reads
- * what leaves it. Loops that are recomputed read what enters them likewise. */
+/* Whoever reads what enters every iteration reads what enters the loop; whoever reads what every iteration
+ * makes reads what leaves it. Loops that are recomputed read what enters them likewise. */
 static void note_ends(keeping *k, const etch_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
@@ -222,8 +227,9 @@ static bool is_older(const keeping *k, const etch_tensor *tensor)
     return carry && !etch_saved_some_produce(k->ways, carry);
 }
 
-/* The item of `tensor` counts the end of its chain, too, once for each time that the loop is run, unless that is
- * counted, no one's to count, or more than what is seen of it. An end from further outside is the same each time. */
+/* The item of `tensor` counts the end of its chain, too, once for each time that the loop is run, unless that
+ * is counted, no one's to count, or more than what is seen of it. An end from further outside is the same
+ * each time. */
 static void claim(keeping *k, const etch_tensor *tensor, const etch_carry *chain, const etch_tensor *end)
 {
     const uint32_t item = k->item[tensor->id];
@@ -239,7 +245,8 @@ static void claim(keeping *k, const etch_tensor *tensor, const etch_carry *chain
         k->item[end->id] = item;
 }
 
-/* What enters the iterations is a part of what they make: that is counted, but for the last unless that is read, too. */
+/* What enters the iterations is a part of what they make: that is counted, but for the last unless that is
+ * read, too. */
 static void count_parts(keeping *k, const etch_carry *c, const etch_tensor *out)
 {
     const bool last = k->reader[out->id] || k->reader[c->result->id], counted = k->item[out->id];
@@ -253,8 +260,8 @@ static void count_parts(keeping *k, const etch_carry *c, const etch_tensor *out)
     k->reader[c->in->id] = NULL;
 }
 
-/* What enters the iterations stands for the chain but for its last place; else what they make does, for all but the
- * first. */
+/* What enters the iterations stands for the chain but for its last place; else what they make does, for all
+ * but the first. */
 static void count_chain(keeping *k, const etch_carry *c)
 {
     const etch_tensor *out = etch_saved_place_of(k->ways, c->out);
@@ -359,7 +366,7 @@ static void count_loops(keeping *k, const etch_region *region)
     }
 }
 
-/* ---- the entry points --------------------------------------------------------------------------------------- */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 static int by_tensor(const void *a, const void *b)
 {

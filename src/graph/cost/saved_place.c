@@ -1,17 +1,23 @@
 /* Where in memory values of the forward pass are: under views, and along the chains that loops carry on.
  *
- * What a loop carries is asked again by every loop around it, and by every value that is read: each answer is kept. */
+ * What a loop carries is asked again by every loop around it, and by every value that is read: each answer is
+ * kept. */
 #include "graph/cost/cost_int.h"
 
 /* All arrays by tensor id. */
 struct etch_saved_ways {
-    const etch_carry **in;       /* what enters an iteration as this tensor; NULL: nothing does */
-    const etch_carry **result;   /* what leaves a loop as it, in the first body */
-    const etch_tensor **carried; /* of what enters as it: what is carried on; NULL: not asked yet */
-    const etch_tensor **place;   /* NULL: not asked yet */
-    const etch_carry *
-        *alike; /* of what enters as it: the first that is carried on alike; NULL: not asked yet */
-    const etch_carry **first_of; /* carried on: the first that hands it on in the body that was asked last */
+    /* what enters an iteration as this tensor; NULL: nothing does */
+    const etch_carry **in;
+    /* what leaves a loop as it, in the first body */
+    const etch_carry **result;
+    /* of what enters as it: what is carried on; NULL: not asked yet */
+    const etch_tensor **carried;
+    /* NULL: not asked yet */
+    const etch_tensor **place;
+    /* of what enters as it: the first that is carried on alike; NULL: not asked yet */
+    const etch_carry **alike;
+    /* carried on: the first that hands it on in the body that was asked last */
+    const etch_carry **first_of;
 };
 
 /* ---- the carried values of a graph ------------------------------------------------------------------- */
@@ -127,7 +133,8 @@ bool etch_saved_is_forwarded(etch_saved_ways *w, const etch_carry *carry)
     return true;
 }
 
-/* The first value of the loop, which has one body, that is carried on as this one is: both leave the loop as one. */
+/* The first value of the loop, which has one body, that is carried on as this one is: both leave the loop as
+ * one. */
 static const etch_carry *first_alike(etch_saved_ways *w, const etch_carry *carry)
 {
     const etch_region *body = carry->in->region;

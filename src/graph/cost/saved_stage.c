@@ -1,7 +1,8 @@
 /* Which of the values that backward keeps lie on one stage.
  *
- * requires: a placed graph with stages. A value of the top level lies on every stage that reads it in backward: where it
- * is made elsewhere, the message that brought it is what is kept. Values of iterations lie where these run. */
+ * requires: a placed graph with stages. A value of the top level lies on every stage that reads it in
+ * backward: where it is made elsewhere, the message that brought it is what is kept. Values of iterations lie
+ * where these run. */
 #include "graph/cost/cost_int.h"
 
 struct etch_saved_stage {
@@ -9,8 +10,10 @@ struct etch_saved_stage {
     const etch_stage_view *view;
     etch_sym *sym;
     etch_arena *arena;
-    etch_position *loops;  /* by id of a loop of the top level of forward */
-    etch_positions *reads; /* by tensor id */
+    /* by id of a loop of the top level of forward */
+    etch_position *loops;
+    /* by tensor id */
+    etch_positions *reads;
 };
 
 etch_saved_stage *etch_saved_stage_new(const etch_placed *placed, const etch_stage_view *view)

@@ -3,30 +3,39 @@
  *
  * requires: a placed graph. provides: the size of the largest workspace of one rank, as a formula.
  *
- * A value is there from the step that makes it to the last step that reads it, in the order of the program. Views are the
- * memory that they show; results that are added into gradients in place are none. What iterations of a loop make for
- * another loop, as a layer that is recomputed does for its gradient, is there for all of them. What forward keeps for
- * backward is counted with the activations, and not here.
+ * A value is there from the step that makes it to the last step that reads it, in the order of the program.
+ * Views are the memory that they show; results that are added into gradients in place are none. What
+ * iterations of a loop make for another loop, as a layer that is recomputed does for its gradient, is there
+ * for all of them. What forward keeps for backward is counted with the activations, and not here.
  *
- * Where ranks hold weights in parts, copies of a weight group's weights are there from when they are gathered, ahead of the weight group, to its
- * end, and so are its gradients, from when they are made, where each microbatch reduces them. */
+ * Where ranks hold weights in parts, copies of a weight group's weights are there from when they are
+ * gathered, ahead of the weight group, to its end, and so are its gradients, from when they are made, where
+ * each microbatch reduces them. */
 #include "graph/cost/cost_int.h"
 
 /* A region of the program, with its place in the order of all steps. */
 typedef struct interval {
-    struct interval *parent; /* NULL: forward, or backward, as a whole */
+    /* NULL: forward, or backward, as a whole */
+    struct interval *parent;
     const etch_region *of;
-    uint32_t begin, end;           /* positions, the last one included */
-    uint32_t loop_begin, loop_end; /* of all bodies of the loop */
+    /* positions, the last one included */
+    uint32_t begin, end;
+    /* of all bodies of the loop */
+    uint32_t loop_begin, loop_end;
 } interval;
 
 typedef struct life {
-    const etch_value *value; /* NULL: not in memory, or not counted here */
-    interval *owner;         /* where it is made */
+    /* NULL: not in memory, or not counted here */
+    const etch_value *value;
+    /* where it is made */
+    interval *owner;
     uint32_t birth, death;
-    etch_expr each, copies; /* of one run of the region that makes it; all that are there */
-    bool kept;              /* for backward: counted elsewhere */
-    bool on_stage;          /* something there makes or reads it */
+    /* of one run of the region that makes it; all that are there */
+    etch_expr each, copies;
+    /* for backward: counted elsewhere */
+    bool kept;
+    /* something there makes or reads it */
+    bool on_stage;
 } life;
 
 typedef struct sweep {
@@ -34,16 +43,22 @@ typedef struct sweep {
     const etch_stage_view *stage;
     etch_sym *sym;
     etch_arena *arena;
-    life *lives;       /* by value id */
-    uint32_t position; /* of the step in work */
+    /* by value id */
+    life *lives;
+    /* of the step in work */
+    uint32_t position;
     bool backward;
-    bool here;                        /* does the stage run what is in work? */
-    uint32_t loop_begin;              /* of the loop of the top level in work */
-    ETCH_VEC(uint32_t) weight_groups; /* where those begin whose weights are gathered */
-    ETCH_VEC(bool) on_stage;          /* by position */
+    /* does the stage run what is in work? */
+    bool here;
+    /* of the loop of the top level in work */
+    uint32_t loop_begin;
+    /* where those begin whose weights are gathered */
+    ETCH_VEC(uint32_t) weight_groups;
+    /* by position */
+    ETCH_VEC(bool) on_stage;
 } sweep;
 
-/* ---- lives -------------------------------------------------------------------------------------------------- */
+/* ---- lives --------------------------------------------------------------------------------------------- */
 
 static const etch_value *memory_of(const etch_value *value)
 {
@@ -119,7 +134,7 @@ static bool runs_at(const sweep *s, etch_position position)
     return !etch_is_zero(etch_stage_presence(s->sym, s->stage, &one));
 }
 
-/* ---- the program, in order -------------------------------------------------------------------------------------- */
+/* ---- the program, in order ----------------------------------------------------------------------------- */
 
 /* Two walks: the first gives regions their ends and values their begins, the second knows all readers. */
 typedef struct numbered {
@@ -144,7 +159,8 @@ static const etch_gathering *gathering_of(const sweep *s, const etch_step *step)
     return NULL;
 }
 
-/* Where the weight group begins that is as many weight groups before the one in work as weights are gathered ahead. */
+/* Where the weight group begins that is as many weight groups before the one in work as weights are gathered
+ * ahead. */
 static uint32_t gathered_at(sweep *s, const interval *here)
 {
     const uint64_t ahead = s->placed->plan->zero.ahead;
@@ -190,7 +206,8 @@ static void bear_step(sweep *s, const etch_step *step, interval *here)
             bear(s, step->outs[k], here, s->position);
 }
 
-/* Gathered copies are there to the end of the weight group, and so are its gradients, for all iterations of the loops in it. */
+/* Gathered copies are there to the end of the weight group, and so are its gradients, for all iterations of
+ * the loops in it. */
 static void end_group(sweep *s, const etch_step *step, const interval *here)
 {
     for (uint32_t k = 0; step->copies && here->parent && k < step->out_count; k++)
@@ -270,7 +287,7 @@ static void read_region(sweep *s, const etch_placed_region *region, const number
     s->position++;
 }
 
-/* ---- what is kept is counted elsewhere ------------------------------------------------------------------------- */
+/* ---- what is kept is counted elsewhere ----------------------------------------------------------------- */
 
 static void keep_value(sweep *s, const etch_value *value)
 {
@@ -295,7 +312,8 @@ static void keep_read(sweep *s, const etch_placed_region *region)
     }
 }
 
-/* The loop-carried values of iterations are saved where those that enter them are, but for the last, which may not be. */
+/* The loop-carried values of iterations are saved where those that enter them are, but for the last, which
+ * may not be. */
 static void keep_chains(sweep *s, const etch_placed_region *region)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
@@ -317,7 +335,7 @@ static void keep_chains(sweep *s, const etch_placed_region *region)
     }
 }
 
-/* ---- the most at a time ------------------------------------------------------------------------------------------ */
+/* ---- the most at a time -------------------------------------------------------------------------------- */
 
 typedef ETCH_VEC(etch_expr) expr_list;
 

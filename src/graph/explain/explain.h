@@ -1,4 +1,5 @@
-/* Explanations: placements and the provenances of collectives as text. Part of what other modules see of graph. */
+/* Explanations: placements and the provenances of collectives as text. Part of what other modules see of
+ * graph. */
 #ifndef ETCH_GRAPH_EXPLAIN_EXPLAIN_H
 #define ETCH_GRAPH_EXPLAIN_EXPLAIN_H
 
@@ -8,8 +9,10 @@
 /* A part of an explanation, and the place that it speaks of (nowhere: of none). */
 typedef struct etch_phrase {
     etch_phrase_role role;
-    bool of_plan;     /* `span` is a line of the plan, or of the train block */
-    const char *text; /* "needed as [B@dp,S,H] by einsum(x, wq) in llama.block.attention" */
+    /* `span` is a line of the plan, or of the train block */
+    bool of_plan;
+    /* "needed as [B@dp,S,H] by einsum(x, wq) in llama.block.attention" */
+    const char *text;
     etch_span span;
 } etch_phrase;
 
@@ -18,8 +21,10 @@ typedef ETCH_VEC(etch_phrase) etch_phrases;
 /* How placements and provenances are explained. */
 typedef struct etch_explaining {
     etch_arena *arena;
-    uint32_t axes;            /* of those that are not bound to 1: nothing is told of others */
-    const char *const *names; /* of tensors, by id, in place of their own; may be NULL */
+    /* of those that are not bound to 1: nothing is told of others */
+    uint32_t axes;
+    /* of tensors, by id, in place of their own; may be NULL */
+    const char *const *names;
 } etch_explaining;
 
 /* "[B@dp,S@(cp,tp),H]", with " partial over tp" after it where it is a partial sum. */
@@ -27,7 +32,8 @@ const char *etch_place_text(const etch_placed *placed, const etch_explaining *ho
                             const etch_state *place);
 /* The same of a value, with " in parts over dp" after it where ranks hold flat parts. */
 const char *etch_value_text(const etch_placed *placed, const etch_explaining *how, const etch_value *value);
-/* The line of the plan that puts `dim` on `axis` in `scope` (NULL: the model's); nowhere when there is none. */
+/* The line of the plan that puts `dim` on `axis` in `scope` (NULL: the model's); nowhere when there is
+ * none. */
 etch_span etch_place_line(const etch_placed *placed, const etch_scope *scope, const etch_dim *dim,
                           uint32_t axis);
 /* Those axes that divide `dim` in a placement, outermost first; returns how many. */
@@ -41,8 +47,9 @@ void etch_step_explain(const etch_placed *placed, const etch_explaining *how, co
 /* The same of one that is no step: of the end of a step, or between stages, over `axes`. */
 void etch_provenance_explain(const etch_placed *placed, const etch_explaining *how,
                              const etch_provenance *provenance, uint32_t axes, etch_phrases *out);
-/* For a dim of fewer parts than its axis has ranks: lines that let another dim take what is left over, "mesh [.., kv = ..";
- * NULL where they would not help. `size` and `divisor`: what the requirement's are bound to. */
+/* For a dim of fewer parts than its axis has ranks: lines that let another dim take what is left over, "mesh
+ * [.., kv = .."; NULL where they would not help. `size` and `divisor`: what the requirement's are bound
+ * to. */
 const char *etch_two_axes_text(const etch_placed *placed, const etch_requirement *requirement, int64_t size,
                                int64_t divisor);
 /* One line a step: phase, results with their placement, op, operands, why a move is there, kernel. For tests

@@ -1,6 +1,6 @@
-/* Why collectives are there, in words. What a placement knows of a collective is its cause and the values before and
- * after it; from these follow what made the value so, what needs it otherwise, and the lines of the plan behind
- * both. */
+/* Why collectives are there, in words. What a placement knows of a collective is its cause and the values
+ * before and after it; from these follow what made the value so, what needs it otherwise, and the lines of
+ * the plan behind both. */
 #include <string.h>
 
 #include "graph/explain/explain.h"
@@ -24,9 +24,11 @@ const char *etch_rule_name(etch_rule rule)
 }
 
 typedef struct explainer {
-    etch_placer p; /* what questions about maps need of one */
+    /* what questions about maps need of one */
+    etch_placer p;
     const etch_placed *placed;
-    uint32_t axes; /* of which something is told: not those that are bound to 1 */
+    /* of which something is told: not those that are bound to 1 */
+    uint32_t axes;
     const char *const *names;
     etch_arena *arena;
     etch_phrases *out;
@@ -46,7 +48,7 @@ static explainer explainer_of(const etch_placed *placed, const etch_explaining *
                        .out = out};
 }
 
-/* ---- placements ----------------------------------------------------------------------------------------- */
+/* ---- placements ---------------------------------------------------------------------------------------- */
 
 /* Those of `axes` that divide `dim`, outermost first; returns how many. */
 static uint32_t axes_of_dim(const etch_placer *p, const etch_state *place, uint32_t axes, const etch_dim *dim,
@@ -175,7 +177,7 @@ etch_span etch_place_pin(const etch_placed *placed, const etch_tensor *tensor)
     return etch_map_pin_line(&t.p, tensor);
 }
 
-/* ---- phrases -------------------------------------------------------------------------------------------- */
+/* ---- phrases ------------------------------------------------------------------------------------------- */
 
 static void explain_as(const explainer *t, etch_phrase_role role, etch_span span, const char *text)
 {
@@ -245,7 +247,7 @@ static const char *state_text(const explainer *t, const etch_state *place, uint3
     return out.length ? out.text : "whole";
 }
 
-/* ---- what made a value so ------------------------------------------------------------------------------- */
+/* ---- what made a value so ------------------------------------------------------------------------------ */
 
 /* The operand that a partial sum comes from, where the op has not made it itself. */
 static etch_value *partial_operand(const etch_step *step, uint32_t axis)
@@ -261,8 +263,8 @@ static const etch_dim *before_view(const etch_op *op, const etch_dim *dim)
     return dim && dim != ETCH_PARTIAL ? etch_op_dim_before(op, dim) : dim;
 }
 
-/* The value that first was as `value` is on `axis`, under views, moves over other axes and what lets partial sums
- * through; `dim` becomes what it is divided along there. */
+/* The value that first was as `value` is on `axis`, under views, moves over other axes and what lets partial
+ * sums through; `dim` becomes what it is divided along there. */
 static etch_value *first_so(etch_value *value, uint32_t axis, etch_state *dim)
 {
     while (value->step) {
@@ -341,7 +343,7 @@ static void explain_made(const explainer *t, etch_value *value, uint32_t axes)
         explain_line(t, line_of(t, scope, dim, axis));
 }
 
-/* ---- what asks for a collective ------------------------------------------------------------------------- */
+/* ---- what asks for a collective ------------------------------------------------------------------------ */
 
 static const char *part_text(const explainer *t, const etch_provenance *provenance)
 {
@@ -502,7 +504,7 @@ void etch_step_explain(const etch_placed *placed, const etch_explaining *how, co
     explain_need(&t, &step->provenance, step->outs[0]->place, axes, step->ins[0]->tensor, ETCH_PHRASE_NEEDS);
 }
 
-/* ---- the end of a step, and stages ---------------------------------------------------------------------- */
+/* ---- the end of a step, and stages --------------------------------------------------------------------- */
 
 /* A step that adds a partial sum over `axis` into the gradient of the weight. */
 static const etch_step *summing_step(const etch_placed_region *region, const etch_provenance *provenance,

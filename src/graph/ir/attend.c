@@ -2,7 +2,7 @@
  * the user knows. */
 #include "graph/ir/ir_int.h"
 
-/* ---- dims of the operands that may be left out ------------------------------------------------------------ */
+/* ---- dims of the operands that may be left out --------------------------------------------------------- */
 
 /* Operand `slot` of the call, or NULL. */
 static const etch_tensor *operand(const etch_call *call, uint32_t slot)
@@ -39,7 +39,7 @@ static bool fits_scores(const etch_call *call, const etch_tensor *t, const etch_
     return true;
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------------------ */
+/* ---- numbers ------------------------------------------------------------------------------------------- */
 
 static bool wrong_number(const etch_call *call, const char *name, etch_expr number, const char *should)
 {
@@ -73,7 +73,7 @@ static bool check_window(etch_call *call)
     return true;
 }
 
-/* ---- masks ------------------------------------------------------------------------------------------------- */
+/* ---- masks --------------------------------------------------------------------------------------------- */
 
 /* Masks and counted pairs need to know which dim the queries are. */
 static bool has_queries(const etch_call *call)
@@ -114,7 +114,7 @@ static bool heads_are_kept(const etch_call *call)
     return true;
 }
 
-/* ---- the entry points ---------------------------------------------------------------------------------------------- */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 bool etch_attend_check(etch_call *call)
 {

@@ -29,17 +29,23 @@ typedef uint32_t etch_dtype_said;
 /* The dtype of communication: numbers, and where blocks of them share a scale, an f32 for each block. */
 typedef struct etch_comm_dtype {
     etch_dtype_said dtype;
-    uint32_t block; /* elements; 0: there are no scales */
+    /* elements; 0: there are no scales */
+    uint32_t block;
 } etch_comm_dtype;
 
-/* The dtypes of the classes of tensors. Classes after the first four follow another one unless they are said. */
+/* The dtypes of the classes of tensors. Classes after the first four follow another one unless they are
+ * said. */
 typedef struct etch_dtypes {
     etch_dtype act, weights, grads, optim;
-    etch_dtype_said master;  /* the optimizer's own copy of the weights; follows `optim` */
-    etch_dtype_said moments; /* what else the optimizer keeps; follows `optim` */
+    /* the optimizer's own copy of the weights; follows `optim` */
+    etch_dtype_said master;
+    /* what else the optimizer keeps; follows `optim` */
+    etch_dtype_said moments;
     /* The dtype that a collective sends; it follows the tensor's unless it is said. */
-    etch_dtype_said grads_comm, weights_comm; /* gradients and weights among the ranks that share them */
-    etch_comm_dtype dispatch, combine;        /* slots of tokens on the way to their experts, and back */
+    /* gradients and weights among the ranks that share them */
+    etch_dtype_said grads_comm, weights_comm;
+    /* slots of tokens on the way to their experts, and back */
+    etch_comm_dtype dispatch, combine;
 } etch_dtypes;
 
 /* The classes in the order in which messages list them. */
@@ -56,9 +62,12 @@ bool etch_dtype_class_has_blocks(uint32_t class);
 /* Changes to some classes, as the dtype lines of a plan say them. */
 typedef struct etch_precision {
     etch_dtype_said at[ETCH_DTYPE_CLASSES];
-    uint32_t blocks[ETCH_DTYPE_CLASSES]; /* as in etch_comm_dtype */
-    bool no_master;                      /* `master = none`: the optimizer keeps no copy of the weights */
-    etch_span spans[ETCH_DTYPE_CLASSES]; /* where each is said */
+    /* as in etch_comm_dtype */
+    uint32_t blocks[ETCH_DTYPE_CLASSES];
+    /* `master = none`: the optimizer keeps no copy of the weights */
+    bool no_master;
+    /* where each is said */
+    etch_span spans[ETCH_DTYPE_CLASSES];
 } etch_precision;
 void etch_dtypes_set(etch_dtypes *dtypes, uint32_t class, etch_dtype dtype, uint32_t block);
 /* `precision` NULL: nothing is changed. */

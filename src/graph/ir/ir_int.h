@@ -14,11 +14,14 @@ void etch_dim_alias(etch_dim *to, const etch_dim *from);
 typedef struct etch_call {
     etch_graph *graph;
     const etch_row *row;
-    const etch_row *called; /* the row that was asked for: another one when a model is served */
+    /* the row that was asked for: another one when a model is served */
+    const etch_row *called;
     etch_tensor *const *ins;
     uint32_t in_count;
-    etch_attrs attrs;      /* a rule may complete them */
-    etch_dim *const *want; /* declared dims of the result; NULL: none */
+    /* a rule may complete them */
+    etch_attrs attrs;
+    /* declared dims of the result; NULL: none */
+    etch_dim *const *want;
     uint32_t want_count;
     etch_span span;
 } etch_call;
@@ -28,7 +31,8 @@ bool etch_shape_infer(etch_call *call, etch_dim_list *out);
 /* The options of attention: do mask, cap, pairs, sink and bias go together, and with the dims? Forgets a
  * window that hides nothing. False after an error. */
 bool etch_attend_check(etch_call *call);
-/* Do the keywords of the call name each dim once, and one dim where the op works along one? False after an error. */
+/* Do the keywords of the call name each dim once, and one dim where the op works along one? False after an
+ * error. */
 bool etch_keywords_fit(const etch_call *call);
 /* Does operand `t` have every dim of `dims`? Reports the first that it lacks, which keyword `what` names. */
 bool etch_shape_has(const etch_call *call, const etch_tensor *t, etch_dim *const *dims, uint32_t count,

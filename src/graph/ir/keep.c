@@ -6,7 +6,8 @@
 
 typedef struct keeper {
     etch_graph *graph;
-    bool *needed; /* by tensor id */
+    /* by tensor id */
+    bool *needed;
 } keeper;
 
 /* Does running the op matter beside its results? */
@@ -69,7 +70,8 @@ static bool loop_is_needed(const keeper *k, const etch_loop *loop)
 
 static void mark_region(keeper *k, const etch_region *region);
 
-/* A value that an iteration needs of the one before it is needed of each. True when that was not known yet. */
+/* A value that an iteration needs of the one before it is needed of each. True when that was not known
+ * yet. */
 static bool mark_carried(keeper *k, const etch_loop *loop)
 {
     bool changed = false;

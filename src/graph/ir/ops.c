@@ -2,9 +2,9 @@
  *
  * FLOP constants: a multiply-add is 2; one for each addition, product, comparison, division or elementary
  * function of an element. sigmoid 4 (negate, exponential, add, divide), silu 5, tanh 5, gelu 8 (tanh form),
- * softplus 3, a square root 1, softcap 7; rms_norm 4 (square and add, scale by the root, gain), layer_norm and
- * batch_norm 5, their backward 9; softmax 5 (maximum, subtract, exponential, add, divide), its backward 4; rope 3,
- * dropout 2; adamw 12, sgd 2, with momentum 4. */
+ * softplus 3, a square root 1, softcap 7; rms_norm 4 (square and add, scale by the root, gain), layer_norm
+ * and batch_norm 5, their backward 9; softmax 5 (maximum, subtract, exponential, add, divide), its backward
+ * 4; rope 3, dropout 2; adamw 12, sgd 2, with momentum 4. */
 #include "graph/ir/ir_int.h"
 
 #define GRADS(...) ((const etch_grad[]){__VA_ARGS__, {NULL, NULL, NULL}})
@@ -585,10 +585,10 @@ static const etch_row rows[] = {
      .scores_first = 1,
      .help = "gradients of q, k, v, sink and bias: five products, the first of them the scores again"},
 
-    /* state-space scan in one kernel, chunk by chunk. Forward: products c b and those with u over pairs in a chunk;
-     * the state that a chunk adds and what the state before it gives, at each position; states carried on. Backward
-     * computes the products c b and the states again; each other product has two gradients, and so has handing
-     * on. The decays are not counted, like what is between the products of an attention. */
+    /* state-space scan in one kernel, chunk by chunk. Forward: products c b and those with u over pairs in a
+     * chunk; the state that a chunk adds and what the state before it gives, at each position; states carried
+     * on. Backward computes the products c b and the states again; each other product has two gradients, and
+     * so has handing on. The decays are not counted, like what is between the products of an attention. */
     {.name = "ssd",
      .operands = "u dt a b c",
      .takes = ETCH_KW_OVER | ETCH_KW_STATE | ETCH_KW_CHUNK,

@@ -194,8 +194,8 @@ static etch_expr triangle_above(etch_sym *sym, etch_expr n)
     return triangle(sym, etch_add(sym, etch_max(sym, n, etch_int(sym, 0)), etch_int(sym, 1)));
 }
 
-/* Pairs that a window of W keys hides from S queries, the last of which sees T keys: that one loses T - W, each
- * before it one less, down to T - W - (S - 1), as long as there is something to lose. */
+/* Pairs that a window of W keys hides from S queries, the last of which sees T keys: that one loses T - W,
+ * each before it one less, down to T - W - (S - 1), as long as there is something to lose. */
 static etch_expr hidden_by_window(etch_sym *sym, etch_expr s, etch_expr t, etch_expr w)
 {
     etch_expr most = etch_sub(sym, t, w);

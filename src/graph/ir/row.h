@@ -1,4 +1,5 @@
-/* Rows of the op table, and the questions that passes ask of ops. The passes read rows; they know no op by name. */
+/* Rows of the op table, and the questions that passes ask of ops. The passes read rows; they know no op by
+ * name. */
 #ifndef ETCH_GRAPH_IR_ROW_H
 #define ETCH_GRAPH_IR_ROW_H
 
@@ -6,108 +7,169 @@
 
 /* How an op becomes nodes of a trace. */
 typedef enum etch_role {
-    ETCH_ROLE_KERNEL,    /* a node of its own, which pointwise neighbours join */
-    ETCH_ROLE_PRODUCT,   /* a kernel when it sums a dim, pointwise otherwise */
-    ETCH_ROLE_POINTWISE, /* joins the kernel before it, else the one after it */
-    ETCH_ROLE_FREE,      /* no node: another view of the same memory */
-    ETCH_ROLE_RESHARD    /* a collective, or a free slice */
+    /* a node of its own, which pointwise neighbours join */
+    ETCH_ROLE_KERNEL,
+    /* a kernel when it sums a dim, pointwise otherwise */
+    ETCH_ROLE_PRODUCT,
+    /* joins the kernel before it, else the one after it */
+    ETCH_ROLE_POINTWISE,
+    /* no node: another view of the same memory */
+    ETCH_ROLE_FREE,
+    /* a collective, or a free slice */
+    ETCH_ROLE_RESHARD
 } etch_role;
 
 /* Dims of the results. */
 typedef enum etch_shape {
-    ETCH_SHAPE_KEPT,     /* those that the caller keeps */
-    ETCH_SHAPE_LESS,     /* of operand 0 less over */
-    ETCH_SHAPE_TOKENS,   /* the same, which must be the dims of operand 1 */
-    ETCH_SHAPE_UNION,    /* of all operands: broadcast by name */
-    ETCH_SHAPE_FIRST,    /* of operand 0; `over` must be among them */
-    ETCH_SHAPE_REST,     /* of operand 0; `over` becomes what is not kept */
-    ETCH_SHAPE_ATTEND,   /* queries and value width: (q + v) less over, less dot where v lacks it */
-    ETCH_SHAPE_LOOKUP,   /* of the indices and of the table less over */
-    ETCH_SHAPE_RENAMED,  /* of operand 0, mapped */
-    ETCH_SHAPE_CACHED,   /* of operand 0 with `over` replaced by the one new dim that is declared */
-    ETCH_SHAPE_APPENDED, /* likewise; `over` is a part of the new dim, its last elements */
-    ETCH_SHAPE_TOP, /* operand 0 with `over` replaced by the dim `to`, which may be shorter: its first elements */
-    ETCH_SHAPE_LOSS,     /* none: a scalar; operand 1 (labels) has the dims of operand 0 less over */
-    ETCH_SHAPE_CHOSEN,   /* of operand 0 with `over` replaced by the one new dim that is declared */
-    ETCH_SHAPE_ROUTED,   /* tokens to the slots of experts: see shape_route.c */
-    ETCH_SHAPE_RETURNED, /* and back, one for each choice */
-    ETCH_SHAPE_INDEXED,  /* `over`: what the indices of operand 0 choose among */
-    ETCH_SHAPE_JOINED, /* those that are declared: the parts that `over` names side by side in one new dim */
-    ETCH_SHAPE_PARTS, /* several results, each with a dim of its own in place of `over`: parts of operand 0, as the map
-                     says, any of which may have a cotangent */
-    ETCH_SHAPE_SCAN, /* of operand 0, by the rules of a state-space scan (shape_scan.c) */
-    ETCH_SHAPE_WINDOW, /* declared dims, those along `over` shorter by the stride; else those of the operands less
-                     the window */
-    ETCH_SHAPE_PADDED, /* operand 0 with `over` replaced by the dim `to`, which may be longer: zeros after it */
-    ETCH_SHAPE_TARGETS /* derived rows: result i has the dims of the operand that it is the gradient of */
+    /* those that the caller keeps */
+    ETCH_SHAPE_KEPT,
+    /* of operand 0 less over */
+    ETCH_SHAPE_LESS,
+    /* the same, which must be the dims of operand 1 */
+    ETCH_SHAPE_TOKENS,
+    /* of all operands: broadcast by name */
+    ETCH_SHAPE_UNION,
+    /* of operand 0; `over` must be among them */
+    ETCH_SHAPE_FIRST,
+    /* of operand 0; `over` becomes what is not kept */
+    ETCH_SHAPE_REST,
+    /* queries and value width: (q + v) less over, less dot where v lacks it */
+    ETCH_SHAPE_ATTEND,
+    /* of the indices and of the table less over */
+    ETCH_SHAPE_LOOKUP,
+    /* of operand 0, mapped */
+    ETCH_SHAPE_RENAMED,
+    /* of operand 0 with `over` replaced by the one new dim that is declared */
+    ETCH_SHAPE_CACHED,
+    /* likewise; `over` is a part of the new dim, its last elements */
+    ETCH_SHAPE_APPENDED,
+    /* operand 0 with `over` replaced by the dim `to`, which may be shorter: its first elements */
+    ETCH_SHAPE_TOP,
+    /* none: a scalar; operand 1 (labels) has the dims of operand 0 less over */
+    ETCH_SHAPE_LOSS,
+    /* of operand 0 with `over` replaced by the one new dim that is declared */
+    ETCH_SHAPE_CHOSEN,
+    /* tokens to the slots of experts: see shape_route.c */
+    ETCH_SHAPE_ROUTED,
+    /* and back, one for each choice */
+    ETCH_SHAPE_RETURNED,
+    /* `over`: what the indices of operand 0 choose among */
+    ETCH_SHAPE_INDEXED,
+    /* those that are declared: the parts that `over` names side by side in one new dim */
+    ETCH_SHAPE_JOINED,
+    /* several results, each with a dim of its own in place of `over`: parts of operand 0, as the map says,
+     * any of which may have a cotangent */
+    ETCH_SHAPE_PARTS,
+    /* of operand 0, by the rules of a state-space scan (shape_scan.c) */
+    ETCH_SHAPE_SCAN,
+    /* declared dims, those along `over` shorter by the stride; else those of the operands less the window */
+    ETCH_SHAPE_WINDOW,
+    /* operand 0 with `over` replaced by the dim `to`, which may be longer: zeros after it */
+    ETCH_SHAPE_PADDED,
+    /* derived rows: result i has the dims of the operand that it is the gradient of */
+    ETCH_SHAPE_TARGETS
 } etch_shape;
 
 /* The use that an op makes of a dim: decides along which dims an axis may divide the work. */
 typedef enum etch_factor {
-    ETCH_FACTOR_PASS,  /* independent: results are sharded on it, or partial where they lack it */
-    ETCH_FACTOR_WHOLE, /* needed as a whole: its shards are gathered */
-    ETCH_FACTOR_STAT   /* may be sharded at the price of `stat_reductions` small all-reduces */
+    /* independent: results are sharded on it, or partial where they lack it */
+    ETCH_FACTOR_PASS,
+    /* needed as a whole: its shards are gathered */
+    ETCH_FACTOR_WHOLE,
+    /* may be sharded at the price of `stat_reductions` small all-reduces */
+    ETCH_FACTOR_STAT
 } etch_factor;
 
 /* May a partial sum pass through? */
 typedef enum etch_linear {
     ETCH_LINEAR_NO,
-    ETCH_LINEAR_EACH, /* in each operand alone: one partial operand passes when the result's dims are among its
-                    dims */
-    ETCH_LINEAR_JOINT /* in all together: passes when every operand is partial */
+    /* in each operand alone: one partial operand passes when the result's dims are among its dims */
+    ETCH_LINEAR_EACH,
+    /* in all together: passes when every operand is partial */
+    ETCH_LINEAR_JOINT
 } etch_linear;
 
 typedef enum etch_basis {
     ETCH_BASIS_NONE,
-    ETCH_BASIS_PRODUCT, /* 2 per combination of all dims when a dim is summed, else 1 */
-    ETCH_BASIS_RESULT,  /* `flop` per element of result 0 */
-    ETCH_BASIS_OPERAND, /* `flop` per element of operand 0 */
-    ETCH_BASIS_SECOND,  /* `flop` per element of operand 1 */
-    ETCH_BASIS_DIMS,    /* `flop` per combination of all dims of operands and results */
-    ETCH_BASIS_TOTAL,   /* one per element and operand after the first */
-    ETCH_BASIS_WINDOW,  /* `flop` per combination of all dims and places of the window; along `over`: of the
-                      places where the window stops */
-    ETCH_BASIS_SCAN, /* of a state-space scan in chunks. For each pair of positions in a chunk: `flop` per element of the
-                      state and group, `flop_width` per element of the width; for each element of the state of each
-                      head: `flop_state` per position, `flop_chunk` per chunk */
-    ETCH_BASIS_SCORES /* per pair of query and key: `flop` per element of the dot dims, `flop_width` per element of
-                    the value width */
+    /* 2 per combination of all dims when a dim is summed, else 1 */
+    ETCH_BASIS_PRODUCT,
+    /* `flop` per element of result 0 */
+    ETCH_BASIS_RESULT,
+    /* `flop` per element of operand 0 */
+    ETCH_BASIS_OPERAND,
+    /* `flop` per element of operand 1 */
+    ETCH_BASIS_SECOND,
+    /* `flop` per combination of all dims of operands and results */
+    ETCH_BASIS_DIMS,
+    /* one per element and operand after the first */
+    ETCH_BASIS_TOTAL,
+    /* `flop` per combination of all dims and places of the window; along `over`: of the places where the
+     * window stops */
+    ETCH_BASIS_WINDOW,
+    /* of a state-space scan in chunks. For each pair of positions in a chunk: `flop` per element of the state
+     * and group, `flop_width` per element of the width; for each element of the state of each head:
+     * `flop_state` per position, `flop_chunk` per chunk */
+    ETCH_BASIS_SCAN,
+    /* per pair of query and key: `flop` per element of the dot dims, `flop_width` per element of the value
+     * width */
+    ETCH_BASIS_SCORES
 } etch_basis;
 
 /* The family of an op, where conventions of counting FLOP differ. */
 typedef enum etch_op_family {
     ETCH_FAMILY_NONE,
-    ETCH_FAMILY_NORM,   /* normalises operand 0 */
-    ETCH_FAMILY_LOOKUP, /* reads or adds to rows of a table: the product with a matrix of one-hot rows */
-    ETCH_FAMILY_LOSS,   /* judges operand 0 */
-    ETCH_FAMILY_CHOICE  /* chooses by operand 0 */
+    /* normalises operand 0 */
+    ETCH_FAMILY_NORM,
+    /* reads or adds to rows of a table: the product with a matrix of one-hot rows */
+    ETCH_FAMILY_LOOKUP,
+    /* judges operand 0 */
+    ETCH_FAMILY_LOSS,
+    /* chooses by operand 0 */
+    ETCH_FAMILY_CHOICE
 } etch_op_family;
 
 /* How much of an operand or result an op touches. */
 typedef enum etch_touch {
     ETCH_TOUCH_ALL,
-    ETCH_TOUCH_ROWS_READ,   /* operand 0: as many elements as the result has (rows that were looked up) */
-    ETCH_TOUCH_ROWS_WRITTEN /* result 0: as many elements as operand 0 has (rows that are added to) */
+    /* operand 0: as many elements as the result has (rows that were looked up) */
+    ETCH_TOUCH_ROWS_READ,
+    /* result 0: as many elements as operand 0 has (rows that are added to) */
+    ETCH_TOUCH_ROWS_WRITTEN
 } etch_touch;
 
 /* Ops that the builder, the derivation and the placement make by themselves: each use has one row. */
 typedef enum etch_use {
     ETCH_USE_NONE,
-    ETCH_USE_PRODUCT,      /* a * b */
-    ETCH_USE_SUM,          /* a + b */
-    ETCH_USE_DIFFERENCE,   /* a - b */
-    ETCH_USE_REDUCTION,    /* sum over dims */
-    ETCH_USE_SCALE,        /* times a number */
-    ETCH_USE_SHIFT,        /* plus a number */
-    ETCH_USE_COPY,         /* the value under another name */
-    ETCH_USE_RENAMING,     /* x[S->S'] */
-    ETCH_USE_AVERAGE,      /* called by its name, and made of others: mean */
-    ETCH_USE_RECIPROCAL,   /* a / b */
-    ETCH_USE_TOTAL,        /* the cotangents of one value, added */
-    ETCH_USE_ACCUMULATION, /* a gradient added into its accumulator by a node of its own */
-    ETCH_USE_NORM,         /* sum of squares of the gradients */
-    ETCH_USE_LOAD,         /* how choices are spread over what they choose among */
-    ETCH_USE_SLICE_SHARD,  /* moves */
+    /* a * b */
+    ETCH_USE_PRODUCT,
+    /* a + b */
+    ETCH_USE_SUM,
+    /* a - b */
+    ETCH_USE_DIFFERENCE,
+    /* sum over dims */
+    ETCH_USE_REDUCTION,
+    /* times a number */
+    ETCH_USE_SCALE,
+    /* plus a number */
+    ETCH_USE_SHIFT,
+    /* the value under another name */
+    ETCH_USE_COPY,
+    /* x[S->S'] */
+    ETCH_USE_RENAMING,
+    /* called by its name, and made of others: mean */
+    ETCH_USE_AVERAGE,
+    /* a / b */
+    ETCH_USE_RECIPROCAL,
+    /* the cotangents of one value, added */
+    ETCH_USE_TOTAL,
+    /* a gradient added into its accumulator by a node of its own */
+    ETCH_USE_ACCUMULATION,
+    /* sum of squares of the gradients */
+    ETCH_USE_NORM,
+    /* how choices are spread over what they choose among */
+    ETCH_USE_LOAD,
+    /* moves */
+    ETCH_USE_SLICE_SHARD,
     ETCH_USE_REDUCE_SCATTER,
     ETCH_USE_ALL_TO_ALL,
     ETCH_USE_ALL_REDUCE,
@@ -115,18 +177,23 @@ typedef enum etch_use {
 } etch_use;
 
 typedef enum etch_result {
-    ETCH_RESULT_ACT, /* the dtype of activations */
+    /* the dtype of activations */
+    ETCH_RESULT_ACT,
     ETCH_RESULT_F32,
     ETCH_RESULT_I32,
-    ETCH_RESULT_SAID,      /* the call says it */
-    ETCH_RESULT_AS_OPERAND /* of operand 0 */
+    /* the call says it */
+    ETCH_RESULT_SAID,
+    /* of operand 0 */
+    ETCH_RESULT_AS_OPERAND
 } etch_result;
 
 /* A result beside the first: with the dims of result 0, or of an operand less `over` and `dot`. */
 typedef struct etch_extra {
-    const char *name; /* NULL: none */
+    /* NULL: none */
+    const char *name;
     etch_dtype dtype;
-    unsigned like; /* ETCH_EXTRA_AS_RESULT or ETCH_EXTRA_OF(operand) */
+    /* ETCH_EXTRA_AS_RESULT or ETCH_EXTRA_OF(operand) */
+    unsigned like;
 } etch_extra;
 
 enum { ETCH_EXTRA_AS_RESULT = 0 };
@@ -145,40 +212,64 @@ struct etch_call;
 
 struct etch_row {
     const char *name;
-    const char *operands;  /* names, for messages and help; those after `|` are optional */
-    unsigned takes, needs; /* etch_keyword bits */
-    unsigned one;          /* of these, keywords of dims that are one dim */
-    unsigned each; /* keywords of dims that name one for each operand, the same one for several, too */
-    etch_number_range number; /* of the positional number */
-    bool called;              /* a spec may call it by name */
+    /* names, for messages and help; those after `|` are optional */
+    const char *operands;
+    /* etch_keyword bits */
+    unsigned takes, needs;
+    /* of these, keywords of dims that are one dim */
+    unsigned one;
+    /* keywords of dims that name one for each operand, the same one for several, too */
+    unsigned each;
+    /* of the positional number */
+    etch_number_range number;
+    /* a spec may call it by name */
+    bool called;
     etch_shape shape;
     etch_role role;
-    etch_factor over, dot, state; /* what these dims are to the op; all others pass */
+    /* what these dims are to the op; all others pass */
+    etch_factor over, dot, state;
     etch_linear linear;
     etch_basis basis;
     uint32_t flop, flop_width, flop_state, flop_chunk;
-    uint32_t again;        /* of `flop`, what backward does a second time because forward has not kept it */
-    etch_op_family family; /* for conventions of counting */
-    bool matmul;           /* counts in matmul_flops (a product also needs dims of all three kinds) */
+    /* of `flop`, what backward does a second time because forward has not kept it */
+    uint32_t again;
+    /* for conventions of counting */
+    etch_op_family family;
+    /* counts in matmul_flops (a product also needs dims of all three kinds) */
+    bool matmul;
     etch_touch touch;
-    uint32_t
-        scores_first; /* ETCH_BASIS_SCORES: index of q among the operands (k and v follow); ETCH_BASIS_SCAN: of u */
-    uint32_t lead;            /* the operand whose shards decide before those of the others */
-    bool links;               /* operands and results that lack a dim `from` may be sharded on its `to` */
-    uint32_t stat_reductions; /* all-reduces of result 1 when `over` is sharded */
-    etch_result dtype;        /* of result 0 */
+    /* ETCH_BASIS_SCORES: index of q among the operands (k and v follow); ETCH_BASIS_SCAN: of u */
+    uint32_t scores_first;
+    /* the operand whose shards decide before those of the others */
+    uint32_t lead;
+    /* operands and results that lack a dim `from` may be sharded on its `to` */
+    bool links;
+    /* all-reduces of result 1 when `over` is sharded */
+    uint32_t stat_reductions;
+    /* of result 0 */
+    etch_result dtype;
     etch_extra extra;
-    unsigned extra_reads; /* ETCH_EXTRA_OF(..) of the operands that the extra result is made of; 0: all */
+    /* ETCH_EXTRA_OF(..) of the operands that the extra result is made of; 0: all */
+    unsigned extra_reads;
     etch_use use;
-    bool view;  /* the result is operand 0's memory, under the same or other dims */
-    bool stays; /* the result is memory that outlives the run: written and read by all that name it */
-    const char *serving; /* the row that takes its place when a model is served; NULL: itself */
-    bool updates;        /* an optimizer: `flop` per element of a weight */
-    uint32_t states;     /* an optimizer: tensors of the weight's size that it keeps, read and written */
-    const char *with_momentum; /* an optimizer: the row that takes its place when it keeps a momentum */
-    bool elide_same;           /* is nothing when the result has the dims of operand 0 */
-    bool inverts_map;          /* derived from a row with a map: from and to trade places */
-    const etch_grad *grads;    /* ends with {NULL}; NULL: no gradient */
+    /* the result is operand 0's memory, under the same or other dims */
+    bool view;
+    /* the result is memory that outlives the run: written and read by all that name it */
+    bool stays;
+    /* the row that takes its place when a model is served; NULL: itself */
+    const char *serving;
+    /* an optimizer: `flop` per element of a weight */
+    bool updates;
+    /* an optimizer: tensors of the weight's size that it keeps, read and written */
+    uint32_t states;
+    /* an optimizer: the row that takes its place when it keeps a momentum */
+    const char *with_momentum;
+    /* is nothing when the result has the dims of operand 0 */
+    bool elide_same;
+    /* derived from a row with a map: from and to trade places */
+    bool inverts_map;
+    /* ends with {NULL}; NULL: no gradient */
+    const etch_grad *grads;
     /* A call is made of calls of other rows: no op has this row. NULL for most. */
     etch_tensor *(*compose)(const struct etch_call *call);
     const char *help;
@@ -219,12 +310,18 @@ const etch_tensor *etch_route_root(const etch_tensor *indices);
 
 /* How a convention counts an op. All zero: as its row says. */
 typedef struct etch_flop_rule {
-    enum { ETCH_PAIRS_EXACT, ETCH_PAIRS_HALF, ETCH_PAIRS_FULL } pairs; /* of causal attention */
-    bool half;                                                         /* of whatever it is */
-    bool once;          /* not what the row says is done again */
-    bool product;       /* 2 for each combination of all dims, whatever the row says */
-    uint32_t element;   /* not 0: so many for each element of operand 0, whatever the row says */
-    const bool *single; /* by dim id: these have one element; NULL: none has */
+    /* of causal attention */
+    enum { ETCH_PAIRS_EXACT, ETCH_PAIRS_HALF, ETCH_PAIRS_FULL } pairs;
+    /* of whatever it is */
+    bool half;
+    /* not what the row says is done again */
+    bool once;
+    /* 2 for each combination of all dims, whatever the row says */
+    bool product;
+    /* not 0: so many for each element of operand 0, whatever the row says */
+    uint32_t element;
+    /* by dim id: these have one element; NULL: none has */
+    const bool *single;
 } etch_flop_rule;
 
 etch_expr etch_op_flop_by(etch_sym *sym, const etch_op *op, const etch_flop_rule *rule, etch_size_fn size,
@@ -244,7 +341,8 @@ typedef ETCH_VEC(const char *) etch_name_list;
 etch_name_list etch_graph_selectors(const etch_graph *graph);
 /* The forward tensor behind a recomputed copy or a cotangent. */
 const etch_tensor *etch_origin(const etch_tensor *tensor);
-/* The phase of what a loop does: what it runs again is recomputed, also inside of a loop that undoes another. */
+/* The phase of what a loop does: what it runs again is recomputed, also inside of a loop that undoes
+ * another. */
 etch_phase etch_loop_phase(const etch_loop *loop);
 
 /* ---- building, shared by the builder and the derivations ----------------------------------------------- */

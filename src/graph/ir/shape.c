@@ -292,7 +292,7 @@ static bool kept_dims(etch_call *call, etch_dim_list *out)
     return true;
 }
 
-/* ---- the entry points --------------------------------------------------------------------------------------- */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 /* The dims that one keyword names. */
 static bool dims_fit(const etch_call *call, const etch_keyword_info *info, etch_dim *const *dims,

@@ -1,9 +1,9 @@
 /* Routing: tokens to the experts that they choose, and back.
  *
- * An index tensor has the dims of tokens and, when a token chooses several, a dim of choices. `dispatch` gives
- * every expert a row of slots: all tokens and choices together fill the slots of all experts, so that on an
- * axis that divides tokens or choices it divides slots (the op's map, tokens -> slots). `collect` is the way
- * back. */
+ * An index tensor has the dims of tokens and, when a token chooses several, a dim of choices. `dispatch`
+ * gives every expert a row of slots: all tokens and choices together fill the slots of all experts, so that
+ * on an axis that divides tokens or choices it divides slots (the op's map, tokens -> slots). `collect` is
+ * the way back. */
 #include "graph/ir/ir_int.h"
 
 const etch_tensor *etch_route_root(const etch_tensor *indices)
@@ -136,7 +136,8 @@ static void set_links(etch_call *call, const etch_dim_list *tokens, etch_dim *sl
     }
 }
 
-/* Slots are a dim of their own: they are not what indices choose from, and operands from `first` on have others. */
+/* Slots are a dim of their own: they are not what indices choose from, and operands from `first` on have
+ * others. */
 static bool slots_are_new(const etch_call *call, uint32_t first, const etch_dim *slots)
 {
     if (etch_route_indexed(call->ins[1]) == slots) {

@@ -1,7 +1,9 @@
-/* The state-space scan: its shape, and its FLOP by the chunked algorithm (Dao and Gu 2024, arXiv 2405.21060, section 6).
+/* The state-space scan: its shape, and its FLOP by the chunked algorithm (Dao and Gu 2024, arXiv 2405.21060,
+ * section 6).
  *
- * Operands u[..,S,P], dt[..,S], a[..], b[..,S,N], c[..,S,N]: heads are the dims of dt beside S, groups those of b
- * and c beside S and N, of which each group serves several heads; P is the width that u has beside the heads.
+ * Operands u[..,S,P], dt[..,S], a[..], b[..,S,N], c[..,S,N]: heads are the dims of dt beside S, groups those
+ * of b and c beside S and N, of which each group serves several heads; P is the width that u has beside the
+ * heads.
  *     h[t] = exp(-dt[t] exp(a)) h[t-1] + dt[t] b[t] u[t],   y[t] = c[t] h[t]
  * Per chunk of L positions there are L(L+1)/2 pairs of a position and an earlier one, or itself. */
 #include "graph/ir/ir_int.h"

@@ -35,8 +35,10 @@ const etch_row *etch_row_for(const etch_graph *graph, etch_use use)
 /* ---- moves ------------------------------------------------------------------------------------------ */
 
 static const struct {
-    const char *name; /* as in queries */
-    etch_use use;     /* ETCH_USE_NONE: no op of a graph makes it */
+    /* as in queries */
+    const char *name;
+    /* ETCH_USE_NONE: no op of a graph makes it */
+    etch_use use;
 } collectives[ETCH_COLLECTIVE_COUNT] = {
     [ETCH_NO_COLLECTIVE] = {"none", ETCH_USE_NONE},
     [ETCH_SLICE] = {"slice_shard", ETCH_USE_SLICE_SHARD},

@@ -3,15 +3,19 @@
 
 /* A loop-carried value: as it enters an iteration, or leaves the last one. */
 typedef struct carried {
-    const etch_loop *loop; /* NULL: neither */
+    /* NULL: neither */
+    const etch_loop *loop;
     uint32_t carry;
 } carried;
 
 typedef struct search {
     const etch_graph *graph;
-    bool *live;             /* by tensor id: does a result depend on it? */
-    carried *carried;       /* by tensor id */
-    const etch_op **reader; /* by tensor id: the first op that reads it */
+    /* by tensor id: does a result depend on it? */
+    bool *live;
+    /* by tensor id */
+    carried *carried;
+    /* by tensor id: the first op that reads it */
+    const etch_op **reader;
     ETCH_VEC(etch_tensor *) work;
 } search;
 

@@ -98,8 +98,8 @@ static bool has_result_dims(const etch_op *op, const etch_tensor *operand)
     return true;
 }
 
-/* Is the only partial operand summed down, with nothing but what is smaller? Then its summands are added after the op, in a
- * smaller tensor: rows of tables when they are pooled. */
+/* Is the only partial operand summed down, with nothing but what is smaller? Then its summands are added
+ * after the op, in a smaller tensor: rows of tables when they are pooled. */
 static bool sums_later(const etch_placing *pl, uint32_t axis)
 {
     const etch_op *op = pl->op;
@@ -135,8 +135,8 @@ static etch_state choose_factor(etch_placer *p, const etch_placing *pl, uint32_t
     return factor_of_route(p, op, axis, state ? state : factor_of_request(p, pl, axis));
 }
 
-/* Which partial operands of this axis go through the op, as bits: all of them, or one. Of several the last one that
- * backward does not ask for, too: the others are needed whole, this one nowhere. */
+/* Which partial operands of this axis go through the op, as bits: all of them, or one. Of several the last
+ * one that backward does not ask for, too: the others are needed whole, this one nowhere. */
 static uint32_t passing_partials(const etch_placer *p, const etch_placing *pl, uint32_t axis)
 {
     const etch_op *op = pl->op;
@@ -202,9 +202,9 @@ static void place_axis(etch_placer *p, etch_placing *pl, uint32_t axis)
     }
 }
 
-/* Axes that divide one token dim take the slots apart together, outer ones first, and a shard of slots is to mean
- * the same in all ops that route alike. So one may join only inside those of ops before, and one may go only with
- * those inside it. `before`: the token dims of the ops before. */
+/* Axes that divide one token dim take the slots apart together, outer ones first, and a shard of slots is to
+ * mean the same in all ops that route alike. So one may join only inside those of ops before, and one may go
+ * only with those inside it. `before`: the token dims of the ops before. */
 static bool takes_others_apart(const etch_placer *p, const etch_placing *pl, const etch_state *before,
                                uint32_t axis)
 {
@@ -239,8 +239,8 @@ static void keep_slots(etch_placer *p, etch_placing *pl)
     }
 }
 
-/* An axis inside one that an operand has to be gathered over is gathered, too, in the same collective, and divides no
- * work: tokens on (tp,g) that are needed whole on tp alone. */
+/* An axis inside one that an operand has to be gathered over is gathered, too, in the same collective, and
+ * divides no work: tokens on (tp,g) that are needed whole on tp alone. */
 static uint32_t non_innermost(const etch_placer *p, const etch_placing *pl)
 {
     uint32_t axes = 0;
@@ -257,8 +257,8 @@ static bool is_divided(const etch_placing *pl, uint32_t axis, etch_state dim)
     return false;
 }
 
-/* An axis does not divide work because the result is wanted divided, where one outside of it joins the dim later: the
- * result is cut after that one. */
+/* An axis does not divide work because the result is wanted divided, where one outside of it joins the dim
+ * later: the result is cut after that one. */
 static uint32_t deferred(const etch_placer *p, const etch_placing *pl)
 {
     const etch_requested_layout *requested = &p->requests[pl->op->outs[0]->id];

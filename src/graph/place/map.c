@@ -135,8 +135,8 @@ void etch_map_boundary(etch_placer *p, const etch_boundary *boundary, const etch
         if (!(boundary->axes & (1u << a)))
             continue;
         place[a] = map[a];
-        /* A result's dim that the outer map does not name keeps its shards, and a partial sum stays one: whoever
-         * reads it knows best where to. */
+        /* A result's dim that the outer map does not name keeps its shards, and a partial sum stays one:
+         * whoever reads it knows best where to. */
         bool keeps = boundary->leaves && !map[a] && now[a] &&
                      (now[a] == ETCH_PARTIAL || !etch_map_dim(p->plan, boundary->to, now[a]));
         if (keeps)
@@ -179,7 +179,8 @@ typedef struct shard_walk {
     const etch_placer *p;
     const char *dim;
     const etch_shard *found;
-    uint32_t axes; /* bits that the entry must have */
+    /* bits that the entry must have */
+    uint32_t axes;
 } shard_walk;
 
 static void visit_shards(shard_walk *w, const etch_shard *shards, uint32_t count)

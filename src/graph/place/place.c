@@ -16,7 +16,8 @@ static void place_region(etch_placer *p, const etch_region *region, etch_placed_
 
 /* ---- which version of a value an op reads ----------------------------------------------------------- */
 
-/* Consumers see a pinned value as the pin holds it; later passes see a partial result as forward resolved it. */
+/* Consumers see a pinned value as the pin holds it; later passes see a partial result as forward resolved
+ * it. */
 static etch_value *value_for(const etch_placer *p, const etch_tensor *tensor, etch_phase phase)
 {
     uint32_t id = tensor->id;
@@ -330,7 +331,8 @@ static uint32_t add_alike(etch_placer *p, etch_op *op, etch_value **summands, ui
     return left;
 }
 
-/* Moves a cotangent to `goal`, except that it may stay partial where `goal` is replicated; on the axes `whole` it may not. */
+/* Moves a cotangent to `goal`, except that it may stay partial where `goal` is replicated; on the axes
+ * `whole` it may not. */
 static etch_value *reshard_cotangent(etch_placer *p, etch_op *op, etch_value *value, const etch_state *goal,
                                      uint32_t whole)
 {
@@ -366,8 +368,8 @@ static void level(etch_placer *p, etch_op *op, etch_value **a, etch_value **b)
     *b = reshard(p, *b, none, of_b, op->phase, op->scope, provenance);
 }
 
-/* Is the tensor another look at one, as it is or moved by a pin or the border of a scope? Then its cotangent goes on to
- * that one as it is, to be added there before anything moves, and to be moved once. */
+/* Is the tensor another look at one, as it is or moved by a pin or the border of a scope? Then its cotangent
+ * goes on to that one as it is, to be added there before anything moves, and to be moved once. */
 static bool is_seen_through(const etch_tensor *tensor)
 {
     const etch_op *op = tensor->producer;
@@ -451,7 +453,8 @@ static bool is_pinned(etch_placer *p, const etch_loop *loop, uint32_t i)
     return carry->init && etch_map_pin(p, carry->init, place);
 }
 
-/* The loop-carried values of a loop that the plan has a scope for go back to where the map around it has it. */
+/* The loop-carried values of a loop that the plan has a scope for go back to where the map around it has
+ * it. */
 static void leave_loop(etch_placer *p, const etch_loop *loop, etch_phase phase)
 {
     const etch_boundary left = etch_boundary_of_loop(&p->plan_regions, loop);

@@ -1,5 +1,6 @@
-/* Placement, shared by its files: where plans put tensors (map.c), what results are wanted for (request.c), moves
- * (reshard.c), and the walk that decides op by op (place.c). The rules' numbers are those of docs/placement.md. */
+/* Placement, shared by its files: where plans put tensors (map.c), what results are wanted for (request.c),
+ * moves (reshard.c), and the walk that decides op by op (place.c). The rules' numbers are those of
+ * docs/placement.md. */
 #ifndef ETCH_GRAPH_PLACE_PLACE_INT_H
 #define ETCH_GRAPH_PLACE_PLACE_INT_H
 
@@ -14,8 +15,8 @@ void etch_plan_remark_idle(const etch_placer *p);
 
 /* ---- map.c --------------------------------------------------------------------------------------------- */
 
-/* The state of every axis for a tensor with these dims under the map of `plan_region` (R1). Reports an axis that
- * would divide two dims. */
+/* The state of every axis for a tensor with these dims under the map of `plan_region` (R1). Reports an axis
+ * that would divide two dims. */
 void etch_map_place(etch_placer *p, const etch_plan_region *plan_region, const etch_tensor *tensor,
                     etch_state *place);
 /* The pin of a tensor of the forward pass; false when there is none. Reports dims that it lacks. */
@@ -35,10 +36,11 @@ void etch_map_require_pairs(etch_placer *p, const etch_dim *dim, uint32_t axes);
 
 /* ---- uneven.c ------------------------------------------------------------------------------------------ */
 
-/* Which part of `dim` a rank has that `axes` divide, from 0: a formula of its coordinates. Notes that they matter. */
+/* Which part of `dim` a rank has that `axes` divide, from 0: a formula of its coordinates. Notes that they
+ * matter. */
 etch_expr etch_work_share_index(etch_placer *p, const etch_dim *dim, uint32_t axes);
 
-/* ---- request.c ------------------------------------------------------------------------------------------ */
+/* ---- request.c ----------------------------------------------------------------------------------------- */
 
 void etch_request_uses(etch_placer *p, const etch_region *region);
 /* Finds the requested layouts of the results of a region's ops (R3), last op first. */
@@ -49,21 +51,25 @@ void etch_request_carried(etch_placer *p, etch_loop_carried value, etch_state *p
  * most. */
 etch_loop_carried etch_request_carried_at_end(const etch_tensor *tensor);
 
-/* ---- factors.c ------------------------------------------------------------------------------------------ */
+/* ---- factors.c ----------------------------------------------------------------------------------------- */
 
 typedef struct etch_placing {
     etch_op *op;
     etch_value **ins;
-    etch_state (*need)[ETCH_MAX_AXES];   /* by operand */
-    etch_state (*result)[ETCH_MAX_AXES]; /* by result */
+    /* by operand */
+    etch_state (*need)[ETCH_MAX_AXES];
+    /* by result */
+    etch_state (*result)[ETCH_MAX_AXES];
     etch_state factor[ETCH_MAX_AXES];
-    uint32_t stat_axes; /* axes over which a statistic is reduced */
-    uint32_t excluded;  /* axes that would take other slots apart than elsewhere: they divide nothing */
+    /* axes over which a statistic is reduced */
+    uint32_t stat_axes;
+    /* axes that would take other slots apart than elsewhere: they divide nothing */
+    uint32_t excluded;
 } etch_placing;
 
 void etch_factors_choose(etch_placer *p, etch_placing *pl);
 
-/* ---- reshard.c -------------------------------------------------------------------------------------------- */
+/* ---- reshard.c ----------------------------------------------------------------------------------------- */
 
 etch_value *etch_value_new(etch_placer *p, etch_tensor *tensor, const etch_state *place);
 etch_step *etch_step_new(etch_placer *p, etch_op *op, const etch_row *row, etch_phase phase,

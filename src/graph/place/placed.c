@@ -39,7 +39,8 @@ static uint32_t bits_of(const etch_product *product)
     return bits;
 }
 
-/* The first product of the plan that has more than one axis, all of them among `axes`; NULL when there is none. */
+/* The first product of the plan that has more than one axis, all of them among `axes`; NULL when there is
+ * none. */
 static const etch_product *product_in(const etch_plan *plan, uint32_t axes)
 {
     for (uint32_t i = 0; i < plan->products.count; i++) {
@@ -87,7 +88,7 @@ etch_expr etch_group_size(const etch_placed *placed, uint32_t axes)
     return size;
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------------- */
+/* ---- steps --------------------------------------------------------------------------------------------- */
 
 etch_role etch_step_role(const etch_step *step)
 {

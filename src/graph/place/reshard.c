@@ -66,10 +66,10 @@ static bool is_shard(etch_state state)
     return state && state != ETCH_PARTIAL;
 }
 
-/* Does `other`, on a dim that `axis` leaves or joins now, keep it from that? Only the innermost axis of a dim may leave it
- * or join it: the shards of the outer ones stay where they are. Slots have no order that would have to be kept. But
- * what is to leave any dim leaves before another joins: that one would divide shards, and what is left when they are
- * gathered is not its part of the whole. */
+/* Does `other`, on a dim that `axis` leaves or joins now, keep it from that? Only the innermost axis of a dim
+ * may leave it or join it: the shards of the outer ones stay where they are. Slots have no order that would
+ * have to be kept. But what is to leave any dim leaves before another joins: that one would divide shards,
+ * and what is left when they are gathered is not its part of the whole. */
 static bool is_in_the_way(const etch_placer *p, const etch_state *now, const etch_state *goal, uint32_t axis,
                           uint32_t other)
 {
@@ -100,7 +100,8 @@ static bool may_reshard(const etch_placer *p, const etch_state *now, const etch_
     return true;
 }
 
-/* The first order of collectives, at most one of a kind, that leads to `goal`; NO_MOVE at its end. False: there is none. */
+/* The first order of collectives, at most one of a kind, that leads to `goal`; NO_MOVE at its end. False:
+ * there is none. */
 static bool order_collectives(const etch_placer *p, const etch_state *now, const etch_state *goal,
                               etch_collective *order)
 {
@@ -148,7 +149,8 @@ static const char *axes_with_last(const etch_placer *p, const etch_shard *line, 
     return text.text;
 }
 
-/* Reports which axis is kept from moving by which, at the line that has both on the dim, or at that which asks for it. */
+/* Reports which axis is kept from moving by which, at the line that has both on the dim, or at that which
+ * asks for it. */
 static void refuse_reshard(etch_placer *p, const etch_value *value, const etch_state *goal,
                            const etch_provenance *provenance)
 {
@@ -221,7 +223,8 @@ static bool is_brought(const etch_placer *p, const etch_placed_copy *c)
     return false;
 }
 
-/* May the phase in work read the copy of an earlier one? Weights are no matter of this: they are there in both. */
+/* May the phase in work read the copy of an earlier one? Weights are no matter of this: they are there in
+ * both. */
 static bool is_kept(const etch_placer *p, const etch_placed_copy *c, etch_phase phase)
 {
     return p->plan->keep_gathers && c->phase < phase && c->from->tensor->kind != ETCH_WEIGHT &&

@@ -5,7 +5,8 @@
 #include "graph/ir/row.h"
 #include "graph/place/place.h"
 
-/* The role of a step's op; ETCH_ROLE_RESHARD for collectives, ETCH_ROLE_FREE for a rank's own shard of a value. */
+/* The role of a step's op; ETCH_ROLE_RESHARD for collectives, ETCH_ROLE_FREE for a rank's own shard of a
+ * value. */
 etch_role etch_step_role(const etch_step *step);
 /* Is it an op whose result is its operand's memory: a view, or a slice of it? False for NULL. */
 bool etch_step_shows(const etch_step *step);

@@ -1,5 +1,5 @@
-/* Work that differs among the ranks of an axis: causal queries that are divided in contiguous parts. Late queries see
- * more keys. The formulas of such work have the coordinate of the rank on the axis in them. */
+/* Work that differs among the ranks of an axis: causal queries that are divided in contiguous parts. Late
+ * queries see more keys. The formulas of such work have the coordinate of the rank on the axis in them. */
 #include "graph/place/place_int.h"
 
 etch_expr etch_coordinate(etch_sym *sym, uint32_t axis)

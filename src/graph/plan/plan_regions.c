@@ -1,8 +1,8 @@
-/* The regions of a model that the scopes of a plan speak of: calls of modules, loops, statements. They are nested, as
- * the program is; two selectors may choose the same one. Found once, before anything is placed.
+/* The regions of a model that the scopes of a plan speak of: calls of modules, loops, statements. They are
+ * nested, as the program is; two selectors may choose the same one. Found once, before anything is placed.
  *
- * requires: a training graph and a plan. provides: for each op and tensor of the forward pass the innermost region
- * that it is in, for each region the axes whose use its scopes change. */
+ * requires: a training graph and a plan. provides: for each op and tensor of the forward pass the innermost
+ * region that it is in, for each region the axes whose use its scopes change. */
 #include <string.h>
 
 #include "graph/ir/row.h"
@@ -11,9 +11,11 @@
 /* A region while the others are looked for: which forward ops it has. */
 typedef struct area {
     etch_plan_region plan_region;
-    bool *has; /* by op id */
+    /* by op id */
+    bool *has;
     uint32_t size;
-    bool *only_reader; /* by tensor id */
+    /* by tensor id */
+    bool *only_reader;
 } area;
 
 typedef ETCH_VEC(area *) area_list;
@@ -128,9 +130,10 @@ static void choose(finder *f, const char *selector, index_list *out)
     }
 }
 
-/* ---- nesting -------------------------------------------------------------------------------------------- */
+/* ---- nesting ------------------------------------------------------------------------------------------- */
 
-/* Of regions that have the same ops the loop is outside, then the statement, then the call that is all of it. */
+/* Of regions that have the same ops the loop is outside, then the statement, then the call that is all of
+ * it. */
 static uint32_t depth_of(const etch_plan_region *plan_region)
 {
     return plan_region->loop ? 0 : plan_region->result ? 1 : 2;
@@ -178,7 +181,7 @@ static etch_plan_region *deeper(const finder *f, etch_plan_region *plan_region, 
     return !now || holds(f, now, other) ? &other->plan_region : plan_region;
 }
 
-/* ---- what is in which region ------------------------------------------------------------------------------ */
+/* ---- what is in which region --------------------------------------------------------------------------- */
 
 static void place_ops(const finder *f, const etch_plan_regions *plan_regions, const etch_region *region)
 {
@@ -247,7 +250,7 @@ static void place_given(const finder *f, const etch_plan_regions *plan_regions)
     }
 }
 
-/* ---- weights of statements ------------------------------------------------------------------------------ */
+/* ---- weights of statements ----------------------------------------------------------------------------- */
 
 /* By tensor: is it read, and by no op that the area has not? */
 static void note_readers(const area *a, const etch_region *region, bool *elsewhere)
@@ -274,7 +277,7 @@ static void find_readers(const finder *f, area *a)
         a->only_reader[i] = a->only_reader[i] && !elsewhere[i];
 }
 
-/* ---- scopes of the plan --------------------------------------------------------------------------------- */
+/* ---- scopes of the plan -------------------------------------------------------------------------------- */
 
 /* Is the area inside one that the override chooses? */
 static bool is_inside(const finder *f, const etch_override *o, const area *inner)
@@ -401,7 +404,7 @@ const bool *etch_plan_scope_ops(const etch_graph *graph, const etch_plan *plan, 
     return ops;
 }
 
-/* ---- questions ------------------------------------------------------------------------------------------ */
+/* ---- questions ----------------------------------------------------------------------------------------- */
 
 static const etch_op *first_op(const etch_op *op)
 {

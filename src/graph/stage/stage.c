@@ -1,13 +1,13 @@
 /* Stages: a placed graph as a chain of layers that may be cut between any two.
  *
- * requires: placed regions, before kernels are made. provides: the segments of the chain, the stage position of every
- * step and loop of the top level, what is alive where the chain may be cut, where weights are used.
+ * requires: placed regions, before kernels are made. provides: the segments of the chain, the stage position
+ * of every step and loop of the top level, what is alive where the chain may be cut, where weights are used.
  *
- * What the plan lists is at stage position where it is listed. Everything else of the forward pass runs where its last
- * operand that has a stage position is made; with none, where its first consumer runs. What is derived runs where its
- * forward op does; sums of cotangents where the last part of them arrives. A value crosses a cut as its
- * producer left it, but never as a partial sum: the move that resolves one, or that a pin asks for, runs with
- * the producer, every other move with its first consumer. */
+ * What the plan lists is at stage position where it is listed. Everything else of the forward pass runs where
+ * its last operand that has a stage position is made; with none, where its first consumer runs. What is
+ * derived runs where its forward op does; sums of cotangents where the last part of them arrives. A value
+ * crosses a cut as its producer left it, but never as a partial sum: the move that resolves one, or that a
+ * pin asks for, runs with the producer, every other move with its first consumer. */
 #include <string.h>
 
 #include "graph/stage/stage_int.h"
@@ -16,15 +16,20 @@ typedef struct staging {
     etch_placer *p;
     etch_placed *placed;
     etch_stages *stages;
-    bool backward; /* along the backward pass, where stage positions fall */
+    /* along the backward pass, where stage positions fall */
+    bool backward;
     /* by value id */
-    etch_position *made_at; /* where it is made; ETCH_NO_POSITION: it can be had anywhere */
-    etch_position *first;   /* its first reader in the region in work */
-    etch_position *last;    /* its last reader */
+    /* where it is made; ETCH_NO_POSITION: it can be had anywhere */
+    etch_position *made_at;
+    /* its first reader in the region in work */
+    etch_position *first;
+    /* its last reader */
+    etch_position *last;
     bool *made_backward;
 } staging;
 
-/* Its first layer: with all of a segment that is a loop, each of its iterations would do what is done once. */
+/* Its first layer: with all of a segment that is a loop, each of its iterations would do what is done
+ * once. */
 static const etch_position chain_begin = ETCH_FIRST_OF;
 
 bool etch_position_is_loop(const etch_stages *stages, etch_position position)
@@ -33,7 +38,7 @@ bool etch_position_is_loop(const etch_stages *stages, etch_position position)
            stages->segments.at[etch_position_segment(position)].loop;
 }
 
-/* ---- stage positions ---------------------------------------------------------------------------------------------- */
+/* ---- stage positions ----------------------------------------------------------------------------------- */
 
 static bool is_view(const etch_step *step)
 {
@@ -80,8 +85,8 @@ static etch_position loop_end(const staging *s, etch_position position)
 
 typedef void read_visitor(void *data, etch_value *value, etch_position at);
 
-/* Values that the body of a loop reads, at any depth. Those that it makes itself have no stage position, so that reading it says
- * nothing. Goes as deep as loops are nested. */
+/* Values that the body of a loop reads, at any depth. Those that it makes itself have no stage position, so
+ * that reading it says nothing. Goes as deep as loops are nested. */
 static void visit_body(const etch_placed_region *region, etch_position at, read_visitor *visit, void *data)
 {
     for (uint32_t i = 0; i < region->items.count; i++) {
@@ -99,7 +104,8 @@ static void visit_body(const etch_placed_region *region, etch_position at, read_
         visit(data, region->carries.at[k].out, at);
 }
 
-/* Values that a loop of the top level reads: the values that it begins with at `begin`, all else at `body`. */
+/* Values that a loop of the top level reads: the values that it begins with at `begin`, all else at
+ * `body`. */
 static void visit_loop(const etch_placed_loop *loop, etch_position begin, etch_position body,
                        read_visitor *visit, void *data)
 {
@@ -110,7 +116,7 @@ static void visit_loop(const etch_placed_loop *loop, etch_position begin, etch_p
         visit_body(loop->bodies.at[k], body, visit, data);
 }
 
-/* ---- stage positions ---------------------------------------------------------------------------------------------- */
+/* ---- stage positions ----------------------------------------------------------------------------------- */
 
 static etch_position loop_position(const etch_stages *stages, const etch_loop *loop)
 {
@@ -243,8 +249,8 @@ static void set_positions(staging *s, const etch_placed_region *region, bool bac
 
 /* ---- what is alive at a cut ---------------------------------------------------------------------------- */
 
-/* `last` is kept in the order of the chain: for a value of the forward pass the greatest stage position that reads it,
- * in either pass; for one of the backward pass the least. `s->backward` is that of the value. */
+/* `last` is kept in the order of the chain: for a value of the forward pass the greatest stage position that
+ * reads it, in either pass; for one of the backward pass the least. `s->backward` is that of the value. */
 static void note_last(void *data, etch_value *value, etch_position at)
 {
     const staging *s = data;
@@ -269,8 +275,8 @@ static void note_reads(staging *s, const etch_placed_region *region, bool backwa
     }
 }
 
-/* Is a value that is made at `made` and read last at `last` alive where the chain is cut between the stage positions
- * `before` and `after`? */
+/* Is a value that is made at `made` and read last at `last` alive where the chain is cut between the stage
+ * positions `before` and `after`? */
 static bool is_alive(const staging *s, etch_position made, etch_position last, etch_position before,
                      etch_position after)
 {
@@ -375,7 +381,7 @@ static void find_cuts(staging *s)
     }
 }
 
-/* ---- order ---------------------------------------------------------------------------------------------- */
+/* ---- order --------------------------------------------------------------------------------------------- */
 
 /* A chain is worked through in one direction: reports what reads at `position` and is made later. */
 static bool check_reader(const staging *s, const char *reader, etch_span span, etch_position ready,
@@ -416,7 +422,7 @@ static void check_order(staging *s)
     }
 }
 
-/* ---- weights -------------------------------------------------------------------------------------------- */
+/* ---- weights ------------------------------------------------------------------------------------------- */
 
 static void note_use(void *data, etch_value *value, etch_position at)
 {
@@ -532,7 +538,7 @@ void etch_placed_weight_groups(etch_placed *placed)
     }
 }
 
-/* ---- the segment points ------------------------------------------------------------------------------------------- */
+/* ---- the segment points -------------------------------------------------------------------------------- */
 
 static etch_position *no_positions(const staging *s)
 {

@@ -1,9 +1,8 @@
 /* The chain that a stage line lists: which parts of the forward pass are its layers.
  *
- * A name selects a loop, all calls of a module (by a path: those of its callers), or the statements whose result has the
- * tag or is the tensor. A
- * statement is everything that it takes to compute its result: norm and product of z = norm(x) * head. What
- * several names select is of the layer that comes first. */
+ * A name selects a loop, all calls of a module (by a path: those of its callers), or the statements whose
+ * result has the tag or is the tensor. A statement is everything that it takes to compute its result: norm
+ * and product of z = norm(x) * head. What several names select is of the layer that comes first. */
 #include <string.h>
 
 #include "graph/stage/stage_int.h"
@@ -11,8 +10,10 @@
 typedef struct selecting {
     etch_placer *p;
     etch_stages *stages;
-    bool **stated; /* by name of the line, then op id: is the op of a statement that it selects? */
-    bool *found;   /* by name of the line: it is a layer */
+    /* by name of the line, then op id: is the op of a statement that it selects? */
+    bool **stated;
+    /* by name of the line: it is a layer */
+    bool *found;
 } selecting;
 
 static const char *name_at(const selecting *s, uint32_t k)
@@ -20,7 +21,7 @@ static const char *name_at(const selecting *s, uint32_t k)
     return s->stages->line->selectors[k];
 }
 
-/* ---- what a name selects -------------------------------------------------------------------------------- */
+/* ---- what a name selects ------------------------------------------------------------------------------- */
 
 static bool *stated_by(const selecting *s, const char *name)
 {
@@ -50,7 +51,7 @@ static bool item_is_selected(const selecting *s, const etch_item *item, uint32_t
     return item->op ? op_is_selected(s, item->op, k) : strcmp(item->loop->name, name_at(s, k)) == 0;
 }
 
-/* ---- layers ---------------------------------------------------------------------------------------------- */
+/* ---- layers -------------------------------------------------------------------------------------------- */
 
 static uint32_t entry_of(const selecting *s, const etch_item *item)
 {
@@ -96,7 +97,7 @@ static void find_entries(const selecting *s)
     }
 }
 
-/* ---- names that are no layers ---------------------------------------------------------------------------- */
+/* ---- names that are no layers -------------------------------------------------------------------------- */
 
 static bool region_selects(const selecting *s, const etch_region *region, uint32_t k)
 {
@@ -121,8 +122,8 @@ static const char *unit_with(const selecting *s, uint32_t k)
     return NULL;
 }
 
-/* Names that are listed and are no segment of the chain. A name that the model does not have at all may be one of
- * another model that shares the plan. */
+/* Names that are listed and are no segment of the chain. A name that the model does not have at all may be
+ * one of another model that shares the plan. */
 static void check_names(const selecting *s)
 {
     const etch_stage_line *line = s->stages->line;

@@ -3,7 +3,7 @@
 
 #include "graph/stage/stage_int.h"
 
-/* ---- sizes ---------------------------------------------------------------------------------------------- */
+/* ---- sizes --------------------------------------------------------------------------------------------- */
 
 static uint64_t model_chunk_count(const etch_stage_numbers *n)
 {
@@ -101,7 +101,7 @@ static viewing begin(const etch_placed *placed)
     return v;
 }
 
-/* ---- with numbers --------------------------------------------------------------------------------------- */
+/* ---- with numbers -------------------------------------------------------------------------------------- */
 
 typedef struct window {
     uint64_t first, end;
@@ -195,7 +195,7 @@ const etch_stage_view *etch_stage_view_of(const etch_placed *placed, const etch_
     return v.view;
 }
 
-/* ---- as formulas ---------------------------------------------------------------------------------------- */
+/* ---- as formulas --------------------------------------------------------------------------------------- */
 
 /* The one loop of the chain; UINT32_MAX when there is none, or another. */
 static uint32_t only_loop(const etch_stages *stages)
@@ -286,7 +286,7 @@ const etch_stage_view *etch_stage_view_class(const etch_placed *placed, etch_sta
     return v.view;
 }
 
-/* ---- questions ------------------------------------------------------------------------------------------ */
+/* ---- questions ----------------------------------------------------------------------------------------- */
 
 etch_expr etch_stage_share(const etch_stage_view *view, etch_position position)
 {

@@ -1,5 +1,5 @@
-/* In which dtype collectives send what they move: that of the tensor, unless `dtype` lines say another one for
- * weights, for gradients, or for what is on its way to experts and back. */
+/* In which dtype collectives send what they move: that of the tensor, unless `dtype` lines say another one
+ * for weights, for gradients, or for what is on its way to experts and back. */
 #include "graph/step/step_int.h"
 
 /* The value before moves, renames and identities. */

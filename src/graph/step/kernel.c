@@ -3,11 +3,11 @@
  * requires: placed regions, items in program order. provides: kernels of every region in issue order,
  * step->kernel.
  *
- * By default a product, norm, ... anchors a kernel. An elementwise step joins the kernel that makes its latest
- * operand; where a collective or a loop makes it, or nothing in the region does, the step begins a kernel
- * without an anchor, which the first anchor that reads it takes over. By op, every step is a kernel. By block,
- * a step joins the one before it, as long as no collective and no loop is between them, and the last product,
- * norm, ... is the anchor. Phases stay apart: what is recomputed is no kernel of backward.
+ * By default a product, norm, ... anchors a kernel. An elementwise step joins the kernel that makes its
+ * latest operand; where a collective or a loop makes it, or nothing in the region does, the step begins a
+ * kernel without an anchor, which the first anchor that reads it takes over. By op, every step is a kernel.
+ * By block, a step joins the one before it, as long as no collective and no loop is between them, and the
+ * last product, norm, ... is the anchor. Phases stay apart: what is recomputed is no kernel of backward.
  *
  * A kernel stands in the order of its region where its anchor stands, or its first step while it has none.
  * Everything that a kernel reads then stands before it: an anchor reads what stands before the anchor; a
@@ -18,31 +18,43 @@
 #include "graph/step/step_int.h"
 
 typedef struct group {
-    struct group *into; /* the group that took this one over */
+    /* the group that took this one over */
+    struct group *into;
     const etch_placed_region *region;
-    uint32_t item;     /* where it stands */
-    etch_step *anchor; /* NULL: elementwise steps only */
+    /* where it stands */
+    uint32_t item;
+    /* NULL: elementwise steps only */
+    etch_step *anchor;
     etch_phase phase;
-    etch_position position; /* steps of two stages are no kernel */
-    bool read;              /* by something that stands outside */
-    bool gathered;          /* reads weights that were gathered for it */
-    uint32_t interval;      /* of the top level: counted over its loops */
+    /* steps of two stages are no kernel */
+    etch_position position;
+    /* by something that stands outside */
+    bool read;
+    /* reads weights that were gathered for it */
+    bool gathered;
+    /* of the top level: counted over its loops */
+    uint32_t interval;
     etch_kernel *kernel;
-    uint32_t index; /* of the kernel */
+    /* of the kernel */
+    uint32_t index;
 } group;
 
 /* The producer of a value: a group, a loop, or nothing that runs (region NULL). */
 typedef struct maker {
     const etch_placed_region *region;
-    group *group;  /* NULL: a loop */
-    uint32_t item; /* of the loop */
+    /* NULL: a loop */
+    group *group;
+    /* of the loop */
+    uint32_t item;
 } maker;
 
 /* The steps that a granularity lets a step join. */
 typedef struct rule {
     const char *name;
-    bool operands; /* an elementwise step: the maker of its latest operand, or the anchor that reads it */
-    bool segment;  /* any step: the one before it */
+    /* an elementwise step: the maker of its latest operand, or the anchor that reads it */
+    bool operands;
+    /* any step: the one before it */
+    bool segment;
 } rule;
 
 static const rule rules[ETCH_GRANULARITY_COUNT] = {
@@ -58,18 +70,23 @@ const char *etch_granularity_name(etch_granularity granularity)
 
 typedef struct grouping {
     etch_placed *placed;
-    uint32_t interval; /* of the top level, at work */
+    /* of the top level, at work */
+    uint32_t interval;
     const rule *rule;
     etch_arena *scratch;
-    maker *makers;         /* by value id */
-    group **groups;        /* by step id; NULL: no node */
-    etch_kernel **made_by; /* by value id */
+    /* by value id */
+    maker *makers;
+    /* by step id; NULL: no node */
+    group **groups;
+    /* by value id */
+    etch_kernel **made_by;
 } grouping;
 
 /* An operand, traced to what makes it. */
 typedef struct origin {
     maker by;
-    bool sharded; /* a rank's own shard of it is read */
+    /* a rank's own shard of it is read */
+    bool sharded;
 } origin;
 
 static group *group_now(group *g)
@@ -123,8 +140,8 @@ static group *group_before(const grouping *g, const etch_placed_region *region, 
     return collective ? NULL : before;
 }
 
-/* May the anchor of `taker` take over the group that makes one of its operands? Copies of weights do not last until
- * a loop has run. */
+/* May the anchor of `taker` take over the group that makes one of its operands? Copies of weights do not last
+ * until a loop has run. */
 static bool is_free_to_take(const origin *from, const group *taker)
 {
     const group *taken = from->by.group;

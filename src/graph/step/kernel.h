@@ -14,8 +14,8 @@ void etch_shard_weights(etch_placed *placed);
 /* Groups the steps of every region into kernels, in issue order, and fills what they read, write and cost.
  * Needs the finished regions; called once, by `etch_place`. */
 void etch_kernels(etch_placed *placed, etch_granularity granularity);
-/* Fills buckets, updates, gathers and the clipping norm. Needs `weight_of`, `sync_axes` and `zero_axes`; called
- * once, by `etch_place`. */
+/* Fills buckets, updates, gathers and the clipping norm. Needs `weight_of`, `sync_axes` and `zero_axes`;
+ * called once, by `etch_place`. */
 void etch_updates(etch_placed *placed);
 /* The axes that number the stages; none without stages. */
 uint32_t etch_stage_axes(const etch_placed *placed);
@@ -36,18 +36,20 @@ etch_expr etch_update_elements(const etch_placed *placed, const etch_tensor *wei
 
 /* The collectives that a weight takes part in at the end of a step, in the order in which they happen. */
 typedef struct etch_ending_collective {
-    etch_collective collective; /* ETCH_NO_COLLECTIVE: there is none in this place */
+    /* ETCH_NO_COLLECTIVE: there is none in this place */
+    etch_collective collective;
     uint32_t axes;
     bool every_microbatch;
-    etch_expr bytes; /* payload of one rank, for one copy */
+    /* payload of one rank, for one copy */
+    etch_expr bytes;
 } etch_ending_collective;
 
 enum { ETCH_ENDING_COLLECTIVES = 3 };
 
 void etch_ending_collectives(const etch_placed *placed, const etch_tensor *weight,
                              etch_ending_collective collectives[ETCH_ENDING_COLLECTIVES]);
-/* FLOP and bytes of the optimizer for one element of `weight`, and how many of the bytes it reads (`reads` may be NULL);
- * zero without an optimizer. */
+/* FLOP and bytes of the optimizer for one element of `weight`, and how many of the bytes it reads (`reads`
+ * may be NULL); zero without an optimizer. */
 uint32_t etch_update_flop(const etch_training *training);
 /* Bytes that the optimizer keeps of one element: copies that it works on, and all else. */
 uint32_t etch_master_bytes(const etch_training *training);

@@ -7,9 +7,12 @@
 typedef struct local {
     const etch_placed *placed;
     const etch_step *step;
-    const etch_dim *counted; /* queries whose pairs are counted all together, or NULL */
-    const etch_dim *shown;   /* keys, of which the part of the queries that a rank has sees.. */
-    etch_expr seen;          /* ..so many */
+    /* queries whose pairs are counted all together, or NULL */
+    const etch_dim *counted;
+    /* keys, of which the part of the queries that a rank has sees.. */
+    const etch_dim *shown;
+    /* ..so many */
+    etch_expr seen;
 } local;
 
 static bool is_linked(const etch_step *step, etch_state factor, const etch_dim *dim)
@@ -38,9 +41,9 @@ static etch_expr local_size(const void *data, const etch_dim *dim)
     return dim == l->counted ? size : etch_div(training->graph->sym, size, parts_of(l, dim));
 }
 
-/* Contiguous parts of the queries see the keys up to their end: those before all queries (of a cache), and those of
- * the parts before. What a convention counts of a causal attention, and pairs that only the user knows, are spread
- * evenly all the same. */
+/* Contiguous parts of the queries see the keys up to their end: those before all queries (of a cache), and
+ * those of the parts before. What a convention counts of a causal attention, and pairs that only the user
+ * knows, are spread evenly all the same. */
 static bool see_part(local *l, const etch_flop_rule *rule)
 {
     const etch_attrs *attrs = &l->step->op->attrs;
@@ -88,12 +91,18 @@ typedef struct io {
     etch_placed *placed;
     etch_sym *sym;
     etch_kernel *const *made_by;
-    bool *used;       /* by value id: something reads it */
-    bool *leaves;     /* by value id: something outside its kernel reads it */
-    uint32_t *reader; /* by value id: the last kernel that listed it, counted from 1 */
-    uint32_t *whole;  /* by value id: the last kernel that reads all of it */
-    uint32_t *adder;  /* by tensor id of a gradient: the last kernel that adds to all of it */
-    uint32_t kernels; /* counted so far */
+    /* by value id: something reads it */
+    bool *used;
+    /* by value id: something outside its kernel reads it */
+    bool *leaves;
+    /* by value id: the last kernel that listed it, counted from 1 */
+    uint32_t *reader;
+    /* by value id: the last kernel that reads all of it */
+    uint32_t *whole;
+    /* by tensor id of a gradient: the last kernel that adds to all of it */
+    uint32_t *adder;
+    /* counted so far */
+    uint32_t kernels;
 } io;
 
 static void use(const io *x, etch_value *value, const etch_kernel *by)
@@ -165,8 +174,8 @@ static const etch_dim *slots_of(const etch_op *op, const etch_tensor *weight)
     return NULL;
 }
 
-/* Elements of an operand that the step reads. Where few tokens are served, experts without one are left out; in
- * training every expert has some. */
+/* Elements of an operand that the step reads. Where few tokens are served, experts without one are left out;
+ * in training every expert has some. */
 static etch_expr elements_read(const io *x, const etch_step *step, const etch_value *root)
 {
     etch_expr all = etch_value_elements(x->placed, root);

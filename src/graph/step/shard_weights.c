@@ -1,35 +1,43 @@
 /* Weights that ranks hold in parts (ZeRO-3, FSDP): gathers before what reads them.
  *
- * requires: placed regions whose steps read weights whole, stage positions, zero_axes. provides: the same regions with
- * gathers, and steps that read their copies; placed->gatherings.
+ * requires: placed regions whose steps read weights whole, stage positions, zero_axes. provides: the same
+ * regions with gathers, and steps that read their copies; placed->gatherings.
  *
- * a weight group is an iteration of an outermost loop, or what lies between two of them and runs in one stage. Where it
- * begins there is one all-gather for each set of axes, of all weights that the weight group reads. Backward has weight groups of
- * its own, which gather again, unless copies last longer: what they read, and the weights whose gradients they
- * make. Units have copies of their own; only what iterations of a loop share is gathered once, before the
- * loop, where copies last and there is one stage. */
+ * a weight group is an iteration of an outermost loop, or what lies between two of them and runs in one
+ * stage. Where it begins there is one all-gather for each set of axes, of all weights that the weight group
+ * reads. Backward has weight groups of its own, which gather again, unless copies last longer: what they
+ * read, and the weights whose gradients they make. Units have copies of their own; only what iterations of a
+ * loop share is gathered once, before the loop, where copies last and there is one stage. */
 #include "graph/step/step_int.h"
 
 /* A weight whose whole copy is at hand. */
 typedef struct gathered_copy {
     const etch_tensor *weight;
     etch_value *whole;
-    etch_value *shard;       /* what backward gathers from, if that is no part of the rank's own; else NULL */
-    const etch_region *body; /* of the forward pass: where it is gathered; NULL at the top level */
-    etch_position position;  /* at the top level */
+    /* what backward gathers from, if that is no part of the rank's own; else NULL */
+    etch_value *shard;
+    /* of the forward pass: where it is gathered; NULL at the top level */
+    const etch_region *body;
+    /* at the top level */
+    etch_position position;
 } gathered_copy;
 
 typedef struct wanted {
-    etch_value *weight; /* as the plan's shards place it */
-    etch_phase phase;   /* of what reads it first */
-    uint32_t axes;      /* to gather it over; 0: a copy is at hand */
+    /* as the plan's shards place it */
+    etch_value *weight;
+    /* of what reads it first */
+    etch_phase phase;
+    /* to gather it over; 0: a copy is at hand */
+    uint32_t axes;
     const gathered_copy *kept;
 } wanted;
 
 typedef struct weight_group {
-    uint32_t interval; /* of the top level: counted over its loops */
+    /* of the top level: counted over its loops */
+    uint32_t interval;
     etch_position position;
-    uint32_t first; /* item before which it gathers */
+    /* item before which it gathers */
+    uint32_t first;
     ETCH_VEC(wanted) wants;
     ETCH_VEC(gathered_copy) copies;
 } weight_group;
@@ -47,11 +55,15 @@ typedef struct sharder {
     const etch_zero *zero;
     etch_arena *arena, *scratch;
     bool backward;
-    etch_value **shards;          /* by tensor id: the rank's own part of a weight, once it is asked for */
-    bool *shared;                 /* by the same: iterations of a loop read a weight of the top level */
-    ETCH_VEC(gathered_copy) kept; /* what forward has gathered */
+    /* by tensor id: the rank's own part of a weight, once it is asked for */
+    etch_value **shards;
+    /* by the same: iterations of a loop read a weight of the top level */
+    bool *shared;
+    /* what forward has gathered */
+    ETCH_VEC(gathered_copy) kept;
     /* of the region at work */
-    item_list items; /* made anew */
+    /* made anew */
+    item_list items;
     ETCH_VEC(view) views;
     uint32_t first_view;
 } sharder;
@@ -105,7 +117,7 @@ static etch_value *set_result(etch_step *step, uint32_t result, etch_value *valu
     return step->outs[result] = value;
 }
 
-/* ---- what weight groups read ----------------------------------------------------------------------------------- */
+/* ---- what weight groups read --------------------------------------------------------------------------- */
 
 /* Are copies of the weight made once, for all that reads it? Else each weight group has its own. */
 static bool is_common(const sharder *s, const etch_tensor *weight)
@@ -131,8 +143,8 @@ static void want_inits(const sharder *s, weight_group *u, const etch_placed_loop
             want(s, u, etch_loop_carries(loop)->at[i].init, etch_loop_phase(loop->loop));
 }
 
-/* a weight group is gathered as a whole: backward's has all weights whose gradients it makes, read or not, as the flat
- * parameters of FSDP. */
+/* a weight group is gathered as a whole: backward's has all weights whose gradients it makes, read or not, as
+ * the flat parameters of FSDP. */
 static void want_step(const sharder *s, weight_group *u, const etch_step *step)
 {
     for (uint32_t i = 0; i < step->in_count && !is_free(step); i++)
@@ -191,7 +203,8 @@ static uint32_t axes_of(const sharder *s, const etch_tensor *weight)
     return s->backward && s->zero->backward_axes ? axes & s->zero->backward_axes : axes;
 }
 
-/* How often one run of the weight group finds the weight: once for each iteration of the loops inside the weight group. */
+/* How often one run of the weight group finds the weight: once for each iteration of the loops inside the
+ * weight group. */
 static etch_expr copies_of(const sharder *s, const etch_tensor *weight)
 {
     etch_sym *sym = s->placed->training->graph->sym;
@@ -201,7 +214,8 @@ static etch_expr copies_of(const sharder *s, const etch_tensor *weight)
     return copies;
 }
 
-/* The part of a forward copy that backward gathers from, where that is not the rank's own part of the weight. */
+/* The part of a forward copy that backward gathers from, where that is not the rank's own part of the
+ * weight. */
 static etch_value *leave_shard(sharder *s, const etch_step *gather, etch_value *whole)
 {
     const uint32_t axes = gather->axes & s->zero->backward_axes;
@@ -226,7 +240,8 @@ static etch_value *part_of(const sharder *s, const wanted *w)
     return s->shards[id];
 }
 
-/* How long copies last that are gathered over `axes`: forward's for backward, when it gathers them over nothing. */
+/* How long copies last that are gathered over `axes`: forward's for backward, when it gathers them over
+ * nothing. */
 static etch_keep lasting(const sharder *s, uint32_t axes)
 {
     const bool over_nothing = !s->backward && s->zero->backward_axes && !(axes & s->zero->backward_axes);
@@ -482,7 +497,7 @@ static void shard_top(sharder *s, etch_placed_region *region)
     set_items(s, region);
 }
 
-/* ---- the entry points ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 /* Finds the weights of the top level that iterations of loops read. */
 static void find_shared(sharder *s, const etch_placed_region *region)

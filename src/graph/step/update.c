@@ -1,4 +1,5 @@
-/* The end of a step: reduction of gradients, clipping norm, optimizer, gathering of weights, by weight groups. */
+/* The end of a step: reduction of gradients, clipping norm, optimizer, gathering of weights, by weight
+ * groups. */
 #include "graph/step/step_int.h"
 
 /* ---- one element --------------------------------------------------------------------------------------- */
@@ -25,8 +26,8 @@ uint32_t etch_moment_bytes(const etch_training *training)
 }
 
 /* Reads the gradient, the weight (its master copy when there is one) and what the optimizer keeps; writes all
- * but the gradient back, and the weight as well when it has a master copy. A copy of the gradient is written and read
- * besides. */
+ * but the gradient back, and the weight as well when it has a master copy. A copy of the gradient is written
+ * and read besides. */
 uint32_t etch_update_bytes(const etch_training *training, const etch_tensor *weight, uint32_t *reads)
 {
     const etch_row *row = training->train.optimizer.row;
@@ -72,8 +73,8 @@ etch_expr etch_update_elements(const etch_placed *placed, const etch_tensor *wei
 }
 
 /* Over axes that divide the states, partial gradients become shards, and what is left partial is all-reduced
- * as shards; a gradient that is whole on such an axis is cut without a collective, before anything moves. Where
- * ranks hold gradients in parts, each microbatch adds to the parts. */
+ * as shards; a gradient that is whole on such an axis is cut without a collective, before anything moves.
+ * Where ranks hold gradients in parts, each microbatch adds to the parts. */
 void etch_ending_collectives(const etch_placed *placed, const etch_tensor *weight,
                              etch_ending_collective collectives[ETCH_ENDING_COLLECTIVES])
 {
@@ -103,7 +104,7 @@ void etch_ending_collectives(const etch_placed *placed, const etch_tensor *weigh
             collectives[i].collective = ETCH_NO_COLLECTIVE;
 }
 
-/* ---- weight groups --------------------------------------------------------------------------------------------- */
+/* ---- weight groups ------------------------------------------------------------------------------------- */
 
 etch_tensor **etch_gradients_by_weight(const etch_training *training, etch_arena *arena)
 {
@@ -119,7 +120,8 @@ typedef struct ending {
     const etch_training *training;
     etch_sym *sym;
     etch_arena *arena;
-    etch_tensor **gradients; /* by weight */
+    /* by weight */
+    etch_tensor **gradients;
 } ending;
 
 /* Elements of the i-th weight of a weight group that a rank updates, all copies. */
@@ -134,8 +136,8 @@ static etch_expr times(const ending *e, etch_expr elements, uint32_t constant)
     return etch_mul(e->sym, elements, etch_int(e->sym, constant));
 }
 
-/* The bucket of the weight group for this move, made when it is the first of its kind: those from `first` on are the
- * weight group's, in rising order of axes. */
+/* The bucket of the weight group for this move, made when it is the first of its kind: those from `first` on
+ * are the weight group's, in rising order of axes. */
 static etch_bucket *bucket_for(const ending *e, etch_buckets *list, uint32_t first,
                                etch_weight_group *weight_group, const etch_ending_collective *collective)
 {

@@ -51,7 +51,7 @@ static bool report_nothing_divided(const etch_placed *placed)
     return false;
 }
 
-/* ---- weight groups ---------------------------------------------------------------------------------------------- */
+/* ---- weight groups ------------------------------------------------------------------------------------- */
 
 static const etch_loop *loop_named(const etch_region *region, const char *name)
 {
@@ -87,7 +87,7 @@ static bool check_groups(const etch_placed *placed)
     return true;
 }
 
-/* ---- the entry points ------------------------------------------------------------------------------------------- */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 /* A weight that is neither read nor trained has nothing to divide before level 3. */
 static bool *updated_weights(const etch_placed *placed, etch_arena *scratch)

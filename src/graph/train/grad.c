@@ -6,8 +6,8 @@
  * undone; when its producer is reached they become one op `add_cotangents`, and placement decides how they
  * are added and moved. Gradients of weights are not collected: each contribution is added into the
  * accumulator in place. A loop is undone by a loop that runs the iterations backwards; with recomputation its
- * body begins with a copy of the forward body; each class of iterations is undone by a body of its own. Only what a
- * trainable weight needs is derived. */
+ * body begins with a copy of the forward body; each class of iterations is undone by a body of its own. Only
+ * what a trainable weight needs is derived. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -447,8 +447,10 @@ static etch_tensor *backward_carry(etch_deriver *d, etch_region *back, etch_tens
 typedef struct undoing {
     const etch_loop *loop;
     etch_loop *back;
-    etch_tensor **inits;          /* by loop-carried value: the cotangent of its result, or NULL */
-    etch_cotangent_terms **terms; /* by class */
+    /* by loop-carried value: the cotangent of its result, or NULL */
+    etch_tensor **inits;
+    /* by class */
+    etch_cotangent_terms **terms;
 } undoing;
 
 typedef ETCH_VEC(uint32_t) ids_list;
@@ -602,7 +604,7 @@ static void derive_region(etch_deriver *d, const etch_region *forward, etch_regi
     }
 }
 
-/* ---- weight groups ------------------------------------------------------------------------------------------ */
+/* ---- weight groups ------------------------------------------------------------------------------------- */
 
 /* `body`: of an outermost loop, or NULL. */
 static etch_weight_group *group_at(etch_training *training, uint32_t segment, etch_region *body)
@@ -618,8 +620,8 @@ static etch_weight_group *group_at(etch_training *training, uint32_t segment, et
     return weight_group;
 }
 
-/* How often a weight exists in one weight group: once for each iteration of the loops around its declaration inside
- * the outermost one. */
+/* How often a weight exists in one weight group: once for each iteration of the loops around its declaration
+ * inside the outermost one. */
 static etch_expr copies_in_group(etch_sym *sym, const etch_tensor *weight)
 {
     etch_expr copies = etch_int(sym, 1);
@@ -677,7 +679,7 @@ static void sort_groups(etch_training *training)
         }
 }
 
-/* ---- the entry points --------------------------------------------------------------------------------------- */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 static void make_gradients(etch_deriver *d)
 {

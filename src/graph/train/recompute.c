@@ -1,12 +1,12 @@
 /* Recomputation: values of the forward pass that are made again in backward instead of being kept.
  *
- * requires: a checked forward graph, called by the derivation in the order in which it undoes ops. provides: copies of
- * forward ops in the backward region, of phase `recompute`.
+ * requires: a checked forward graph, called by the derivation in the order in which it undoes ops. provides:
+ * copies of forward ops in the backward region, of phase `recompute`.
  *
- * A loop, or a call of a module, is recomputed as a whole from what enters it, right before the first of its ops is
- * undone; what it carries on stays kept where later ops read it. A statement that is chosen by a tag or as module.tensor
- * keeps nothing of what it makes, its result included: an op of it is recomputed when one of its values is first read.
- * Something chosen inside of something chosen is run once more for each. */
+ * A loop, or a call of a module, is recomputed as a whole from what enters it, right before the first of its
+ * ops is undone; what it carries on stays kept where later ops read it. A statement that is chosen by a tag
+ * or as module.tensor keeps nothing of what it makes, its result included: an op of it is recomputed when one
+ * of its values is first read. Something chosen inside of something chosen is run once more for each. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -237,7 +237,8 @@ static etch_tensor *cloned_tensor(etch_deriver *d, etch_tensor *of)
     return copy;
 }
 
-/* Adds a copy to the end of `into`; before the loop that is being made there, if the derivation is inside it. */
+/* Adds a copy to the end of `into`; before the loop that is being made there, if the derivation is inside
+ * it. */
 static void add_copy(etch_deriver *d, etch_op *copy, etch_region *into)
 {
     etch_region_add_op(d->graph, into, copy);
@@ -383,10 +384,13 @@ etch_tensor *etch_recompute_read(etch_deriver *d, etch_tensor *tensor)
 /* ---- what nobody reads ------------------------------------------------------------------------------ */
 
 typedef struct sifting {
-    bool *read; /* by tensor id */
+    /* by tensor id */
+    bool *read;
     bool changed;
-    bool *made;      /* by tensor id: what is left makes it */
-    bool *loop_left; /* by loop */
+    /* by tensor id: what is left makes it */
+    bool *made;
+    /* by loop */
+    bool *loop_left;
 } sifting;
 
 static void note_read(sifting *s, const etch_tensor *tensor)

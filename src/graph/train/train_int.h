@@ -12,34 +12,48 @@ typedef ETCH_VEC(etch_tensor *) etch_tensor_list;
 typedef struct etch_recompute_block {
     const etch_scope *scope;
     const etch_region *region;
-    uint32_t first, end; /* its items */
-    bool recomputed;     /* has been recomputed */
+    /* its items */
+    uint32_t first, end;
+    /* has been recomputed */
+    bool recomputed;
 } etch_recompute_block;
 
 typedef struct etch_recomputing {
-    bool *loops;                           /* by forward loop: its iterations are recomputed */
-    ETCH_VEC(etch_recompute_block) blocks; /* outer ones before those inside them */
-    bool *dropped;         /* by forward tensor id: not kept, but made again when it is first read */
-    bool *wanted;          /* by forward op id: it has been recomputed for that */
-    etch_tensor **version; /* by forward tensor id: the copy in force, or NULL */
+    /* by forward loop: its iterations are recomputed */
+    bool *loops;
+    /* outer ones before those inside them */
+    ETCH_VEC(etch_recompute_block) blocks;
+    /* by forward tensor id: not kept, but made again when it is first read */
+    bool *dropped;
+    /* by forward op id: it has been recomputed for that */
+    bool *wanted;
+    /* by forward tensor id: the copy in force, or NULL */
+    etch_tensor **version;
 } etch_recomputing;
 
 /* Contributions to the cotangents of forward values, in one region. */
 typedef struct etch_cotangent_terms {
-    etch_tensor_list *to;   /* by forward id */
-    ETCH_VEC(uint32_t) ids; /* to which something was contributed */
+    /* by forward id */
+    etch_tensor_list *to;
+    /* to which something was contributed */
+    ETCH_VEC(uint32_t) ids;
 } etch_cotangent_terms;
 
 typedef struct etch_deriver {
     etch_graph *graph;
     etch_training *training;
-    uint32_t forward_count;      /* tensors of the forward graph: ids below it */
-    bool *needs;                 /* by forward id: does a trainable weight stand after it? */
-    etch_cotangent_terms *terms; /* of the region in work */
+    /* tensors of the forward graph: ids below it */
+    uint32_t forward_count;
+    /* by forward id: does a trainable weight stand after it? */
+    bool *needs;
+    /* of the region in work */
+    etch_cotangent_terms *terms;
     /* Empty ones: there is one for every region that is open, not for all. */
     ETCH_VEC(etch_cotangent_terms *) idle;
-    etch_loop **loop_version; /* by forward loop: its recomputed copy, or NULL */
-    etch_region **reverse_of; /* by forward loop: the body in work that undoes it */
+    /* by forward loop: its recomputed copy, or NULL */
+    etch_loop **loop_version;
+    /* by forward loop: the body in work that undoes it */
+    etch_region **reverse_of;
     etch_recomputing recomputed;
     bool failed, found_integer;
 } etch_deriver;

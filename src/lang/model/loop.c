@@ -1,13 +1,13 @@
 /* Loops: `repeat n as i { ... }` becomes one body for each class of iterations.
  *
- * Conditions on the index decide what an iteration does. The body is elaborated once for each way in which they
- * can come out: a condition that the decisions before it leave open is taken to hold, and once the body is done
- * it is elaborated again with the last of these decisions turned round, until all have been. So only conditions
- * that are reached make classes, and what cannot happen makes none.
+ * Conditions on the index decide what an iteration does. The body is elaborated once for each way in which
+ * they can come out: a condition that the decisions before it leave open is taken to hold, and once the body
+ * is done it is elaborated again with the last of these decisions turned round, until all have been. So only
+ * conditions that are reached make classes, and what cannot happen makes none.
  *
- * What a condition says is kept as breaks, iterations from which on it holds, and as residues modulo a period.
- * Breaks are formulas, and their order need not be known: for every set of breaks that an iteration can have
- * passed there is a segment from the greatest of them to the least of the others. */
+ * What a condition says is kept as breaks, iterations from which on it holds, and as residues modulo a
+ * period. Breaks are formulas, and their order need not be known: for every set of breaks that an iteration
+ * can have passed there is a segment from the greatest of them to the least of the others. */
 #include <string.h>
 
 #include "lang/model/model_int.h"
@@ -15,11 +15,15 @@
 enum { MOST_BREAKS = 30, MOST_INTERVALS = 256, MOST_PERIOD = 256, MOST_CLASSES = 64 };
 #define NO_BREAK UINT32_MAX
 
-/* A condition: the break `low` is passed and `high` is not, or the residue is one of these; or the contrary. */
+/* A condition: the break `low` is passed and `high` is not, or the residue is one of these; or the
+ * contrary. */
 typedef struct index_test {
-    uint32_t low, high; /* NO_BREAK: says nothing */
-    uint32_t modulus;   /* 1: says nothing */
-    bool *residues;     /* by residue: does it hold? */
+    /* NO_BREAK: says nothing */
+    uint32_t low, high;
+    /* 1: says nothing */
+    uint32_t modulus;
+    /* by residue: does it hold? */
+    bool *residues;
     bool negated;
 } index_test;
 
@@ -32,7 +36,8 @@ typedef ETCH_VEC(decision) decisions;
 
 /* Iterations that have passed the same breaks. */
 typedef struct interval {
-    uint32_t passed; /* bits of breaks */
+    /* bits of breaks */
+    uint32_t passed;
     etch_expr first, end;
 } interval;
 
@@ -46,13 +51,17 @@ struct etch_turn {
     uint32_t reaches[MOST_BREAKS], at_start, at_end;
     uint32_t period;
     ETCH_VEC(index_test) tests;
-    ETCH_VEC(interval) intervals; /* those that may have iterations */
-    decisions path;               /* of the body in work, */
-    uint32_t at;                  /* as far as it has come to them */
-    ETCH_VEC(decisions) classes;  /* of the bodies that are done */
+    /* those that may have iterations */
+    ETCH_VEC(interval) intervals;
+    /* of the body in work, */
+    decisions path;
+    /* as far as it has come to them */
+    uint32_t at;
+    /* of the bodies that are done */
+    ETCH_VEC(decisions) classes;
 };
 
-/* ---- what an iteration can be --------------------------------------------------------------------------- */
+/* ---- what an iteration can be -------------------------------------------------------------------------- */
 
 /* Are there no iterations from `first` to before `end`, whatever the params are? */
 static bool is_empty(etch_sym *sym, etch_expr first, etch_expr end)
@@ -141,7 +150,7 @@ static bool agrees(const etch_turn *t, const decisions *path, uint32_t count, ui
     return true;
 }
 
-/* ---- decisions ------------------------------------------------------------------------------------------ */
+/* ---- decisions ----------------------------------------------------------------------------------------- */
 
 /* Does the test hold in the body in work? Where that is open, it is decided. */
 static bool decide(etch_turn *t, uint32_t test)
@@ -178,7 +187,7 @@ static bool turn_round(etch_turn *t)
     return true;
 }
 
-/* ---- conditions ----------------------------------------------------------------------------------------- */
+/* ---- conditions ---------------------------------------------------------------------------------------- */
 
 /* The bound name of an index in the expression, or NULL. The tree's height bounds the recursion. */
 static const etch_bound_name *index_in(const etch_env *env, const etch_ast_expr *expr)
@@ -360,9 +369,11 @@ static etch_relation mirrored(etch_relation relation)
 
 /* A condition taken apart: `side RELATION right`; right NULL: 0. */
 typedef struct condition {
-    const etch_ast_expr *side, *right; /* the index or its remainder; what it is compared with */
+    /* the index or its remainder; what it is compared with */
+    const etch_ast_expr *side, *right;
     etch_relation relation;
-    bool divisor; /* `right | side` */
+    /* `right | side` */
+    bool divisor;
 } condition;
 
 static bool take_apart(const etch_env *env, const etch_ast_expr *expr, condition *c)
@@ -429,7 +440,7 @@ etch_truth etch_env_decide_index(etch_env *env, const etch_ast_expr *expr)
     return decide(t, known) ? ETCH_YES : ETCH_NO;
 }
 
-/* ---- the loop ------------------------------------------------------------------------------------------- */
+/* ---- the loop ------------------------------------------------------------------------------------------ */
 
 static uint32_t class_of(const etch_turn *t, uint32_t passed, uint32_t residue)
 {

@@ -467,7 +467,7 @@ static bool refuse_own_meshes(etch_plan_builder *b, const etch_ast_lines *lines,
     return found;
 }
 
-/* ---- the entry points ------------------------------------------------------------------------------------------ */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 static const etch_plan *build(etch_spec *spec, const etch_symbol *symbol)
 {

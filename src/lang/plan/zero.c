@@ -109,15 +109,14 @@ static void read_group(etch_plan_builder *b, const etch_ast_def *def, etch_zero 
 
 static const struct option {
     const char *name;
-    uint32_t level; /* the least that it means something for */
-    const char *now; /* of an old name: the one that took its place */
+    /* the least that it means something for */
+    uint32_t level;
+    /* of an old name: the one that took its place */
+    const char *now;
     void (*read)(etch_plan_builder *b, const etch_ast_def *def, etch_zero *out);
-} options[] = {{"again", 3, NULL, read_again},
-               {"group", 3, NULL, read_group},
-               {"keep", 3, NULL, read_keep},
-               {"prefetch", 3, NULL, read_prefetch},
-               {"reduce", 1, NULL, read_reduce},
-               {"unit", 3, "group", read_group}};
+} options[] = {{"again", 3, NULL, read_again},   {"group", 3, NULL, read_group},
+               {"keep", 3, NULL, read_keep},     {"prefetch", 3, NULL, read_prefetch},
+               {"reduce", 1, NULL, read_reduce}, {"unit", 3, "group", read_group}};
 enum { OPTION_COUNT = sizeof options / sizeof *options };
 
 const char *etch_zero_option_at(uint32_t index)

@@ -1,5 +1,5 @@
-/* Networks: models that a program builds through include/etch/graph.h. Each function is a guarded request, so that a
- * limit never jumps over frames of the program. */
+/* Networks: models that a program builds through include/etch/graph.h. Each function is a guarded request, so
+ * that a limit never jumps over frames of the program. */
 #include "session/api/api.h"
 
 #include <string.h>
@@ -10,7 +10,8 @@ struct etch_network {
     etch_session *session;
     etch_site *site;
     etch_graph *graph;
-    etch_status broken; /* when it is not ETCH_OK, every request gives NULL */
+    /* when it is not ETCH_OK, every request gives NULL */
+    etch_status broken;
 };
 
 static const etch_span nowhere = {0, 0};
@@ -27,8 +28,10 @@ typedef struct request {
     etch_tensor **results;
     const etch_network_argument *arguments;
     bool flag;
-    etch_tensor *tensor; /* made */
-    etch_dim *dim;       /* made */
+    /* made */
+    etch_tensor *tensor;
+    /* made */
+    etch_dim *dim;
 } request;
 
 static etch_status run_body(void *data)

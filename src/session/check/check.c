@@ -9,8 +9,10 @@ typedef struct checking {
     ETCH_VEC(etch_demand) demands;
     ETCH_VEC(etch_absence) absences;
     ETCH_VEC(etch_verdict) verdicts;
-    etch_status status; /* of lowering, when everything is bound */
-    bool unknown;       /* a claim could not be decided */
+    /* of lowering, when everything is bound */
+    etch_status status;
+    /* a claim could not be decided */
+    bool unknown;
 } checking;
 
 /* ---- models and plans ------------------------------------------------------------------------------- */
@@ -23,8 +25,8 @@ static bool has_demand(const checking *c, const char *plan, const char *text)
     return false;
 }
 
-/* Do the values contradict a demand of the plan? What has no value yet contradicts nothing. `size`, `divisor`:
- * with the values. */
+/* Do the values contradict a demand of the plan? What has no value yet contradicts nothing. `size`,
+ * `divisor`: with the values. */
 static bool is_contradicted(etch_session *session, const etch_compiled *p, const etch_requirement *r,
                             etch_expr *size, etch_expr *divisor)
 {
@@ -171,8 +173,9 @@ static void list_demands(checking *c, etch_compiled *p)
     list_stage_demands(c, p);
 }
 
-/* Plans are made for some runs of a spec, not for all. One that the values of an infer block exclude, as tokens
- * of a sequence are no longer divided when there is one, is not for it, unless the user names the run. */
+/* Plans are made for some runs of a spec, not for all. One that the values of an infer block exclude, as
+ * tokens of a sequence are no longer divided when there is one, is not for it, unless the user names the
+ * run. */
 static bool concerns(const checking *c, const etch_compiled *p)
 {
     etch_session *session = c->session;
@@ -317,7 +320,7 @@ static void check_claims(checking *c, const etch_settings *in_force)
     etch_remark_open(session);
 }
 
-/* ---- the entry points --------------------------------------------------------------------------------------- */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 static void list_names(const etch_session *session, etch_check_report *report)
 {

@@ -122,7 +122,8 @@ static bool same_recompute(const etch_compiled *a, const etch_compiled *b)
     return of_a || of_b ? a->plan == b->plan : true;
 }
 
-/* Does what is known of one hold for the other, which is of the same model? That there is none, for example. */
+/* Does what is known of one hold for the other, which is of the same model? That there is none, for
+ * example. */
 static bool same_training(const etch_compiled *known, const etch_compiled *p)
 {
     const etch_train *train = known->model ? &known->model->train : NULL;

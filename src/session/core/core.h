@@ -13,7 +13,8 @@
 
 /* Costs of one rank of a stage. */
 typedef struct etch_stage_costs {
-    const etch_stage_view *view; /* NULL: there is one stage */
+    /* NULL: there is one stage */
+    const etch_stage_view *view;
     etch_cost_list costs;
 } etch_stage_costs;
 
@@ -27,30 +28,41 @@ typedef struct etch_stage_memory {
 /* One model under one train block and one set of values, as far as it was needed: costs of the whole job
  * need no plan, costs of one rank need it placed. */
 typedef struct etch_compiled {
-    const char *run;       /* as asked; NULL: the spec's choice */
-    const etch_plan *plan; /* may be NULL */
+    /* as asked; NULL: the spec's choice */
+    const char *run;
+    /* may be NULL */
+    const etch_plan *plan;
     const etch_settings *settings;
-    etch_model *model;       /* NULL: could not be built, and that has been reported */
-    etch_training *training; /* without a backward pass when the model is not trained */
-    etch_placed *placed;     /* NULL until asked for, or when it could not be placed */
+    /* NULL: could not be built, and that has been reported */
+    etch_model *model;
+    /* without a backward pass when the model is not trained */
+    etch_training *training;
+    /* NULL until asked for, or when it could not be placed */
+    etch_placed *placed;
     bool tried_to_place;
-    bool allowed, divided,
-        fits; /* the values have been found to mean something: for the model, under the plan, for
-                                    its stages */
-    const etch_op_roles *op_roles; /* NULL until asked for */
+    /* the values have been found to mean something: for the model, under the plan, for its stages */
+    bool allowed, divided, fits;
+    /* NULL until asked for */
+    const etch_op_roles *op_roles;
     etch_cost_list graph_costs;
-    ETCH_VEC(etch_stage_costs *) stage_costs;   /* of one rank, as far as they were asked for */
-    ETCH_VEC(etch_stage_memory *) stage_memory; /* likewise */
+    /* of one rank, as far as they were asked for */
+    ETCH_VEC(etch_stage_costs *) stage_costs;
+    /* likewise */
+    ETCH_VEC(etch_stage_memory *) stage_memory;
 } etch_compiled;
 
 /* The values in force with one run and plan. */
 typedef struct etch_in_force {
-    const char *run;       /* as asked; NULL: the spec's choice */
-    const etch_plan *plan; /* may be NULL */
-    const char *named;     /* the plans beside which this one was named; NULL: alone */
+    /* as asked; NULL: the spec's choice */
+    const char *run;
+    /* may be NULL */
+    const etch_plan *plan;
+    /* the plans beside which this one was named; NULL: alone */
+    const char *named;
     bool defaults;
     etch_settings settings;
-    bool fine; /* false: they have errors, which have been reported */
+    /* false: they have errors, which have been reported */
+    bool fine;
 } etch_in_force;
 
 /* A mesh axis that a value of communication takes to be larger than 1. */
@@ -61,34 +73,46 @@ typedef struct etch_open_axis {
 
 /* An assumption of a formula about the stages of a plan. */
 typedef struct etch_open_stages {
-    const char *text;  /* "pp > 1 stages" */
-    etch_expr in_form; /* not 0 where it holds */
+    /* "pp > 1 stages" */
+    const char *text;
+    /* not 0 where it holds */
+    etch_expr in_form;
     const etch_plan *plan;
 } etch_open_stages;
 
-/* The limit of what the formulas of one request cost: see etch_sym_limits. Of all that the baseline asks, the largest needs some 200
- * million: half a second to two, by what is counted. */
+/* The limit of what the formulas of one request cost: see etch_sym_limits. Of all that the baseline asks, the
+ * largest needs some 200 million: half a second to two, by what is counted. */
 enum { ETCH_REQUEST_OPERATIONS = 250000000 };
 
 struct etch_session {
     etch_mem *mem;
-    etch_arena *reports; /* what messages are made of: outlives an exhausted session */
-    etch_arena *room;    /* for the last message, given back before it is written */
+    /* what messages are made of: outlives an exhausted session */
+    etch_arena *reports;
+    /* for the last message, given back before it is written */
+    etch_arena *room;
     etch_diags *diags;
-    etch_arena *arena;  /* everything else; NULL when a call was cut short */
-    bool loaded;        /* the arena and the context are there, and outlive what fails */
-    etch_status broken; /* when it is not ETCH_OK, every call ends with it */
+    /* everything else; NULL when a call was cut short */
+    etch_arena *arena;
+    /* the arena and the context are there, and outlive what fails */
+    bool loaded;
+    /* when it is not ETCH_OK, every call ends with it */
+    etch_status broken;
     etch_session_options options;
     etch_granularity granularity;
-    etch_count count; /* of quantities that do not say another */
+    /* of quantities that do not say another */
+    etch_count count;
     etch_sym *sym;
     etch_spec *spec;
     ETCH_VEC(etch_in_force *) in_force;
-    bool warned_of_hidden; /* values that the run hides */
+    /* values that the run hides */
+    bool warned_of_hidden;
     ETCH_VEC(etch_compiled *) compiled_models;
-    const etch_compiled *latest;            /* the last one that a quantity asked for */
-    ETCH_VEC(etch_open_axis) open_axes;     /* since `latest` was reset */
-    ETCH_VEC(etch_open_stages) open_stages; /* likewise */
+    /* the last one that a quantity asked for */
+    const etch_compiled *latest;
+    /* since `latest` was reset */
+    ETCH_VEC(etch_open_axis) open_axes;
+    /* likewise */
+    ETCH_VEC(etch_open_stages) open_stages;
     atomic_int cancel;
 };
 
@@ -118,8 +142,10 @@ etch_values etch_compiled_values(etch_session *session, const etch_compiled *com
 
 /* A stage that a quantity may be of. */
 typedef struct etch_stage_item {
-    const char *label;           /* "0", "1", ...; or "first", "middle", "last"; "whole" where there is one */
-    const etch_stage_view *view; /* NULL: there is one */
+    /* "0", "1", ...; or "first", "middle", "last"; "whole" where there is one */
+    const char *label;
+    /* NULL: there is one */
+    const etch_stage_view *view;
     etch_stage_place place;
 } etch_stage_item;
 
@@ -144,7 +170,8 @@ uint32_t etch_compiled_axes(etch_session *session, const etch_compiled *p, uint3
 /* How nodes are named and annotated. */
 typedef struct etch_style {
     etch_naming naming;
-    unsigned annotations; /* bits 1 << etch_annotation */
+    /* bits 1 << etch_annotation */
+    unsigned annotations;
 } etch_style;
 
 /* Lowers a placed pipeline to a job, which checks every value; nothing is written. `style` may be NULL. */
@@ -153,8 +180,8 @@ etch_status etch_compiled_lower(etch_session *session, etch_compiled *compiled, 
 
 /* ---- counting conventions ------------------------------------------------------------------------------ */
 
-/* Reads a list as the option has it: "megatron,causal=full"; NULL: the work as it is executed. False after a reported
- * error. */
+/* Reads a list as the option has it: "megatron,causal=full"; NULL: the work as it is executed. False after a
+ * reported error. */
 bool etch_session_read_count(etch_session *session, const char *list, etch_count *count);
 /* The convention of a quantity: the session's, and what its arguments say. False after a reported error. */
 bool etch_quantity_count(etch_session *session, const etch_quantity *quantity, etch_count *count);
@@ -164,10 +191,13 @@ const etch_op_roles *etch_compiled_op_roles(etch_session *session, etch_compiled
 
 /* Something in a graph that happens at one place of the program: a call of a module, a loop, a tensor. */
 typedef struct etch_selected {
-    etch_scope *scope;       /* one of the three */
-    const etch_region *body; /* of a loop: its iterations of one class */
+    /* one of the three */
+    etch_scope *scope;
+    /* of a loop: its iterations of one class */
+    const etch_region *body;
     const etch_tensor *tensor;
-    etch_expr around; /* how often it happens in one microbatch: the product of the loops around */
+    /* how often it happens in one microbatch: the product of the loops around */
+    etch_expr around;
 } etch_selected;
 
 typedef ETCH_VEC(etch_selected) etch_selection;
@@ -182,9 +212,12 @@ etch_span etch_selected_span(const etch_selected *part);
 /* The verdict on a statement with the values in force. */
 typedef struct etch_judgement {
     etch_truth truth;
-    etch_claim claim;         /* with the values */
-    etch_witness witness;     /* ETCH_NO, unless no side has a variable */
-    const etch_expr *nonzero; /* what must not be 0 for both sides to be defined, and may be */
+    /* with the values */
+    etch_claim claim;
+    /* ETCH_NO, unless no side has a variable */
+    etch_witness witness;
+    /* what must not be 0 for both sides to be defined, and may be */
+    const etch_expr *nonzero;
     uint32_t nonzero_count;
 } etch_judgement;
 
@@ -196,8 +229,8 @@ etch_judgement etch_session_judge(etch_session *session, const etch_claim *writt
                                   const etch_settings *settings);
 /* "a = 1, b = 2" */
 const char *etch_witness_text(etch_session *session, const etch_witness *witness);
-/* Do the values in force leave the spec's assumptions true, as far as they decide them? Formulas are simplified under
- * the assumptions, and say nothing where these are false. False after a reported error. */
+/* Do the values in force leave the spec's assumptions true, as far as they decide them? Formulas are
+ * simplified under the assumptions, and say nothing where these are false. False after a reported error. */
 bool etch_check_assumptions(etch_session *session, const etch_settings *settings);
 /* Says for which mesh axes the values since the last call hold only when they are larger than 1. */
 void etch_remark_open(etch_session *session);

@@ -5,7 +5,8 @@
 
 typedef struct reading {
     etch_session *session;
-    etch_span span; /* of the word in work */
+    /* of the word in work */
+    etch_span span;
 } reading;
 
 static bool refuse_preset(const reading *r, const char *name)

@@ -139,7 +139,7 @@ static void add_result(etch_output_report *report, const etch_emit_result *resul
     report->bytes = result->bytes;
 }
 
-/* ---- the entry points --------------------------------------------------------------------------------------- */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 static etch_status refuse_ranks(etch_session *session, const char *text)
 {
@@ -159,7 +159,8 @@ const char *etch_annotation_at(size_t i)
     return i < ETCH_ANNOTATION_COUNT ? etch_annotation_name((etch_annotation)i) : NULL;
 }
 
-/* The index of `wanted` in what `at` lists, or where the list ends after an error that says what it may be. */
+/* The index of `wanted` in what `at` lists, or where the list ends after an error that says what it may
+ * be. */
 static size_t find_choice(etch_session *session, const char *(*at)(size_t i), const char *what,
                           const char *wanted)
 {

@@ -7,9 +7,12 @@
 typedef struct survey {
     etch_arena *arena;
     ETCH_VEC(const etch_loop *) loops;
-    const etch_region **region_of_scope; /* by scope id: where the call stands, or NULL */
-    bool *seen_scope;                    /* by scope id */
-    bool *runs; /* by scope id: does anything run in it? An infer block leaves out what it does not need */
+    /* by scope id: where the call stands, or NULL */
+    const etch_region **region_of_scope;
+    /* by scope id */
+    bool *seen_scope;
+    /* by scope id: does anything run in it? An infer block leaves out what it does not need */
+    bool *runs;
 } survey;
 
 static void walk(survey *s, const etch_region *region)

@@ -10,7 +10,8 @@ typedef struct choosing {
     etch_session *session;
     etch_compiled *p;
     const etch_stages *stages;
-    etch_expr stage_count, chunk_count; /* with values put in */
+    /* with values put in */
+    etch_expr stage_count, chunk_count;
     etch_stage_numbers numbers;
     etch_stage_list *out;
 } choosing;
@@ -41,7 +42,7 @@ static void find_sizes(choosing *c)
     c->chunk_count = apply(c, c->stages->line->chunks);
 }
 
-/* ---- bound chains --------------------------------------------------------------------------------------- */
+/* ---- bound chains -------------------------------------------------------------------------------------- */
 
 static bool number_of(const choosing *c, etch_expr expr, uint64_t *number)
 {
@@ -126,7 +127,7 @@ static bool add_numbers(const choosing *c)
     return true;
 }
 
-/* ---- formulas ------------------------------------------------------------------------------------------- */
+/* ---- formulas ------------------------------------------------------------------------------------------ */
 
 /* Is it the number of a stage that there may be? Also where only the first and the last one have names. */
 static bool stage_number(const char *wanted, uint64_t *number)
@@ -182,7 +183,8 @@ static etch_expr positive_part(etch_sym *sym, etch_expr value)
     return etch_max(sym, value, etch_int(sym, 0));
 }
 
-/* There are more than `least` stages, each has an iteration of the loop, and a middle one is none of the ends. */
+/* There are more than `least` stages, each has an iteration of the loop, and a middle one is none of the
+ * ends. */
 static etch_expr in_form(const choosing *c, uint32_t chunks, uint64_t least)
 {
     etch_sym *sym = c->session->sym;
@@ -237,7 +239,7 @@ static void add_classes(const choosing *c, const char *wanted)
         note_open_stages(c, (uint32_t)chunks, least > 1 ? least : 1);
 }
 
-/* ---- the entry points ------------------------------------------------------------------------------------------- */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 static bool report_no_stage(const choosing *c, const char *wanted, etch_span span, const char *stages)
 {

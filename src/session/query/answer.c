@@ -11,7 +11,8 @@ typedef struct asking {
     etch_query_options options;
     etch_answer *answer;
     const char *unit;
-    bool piecewise; /* a derivative has steps */
+    /* a derivative has steps */
+    bool piecewise;
 } asking;
 
 /* The quantity that the expression consists of; NULL when it is more than one or none. */
@@ -45,7 +46,7 @@ static bool check_breakdown(const asking *a, const etch_quantity_row *row, const
     return false;
 }
 
-/* ---- of the value: its derivative, its leading terms ------------------------------------------------------ */
+/* ---- of the value: its derivative, its leading terms --------------------------------------------------- */
 
 /* The variable that a param, dim or mesh axis of this name is. NULL after a reported error. */
 static etch_expr find_variable(const asking *a, const char *name, const etch_plan *plan,
@@ -87,7 +88,7 @@ static etch_amount amount_of(const asking *a, etch_expr value)
     return etch_amount_of(a->session, value, a->unit, a->options.notation, a->options.form);
 }
 
-/* ---- tables ------------------------------------------------------------------------------------------------ */
+/* ---- tables -------------------------------------------------------------------------------------------- */
 
 typedef struct group {
     const char *label;
@@ -217,7 +218,7 @@ static etch_expr tabulate(asking *a, const etch_quantity_row *row, const etch_qu
     return total;
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------ */
+/* ---- values -------------------------------------------------------------------------------------------- */
 
 static etch_expr evaluate(asking *a)
 {

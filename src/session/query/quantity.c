@@ -100,16 +100,25 @@ void etch_quantity_describe_all(etch_buf *out)
 /* Which items count. */
 typedef struct filter {
     const etch_quantity_row *row;
-    etch_count count; /* of FLOP */
+    /* of FLOP */
+    etch_count count;
     const etch_op_roles *roles;
-    unsigned phases;                                           /* bits 1 << etch_phase */
-    enum { BOTH_GRADIENTS, ONLY_DGRAD, ONLY_WGRAD } gradients; /* of backward */
-    const char *op;                                            /* NULL: any */
-    bool of_axes;                                              /* those over exactly `axes` */
-    uint32_t axes;                                             /* without axes that are bound to 1 */
-    const etch_selected *part;                                 /* NULL: everything */
-    const etch_memory_class *held;                             /* of memory */
-    etch_expr share; /* which part of uneven work; NULL: the last one, which has most */
+    /* bits 1 << etch_phase */
+    unsigned phases;
+    /* of backward */
+    enum { BOTH_GRADIENTS, ONLY_DGRAD, ONLY_WGRAD } gradients;
+    /* NULL: any */
+    const char *op;
+    /* those over exactly `axes` */
+    bool of_axes;
+    /* without axes that are bound to 1 */
+    uint32_t axes;
+    /* NULL: everything */
+    const etch_selected *part;
+    /* of memory */
+    const etch_memory_class *held;
+    /* which part of uneven work; NULL: the last one, which has most */
+    etch_expr share;
 } filter;
 
 static void refuse_argument(etch_session *session, const etch_quantity *q, const char *argument,

@@ -11,7 +11,8 @@ typedef enum etch_subject { ETCH_OF_PHASE, ETCH_OF_PART, ETCH_OF_CALL, ETCH_OF_C
 /* One quantity of the language of queries. Dispatch, listings and breakdowns follow from this table. */
 typedef struct etch_quantity_row {
     const char *name;
-    etch_subject subject; /* what its first argument is */
+    /* what its first argument is */
+    etch_subject subject;
     etch_measure measure;
     enum {
         ETCH_ALL,
@@ -21,7 +22,8 @@ typedef struct etch_quantity_row {
         ETCH_ONLY_READ,
         ETCH_ONLY_WRITTEN
     } only;
-    unsigned breakdowns; /* bits 1 << etch_breakdown */
+    /* bits 1 << etch_breakdown */
+    unsigned breakdowns;
     const char *unit;
     const char *help;
 } etch_quantity_row;
@@ -33,9 +35,12 @@ bool etch_quantity_of_rank(const etch_quantity_row *row);
 /* A class of memory that `memory` may be asked of. */
 typedef struct etch_memory_class {
     const char *name;
-    unsigned held; /* bits 1 << etch_memory */
-    bool cache;    /* caches as well */
-    bool of_parts; /* also of a part of the model */
+    /* bits 1 << etch_memory */
+    unsigned held;
+    /* caches as well */
+    bool cache;
+    /* also of a part of the model */
+    bool of_parts;
     const char *help;
 } etch_memory_class;
 
@@ -51,14 +56,16 @@ etch_quantities etch_session_quantities(etch_session *session);
 /* One item of a quantity, and how often it counts. */
 typedef struct etch_pick {
     const etch_cost *cost;
-    etch_expr amount; /* each * times, with the values put in */
+    /* each * times, with the values put in */
+    etch_expr amount;
 } etch_pick;
 
 typedef ETCH_VEC(etch_pick) etch_picks;
 
 /* The items that a quantity consists of, on one stage where it is of one rank. */
 typedef struct etch_share {
-    const char *label; /* of the stage */
+    /* of the stage */
+    const char *label;
     etch_picks picks;
     etch_expr sum;
 } etch_share;
@@ -71,10 +78,11 @@ etch_compiled *etch_quantity_pick(etch_session *session, const etch_quantity *qu
 /* That of the heaviest stage; with `which`, the index of it, or UINT32_MAX when it depends on values. */
 etch_expr etch_shares_most(etch_session *session, const etch_shares *shares, uint32_t *which);
 etch_expr etch_picks_sum(etch_session *session, const etch_picks *picks);
-/* Does the collective exist? One over axes of size 1 does not. Where all of its axes may be 1 or more, it is counted
- * and the axes are noted. */
+/* Does the collective exist? One over axes of size 1 does not. Where all of its axes may be 1 or more, it is
+ * counted and the axes are noted. */
 bool etch_cost_communicates(etch_session *session, const etch_compiled *p, const etch_cost *cost);
-/* Why there is the collective of an item, in words. `names` of tensors by id, in place of the spec's; may be NULL. */
+/* Why there is the collective of an item, in words. `names` of tensors by id, in place of the spec's; may be
+ * NULL. */
 const etch_phrase_view *etch_cost_explain(etch_session *session, const etch_compiled *p,
                                           const etch_cost *cost, const char *const *names, size_t *count);
 /* The amount of the item in all steps of a served model, with the values in force. */
@@ -85,8 +93,9 @@ etch_expr etch_cost_total(etch_session *session, const etch_compiled *p, const e
 
 /* The op's name, of a move the collective's. */
 const char *etch_cost_op_name(const etch_cost *cost);
-/* The name that `--by layer` gives to the body of a forward loop that an item runs in (NULL: none): the names of the loops from the
- * outermost in, with a number where several loops have the same, and the first iteration where they differ. */
+/* The name that `--by layer` gives to the body of a forward loop that an item runs in (NULL: none): the names
+ * of the loops from the outermost in, with a number where several loops have the same, and the first
+ * iteration where they differ. */
 const char *etch_layer_label(etch_session *session, const etch_compiled *compiled, const etch_region *body);
 /* The label that a table shows for an item. */
 const char *etch_cost_label(etch_session *session, const etch_compiled *compiled, const etch_cost *cost,
@@ -95,15 +104,18 @@ const char *etch_cost_label(etch_session *session, const etch_compiled *compiled
 /* The terms of a sum, and what each of its summands has of them. */
 typedef struct etch_terms {
     uint32_t count;
-    etch_expr *whole; /* in the order of the formula */
-    etch_expr *share; /* [term][summand] */
+    /* in the order of the formula */
+    etch_expr *whole;
+    /* [term][summand] */
+    etch_expr *share;
 } etch_terms;
 
 etch_terms etch_terms_of(etch_session *session, etch_expr total, const etch_expr *summands, uint32_t count);
 
 /* The contribution of one place of the spec, by one op in one phase, to a quantity. */
 typedef struct etch_contribution {
-    const etch_cost *cost; /* one of its items */
+    /* one of its items */
+    const etch_cost *cost;
     etch_expr sum;
 } etch_contribution;
 

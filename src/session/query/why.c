@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- terms ------------------------------------------------------------------------------------------------ */
+/* ---- terms --------------------------------------------------------------------------------------------- */
 
 /* An expression as coef * mono, summed. */
 typedef struct parts {
@@ -40,7 +40,7 @@ etch_terms etch_terms_of(etch_session *session, etch_expr total, const etch_expr
     return terms;
 }
 
-/* ---- where they come from --------------------------------------------------------------------------------- */
+/* ---- where they come from ------------------------------------------------------------------------------ */
 
 const etch_phrase_view *etch_cost_explain(etch_session *session, const etch_compiled *p,
                                           const etch_cost *cost, const char *const *names, size_t *count)

@@ -1,5 +1,5 @@
-/* The graph of a model as a report: its ops in the order of the program, what is derived from them, and what the
- * backward pass keeps. */
+/* The graph of a model as a report: its ops in the order of the program, what is derived from them, and what
+ * the backward pass keeps. */
 #include "session/view/graph_int.h"
 
 #include <string.h>
@@ -206,8 +206,8 @@ static bool is_over(const etch_attrs *a, const etch_dim *dim)
     return false;
 }
 
-/* Where `over` holds parts of a dim and the whole of it, leaves what a spec would say: the whole that is split, or the
- * parts that are joined. */
+/* Where `over` holds parts of a dim and the whole of it, leaves what a spec would say: the whole that is
+ * split, or the parts that are joined. */
 static void say_parts(const etch_viewing *v, const etch_op *op, etch_attrs *said)
 {
     ETCH_VEC(etch_dim *) parts = {0};
@@ -361,7 +361,8 @@ typedef ETCH_VEC(size_t) index_list;
 
 typedef struct call {
     index_list arguments, results;
-    const etch_region *region; /* where it stands */
+    /* where it stands */
+    const etch_region *region;
 } call;
 
 /* Every value that goes into a call or comes out of it passes an op of its own. */
@@ -458,9 +459,10 @@ static void add_totals(etch_viewing *v)
     v->report->total_count = list.count;
 }
 
-/* ---- the entry points --------------------------------------------------------------------------------------- */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
-/* Of several calls the first one; of several loops the first one, all classes of its iterations; all tensors. */
+/* Of several calls the first one; of several loops the first one, all classes of its iterations; all
+ * tensors. */
 static void keep_first(etch_viewing *v)
 {
     const etch_region *first = v->parts.at[0].body, *last = first;

@@ -1,10 +1,13 @@
-/* Which part of a graph is shown: its ops and loops, what the backward pass keeps of it, and what these mention. */
+/* Which part of a graph is shown: its ops and loops, what the backward pass keeps of it, and what these
+ * mention. */
 #include "session/view/graph_int.h"
 
 /* Where a walk is. */
 typedef struct place {
-    size_t loop;                /* of the report */
-    const etch_region *forward; /* the body of the forward pass that this is, or derives from; NULL: none */
+    /* of the report */
+    size_t loop;
+    /* the body of the forward pass that this is, or derives from; NULL: none */
+    const etch_region *forward;
 } place;
 
 enum { WANTED = 1 }; /* any index but NONE: numbers are given when all is known */
@@ -179,7 +182,7 @@ static void mention_all(etch_viewing *v)
     }
 }
 
-/* ---- the entry points --------------------------------------------------------------------------------------- */
+/* ---- the entry points ---------------------------------------------------------------------------------- */
 
 void etch_view_find(etch_viewing *v)
 {

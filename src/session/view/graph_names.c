@@ -6,7 +6,8 @@
 /* How often a name was given in a call. */
 typedef struct use {
     uint32_t scope;
-    const char *name; /* NULL: an empty place */
+    /* NULL: an empty place */
+    const char *name;
     uint32_t count;
 } use;
 
@@ -14,10 +15,14 @@ typedef struct naming {
     etch_arena *arena;
     const etch_graph *graph;
     etch_view_names names;
-    const etch_tensor **statement; /* by op id: the result of the innermost statement that it belongs to */
-    const etch_tensor **handed;    /* by tensor id: what a backward loop's gradient is of, that it carries on */
-    bool *is_summand;              /* by tensor id: one of several parts of a gradient */
-    use *uses;                     /* a hash table with open addresses */
+    /* by op id: the result of the innermost statement that it belongs to */
+    const etch_tensor **statement;
+    /* by tensor id: what a backward loop's gradient is of, that it carries on */
+    const etch_tensor **handed;
+    /* by tensor id: one of several parts of a gradient */
+    bool *is_summand;
+    /* a hash table with open addresses */
+    use *uses;
     uint32_t use_mask;
 } naming;
 
@@ -110,7 +115,8 @@ const etch_scope *etch_view_naming_scope(const etch_graph *graph, const etch_ten
 
 /* ---- statements ------------------------------------------------------------------------------------- */
 
-/* Statements of a module end before the statement that calls it: the first one that has an op is the innermost. */
+/* Statements of a module end before the statement that calls it: the first one that has an op is the
+ * innermost. */
 static void find_statements(naming *n)
 {
     n->statement = ETCH_NEW_ARRAY(n->arena, n->graph->op_count, const etch_tensor *);
@@ -122,8 +128,8 @@ static void find_statements(naming *n)
     }
 }
 
-/* What enters an iteration backwards is the gradient of what the forward iteration carries on; what leaves the loop is
- * that of what entered it. */
+/* What enters an iteration backwards is the gradient of what the forward iteration carries on; what leaves
+ * the loop is that of what entered it. */
 static void find_handed(naming *n, const etch_region *region);
 
 static void find_handed_by(naming *n, const etch_region *body, const etch_region *forward)

@@ -8,8 +8,10 @@ enum { MOST_CELLS = 1 << 20, FORWARD_TIME = 1, BACKWARD_TIME = 2 };
 typedef struct showing {
     etch_session *session;
     etch_compiled *p;
-    const etch_stage_line *line; /* NULL: the plan has one stage */
-    etch_pipe_sizes sizes;       /* as the spec has them */
+    /* NULL: the plan has one stage */
+    const etch_stage_line *line;
+    /* as the spec has them */
+    etch_pipe_sizes sizes;
     etch_pipe pipe;
     etch_pipeline_report *report;
 } showing;
@@ -98,10 +100,14 @@ static bool fits(const showing *s)
 
 typedef struct clock {
     const etch_pipe *pipe;
-    etch_pipeline_slot **slots; /* by stage */
-    uint64_t *next;             /* by stage: slots done */
-    uint64_t *ends[2];          /* by direction, then link and microbatch; 0: not done */
-    uint32_t *waiting;          /* a stack of stages to look at, each once */
+    /* by stage */
+    etch_pipeline_slot **slots;
+    /* by stage: slots done */
+    uint64_t *next;
+    /* by direction, then link and microbatch; 0: not done */
+    uint64_t *ends[2];
+    /* a stack of stages to look at, each once */
+    uint32_t *waiting;
     bool *is_waiting;
     uint32_t waiting_count;
 } clock;

@@ -1,9 +1,10 @@
-/* A placement as a report: where every tensor is, in the order of the program, and which collectives are between. */
+/* A placement as a report: where every tensor is, in the order of the program, and which collectives are
+ * between. */
 #include "session/view/plan_int.h"
 
 #include <string.h>
 
-/* ---- steps of the part ---------------------------------------------------------------------------------- */
+/* ---- steps of the part --------------------------------------------------------------------------------- */
 
 /* Over axes that are bound to 1 nothing moves. */
 static bool communicates(const etch_plan_viewing *v, const etch_step *step)
@@ -71,7 +72,7 @@ static void find_steps(etch_plan_viewing *v, const etch_placed_region *region, c
     }
 }
 
-/* ---- values --------------------------------------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------------------------------------- */
 
 static const etch_view_shard *shards_of(const etch_plan_viewing *v, const etch_value *value, size_t *count)
 {
@@ -181,7 +182,7 @@ static void add_sources(etch_plan_viewing *v)
         }
 }
 
-/* ---- rows of steps -------------------------------------------------------------------------------------- */
+/* ---- rows of steps ------------------------------------------------------------------------------------- */
 
 static const size_t *value_list(etch_plan_viewing *v, etch_value *const *values, uint32_t count)
 {
@@ -246,7 +247,7 @@ static void add_steps(etch_plan_viewing *v)
     v->report->value_count = v->values.count;
 }
 
-/* ---- the plan itself ------------------------------------------------------------------------------------ */
+/* ---- the plan itself ----------------------------------------------------------------------------------- */
 
 static void add_mesh(etch_plan_viewing *v)
 {

@@ -1,9 +1,10 @@
-/* The collectives of a plan: the items of comm(step) and wire(step), each with its reason, and what they add up to. */
+/* The collectives of a plan: the items of comm(step) and wire(step), each with its reason, and what they add
+ * up to. */
 #include "session/view/plan_int.h"
 
 #include <string.h>
 
-/* ---- finding -------------------------------------------------------------------------------------------- */
+/* ---- finding ------------------------------------------------------------------------------------------- */
 
 /* Does one collective take what several weight groups have? */
 static bool spans_groups(const etch_plan_viewing *v, const etch_cost *cost)
@@ -206,7 +207,7 @@ void etch_plan_find_collectives(etch_plan_viewing *v)
     sort_collectives(v);
 }
 
-/* ---- rows ----------------------------------------------------------------------------------------------- */
+/* ---- rows ---------------------------------------------------------------------------------------------- */
 
 static const char *human(const etch_plan_viewing *v, etch_expr bytes)
 {
@@ -267,7 +268,7 @@ static etch_view_collective view_of(const etch_plan_viewing *v, const etch_shown
     return row;
 }
 
-/* ---- sums ----------------------------------------------------------------------------------------------- */
+/* ---- sums ---------------------------------------------------------------------------------------------- */
 
 typedef struct comm_sum {
     const char *name, *group;

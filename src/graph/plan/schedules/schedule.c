@@ -1,14 +1,14 @@
 /* Pipeline schedules.
  *
- * All of them are one pattern (Narayanan et al. 2021, arXiv 2104.04473): a stage takes its forward actions in one
- * order and its backward actions in another; some forward actions come first (the warmup), then forward and
- * backward take turns, then the rest goes backward. They differ in the length of the warmup.
+ * All of them are one pattern (Narayanan et al. 2021, arXiv 2104.04473): a stage takes its forward actions in
+ * one order and its backward actions in another; some forward actions come first (the warmup), then forward
+ * and backward take turns, then the rest goes backward. They differ in the length of the warmup.
  *
  * With chunks, microbatches go in groups of p: the first group through chunk 0, then through chunk 1, and so
  * on, backward from the last chunk to the first. A last group of fewer is filled up with microbatches whose
  * slots are left out in the end. What remains keeps the order of a schedule that does not stall, so it cannot
- * stall either, and it holds no more. Taking the smaller group as it is would stall: of 4 stages with 3 chunks
- * and 5 microbatches, each would wait for another. */
+ * stall either, and it holds no more. Taking the smaller group as it is would stall: of 4 stages with 3
+ * chunks and 5 microbatches, each would wait for another. */
 #include <string.h>
 
 #include "graph/plan/schedules/schedule.h"
@@ -16,7 +16,8 @@
 struct etch_schedule {
     const char *name;
     bool has_chunks;
-    uint64_t (*warmup)(const etch_pipe *pipe, uint32_t stage); /* forward actions before the first pair */
+    /* forward actions before the first pair */
+    uint64_t (*warmup)(const etch_pipe *pipe, uint32_t stage);
     etch_expr (*in_flight)(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr after);
 };
 
@@ -54,8 +55,8 @@ static uint64_t warmup_interleaved(const etch_pipe *pipe, uint32_t stage)
     return 2 * after + (uint64_t)(pipe->chunks - 1) * pipe->stages;
 }
 
-/* (v - 1) min(m, p) + min(m, 2 (p - i - 1) + 1): the published 2 (p - i - 1) + (v - 1) p + 1, at most m v, where
- * the stages divide the microbatches, and no more elsewhere. */
+/* (v - 1) min(m, p) + min(m, 2 (p - i - 1) + 1): the published 2 (p - i - 1) + (v - 1) p + 1, at most m v,
+ * where the stages divide the microbatches, and no more elsewhere. */
 static etch_expr in_flight_interleaved(etch_sym *sym, const etch_pipe_sizes *sizes, etch_expr after)
 {
     const etch_expr one = etch_int(sym, 1), micro = sizes->microbatches;
@@ -179,9 +180,10 @@ etch_expr etch_in_flight_formula(etch_sym *sym, const etch_schedule *schedule, c
     return schedule->in_flight(sym, sizes, etch_sub(sym, sizes->stages, following));
 }
 
-/* Forward slots take chunk c for the p slots from cp on of every pv, backward actions from (v - 1 - c)p on, and w + 1 slots
- * later, w the warmup. So what is under way of a chunk rises by p in a window of p slots and falls in another; how these
- * overlap depends on 2c + 1 against v, and on the stage only where one of them ends in the other. */
+/* Forward slots take chunk c for the p slots from cp on of every pv, backward actions from (v - 1 - c)p on,
+ * and w + 1 slots later, w the warmup. So what is under way of a chunk rises by p in a window of p slots and
+ * falls in another; how these overlap depends on 2c + 1 against v, and on the stage only where one of them
+ * ends in the other. */
 etch_expr etch_chunk_in_flight_formula(etch_sym *sym, const etch_schedule *schedule,
                                        const etch_pipe_sizes *sizes, uint32_t chunks, uint32_t chunk,
                                        etch_expr stage)

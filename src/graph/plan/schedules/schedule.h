@@ -1,10 +1,11 @@
 /* Part of what other modules see of graph: pipeline schedules as data.
  *
- * A pipeline of p stages holds v chunks of the model in each; chunk c of stage s is model chunk c*p + s of the chain
- * that every microbatch runs through, forward from link 0 and backward from the last. An action is what a stage
- * does without pause: one microbatch through one chunk in one direction. A schedule is the order of the actions
- * of each stage; it says nothing of time. No order here ever stalls: a stage that does its slots in turn,
- * each as soon as what it needs is there, comes to the end, however long slots and messages take. */
+ * A pipeline of p stages holds v chunks of the model in each; chunk c of stage s is model chunk c*p + s of
+ * the chain that every microbatch runs through, forward from link 0 and backward from the last. An action is
+ * what a stage does without pause: one microbatch through one chunk in one direction. A schedule is the order
+ * of the actions of each stage; it says nothing of time. No order here ever stalls: a stage that does its
+ * slots in turn, each as soon as what it needs is there, comes to the end, however long slots and messages
+ * take. */
 #ifndef ETCH_GRAPH_PLAN_SCHEDULE_H
 #define ETCH_GRAPH_PLAN_SCHEDULE_H
 
@@ -38,9 +39,11 @@ enum { ETCH_MOST_STAGES = 1 << 20, ETCH_MOST_CHUNKS = 1 << 20 };
 typedef struct etch_pipe {
     const etch_schedule *schedule;
     uint32_t stages;
-    uint32_t chunks; /* of each stage: 1 unless the schedule has chunks */
+    /* of each stage: 1 unless the schedule has chunks */
+    uint32_t chunks;
     uint64_t microbatches;
-    bool trains; /* false: forward actions only */
+    /* false: forward actions only */
+    bool trains;
 } etch_pipe;
 
 /* How many slots each stage has. */
@@ -48,7 +51,8 @@ uint64_t etch_action_count(const etch_pipe *pipe);
 /* The actions of a stage in their order, `etch_action_count` of them, in `arena`. */
 const etch_action *etch_actions(etch_arena *arena, const etch_pipe *pipe, uint32_t stage);
 /* The most slots that `stage` has gone forward and not yet begun to go back at a time, which is how often it
- * holds what a chunk saves: at all times at most this many, at some time exactly. 0 without backward actions. */
+ * holds what a chunk saves: at all times at most this many, at some time exactly. 0 without backward
+ * actions. */
 uint64_t etch_in_flight(const etch_pipe *pipe, uint32_t stage);
 
 /* ---- formulas --------------------------------------------------------------------------------------- */
@@ -61,8 +65,8 @@ typedef struct etch_pipe_sizes {
 /* `etch_in_flight` of a training run, for stage number `stage` (from 0). */
 etch_expr etch_in_flight_formula(etch_sym *sym, const etch_schedule *schedule, const etch_pipe_sizes *sizes,
                                  etch_expr stage);
-/* Of them, the most at a time that are of one of its chunks, of which there are `chunks` (`sizes->chunks` is not read).
- * Exact as well, and not all chunks have their most at the same time. */
+/* Of them, the most at a time that are of one of its chunks, of which there are `chunks` (`sizes->chunks` is
+ * not read). Exact as well, and not all chunks have their most at the same time. */
 etch_expr etch_chunk_in_flight_formula(etch_sym *sym, const etch_schedule *schedule,
                                        const etch_pipe_sizes *sizes, uint32_t chunks, uint32_t chunk,
                                        etch_expr stage);
